@@ -1,0 +1,1 @@
+"""MLP Hub in your notebook and your training program."""

@@ -1,0 +1,1 @@
+"""Wire types of MLP Hub: what crosses the wire, nothing else."""

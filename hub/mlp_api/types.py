@@ -1,0 +1,435 @@
+"""Objects of the REST contract, as `msgspec` structs: the schemas that validate are the ones documented.
+
+Units on the wire: cpu in cores, gpu in devices, ram in MiB, rom and sizes in bytes, progress 0-100,
+times RFC 3339 UTC. Requests refuse unknown fields; responses hold all fields of the object.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$"
+Name = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50, description="a-z, 0-9 and -, 1 to 50 characters")]
+UserName = Annotated[str, Meta(min_length=1, max_length=255)]
+Cpu = Annotated[float, Meta(ge=0.1, le=1_000_000)]
+Gpu = Annotated[float, Meta(ge=0, le=100_000)]
+Ram = Annotated[int, Meta(ge=100, le=1_000_000_000)]
+Rom = Annotated[int, Meta(ge=0, le=2**60)]
+Progress = Annotated[int, Meta(ge=0, le=100)]
+QuotaCpu = Annotated[float, Meta(ge=0, le=1_000_000)]
+QuotaRam = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+Workers = Annotated[int, Meta(ge=1, le=10_000)] | Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$")]
+Runtime = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
+Code = Annotated[str, Meta(max_length=1_048_576)]
+Path = Annotated[str, Meta(min_length=1, max_length=4096)]
+EnvName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+JobState = Literal["creating", "running", "finished", "error", "deleting"]
+
+
+class Request(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Base of all request bodies."""
+
+
+class Response(Struct, kw_only=True):
+    """Base of all response bodies."""
+
+
+class Refusal(Response):
+    """Body of every refused request (403)."""
+
+    msg: str
+    reason: str
+
+
+class Fault(Response):
+    """Body of every server fault (503)."""
+
+    msg: str
+
+
+# ---------------------------------------------------------------- users
+
+
+class UserCreate(Request):
+    """Sign up. The password goes to the hub's authenticator and is kept nowhere else."""
+
+    username: UserName
+    password: Annotated[str, Meta(min_length=1, max_length=1024)]
+    tenant: Name | None = None
+
+
+class User(Response):
+    """A user of the hub."""
+
+    username: str
+    state: Literal["NotActive", "Actived"]
+    tenants: list[str]
+    admin: bool = False
+    default_tenant: str = "default"
+
+
+class Session(Response):
+    """Who is asking; what a page needs before anything else."""
+
+    username: str
+    admin: bool
+    tenants: list[str]
+    tenant_admin: list[str]
+    xsrf: str
+    version: str
+
+
+# -------------------------------------------------------------- tenants
+
+
+class TenantCreate(Request):
+    """A new tenant. A quota left out (null) means: what the nodes have."""
+
+    name: Name
+    cpu: QuotaCpu | None = None
+    gpu: Gpu | None = None
+    ram: QuotaRam | None = None
+    rom: Rom | None = None
+    gpu_kinds: dict[str, Gpu] = field(default_factory=dict)
+    weight: Annotated[float, Meta(gt=0, le=1_000_000)] = 1.0
+    cohort: Name | None = None
+    parent: Name | None = None
+    borrowing_limit: dict[str, float] | None = None
+    lending_limit: dict[str, float] | None = None
+    reserved: dict[str, float] | None = None
+    isolation: Literal["shared", "encrypted", "dedicated"] = "shared"
+    description: Annotated[str, Meta(max_length=500)] = ""
+
+
+class TenantUpdate(TenantCreate):
+    """All that a tenant is from now on; `name` may be left out and must match the path otherwise."""
+
+    name: Name | None = None  # type: ignore[assignment]
+
+
+class Tenant(Response):
+    """A tenant, its quota (null: what the nodes have) and what is in use of it."""
+
+    name: str
+    cpu: float | None
+    gpu: float | None
+    ram: int | None
+    rom: int | None
+    gpu_kinds: dict[str, float]
+    cpu_inuse: float
+    gpu_inuse: float
+    ram_inuse: int
+    rom_inuse: int
+    weight: float
+    cohort: str | None
+    parent: str | None
+    borrowing_limit: dict[str, float] | None
+    lending_limit: dict[str, float] | None
+    reserved: dict[str, float] | None
+    isolation: str
+    description: str
+    members: int
+    running: int
+    waiting: int
+
+
+class MemberUpdate(Request):
+    """A member's role."""
+
+    role: Literal["member", "admin"] = "member"
+
+
+class Member(Response):
+    """A user's place in a tenant."""
+
+    tenant: str
+    user: str
+    role: str
+    source: str
+
+
+class Holding(Response):
+    """Somebody who holds part of a quota."""
+
+    holder: str
+    user: str
+    applier: str
+    cpu: float
+    gpu: float
+    ram: int
+    rom: int
+    since: datetime
+
+
+class Usage(Response):
+    """One tenant's quota and who uses it, as its members may see it."""
+
+    tenant: Tenant
+    holdings: list[Holding]
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+# ------------------------------------------------------ resource requests
+
+
+class ResourceRequestTry(Request):
+    """Try to hold (request) or to give back (release) an amount."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=255)]
+    applier: Literal["dm", "jm", "am", "mm", "sp"]
+    request_type: Literal["request", "release"]
+    tenant: Name = "default"
+    gpu: Gpu = 0
+    cpu: Annotated[float, Meta(ge=0, le=1_000_000)] = 0
+    ram: QuotaRam = 0
+    rom: Rom = 0
+    gpu_kind: str | None = None
+    user: str = ""
+    holder: Annotated[str, Meta(max_length=255)] = ""
+    node: str | None = None
+
+
+class ResourceRequestKey(Request):
+    """Which resource request to confirm or cancel."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=255)]
+    applier: Literal["dm", "jm", "am", "mm", "sp"]
+
+
+# ----------------------------------------------------------------- jobs
+
+
+class JobCreate(Request):
+    """A job to run: `entry` is a path in the user's home, or `code` the program's text; exactly one of them.
+
+    cpu, gpu and ram are per rank, a parameter server's too.
+    """
+
+    name: Name
+    entry: Path | None = None
+    code: Code | None = None
+    args: Annotated[list[Annotated[str, Meta(max_length=65_536)]], Meta(max_length=1000)] = field(default_factory=list)
+    env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
+        default_factory=dict
+    )
+    runtime: Runtime | None = None
+    workers: Workers = 1
+    ps: Annotated[int, Meta(ge=0, le=1000)] = 0
+    cpu: Cpu = 1.0
+    gpu: Gpu = 0
+    gpu_kind: Annotated[str, Meta(max_length=64)] | None = None
+    ram: Ram = 1024
+    tenant: Name | None = None
+    priority: Name = "normal"
+    time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
+    retries: Annotated[int, Meta(ge=0, le=100)] = 0
+    checkpoint_every: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
+    topology: Annotated[str, Meta(max_length=100)] | None = None
+
+
+class Heartbeat(Request):
+    """A job tells how it is doing."""
+
+    state: Literal["running", "finished", "error"]
+    progress: Progress
+
+
+class Rank(Response):
+    """One process of a job."""
+
+    rank: int
+    role: str
+    node: str
+    state: str
+    exit_code: int | None
+    signal: int | None
+    cpu: float | None
+    ram: int | None
+
+
+class Failure(Response):
+    """What went wrong first."""
+
+    cause: str
+    rank: int | None
+    exit_code: int | None
+    signal: int | None
+    message: str
+    tail: str
+
+
+class Job(Response):
+    """A job with its status. `phase` is the fine life cycle, `state` the coarse one."""
+
+    name: str
+    user: str
+    tenant: str
+    runtime: str
+    entry: str | None
+    code: str | None
+    args: list[str]
+    env: dict[str, str]
+    workers: int | str
+    ps: int
+    cpu: float
+    gpu: float
+    gpu_kind: str | None
+    ram: int
+    priority: str
+    time_limit: int | None
+    retries: int
+    checkpoint_every: int | None
+    topology: str | None
+    uid: str
+    state: JobState
+    phase: str
+    reason: str | None
+    message: str
+    progress: int
+    restarts: int
+    position: int | None
+    expected_start: datetime | None
+    ranks: list[Rank]
+    failure: Failure | None
+    submitted_at: datetime
+    queued_at: datetime | None
+    admitted_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    version: int
+
+
+class Verdict(Response):
+    """A typed reason with its sentence and its numbers."""
+
+    reason: str
+    message: str
+    numbers: dict[str, float]
+
+
+class Why(Response):
+    """Why a job waits, and until when."""
+
+    job: str
+    phase: str
+    reasons: list[Verdict]
+    position: int | None
+    queue_length: int
+    expected_start: datetime | None
+    expected_because: str
+    would_start_now: list[str]
+
+
+class Event(Response):
+    """One step of a job's timeline."""
+
+    seq: int
+    time: datetime
+    kind: str
+    message: str
+    reason: str | None = None
+
+
+class LogLine(Response):
+    """One line of a rank's output."""
+
+    rank: int
+    time: str
+    stream: str
+    text: str
+
+
+class QueueEntry(Response):
+    """A waiting or running job in the cluster's queue."""
+
+    user: str
+    name: str
+    tenant: str
+    phase: str
+    priority: str
+    position: int | None
+    reason: str | None
+    message: str
+    cpu: float
+    gpu: float
+    ram: int
+    submitted_at: datetime
+    started_at: datetime | None
+    expected_start: datetime | None
+
+
+class Node(Response):
+    """A node: what is there, what may be given out and what is in use."""
+
+    name: str
+    up: bool
+    cpu: float
+    gpu: float
+    gpu_kind: str | None
+    ram: int
+    cpu_allocatable: float
+    ram_allocatable: int
+    cpu_inuse: float
+    gpu_inuse: float
+    ram_inuse: int
+    labels: dict[str, str]
+    holders: list[Holding]
+
+
+class Offer(Response):
+    """What a job of this shape would get."""
+
+    fits_now: bool
+    expected_start: datetime | None
+    placement: dict[str, int]
+    cpu: float
+    gpu: float
+    ram: int
+    reasons: list[Verdict]
+    would_start_now: list[str]
+
+
+# -------------------------------------------------------------- metrics
+
+
+class MetricPoint(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One report of one process: `n` is its number within its source, from 1 on, without gaps.
+
+    `v` holds the numeric values; epoch, step, loss, accuracy and progress have their known meanings.
+    """
+
+    n: Annotated[int, Meta(ge=1)]
+    t: float
+    v: Annotated[dict[Annotated[str, Meta(min_length=1, max_length=100)], float | int], Meta(max_length=100)]
+
+
+class MetricBatch(Request):
+    """Consecutive points of one source (one reporting process)."""
+
+    source: Annotated[str, Meta(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$")]
+    points: Annotated[list[MetricPoint], Meta(max_length=20_000)]
+
+
+class MetricAck(Response):
+    """How far the source's points are stored; send on from the next one."""
+
+    last: int
+
+
+class JobMetrics(Response):
+    """One point as delivered on the `job_metrics` WebSocket; further metrics are in `values`."""
+
+    user: str
+    name: str
+    seq: int
+    rank: int
+    time: float
+    epoch: float | None = None
+    step: float | None = None
+    accuracy: float | None = None
+    loss: float | None = None
+    progress: float | None = None
+    values: dict[str, float] = field(default_factory=dict)

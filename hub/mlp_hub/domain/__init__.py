@@ -1,0 +1,1 @@
+"""Frozen types, state machines and errors; pure."""

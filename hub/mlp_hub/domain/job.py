@@ -1,0 +1,203 @@
+"""The life of a job: one table of transitions, one function that derives the state of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mlp_hub.domain.errors import IllegalTransition
+from mlp_hub.domain.resources import Resources
+
+
+class Phase(StrEnum):
+    """Where a job stands, in fine steps."""
+
+    QUEUED = "queued"  # waits for its quota and its nodes
+    ADMITTED = "admitted"  # holds quota and a placement, durable; nothing started yet
+    STARTING = "starting"  # the executor was told; no rank runs yet
+    RUNNING = "running"  # at least one rank runs
+    SUSPENDING = "suspending"  # asked to stop for its user; ranks may still save
+    SUSPENDED = "suspended"  # holds nothing; waits for resume
+    PREEMPTING = "preempting"  # asked to stop for another job; goes back into the queue
+    FINISHING = "finishing"  # ranks are gone; last metrics and logs are taken in, quota is still held
+    FINISHED = "finished"  # rank 0 ended with 0
+    FAILED = "failed"  # ended otherwise; `Failure` says how
+    CANCELLING = "cancelling"  # asked to stop for good
+    CANCELLED = "cancelled"  # stopped for good
+    DELETING = "deleting"  # its files go, then its record
+
+
+class State(StrEnum):
+    """The coarse state of the contract, derived from the phase."""
+
+    CREATING = "creating"
+    RUNNING = "running"
+    FINISHED = "finished"
+    ERROR = "error"
+    DELETING = "deleting"
+
+
+class Target(StrEnum):
+    """What somebody wants of the job; stored beside its phase, the reconciler brings them together."""
+
+    RUN = "run"
+    SUSPEND = "suspend"
+    PREEMPT = "preempt"
+    CANCEL = "cancel"
+    DELETE = "delete"
+
+
+P = Phase
+TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
+    P.QUEUED: frozenset({P.ADMITTED, P.SUSPENDED, P.CANCELLED}),
+    # admitted work that never reached the executor goes back, or ends, without a trace to clean up
+    P.ADMITTED: frozenset({P.STARTING, P.QUEUED, P.SUSPENDED, P.CANCELLED, P.FAILED}),
+    P.STARTING: frozenset({P.RUNNING, P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.CANCELLING}),
+    P.RUNNING: frozenset({P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.CANCELLING}),
+    P.SUSPENDING: frozenset({P.SUSPENDED, P.FINISHING, P.CANCELLING}),
+    P.SUSPENDED: frozenset({P.QUEUED, P.CANCELLED}),
+    P.PREEMPTING: frozenset({P.QUEUED, P.FINISHING, P.CANCELLING, P.SUSPENDING}),
+    # a failed attempt with retries left is requeued from finishing
+    P.FINISHING: frozenset({P.FINISHED, P.FAILED, P.QUEUED, P.CANCELLED}),
+    P.CANCELLING: frozenset({P.CANCELLED, P.FINISHING}),
+    P.FINISHED: frozenset({P.DELETING}),
+    P.FAILED: frozenset({P.DELETING}),
+    P.CANCELLED: frozenset({P.DELETING}),
+    P.DELETING: frozenset(),
+}
+
+FINAL = frozenset({P.FINISHED, P.FAILED, P.CANCELLED})
+HOLDING = frozenset({P.ADMITTED, P.STARTING, P.RUNNING, P.SUSPENDING, P.PREEMPTING, P.FINISHING, P.CANCELLING})
+"""Phases in which a job holds quota and nodes: exactly those in which its ledger row is confirmed."""
+WAITING = frozenset({P.QUEUED, P.SUSPENDED})
+
+_STATE: Mapping[Phase, State] = {
+    P.QUEUED: State.CREATING,
+    P.ADMITTED: State.CREATING,
+    P.STARTING: State.CREATING,
+    P.RUNNING: State.RUNNING,
+    P.SUSPENDING: State.RUNNING,
+    P.SUSPENDED: State.CREATING,
+    P.PREEMPTING: State.RUNNING,
+    P.FINISHING: State.RUNNING,
+    P.FINISHED: State.FINISHED,
+    P.FAILED: State.ERROR,
+    P.CANCELLING: State.RUNNING,
+    P.CANCELLED: State.ERROR,
+    P.DELETING: State.DELETING,
+}
+
+
+def state_of(phase: Phase) -> State:
+    """Derive the contract's state from the phase; it is stored nowhere."""
+    return _STATE[phase]
+
+
+def check_move(name: str, old: Phase, new: Phase, history: tuple[str, ...] = ()) -> None:
+    """Raise `IllegalTransition` unless the table allows the move."""
+    if new not in TRANSITIONS[old]:
+        raise IllegalTransition("job", name, old, f"become {new}", history)
+
+
+class Cause(StrEnum):
+    """Why an attempt ended badly; told apart because the remedy differs."""
+
+    PROGRAM_ERROR = "program-error"  # a rank ended with a status other than 0
+    SIGNAL = "signal"  # a rank was killed by a signal that the platform did not send
+    OUT_OF_MEMORY = "out-of-memory"
+    TIME_LIMIT = "time-limit"
+    NODE_LOST = "node-lost"  # the node, or the sandbox with all its ranks, vanished
+    START_FAILED = "start-failed"  # the platform could not start the ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first thing that went wrong: which rank, how, and the last lines of its error output."""
+
+    cause: Cause
+    rank: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str = ""
+    tail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What a user submitted; never changes. `per_worker` is each rank's share, a PS's too."""
+
+    name: str
+    user: str
+    tenant: str
+    runtime: str
+    per_worker: Resources
+    workers_min: int = 1
+    workers_max: int = 1
+    ps: int = 0
+    entry: str | None = None  # a path in the user's home
+    code: str | None = None  # or the program's text
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    gpu_kind: str | None = None
+    priority: str = "normal"
+    time_limit: int | None = None  # seconds of one attempt
+    retries: int = 0
+    checkpoint_every: int | None = None  # seconds
+    topology: str | None = None
+
+    @property
+    def ranks_min(self) -> int:
+        """How many processes the smallest gang has, parameter servers included."""
+        return self.workers_min + self.ps
+
+
+PRIORITIES: Mapping[str, int] = {"low": 50, "normal": 100, "high": 200}
+
+
+@dataclass(frozen=True, slots=True)
+class RankStatus:
+    """One process of a job as last seen."""
+
+    rank: int
+    role: str  # worker, ps, chief
+    node: str
+    state: str  # pending, running, finished, failed
+    exit_code: int | None = None
+    signal: int | None = None
+    cpu: float | None = None  # cores in use over the last seconds
+    ram: int | None = None  # MiB resident
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as stored. Times are seconds since the epoch, UTC."""
+
+    uid: str  # 26 characters, sortable by time of submission, never used twice
+    spec: JobSpec
+    phase: Phase
+    target: Target
+    submitted_at: float
+    restarts: int = 0  # attempts that ended and were followed by another
+    failures: int = 0  # of these, those that count against `retries`
+    progress: int = 0
+    reason: str | None = None  # typed reason of waiting, or cause of the end
+    message: str = ""
+    placement: tuple[str, ...] = ()  # node of each rank
+    queued_at: float | None = None
+    admitted_at: float | None = None
+    started_at: float | None = None
+    finished_at: float | None = None
+    failure: Failure | None = None
+    ranks: tuple[RankStatus, ...] = ()
+    version: int = 0  # grows with each stored change
+
+    @property
+    def attempt(self) -> str:
+        """The executor's and the ledger's name for the present attempt; an attempt runs at most once."""
+        return f"{self.uid}.{self.restarts}"
+
+    @property
+    def state(self) -> State:
+        """The contract's state."""
+        return state_of(self.phase)

@@ -1,0 +1,128 @@
+"""Amounts of cpu, gpu, memory and storage.
+
+Whole numbers throughout, so that sums are exact: cpu in thousandths of a core, gpu in thousandths of a
+device, ram in MiB, rom in bytes. The wire's floats are turned into these at its edge and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+
+MILLI = 1000
+DIMENSIONS = ("cpu", "gpu", "ram", "rom")
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """An amount, or the size of something: cpu (m), gpu (m, of any kind), ram (MiB), rom (bytes).
+
+    `kinds` are the gpu thousandths by kind, sorted by kind; they are part of `gpu`, not beside it.
+    """
+
+    cpu: int = 0
+    gpu: int = 0
+    ram: int = 0
+    rom: int = 0
+    kinds: tuple[tuple[str, int], ...] = ()
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(
+            self.cpu + other.cpu,
+            self.gpu + other.gpu,
+            self.ram + other.ram,
+            self.rom + other.rom,
+            _merge(self.kinds, other.kinds, 1),
+        )
+
+    def __sub__(self, other: Resources) -> Resources:
+        return Resources(
+            self.cpu - other.cpu,
+            self.gpu - other.gpu,
+            self.ram - other.ram,
+            self.rom - other.rom,
+            _merge(self.kinds, other.kinds, -1),
+        )
+
+    def __mul__(self, n: int) -> Resources:
+        return Resources(
+            self.cpu * n, self.gpu * n, self.ram * n, self.rom * n, tuple((k, v * n) for k, v in self.kinds)
+        )
+
+    def fits(self, room: Resources) -> bool:
+        """Whether this amount fits into `room` in every dimension and for every gpu kind it names."""
+        if self.cpu > room.cpu or self.gpu > room.gpu or self.ram > room.ram or self.rom > room.rom:
+            return False
+        if not self.kinds:
+            return True
+        have = dict(room.kinds)
+        return all(v <= have.get(k, 0) for k, v in self.kinds)
+
+    def items(self) -> Iterator[tuple[str, int]]:
+        """Yield (dimension, amount) for cpu, gpu, ram and rom."""
+        for name in DIMENSIONS:
+            yield name, getattr(self, name)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing is asked for."""
+        return not (self.cpu or self.gpu or self.ram or self.rom)
+
+    def but(self, **changes: int) -> Resources:
+        """Return a copy with some dimensions changed."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+ZERO = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A limit per dimension; `None` means: no limit of its own (what the nodes have).
+
+    Same units as `Resources`; `kinds` limits gpu thousandths of single kinds, unnamed kinds are unlimited.
+    """
+
+    cpu: int | None = None
+    gpu: int | None = None
+    ram: int | None = None
+    rom: int | None = None
+    kinds: Mapping[str, int] = field(default_factory=dict)
+
+    def exceeded_by(self, amount: Resources) -> list[tuple[str, int, int]]:
+        """List (dimension, asked, limit) for each dimension in which `amount` is over the limit.
+
+        A gpu kind appears as `gpu:KIND`. An empty list means that the amount is within the quota.
+        """
+        over: list[tuple[str, int, int]] = []
+        for f in fields(self):
+            if f.name == "kinds":
+                continue
+            limit = getattr(self, f.name)
+            asked = getattr(amount, f.name)
+            if limit is not None and asked > limit:
+                over.append((f.name, asked, limit))
+        for kind, asked in amount.kinds:
+            limit = self.kinds.get(kind)
+            if limit is not None and asked > limit:
+                over.append((f"gpu:{kind}", asked, limit))
+        return over
+
+
+def milli(value: float) -> int:
+    """Turn cores or devices into thousandths, rounding to the nearest."""
+    return round(value * MILLI)
+
+
+def units(value: int) -> float:
+    """Turn thousandths into cores or devices."""
+    return value / MILLI
+
+
+def _merge(a: tuple[tuple[str, int], ...], b: tuple[tuple[str, int], ...], sign: int) -> tuple[tuple[str, int], ...]:
+    if not b:
+        return a
+    total = dict(a)
+    for k, v in b:
+        total[k] = total.get(k, 0) + sign * v
+    return tuple(sorted((k, v) for k, v in total.items() if v))

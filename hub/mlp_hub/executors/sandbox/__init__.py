@@ -1,0 +1,1 @@
+"""One sandbox per notebook server, job and app."""

@@ -1,0 +1,1 @@
+"""What runs inside JupyterHub: its configuration, accounts and templates."""

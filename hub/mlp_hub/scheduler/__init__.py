@@ -1,0 +1,1 @@
+"""The pure scheduling core."""

@@ -1,0 +1,157 @@
+"""What the scheduling core sees and what it says: frozen, free of clocks and of I/O.
+
+`plan_cycle(snapshot, now)` in `cycle.py` turns a `Snapshot` into a `Plan`. Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.resources import ZERO, Quota, Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A place for ranks. `used` is what holders other than jobs take of it (notebook servers, apps)."""
+
+    name: str
+    capacity: Resources
+    used: Resources = ZERO
+    gpu_kind: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[str, ...] = ()
+    up: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TenantQueue:
+    """A tenant as an owner of quota and of one queue.
+
+    `used` is what it holds besides the jobs of this snapshot; `decayed_usage` is its weighted dominant share
+    over time (share-seconds, exponentially decayed), the history that fair share looks at.
+    """
+
+    name: str
+    quota: Quota = field(default_factory=Quota)
+    weight: float = 1.0
+    used: Resources = ZERO
+    decayed_usage: float = 0.0
+    parent: str | None = None
+    cohort: str | None = None
+    borrowing_limit: Quota | None = None
+    lending_limit: Quota | None = None
+    reserved: Quota | None = None
+    others: tuple[str, ...] = ()  # who holds `used`, for messages: "ann's notebook"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """A gang that wants to start: `workers_min` to `workers_max` workers and `ps` parameter servers."""
+
+    uid: str
+    name: str
+    user: str
+    tenant: str
+    per_worker: Resources
+    workers_min: int
+    workers_max: int
+    queued_at: float
+    ps: int = 0
+    priority: int = 100
+    gpu_kind: str | None = None
+    topology: str | None = None
+    time_limit: float | None = None
+    estimate: float | None = None
+    preemptible: bool = True
+    gated: Reason | None = None  # suspended or held back: keeps its place, is not tried
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A gang that holds quota and nodes; `placement` names each rank's node, workers first, then PS."""
+
+    job: WaitingJob
+    placement: tuple[str, ...]
+    started_at: float
+    expected_end: float | None = None
+    checkpoint_at: float | None = None
+    stopping: bool = False  # on its way out; what it holds comes free soon
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a hub schedules."""
+
+    name: str = "fair"  # fifo, priority, fair, maxmin
+    half_life_s: float = 3600.0
+    backfill: bool = True
+    preemption: bool = True
+    placement: str = "binpack"
+    min_run_s: float = 0.0
+    aging_s: float = 600.0  # each such span of waiting is worth one point of priority
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that one cycle may know."""
+
+    nodes: tuple[Node, ...]
+    tenants: tuple[TenantQueue, ...]
+    waiting: tuple[WaitingJob, ...]
+    running: tuple[RunningJob, ...] = ()
+    policy: Policy = field(default_factory=Policy)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a job waits or is refused: a typed reason, a sentence with its numbers, and the numbers themselves."""
+
+    reason: Reason
+    message: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    blocked_by: tuple[str, ...] = ()  # uids of jobs that hold what is missing
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Start this job now, on these nodes, all ranks at once."""
+
+    uid: str
+    placement: tuple[str, ...]
+    workers: int
+    amount: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """This job waits; `position` counts from 1 within its tenant's queue."""
+
+    uid: str
+    verdict: Verdict
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """Stop this running job for another one."""
+
+    uid: str
+    preemptor: str
+    verdict: Verdict
+
+
+Decision = Admit | Wait | Preempt
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The whole answer to "why does it wait and when does it start"."""
+
+    reasons: tuple[Verdict, ...]
+    position: int | None
+    queue_length: int
+    expected_start: float | None
+    expected_because: str  # which job's end is waited for, or why no time can be told
+    would_start_now: tuple[str, ...] = ()  # smallest changes: "--workers 3", "--cpu 0.5"

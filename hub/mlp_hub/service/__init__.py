@@ -1,0 +1,1 @@
+"""Use cases: submit, admit, reconcile, resource requests, metrics."""

@@ -1,0 +1,1 @@
+"""Durable state: SQLAlchemy Core tables, repositories, migrations."""

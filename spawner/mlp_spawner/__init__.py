@@ -1,0 +1,1 @@
+"""JupyterHub spawners that take part in MLP Hub's quota ledger."""

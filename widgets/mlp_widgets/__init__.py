@@ -1,0 +1,1 @@
+"""Live widgets of MLP Hub."""
