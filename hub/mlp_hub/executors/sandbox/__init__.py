@@ -1,1 +1,35 @@
-"""One sandbox per notebook server, job and app."""
+"""One sandbox per notebook server, job and app.
+
+`launch` starts a small process, the shim, that outlives its starter: it makes the sandbox, writes the logs,
+keeps the limits and leaves `state.json` and `exit.json` in the run directory, from which `inspect` tells how
+things stand, after a restart of the hub too.
+"""
+
+from mlp_hub.executors.sandbox.capabilities import Capabilities, Missing, capabilities
+from mlp_hub.executors.sandbox.control import inspect, kill, launch, remove, signal, stop
+from mlp_hub.executors.sandbox.environment import environment_binds
+from mlp_hub.executors.sandbox.errors import SandboxUnavailable
+from mlp_hub.executors.sandbox.spec import Bind, Limits, RankPlan, SandboxSpec
+from mlp_hub.executors.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
+
+__all__ = [
+    "Bind",
+    "Capabilities",
+    "Limits",
+    "Missing",
+    "RankPlan",
+    "RankState",
+    "SandboxExit",
+    "SandboxPhase",
+    "SandboxSpec",
+    "SandboxState",
+    "SandboxUnavailable",
+    "capabilities",
+    "environment_binds",
+    "inspect",
+    "kill",
+    "launch",
+    "remove",
+    "signal",
+    "stop",
+]
