@@ -1,0 +1,47 @@
+"""The sentences of the scheduler: a value, a limit and a way out, with the numbers a person can check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlp_hub.domain.resources import MILLI, Resources
+
+_SCALE = {"cpu": MILLI, "gpu": MILLI, "ram": 1, "rom": 1}
+_UNIT = {"cpu": "cpu", "gpu": "gpu", "ram": "MiB ram", "rom": "bytes rom"}
+
+
+def number(dimension: str, value: int) -> str:
+    """Write an amount without its unit: 2200 cpu thousandths become "2.2"."""
+    return f"{in_units(dimension, value):g}" if dimension.startswith(("cpu", "gpu")) else str(value)
+
+
+def in_units(dimension: str, value: int) -> float:
+    """Turn the inner amount of a dimension (`gpu:KIND` too) into what people count in."""
+    return value / _SCALE[dimension.partition(":")[0]]
+
+
+def unit(dimension: str) -> str:
+    """Name the unit of a dimension: `cpu`, `gpu`, `a100 gpu`, `MiB ram`."""
+    base, _, kind = dimension.partition(":")
+    return f"{kind} {_UNIT[base]}" if kind else _UNIT[base]
+
+
+def amount(resources: Resources) -> str:
+    """Write what is asked for or left: "2 cpu, 1 gpu and 2048 MiB ram"."""
+    parts = [f"{number(d, v)} {unit(d)}" for d, v in resources.items() if v]
+    return listing(parts) or "nothing"
+
+
+def listing(parts: Iterable[str], most: int = 4) -> str:
+    """Join with commas and a final "and"; beyond `most` the rest is counted."""
+    items = list(parts)
+    if len(items) > most:
+        items = [*items[: most - 1], f"{len(items) - most + 1} more"]
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def count(n: int, noun: str) -> str:
+    """Write "1 rank", "2 ranks"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

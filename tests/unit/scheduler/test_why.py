@@ -1,0 +1,98 @@
+"""Why a job waits and when it starts; and what can never run."""
+
+from __future__ import annotations
+
+import pytest
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.resources import Resources
+from mlp_hub.scheduler.feasible import check_possible
+from mlp_hub.scheduler.model import Why
+from mlp_hub.scheduler.why import explain
+from scheduler_builders import job, node, runs, snapshot, tenant
+
+
+def test_the_expected_start_is_when_the_job_in_the_way_must_end() -> None:
+    busy = runs(job("busy", workers=3, user="bob"), "n", "n", "n", until=100.0)
+    why = explain(snapshot(job("a", workers=4), running=(busy,)), "a", 10.0)
+    assert (why.expected_start, why.expected_because) == (100.0, "job busy of bob ends by then at the latest")
+    assert why.position == 1
+    assert why.would_start_now == ("--workers 1", "--cpu 0.2")
+
+
+def test_without_time_limits_it_says_that_no_time_can_be_told_and_whose() -> None:
+    busy = runs(job("busy", workers=4), "n", "n", "n", "n")
+    why = explain(snapshot(job("a"), running=(busy,)), "a", 0.0)
+    assert why.expected_start is None
+    assert why.expected_because == "no time can be told: busy of ann has no time limit"
+
+
+def test_the_forecast_counts_those_ahead_in_the_queue() -> None:
+    busy = runs(job("busy", workers=4), "n", "n", "n", "n", until=50.0)
+    ahead = job("ahead", workers=4, time_limit=30)
+    why = explain(snapshot(ahead, job("a", workers=4, at=1.0), running=(busy,)), "a", 0.0)
+    assert (why.position, why.queue_length, why.expected_start) == (2, 2, 80.0)
+
+
+def test_what_a_notebook_holds_is_not_waited_for_in_vain() -> None:
+    s = snapshot(
+        job("a", workers=2), tenants=(tenant(cpu=2, used=Resources(cpu=500), others=("bob's notebook",)),)
+    )
+    why = explain(s, "a", 0.0)
+    assert why.expected_start is None
+    assert "a notebook has to stop" in why.expected_because
+    assert why.would_start_now == ("--workers 1", "--cpu 0.7")
+
+
+def test_a_job_that_fits_starts_with_the_next_cycle() -> None:
+    assert explain(snapshot(job("a")), "a", 5.0) == Why(
+        (), None, 1, 5.0, "it fits and starts with the next scheduling cycle"
+    )
+    with pytest.raises(KeyError):
+        explain(snapshot(), "a", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason", "message"),
+    [
+        (
+            job("a", workers=9),
+            Reason.EXCEEDS_MAX_QUOTA,
+            "red may use 6 cpu in all and this job asks for 9. With --workers 6 it would fit, or ask an admin of red for more quota.",
+        ),
+        (
+            job("a", cpu=5),
+            Reason.EXCEEDS_MAX_QUOTA,
+            "each rank asks for 5 cpu, and the largest node has 4. Ask for at most 4 per rank.",
+        ),
+        (
+            job("a", workers=3, cpu=1, ram=8192),
+            Reason.EXCEEDS_MAX_QUOTA,
+            "3 ranks of 1 cpu and 8192 MiB ram can never run here: there are 2 nodes with 8 cpu and 16384 MiB ram in all. "
+            "With --workers 2 it would fit.",
+        ),
+        (
+            job("a", gpu=1, gpu_kind="h100"),
+            Reason.NO_MATCHING_FLAVOR,
+            "no node has a gpu of kind h100; no node here has a gpu",
+        ),
+        (
+            job("a", workers=5, topology="same-node"),
+            Reason.TOPOLOGY_PLACEMENT_FAILED,
+            "no node can hold 5 ranks of 1 cpu and 100 MiB ram together. With --workers 4 it would fit.",
+        ),
+        (job("a", tenant="blue"), Reason.NOT_FOUND, "there is no tenant blue"),
+    ],
+)
+def test_what_can_never_run_is_told_with_limit_and_way_out(
+    asked: object, reason: Reason, message: str
+) -> None:
+    s = snapshot(nodes=(node("n-0"), node("n-1")), tenants=(tenant(cpu=6),))
+    verdict = check_possible(s, asked)  # type: ignore[arg-type]
+    assert verdict is not None
+    assert (verdict.reason, verdict.message) == (reason, message)
+
+
+def test_what_only_waits_is_possible() -> None:
+    busy = runs(job("busy", workers=4), "n", "n", "n", "n")
+    assert check_possible(snapshot(running=(busy,)), job("a", workers=4)) is None
+    assert check_possible(snapshot(nodes=(node(up=False),)), job("a")) is None
