@@ -1,0 +1,106 @@
+"""Declares settings and turns what was given for one into its kind, within its limits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+Value = str | int | float | bool | Path | tuple[str, ...] | None
+
+
+class SettingsError(ValueError):
+    """A setting that is unknown or has a value that cannot be; the message names both and the way out."""
+
+
+def setting(
+    default: Value,
+    doc: str,
+    *,
+    kind: str,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """Declare one row of the table of settings, as a dataclass field."""
+    meta = {"doc": doc, "kind": kind, "unit": unit, "low": low, "high": high, "choices": choices}
+    return field(default=default, metadata=meta)
+
+
+def parse(label: str, raw: object, meta: Mapping[str, object]) -> Value:
+    """Turn what was given into the setting's kind, within its limits."""
+    kind = str(meta["kind"])
+    try:
+        value = _PARSERS[kind](raw)
+    except (TypeError, ValueError):
+        raise SettingsError(f"{label} is {raw!r}; it must be {_KIND_NAMES[kind]}") from None
+    choices = meta["choices"]
+    if isinstance(choices, tuple) and choices and value not in choices:
+        raise SettingsError(f"{label} is {raw!r}; it must be one of {', '.join(choices)}")
+    low, high = meta["low"], meta["high"]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(low, int | float) and not value >= low:
+            raise SettingsError(f"{label} is {raw!r}; it must be at least {low:g}")
+        if isinstance(high, int | float) and not value <= high:
+            raise SettingsError(f"{label} is {raw!r}; it must be at most {high:g}")
+    return value
+
+
+def _bool(raw: object) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[str(raw).lower()]
+
+
+def _parse_bool(raw: object) -> bool:
+    try:
+        return _bool(raw)
+    except KeyError:
+        raise ValueError(raw) from None
+
+
+def _parse_list(raw: object) -> tuple[str, ...]:
+    if isinstance(raw, str):
+        return tuple(part.strip() for part in raw.split(",") if part.strip())
+    if isinstance(raw, list | tuple | set):
+        return tuple(str(part) for part in raw)
+    raise TypeError(raw)
+
+
+def _parse_path(raw: object) -> Path:
+    if isinstance(raw, str | os.PathLike):
+        return Path(os.fspath(raw)).expanduser().absolute()
+    raise TypeError(raw)
+
+
+def _parse_int(raw: object) -> int:
+    if isinstance(raw, int | str) and not isinstance(raw, bool):
+        return int(raw)
+    raise TypeError(raw)
+
+
+def _parse_float(raw: object) -> float:
+    if isinstance(raw, int | float | str) and not isinstance(raw, bool):
+        return float(raw)
+    raise TypeError(raw)
+
+
+_PARSERS: dict[str, Callable[[object], Value]] = {
+    "int": _parse_int,
+    "float": _parse_float,
+    "bool": _parse_bool,
+    "str": str,
+    "path": _parse_path,
+    "list": _parse_list,
+}
+_KIND_NAMES = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "1 or 0",
+    "str": "a text",
+    "path": "a path",
+    "list": "a list, separated by commas",
+}

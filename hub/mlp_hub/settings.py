@@ -1,0 +1,299 @@
+"""Every setting of the platform: its name, default, unit and meaning, in one table.
+
+A setting `some_name` is read from the environment variable `MLP_SOME_NAME`, else from `c.MLPHub.some_name` in
+the traitlets file that `MLP_CONFIG` names, else it has its default. A key of `c.MLPHub` that is no setting
+fails the start. Paths of the state directory are properties here, so that all processes agree on them.
+
+Only the standard library is imported; traitlets is, when `MLP_CONFIG` is set.
+"""
+
+# ruff: noqa: RUF009 - `setting` makes a dataclass field
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlp_hub._setting_values import SettingsError, parse, setting
+
+SOCKET_PATH_MAX = 107  # bytes in sockaddr_un.sun_path, less its final NUL
+LONGEST_SOCKET = "private/proxy-api.sock"
+
+__all__ = ["SettingDoc", "Settings", "SettingsError", "table", "variable_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDoc:
+    """One row of the table of settings, as `--help` and the documentation show it."""
+
+    name: str
+    variable: str
+    default: str
+    unit: str
+    doc: str
+
+
+def _default_home(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME") or "/root") / ".local/share")
+    return Path(base) / "mlp-hub"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings, checked. Make one by `Settings.load(os.environ)`."""
+
+    home: Path = setting(None, "State directory: databases, secrets, homes, jobs, logs.", kind="path")
+    port: int = setting(8000, "Public TCP port, the only one that is opened.", kind="int", low=1, high=65535)
+    bind: str = setting("127.0.0.1", "Address that the public port listens on.", kind="str")
+    config: Path | None = setting(
+        None,
+        "A traitlets file: `c.MLPHub.*` sets what is listed here, the rest is JupyterHub's.",
+        kind="path",
+    )
+    allowed_hosts: tuple[str, ...] = setting(
+        (), "Host names by which browsers may call, besides the bind address and localhost.", kind="list"
+    )
+    admin_name: str = setting("admin", "Name of the first administrator.", kind="str")
+    database_url: str = setting(
+        "",
+        "SQLAlchemy URL of the platform's database; empty means SQLite in the state directory.",
+        kind="str",
+    )
+    hub_database_url: str = setting(
+        "", "SQLAlchemy URL of JupyterHub's database; empty means SQLite in the state directory.", kind="str"
+    )
+    executor: str = setting(
+        "local",
+        "Where jobs run: in sandboxes on this machine, or on nodes that are simulated.",
+        kind="str",
+        choices=("local", "simulated"),
+    )
+    allow_no_sandbox: bool = setting(
+        False, "Run although this machine has no sandbox: users are then not kept apart.", kind="bool"
+    )
+    grace_s: float = setting(
+        30.0,
+        "Time between SIGTERM and SIGKILL when a job is stopped.",
+        kind="float",
+        unit="s",
+        low=0,
+        high=3600,
+    )
+    notebook_cpu: float = setting(0.2, "CPU of a notebook server.", kind="float", unit="cores", low=0.1)
+    notebook_ram: int = setting(1024, "Memory of a notebook server.", kind="int", unit="MiB", low=100)
+    notebook_network: str = setting(
+        "outbound",
+        "Network of notebook servers, where slirp4netns is found.",
+        kind="str",
+        choices=("none", "outbound"),
+    )
+    job_network: str = setting(
+        "none",
+        "Network of jobs' ranks, where slirp4netns is found.",
+        kind="str",
+        choices=("none", "outbound"),
+    )
+    node_name: str = setting("", "Name of this machine's node; empty means its host name.", kind="str")
+    node_cpu: float | None = setting(
+        None, "Cores of this machine's node, instead of what is found.", kind="float", unit="cores", low=0.1
+    )
+    node_ram: int | None = setting(
+        None, "Memory of this machine's node, instead of what is found.", kind="int", unit="MiB", low=100
+    )
+    node_gpus: int | None = setting(
+        None, "GPUs of this machine's node, instead of what is found.", kind="int", unit="devices", low=0
+    )
+    node_gpu_kind: str = setting("", "Kind of those GPUs, instead of what is found.", kind="str")
+    node_cpu_overcommit: float = setting(
+        2.0,
+        "CPU given out for each core that is there; CPU is a share, not a pinned core.",
+        kind="float",
+        low=1,
+        high=64,
+    )
+    node_ram_reserve: int = setting(
+        512, "Memory kept for the platform itself and never given out.", kind="int", unit="MiB", low=0
+    )
+    first_uid: int = setting(
+        300000,
+        "Where the hub runs as root, user number N gets this system uid plus N.",
+        kind="int",
+        low=1000,
+        high=2**31,
+    )
+    log_max: int = setting(
+        16,
+        "Size at which a component's log is rotated; one older file is kept.",
+        kind="int",
+        unit="MiB",
+        low=1,
+    )
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> Settings:
+        """Read the settings; raise SettingsError naming what is wrong."""
+        given: dict[str, tuple[str, object]] = {}
+        path = environ.get("MLP_CONFIG")
+        if path:
+            from mlp_hub._config_file import read_section  # noqa: PLC0415 - traitlets only where it is used
+
+            known = [f.name for f in dataclasses.fields(cls) if f.name != "config"]
+            for name, value in read_section(Path(path).absolute(), known).items():
+                given[name] = (f"c.MLPHub.{name}", value)
+        for spec in dataclasses.fields(cls):
+            variable = variable_of(spec.name)
+            if environ.get(variable):
+                given[spec.name] = (variable, environ[variable])
+        values: dict[str, Any] = {
+            spec.name: parse(given[spec.name][0], given[spec.name][1], spec.metadata)
+            for spec in dataclasses.fields(cls)
+            if spec.name in given
+        }
+        values.setdefault("home", _default_home(environ).absolute())
+        return cls(**values)
+
+    def to_environ(self) -> dict[str, str]:
+        """Give all settings as environment variables, but `MLP_CONFIG`, so that a child needs no file."""
+        found: dict[str, str] = {}
+        for spec in dataclasses.fields(self):
+            value = getattr(self, spec.name)
+            if value is None or value in ("", ()) or spec.name == "config":
+                continue
+            if isinstance(value, bool):
+                text = "1" if value else "0"
+            else:
+                text = ",".join(value) if isinstance(value, tuple) else str(value)
+            found[variable_of(spec.name)] = text
+        return found
+
+    # Paths of the state directory.
+
+    @property
+    def run_dir(self) -> Path:
+        """Sockets and pid files. Below `home` unless socket paths would be too long there."""
+        wanted = self.home / "run"
+        if len(os.fsencode(wanted / LONGEST_SOCKET)) <= SOCKET_PATH_MAX:
+            return wanted
+        short = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]
+        return Path("/tmp") / f"mlp-{short}-{os.getuid()}"  # noqa: S108 - the name is checked for its owner when made
+
+    @property
+    def private_dir(self) -> Path:
+        """Sockets that only the platform may reach; mode 0700."""
+        return self.run_dir / "private"
+
+    @property
+    def tenant_dir(self) -> Path:
+        """Sockets that are bound into sandboxes."""
+        return self.run_dir / "tenant"
+
+    @property
+    def proxy_api_socket(self) -> Path:
+        """Where the proxy takes its routes from the hub."""
+        return self.private_dir / "proxy-api.sock"
+
+    @property
+    def service_socket(self) -> Path:
+        """The service's socket that the proxy sends to."""
+        return self.private_dir / "mlp.sock"
+
+    @property
+    def tenant_service_socket(self) -> Path:
+        """The service's socket that sandboxes reach."""
+        return self.tenant_dir / "mlp.sock"
+
+    @property
+    def hub_socket(self) -> Path:
+        """The hub's socket, for the proxy, the service and sandboxes."""
+        return self.tenant_dir / "hub.sock"
+
+    @property
+    def secrets_dir(self) -> Path:
+        """Secrets, one a file; mode 0700."""
+        return self.home / "secrets"
+
+    @property
+    def db_dir(self) -> Path:
+        """SQLite databases; mode 0700."""
+        return self.home / "db"
+
+    @property
+    def service_db_url(self) -> str:
+        """SQLAlchemy URL of the platform's own database."""
+        return self.database_url or f"sqlite:///{self.db_dir / 'mlp.sqlite'}"
+
+    @property
+    def hub_db_url(self) -> str:
+        """SQLAlchemy URL of JupyterHub's database."""
+        return self.hub_database_url or f"sqlite:///{self.db_dir / 'jupyterhub.sqlite'}"
+
+    @property
+    def homes_dir(self) -> Path:
+        """Users' home directories, one a user."""
+        return self.home / "homes"
+
+    @property
+    def data_dir(self) -> Path:
+        """The storage tree `/mlp` of the contract: jobs, datasets, models."""
+        return self.home / "mlp"
+
+    @property
+    def jobs_dir(self) -> Path:
+        """Jobs' output directories, `{user}/{job}`."""
+        return self.data_dir / "jobs"
+
+    @property
+    def jobs_run_dir(self) -> Path:
+        """Run directories of job attempts."""
+        return self.home / "jobs-run"
+
+    @property
+    def servers_run_dir(self) -> Path:
+        """Run directories of notebook servers."""
+        return self.home / "servers-run"
+
+    @property
+    def log_dir(self) -> Path:
+        """Logs of the components."""
+        return self.home / "log"
+
+    def secret_file(self, name: str) -> Path:
+        """Tell where a secret is: cookie_secret, crypt_key, *_token (proxy, service, spawner, operator)."""
+        return self.secrets_dir / name
+
+    def secret(self, name: str) -> str:
+        """Read a secret; OSError when `mlp-hub up` has not made it yet."""
+        return self.secret_file(name).read_text().strip()
+
+    @property
+    def url(self) -> str:
+        """What a person on this machine opens in the browser."""
+        host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "[::1]"}.get(self.bind, self.bind)  # noqa: S104 - compared, not bound
+        return f"http://{f'[{host}]' if ':' in host and host[0] != '[' else host}:{self.port}/"
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"MLP_{name.upper()}"
+
+
+def table() -> list[SettingDoc]:
+    """List all settings for `--help` and the documentation."""
+    rows = []
+    for spec in dataclasses.fields(Settings):
+        default = "$XDG_DATA_HOME/mlp-hub" if spec.name == "home" else _shown(spec.default)
+        doc = spec.metadata["doc"]
+        if spec.metadata["choices"]:
+            doc += f" One of {', '.join(spec.metadata['choices'])}."
+        rows.append(SettingDoc(spec.name, variable_of(spec.name), default, spec.metadata["unit"], doc))
+    return rows
+
+
+def _shown(value: object) -> str:
+    if value is None or value in ("", ()):
+        return ""
+    return {True: "1", False: "0"}[value] if isinstance(value, bool) else str(value)
