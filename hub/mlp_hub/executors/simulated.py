@@ -1,0 +1,324 @@
+"""An executor of simulated nodes: attempts end when their time is over, no process is started.
+
+For trying a policy at scale and for tests. It keeps the same promises as the real executors: an attempt is
+started at most once, `observe` is the truth, and with a journal it survives a restart of the hub. What an
+attempt does is said by its environment (see `Script`). The clock is injected: with a virtual one the owner
+calls `tick()` after moving it; with the real one the event loop does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.job import Cause, Failure, RankStatus
+from mlp_hub.executors.base import AttemptPhase, LaunchSpec, LogChunk, LogLine, NodeInfo, Observation
+
+_DONE = (AttemptPhase.SUCCEEDED, AttemptPhase.FAILED, AttemptPhase.STOPPED, AttemptPhase.LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a simulated attempt does: read from the job's environment, times in seconds.
+
+    SIM_DURATION (default 1), SIM_START (time until the ranks run, default 0), SIM_EXIT (exit code of SIM_RANK,
+    default 0), SIM_SIGNAL, SIM_STOP (how long it takes to end when asked to, default 0).
+    """
+
+    duration: float = 1.0
+    start: float = 0.0
+    exit_code: int = 0
+    signal: int | None = None
+    rank: int = 0
+    stop: float = 0.0
+
+    @classmethod
+    def of(cls, env: Mapping[str, str]) -> Script:
+        """Read it from an environment; what cannot be read has its default."""
+        return cls(
+            duration=_number(env, "SIM_DURATION", 1.0),
+            start=_number(env, "SIM_START", 0.0),
+            exit_code=int(_number(env, "SIM_EXIT", 0)),
+            signal=int(_number(env, "SIM_SIGNAL", 0)) or None,
+            rank=int(_number(env, "SIM_RANK", 0)),
+            stop=_number(env, "SIM_STOP", 0.0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt; `stopped_at` and `lost_at` are when these take effect."""
+
+    id: str
+    workspace: str
+    placement: tuple[str, ...]
+    workers: int
+    accepted_at: float
+    script: Script
+    time_limit: float | None = None
+    stopped_at: float | None = None
+    lost_at: float | None = None
+
+    @property
+    def runs_at(self) -> float:
+        return self.accepted_at + self.script.start
+
+    @property
+    def ends_at(self) -> float:
+        length = (
+            self.script.duration if self.time_limit is None else min(self.script.duration, self.time_limit)
+        )
+        return self.runs_at + length
+
+    @property
+    def over_at(self) -> float:
+        return min(x for x in (self.ends_at, self.stopped_at, self.lost_at) if x is not None)
+
+    def phase(self, now: float) -> AttemptPhase:
+        if now < self.over_at:
+            return AttemptPhase.STARTING if now < self.runs_at else AttemptPhase.RUNNING
+        if self.lost_at is not None and self.lost_at <= self.over_at:
+            return AttemptPhase.LOST
+        if self.stopped_at is not None and self.stopped_at <= self.over_at:
+            return AttemptPhase.STOPPED
+        return AttemptPhase.SUCCEEDED if self.failure() is None else AttemptPhase.FAILED
+
+    def failure(self) -> Failure | None:
+        s = self.script
+        if self.time_limit is not None and self.time_limit < s.duration:
+            message = f"ran longer than its time limit of {self.time_limit:g} s"
+            return Failure(Cause.TIME_LIMIT, message=message)
+        if s.signal is not None:
+            return Failure(Cause.SIGNAL, rank=s.rank, signal=s.signal)
+        return Failure(Cause.PROGRAM_ERROR, rank=s.rank, exit_code=s.exit_code) if s.exit_code else None
+
+
+class SimulatedExecutor:
+    """Runs attempts in simulation on given nodes. `journal` (a file) makes what was started outlive the process."""
+
+    name = "simulated"
+
+    def __init__(
+        self,
+        nodes: Sequence[NodeInfo],
+        clock: Callable[[], float],
+        *,
+        journal: Path | None = None,
+        real_time: bool = True,
+    ) -> None:
+        self._nodes = {n.name: n for n in nodes}
+        self._clock = clock
+        self._real_time = real_time
+        self._attempts: dict[str, _Attempt] = {}
+        self._forgotten: set[str] = set()
+        self._events: list[tuple[float, str]] = []
+        self._callbacks: list[Callable[[str], None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._journal = journal
+        self.starts: list[str] = []  # every attempt that was really started, in order
+        self.failing_starts = 0  # so many of the next starts fail, for tests
+        if journal is not None and journal.exists():
+            self._replay(journal)
+
+    def nodes(self) -> Sequence[NodeInfo]:
+        """List the simulated nodes."""
+        return list(self._nodes.values())
+
+    async def start(self, spec: LaunchSpec) -> None:
+        """Begin the attempt unless it was ever begun or forgotten."""
+        if spec.attempt in self._attempts or spec.attempt in self._forgotten:
+            return
+        if self.failing_starts > 0:
+            self.failing_starts -= 1
+            raise Unavailable("the simulated node does not answer")
+        attempt = _Attempt(
+            spec.attempt,
+            spec.workspace,
+            spec.placement,
+            spec.workers,
+            self._clock(),
+            Script.of(spec.env),
+            spec.time_limit,
+        )
+        self._record(start=_to_json(attempt))
+        self._begin(attempt)
+        self._arm()
+
+    async def stop(self, attempt: str, grace_s: float) -> None:
+        """End the attempt once its script lets it, at the latest after the grace."""
+        known = self._attempts.get(attempt)
+        now = self._clock()
+        if known is None or known.stopped_at is not None or known.phase(now) in _DONE:
+            return
+        self._change(replace(known, stopped_at=now + min(known.script.stop, grace_s)))
+
+    async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
+        """Tell how these attempts stand at the clock's time."""
+        now = self._clock()
+        return {a: self._observation(a, now) for a in attempts}
+
+    async def known(self) -> Sequence[str]:
+        """List the attempts that were started and not forgotten."""
+        return list(self._attempts)
+
+    async def forget(self, attempt: str) -> None:
+        """Drop the attempt; it cannot be started again."""
+        if attempt not in self._forgotten:
+            self._forgotten.add(attempt)
+            self._record(forget=attempt)
+        self._attempts.pop(attempt, None)
+
+    def read_log(self, workspace: str, rank: int, since: int = 0, limit: int = 1000) -> LogChunk:
+        """Return one line for each thing that happened to the rank; the cursor counts lines."""
+        now = self._clock()
+        lines: list[LogLine] = []
+        for a in self._attempts.values():
+            if a.workspace == workspace and rank < len(a.placement) and now >= a.runs_at:
+                lines.append(_line(a.runs_at, f"simulated rank {rank} runs on {a.placement[rank]}"))
+                if now >= a.over_at:
+                    lines.append(_line(a.over_at, f"simulated rank {rank} ended"))
+        part = tuple(lines[since : since + limit])
+        return LogChunk(rank, part, since + len(part))
+
+    async def follow(self, workspace: str, ranks: int) -> AsyncIterator[LogChunk]:
+        """Yield new lines as they come, until nobody listens."""
+        cursors = [0] * ranks
+        while True:
+            for rank in range(ranks):
+                chunk = self.read_log(workspace, rank, cursors[rank])
+                cursors[rank] = chunk.offset
+                if chunk.lines:
+                    yield chunk
+            await asyncio.sleep(0.1)
+
+    def on_change(self, callback: Callable[[str], None]) -> None:
+        """Call back with an attempt id when its time of change has come."""
+        self._callbacks.append(callback)
+
+    async def close(self) -> None:
+        """Stop the timer; attempts go on by the clock."""
+        self._callbacks.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def tick(self) -> None:
+        """Tell of all that happened up to the clock's time."""
+        now = self._clock()
+        while self._events and self._events[0][0] <= now:
+            _, attempt = heapq.heappop(self._events)
+            if attempt in self._attempts:
+                for callback in self._callbacks:
+                    callback(attempt)
+        self._arm()
+
+    def next_event(self) -> float | None:
+        """Return when something happens next, for who moves a virtual clock."""
+        return self._events[0][0] if self._events else None
+
+    def lose_node(self, name: str) -> None:
+        """Take a node away with all that runs on it, as a power failure does."""
+        now = self._clock()
+        self._nodes[name] = replace(self._nodes[name], up=False)
+        for attempt in list(self._attempts.values()):
+            if name in attempt.placement and attempt.phase(now) not in _DONE:
+                self._change(replace(attempt, lost_at=now))
+
+    def restore_node(self, name: str) -> None:
+        """Bring a lost node back, empty."""
+        self._nodes[name] = replace(self._nodes[name], up=True)
+
+    def _begin(self, attempt: _Attempt) -> None:
+        self._attempts[attempt.id] = attempt
+        self.starts.append(attempt.id)
+        heapq.heappush(self._events, (attempt.runs_at, attempt.id))
+        heapq.heappush(self._events, (attempt.over_at, attempt.id))
+
+    def _change(self, attempt: _Attempt) -> None:
+        self._record(change=_to_json(attempt))
+        self._attempts[attempt.id] = attempt
+        heapq.heappush(self._events, (attempt.over_at, attempt.id))
+        self._arm()
+
+    def _arm(self) -> None:
+        if not self._real_time or not self._callbacks:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._events:
+            wait = max(0.0, self._events[0][0] - self._clock())
+            self._timer = asyncio.get_running_loop().call_later(wait, self.tick)
+
+    def _observation(self, id_: str, now: float) -> Observation:
+        a = self._attempts.get(id_)
+        if a is None:
+            return Observation(id_, AttemptPhase.ABSENT)
+        phase = a.phase(now)
+        failure = a.failure() if phase is AttemptPhase.FAILED else None
+        state = {
+            AttemptPhase.STARTING: "pending",
+            AttemptPhase.RUNNING: "running",
+            AttemptPhase.SUCCEEDED: "finished",
+        }.get(phase, "failed")
+        ranks = tuple(
+            RankStatus(
+                rank,
+                "worker" if rank < a.workers else "ps",
+                node,
+                state,
+                failure.exit_code
+                if failure and failure.rank == rank
+                else (0 if state == "finished" else None),
+                failure.signal if failure and failure.rank == rank else None,
+            )
+            for rank, node in enumerate(a.placement)
+        )
+        started = a.runs_at if now >= a.runs_at else None
+        return Observation(id_, phase, started, a.over_at if phase in _DONE else None, ranks, failure)
+
+    def _record(self, **entry: Any) -> None:
+        if self._journal is not None:
+            with self._journal.open("a") as f:
+                f.write(json.dumps(entry) + "\n")
+
+    def _replay(self, journal: Path) -> None:
+        for line in journal.read_text().splitlines():
+            entry = json.loads(line)
+            if "start" in entry:
+                self._begin(_from_json(entry["start"]))
+            elif "change" in entry:
+                attempt = _from_json(entry["change"])
+                self._attempts[attempt.id] = attempt
+                heapq.heappush(self._events, (attempt.over_at, attempt.id))
+            else:
+                self._forgotten.add(entry["forget"])
+                self._attempts.pop(entry["forget"], None)
+
+
+def _to_json(attempt: _Attempt) -> dict[str, Any]:
+    plain = {name: getattr(attempt, name) for name in _Attempt.__slots__}
+    plain["script"] = {name: getattr(attempt.script, name) for name in Script.__slots__}
+    return plain
+
+
+def _from_json(plain: dict[str, Any]) -> _Attempt:
+    return _Attempt(**{**plain, "placement": tuple(plain["placement"]), "script": Script(**plain["script"])})
+
+
+def _number(env: Mapping[str, str], name: str, default: float) -> float:
+    try:
+        return float(env[name])
+    except (KeyError, ValueError):
+        return default
+
+
+def _line(at: float, text: str) -> LogLine:
+    return LogLine(datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z"), "stdout", text)

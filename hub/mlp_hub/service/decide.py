@@ -1,0 +1,363 @@
+"""What to do next for one job: a pure function of what is stored and what the executor sees.
+
+The reconciler calls `decide` again and again; each answer is a short list of actions to do in order. A `Move`
+is one transaction. What must be durable before it is acted on comes as a `Move` of its own, and what must be
+done before its result is stored (taking in the last metrics, removing what is left of an attempt) stands
+before the `Move` and may be done twice.
+
+Nothing here is remembered between calls but what is in the job: after a crash the same function is the recovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from mlp_hub.domain.job import Cause, Failure, Job, Phase, RankStatus, Target, check_move
+from mlp_hub.executors.base import AttemptPhase, Observation
+from mlp_hub.service.sentences import ended, ranks_on
+
+KILL_MARGIN_S = 10.0
+"""So long after its grace or its time limit a job is ended by the service, if the executor has not done so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Store the job in its new phase, with its event and what it means for the ledger, in one transaction."""
+
+    job: Job
+    kind: str
+    message: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Store what changed within the phase; no event."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Tell the executor to start the present attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Ask all ranks to end."""
+
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Take in the metric points that were reported and never delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Kill what is left of the present attempt and remove its traces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erase:
+    """Remove the job's directory, then its record."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Nothing to do before this time, unless something happens."""
+
+    at: float
+
+
+Action = Move | Update | Start | Stop | Sweep | Forget | Erase | LookAgain
+A = AttemptPhase
+P = Phase
+T = Target
+_GONE = frozenset({A.ABSENT, A.STOPPED, A.LOST})
+_STOPPING: Mapping[Target, tuple[Phase, str]] = {
+    T.CANCEL: (P.CANCELLING, "cancelling: its ranks are asked to end"),
+    T.DELETE: (P.CANCELLING, "cancelling: its ranks are asked to end"),
+    T.SUSPEND: (P.SUSPENDING, "suspending: its ranks may save a checkpoint and end"),
+    T.PREEMPT: (P.PREEMPTING, "stopped for another job: its ranks may save a checkpoint and end"),
+}
+
+
+def decide(
+    job: Job, seen: Observation, now: float, grace_s: float, stop_sent_at: float | None = None
+) -> list[Action]:
+    """Return what to do next for the job.
+
+    `seen` is its present attempt as the executor sees it, `stop_sent_at` when this process asked the attempt to
+    end (None: not yet, as far as it knows). An empty list means: nothing, until something happens.
+    """
+    return _TABLE[job.phase](_Turn(job, seen, now, grace_s, stop_sent_at))
+
+
+def give_up_starting(job: Job, error: str, tries: int, now: float) -> Move:
+    """Return the move for an attempt that could not be started so many times."""
+    message = f"could not be started in {tries} tries: {error}"
+    failure = Failure(Cause.START_FAILED, message=message)
+    return _move(
+        job, P.FINISHING, "start-failed", message, Cause.START_FAILED, failure=failure, finished_at=now
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    job: Job
+    seen: Observation
+    now: float
+    grace_s: float
+    stop_sent_at: float | None
+
+    def moved(
+        self, phase: Phase, kind: str, message: str, reason: str | None = None, **changes: object
+    ) -> Move:
+        return _move(self.job, phase, kind, message, reason, **changes)
+
+
+def _move(
+    job: Job, phase: Phase, kind: str, message: str, reason: str | None = None, **changes: object
+) -> Move:
+    check_move(job.spec.name, job.phase, phase)
+    fields: dict[str, object] = {"phase": phase, "reason": reason, "message": message, **changes}
+    return Move(replace(job, **fields), kind, message, reason)  # type: ignore[arg-type]
+
+
+def _queued(t: _Turn) -> list[Action]:
+    match t.job.target:
+        case T.CANCEL | T.DELETE:
+            return [t.moved(P.CANCELLED, "cancelled", "cancelled before it started", finished_at=t.now)]
+        case T.SUSPEND:
+            return [
+                t.moved(P.SUSPENDED, "suspended", "suspended; it keeps its age in the queue", "Suspended")
+            ]
+        case T.RUN | T.PREEMPT:
+            return []
+
+
+def _admitted(t: _Turn) -> list[Action]:
+    # the executor has not heard of this attempt: it is told only once `starting` is stored
+    match t.job.target:
+        case T.CANCEL | T.DELETE:
+            return [
+                t.moved(
+                    P.CANCELLED, "cancelled", "cancelled before it started", finished_at=t.now, placement=()
+                )
+            ]
+        case T.SUSPEND:
+            message = "suspended before it started; it keeps its age in the queue"
+            return [t.moved(P.SUSPENDED, "suspended", message, "Suspended", placement=(), admitted_at=None)]
+        case T.PREEMPT:
+            message = "gave way to another job before it started; it keeps its age in the queue"
+            return [t.moved(P.QUEUED, "preempted", message, placement=(), admitted_at=None, target=T.RUN)]
+        case T.RUN:
+            count = len(t.job.placement)
+            what = f"starting {count} ranks" if count != 1 else "starting 1 rank"
+            return [t.moved(P.STARTING, "starting", f"{what} {ranks_on(t.job.placement)}"), Start()]
+
+
+def _starting(t: _Turn) -> list[Action]:
+    if t.seen.phase is A.ABSENT:
+        if t.job.target is T.RUN:
+            return [Start()]
+        return [_ask_to_end(t)]
+    if t.seen.phase is A.STARTING:
+        return _unless_unwanted(t, [])
+    if t.seen.phase is A.RUNNING:
+        return [_runs(t)]
+    return _ended(t)
+
+
+def _running(t: _Turn) -> list[Action]:
+    if t.seen.phase not in (A.STARTING, A.RUNNING):
+        return _ended(t)
+    actions: list[Action] = []
+    if t.seen.ranks and t.seen.ranks != t.job.ranks:
+        actions.append(Update(replace(t.job, ranks=t.seen.ranks)))
+    limit = t.job.spec.time_limit
+    if limit is not None and t.job.started_at is not None:
+        end = t.job.started_at + limit + t.grace_s + KILL_MARGIN_S
+        if t.now >= end:
+            # the executor enforces limits; this is for one that was not there to do so
+            failure = Failure(Cause.TIME_LIMIT, message=f"ran longer than its time limit of {limit} s")
+            return [_finishing(t, failure)]
+        actions.append(LookAgain(end))
+    return _unless_unwanted(t, actions)
+
+
+def _suspending(t: _Turn) -> list[Action]:
+    if t.job.target in (T.CANCEL, T.DELETE):
+        return [_ask_to_end(t), Stop(t.grace_s)]
+    if t.seen.phase in _GONE:
+        message = "suspended; it keeps its age in the queue"
+        return _leave(t.moved(P.SUSPENDED, "suspended", message, "Suspended", **_next_attempt(t.job)))
+    return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
+
+
+def _preempting(t: _Turn) -> list[Action]:
+    if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND):
+        return [_ask_to_end(t), Stop(t.grace_s)]
+    if t.seen.phase in _GONE:
+        message = "back in the queue with its age kept: another job needed what it held"
+        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t.job)))
+    return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
+
+
+def _cancelling(t: _Turn) -> list[Action]:
+    if t.seen.phase is A.SUCCEEDED:
+        return _ended(t)  # it was quicker than its user
+    if t.seen.phase in _GONE or t.seen.phase is A.FAILED:
+        ranks = t.seen.ranks or t.job.ranks
+        return _leave(t.moved(P.CANCELLED, "cancelled", "cancelled", finished_at=t.now, ranks=ranks))
+    return _see_to_its_end(t)
+
+
+def _suspended(t: _Turn) -> list[Action]:
+    match t.job.target:
+        case T.CANCEL | T.DELETE:
+            return [t.moved(P.CANCELLED, "cancelled", "cancelled while suspended", finished_at=t.now)]
+        case T.RUN | T.PREEMPT:
+            return [
+                t.moved(P.QUEUED, "resumed", "resumed: back in the queue with its age kept", target=T.RUN)
+            ]
+        case T.SUSPEND:
+            return []
+
+
+def _finish(t: _Turn) -> list[Action]:
+    job, failure = t.job, t.job.failure
+    if failure is None:
+        message = "finished" if job.started_at is None else f"finished after {_span(job)}"
+        return _leave(t.moved(P.FINISHED, "finished", message, progress=100))
+    what = job.message
+    if job.target in (T.CANCEL, T.DELETE):
+        return _leave(t.moved(P.CANCELLED, "cancelled", "cancelled", failure=None))
+    if failure.cause is Cause.NODE_LOST:
+        message = f"back in the queue with its age kept, no retry used up: {what}"
+        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(job)))
+    may_retry = failure.cause not in (Cause.TIME_LIMIT, Cause.START_FAILED)
+    if may_retry and job.failures < job.spec.retries:
+        message = f"back in the queue for retry {job.failures + 1} of {job.spec.retries}: {what}"
+        changes = {**_next_attempt(job), "failures": job.failures + 1}
+        return _leave(t.moved(P.QUEUED, "requeued", message, None, **changes))
+    tried = f" (after {job.failures} retries)" if job.failures else ""
+    return _leave(t.moved(P.FAILED, "failed", f"{what}{tried}", failure.cause.value))
+
+
+def _final(t: _Turn) -> list[Action]:
+    if t.job.target is T.DELETE:
+        return [t.moved(P.DELETING, "deleting", "its files are removed")]
+    return []
+
+
+def _deleting(_: _Turn) -> list[Action]:
+    return [Forget(), Erase()]
+
+
+_TABLE: Mapping[Phase, Callable[[_Turn], list[Action]]] = {
+    P.QUEUED: _queued,
+    P.ADMITTED: _admitted,
+    P.STARTING: _starting,
+    P.RUNNING: _running,
+    P.SUSPENDING: _suspending,
+    P.SUSPENDED: _suspended,
+    P.PREEMPTING: _preempting,
+    P.FINISHING: _finish,
+    P.FINISHED: _final,
+    P.FAILED: _final,
+    P.CANCELLING: _cancelling,
+    P.CANCELLED: _final,
+    P.DELETING: _deleting,
+}
+
+
+def _ask_to_end(t: _Turn) -> Move:
+    phase, message = _STOPPING[t.job.target]
+    return t.moved(phase, phase.value, message)
+
+
+def _unless_unwanted(t: _Turn, actions: list[Action]) -> list[Action]:
+    return actions if t.job.target is T.RUN else [_ask_to_end(t), Stop(t.grace_s)]
+
+
+def _see_to_its_end(t: _Turn) -> list[Action]:
+    if t.stop_sent_at is None:
+        return [Stop(t.grace_s), LookAgain(t.now + t.grace_s + KILL_MARGIN_S)]
+    deadline = t.stop_sent_at + t.grace_s + KILL_MARGIN_S
+    return [Forget()] if t.now >= deadline else [LookAgain(deadline)]
+
+
+def _leave(move: Move) -> list[Action]:
+    """What the attempt leaves is taken in, and nothing of it is alive, before what it held is given back."""
+    return [Sweep(), Forget(), move]
+
+
+def _runs(t: _Turn) -> Move:
+    started = t.seen.started_at if t.seen.started_at is not None else t.now
+    where = ranks_on(t.job.placement)
+    return t.moved(
+        P.RUNNING, "running", f"running {where}", started_at=started, ranks=t.seen.ranks or t.job.ranks
+    )
+
+
+def _ended(t: _Turn) -> list[Action]:
+    match t.seen.phase:
+        case A.SUCCEEDED:
+            return [_finishing(t, None)]
+        case A.FAILED:
+            return [_finishing(t, t.seen.failure or Failure(Cause.PROGRAM_ERROR, message="it failed"))]
+        case A.STOPPED if t.job.target is not T.RUN:
+            return [_ask_to_end(t)]
+        case A.STOPPED:
+            failure = Failure(Cause.NODE_LOST, message="it was stopped by nobody the hub knows of")
+        case _:
+            lost = "its node, or the sandbox with all its ranks, vanished"
+            failure = t.seen.failure or Failure(Cause.NODE_LOST, message=lost)
+            if failure.cause is not Cause.NODE_LOST:
+                failure = replace(failure, cause=Cause.NODE_LOST)
+    return [_finishing(t, failure)]
+
+
+def _finishing(t: _Turn, failure: Failure | None) -> Move:
+    started = t.job.started_at if t.job.started_at is not None else t.seen.started_at
+    finished = t.seen.finished_at if t.seen.finished_at is not None else t.now
+    message = "all ranks ended well" if failure is None else ended(failure)
+    reason = None if failure is None else failure.cause.value
+    kind = "ended" if failure is None else "attempt-failed"
+    ranks: tuple[RankStatus, ...] = t.seen.ranks or t.job.ranks
+    return t.moved(
+        P.FINISHING,
+        kind,
+        message,
+        reason,
+        failure=failure,
+        started_at=started,
+        finished_at=finished,
+        ranks=ranks,
+    )
+
+
+def _next_attempt(job: Job) -> dict[str, object]:
+    return {
+        "restarts": job.restarts + 1,
+        "placement": (),
+        "admitted_at": None,
+        "started_at": None,
+        "finished_at": None,
+        "failure": None,
+        "ranks": (),
+        "target": T.RUN if job.target is T.PREEMPT else job.target,
+    }
+
+
+def _span(job: Job) -> str:
+    seconds = (job.finished_at or 0.0) - (job.started_at or 0.0)
+    if seconds < 120:
+        return f"{max(seconds, 0.0):.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
