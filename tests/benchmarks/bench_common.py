@@ -1,0 +1,92 @@
+"""What the benchmarks share: one live hub, and figures beside their anchors."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from live_hub import LiveHub
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number. `ratio` is ours divided by the anchor's; `note` tells the method and what is not equal."""
+
+    name: str
+    ours: float
+    unit: str
+    anchor: float | None = None
+    anchor_name: str = ""
+    note: str = ""
+    command: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return None if not self.anchor else self.ours / self.anchor
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "ours": self.ours,
+            "unit": self.unit,
+            "anchor": self.anchor,
+            "anchor_name": self.anchor_name,
+            "ratio": self.ratio,
+            "command": self.command,
+            "note": self.note,
+        }
+
+    def line(self) -> str:
+        beside = (
+            f" | {self.anchor_name} {self.anchor:g} ({self.ratio:.2f}x)"
+            if self.ratio
+            else f" | {self.anchor_name}"
+        )
+        return (
+            f"{self.name:44} {self.ours:>10.4g} {self.unit}{beside if self.anchor_name else ''}  {self.note}"
+        )
+
+
+class Context:
+    """A hub that is started when first asked for and shared by the benchmarks."""
+
+    def __init__(self, tmp: Path) -> None:
+        self.tmp = tmp
+        self._hub: LiveHub | None = None
+
+    @property
+    def hub(self) -> LiveHub:
+        if self._hub is None:
+            self._hub = LiveHub(self.tmp / "h")
+            self._hub.up()
+            self._hub.add_user("bench")
+        return self._hub
+
+    def close(self) -> None:
+        if self._hub is not None:
+            self._hub.destroy()
+
+
+def median_of(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    """Return the nearest-rank quantile, `q` between 0 and 1."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
+
+
+class Stopwatch:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
