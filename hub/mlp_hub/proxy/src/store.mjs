@@ -1,0 +1,57 @@
+// Routes in memory, and in a file so that they are there again after a restart.
+
+import fs from "node:fs";
+
+import { MemoryStore } from "configurable-http-proxy/lib/store.js";
+
+export class FileStore extends MemoryStore {
+  constructor(path, log) {
+    super();
+    this.path = path;
+    this.log = log;
+    this.dirty = false;
+    if (path) this.load();
+  }
+
+  load() {
+    let saved;
+    try {
+      saved = JSON.parse(fs.readFileSync(this.path, "utf8"));
+    } catch (error) {
+      if (error.code !== "ENOENT") this.log.warn("Routes in %s are not readable: %s", this.path, error.message);
+      return;
+    }
+    for (const [path, route] of Object.entries(saved)) {
+      super.add(path, { ...route, last_activity: new Date(route.last_activity ?? Date.now()) });
+    }
+    this.log.info("Found %d routes again", Object.keys(this.routes).length);
+  }
+
+  add(path, data) {
+    this.later();
+    return super.add(path, data);
+  }
+
+  remove(path) {
+    this.later();
+    return super.remove(path);
+  }
+
+  // Written once for all changes of one turn. Activity alone is not worth a write: the hub keeps it.
+  later() {
+    if (this.dirty || !this.path) return;
+    this.dirty = true;
+    setImmediate(() => this.flush());
+  }
+
+  flush() {
+    if (!this.dirty) return;
+    this.dirty = false;
+    try {
+      fs.writeFileSync(`${this.path}.new`, JSON.stringify(this.routes), { mode: 0o600 });
+      fs.renameSync(`${this.path}.new`, this.path);
+    } catch (error) {
+      this.log.error("Routes cannot be kept in %s: %s", this.path, error.message);
+    }
+  }
+}
