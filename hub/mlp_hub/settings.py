@@ -262,7 +262,7 @@ class Settings:
         return self.home / "log"
 
     def secret_file(self, name: str) -> Path:
-        """Tell where a secret is: cookie_secret, crypt_key, *_token (proxy, service, spawner, operator)."""
+        """Tell where a secret is: cookie_secret, crypt_key, {proxy,service,spawner,operator}_token, admin-password."""
         return self.secrets_dir / name
 
     def secret(self, name: str) -> str:
