@@ -1,0 +1,158 @@
+"""Any process may be killed in the middle: the job goes on or is requeued whole, quota and metrics stay exact."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+from live_hub import LiveHub, tenant_use, wait_for
+
+POINTS = 300
+PROGRAM = f"""
+import mlp, os, time
+rank = int(os.environ["MLP_RANK"])
+for i in range({POINTS}):
+    mlp.report(step=i, value=i * 10 + rank, progress=100 * i // {POINTS})
+    time.sleep(0.02)
+"""
+MPI_PROGRAM = "from mpi4py import MPI\nMPI.COMM_WORLD.barrier()\n" + PROGRAM
+SHAPE = {"runtime": "mpi", "workers": 2, "cpu": 0.5, "ram": 256}
+
+
+def assert_each_point_once(hub: LiveHub, user: str, name: str, ranks: int) -> None:
+    """Every point that a rank reported is stored exactly once, in order."""
+    for rank in range(ranks):
+        steps = [p["step"] for p in hub.points(user, name) if p["rank"] == rank]
+        assert steps == list(range(POINTS)), f"rank {rank}: {len(steps)} points"
+
+
+def processes_of(hub: LiveHub, user: str, name: str) -> list[psutil.Process]:
+    """List the live processes of a job: its shim and all below it."""
+    uid = hub.job(user, name)["uid"]
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter():
+        try:
+            if any(uid in part for part in process.cmdline()):
+                found[process.pid] = process
+                found |= {p.pid: p for p in process.children(recursive=True)}
+        except psutil.Error:
+            continue
+    return list(found.values())
+
+
+def find(hub: LiveHub, user: str, name: str, word: str) -> psutil.Process:
+    """Find one process of the job by a word of its command line."""
+
+    def look() -> psutil.Process | None:
+        for process in processes_of(hub, user, name):
+            try:
+                if any(word in part for part in process.cmdline()):
+                    return process
+            except psutil.Error:
+                continue
+        return None
+
+    return wait_for(look, 20, message=f"for a process {word} of {name}")
+
+
+def assert_nothing_left(hub: LiveHub, user: str, name: str) -> None:
+    wait_for(lambda: not processes_of(hub, user, name), 20, message="for its processes to be gone")
+
+
+@pytest.mark.parametrize("component", ["hub", "service", "proxy", "supervisor"])
+def test_a_job_goes_on_when_a_part_of_the_platform_is_killed(hub: LiveHub, component: str) -> None:
+    before = tenant_use(hub)
+    name = f"through-{component}"
+    hub.submit("ann", name, MPI_PROGRAM, **SHAPE)
+    hub.wait_phase("ann", name, "running")
+    pids = {p.pid for p in processes_of(hub, "ann", name)}
+    old = hub.kill(component)
+    if component == "supervisor":
+        hub.up()
+    hub.wait_back(component, old)
+    assert {p.pid for p in processes_of(hub, "ann", name)} & pids, "its processes were not touched"
+    job = hub.wait_phase("ann", name, "finished")
+    assert (job["restarts"], job["progress"]) == (0, 100)
+    assert_each_point_once(hub, "ann", name, 2)
+    assert tenant_use(hub) == before
+    assert_nothing_left(hub, "ann", name)
+
+
+@pytest.mark.parametrize(("victim", "word"), [("launcher", "mpiexec"), ("rank", "main.py")])
+def test_a_killed_rank_or_launcher_takes_the_gang_down_whole_and_it_is_retried(
+    hub: LiveHub, victim: str, word: str
+) -> None:
+    before = tenant_use(hub)
+    name = f"without-{victim}"
+    first = "import os, time\nif os.environ['MLP_RESTART_COUNT'] == '0': time.sleep(600)\n"
+    hub.submit("ann", name, "from mpi4py import MPI\n" + first + PROGRAM, retries=1, **SHAPE)
+    hub.wait_phase("ann", name, "running")
+    find(hub, "ann", name, word).kill()
+    job = hub.wait_phase("ann", name, "finished")
+    assert job["restarts"] == 1
+    assert_each_point_once(hub, "ann", name, 2)
+    assert tenant_use(hub) == before
+    assert_nothing_left(hub, "ann", name)
+
+
+def test_a_killed_rank_without_retries_fails_the_job_and_says_which_signal(hub: LiveHub) -> None:
+    hub.submit("ann", "one-shot", "from mpi4py import MPI\nimport time; time.sleep(600)\n", **SHAPE)
+    hub.wait_phase("ann", "one-shot", "running")
+    find(hub, "ann", "one-shot", "main.py").kill()
+    job = hub.wait_phase("ann", "one-shot", "failed")
+    assert (job["failure"]["cause"], job["failure"]["signal"]) == ("signal", signal.SIGKILL)
+    assert_nothing_left(hub, "ann", "one-shot")
+
+
+def test_a_killed_shim_counts_as_a_lost_node_and_uses_up_no_retry(hub: LiveHub) -> None:
+    before = tenant_use(hub)
+    code = "import os, time\nif os.environ['MLP_RESTART_COUNT'] == '0': time.sleep(600)\n" + PROGRAM
+    hub.submit("ann", "lost", code, cpu=0.5, ram=256)
+    hub.wait_phase("ann", "lost", "running")
+    find(hub, "ann", "lost", "shim").kill()
+    job = hub.wait_phase("ann", "lost", "finished")
+    assert job["restarts"] == 1
+    assert_each_point_once(hub, "ann", "lost", 1)
+    assert tenant_use(hub) == before
+    assert_nothing_left(hub, "ann", "lost")
+
+
+def test_the_service_killed_at_the_moment_of_submission_neither_loses_nor_doubles_jobs(hub: LiveHub) -> None:
+    before = tenant_use(hub)
+    for i in range(5):
+        hub.submit("bob", f"burst-{i}", "import time; time.sleep(0.5)", cpu=0.5, ram=128)
+        if i == 2:
+            old = hub.kill("service")
+            hub.wait_back("service", old)
+    for i in range(5):
+        job = hub.wait_phase("bob", f"burst-{i}", "finished")
+        assert job["restarts"] == 0
+    assert tenant_use(hub) == before
+
+
+def test_down_leaves_a_job_running_and_the_next_up_finds_it(hub: LiveHub) -> None:
+    hub.submit("ann", "overnight", MPI_PROGRAM, **SHAPE)
+    hub.wait_phase("ann", "overnight", "running")
+    pids = {p.pid for p in processes_of(hub, "ann", "overnight")}
+    hub.down()
+    assert all(psutil.pid_exists(pid) for pid in pids)
+    hub.up()
+    job = hub.wait_phase("ann", "overnight", "finished")
+    assert job["restarts"] == 0
+    assert_each_point_once(hub, "ann", "overnight", 2)
+
+
+def test_metrics_reported_while_the_service_is_stopped_arrive_later(hub: LiveHub) -> None:
+    hub.submit("ann", "patient", PROGRAM, cpu=0.5, ram=256)
+    hub.wait_phase("ann", "patient", "running")
+    pid = hub.pid("service")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(3)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    hub.wait_phase("ann", "patient", "finished")
+    assert_each_point_once(hub, "ann", "patient", 1)
