@@ -1,0 +1,85 @@
+/** What may be done with a job just now. What cannot be undone asks first; refusals are shown where one clicked. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { paths, type Client } from "../core/api";
+import { actions, type ActionName } from "../core/phase";
+import type { Job } from "../core/wire";
+import { ErrorBox } from "./basics";
+import { Confirm } from "./Dialog";
+
+const LABEL: Record<ActionName, string> = {
+  suspend: "Suspend", resume: "Resume", cancel: "Cancel job", resubmit: "Resubmit", delete: "Delete",
+};
+
+const LOSS: Partial<Record<ActionName, (job: Job) => string>> = {
+  cancel: (job) => `The ranks of ${job.name} are stopped for good. What it has written so far stays.`,
+  delete: (job) => `The record of ${job.name}, its logs, curves and the files of its job directory are removed. This cannot be undone.`,
+};
+
+/** Do one action; a deleted job's answer is its last record. */
+export function act(client: Client, job: Job, action: ActionName): Promise<Job> {
+  return action === "delete"
+    ? client.delete<Job>(paths.job(job.user, job.name))
+    : client.put<Job>(paths.jobAction(job.user, job.name, action));
+}
+
+export function Actions({ client, job, onDone, disabled }: {
+  client: Client;
+  job: Job;
+  /** Told the action and the service's answer. */
+  onDone: (action: ActionName, job: Job) => void;
+  disabled: boolean;
+}): JSX.Element | null {
+  const [busy, setBusy] = useState<ActionName | null>(null);
+  const [asking, setAsking] = useState<ActionName | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const go = async (action: ActionName): Promise<void> => {
+    setBusy(action);
+    setError(null);
+    try {
+      const answer = await act(client, job, action);
+      setAsking(null);
+      onDone(action, answer);
+    } catch (e) {
+      setError(e);
+    } finally {
+      setBusy(null);
+    }
+  };
+  const click = (action: ActionName): void => {
+    setError(null);
+    if (LOSS[action] && !(action === "cancel" && job.phase === "queued")) setAsking(action);
+    else void go(action);
+  };
+  const possible = actions(job.phase);
+  return (
+    <div class="mlp-actions" role="group" aria-label={`Actions on ${job.name}`}>
+      {possible.map((action) => (
+        <button
+          key={action}
+          type="button"
+          class={`mlp-button mlp-small${LOSS[action] ? " mlp-quiet-danger" : ""}`}
+          disabled={disabled || busy !== null}
+          onClick={() => click(action)}
+        >
+          {LABEL[action]}
+        </button>
+      ))}
+      {error && !asking ? <ErrorBox error={error} /> : null}
+      {asking ? (
+        <Confirm
+          title={`${LABEL[asking].replace(" job", "")} ${job.name}?`}
+          text={<p>{LOSS[asking]?.(job)}</p>}
+          yes={LABEL[asking]}
+          busy={busy !== null}
+          error={error ? <ErrorBox error={error} /> : null}
+          onYes={() => void go(asking)}
+          onNo={() => {
+            setAsking(null);
+            setError(null);
+          }}
+        />
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,99 @@
+/** One chart per metric; points are drawn straight from the store, once a frame, without rendering components. */
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { JobStore } from "../core/jobstore";
+import type { XMode } from "../core/series";
+import { Chart, type Readout } from "./chart";
+import { metric as show } from "../core/format";
+
+export interface CurveOptions {
+  ranks: boolean;
+  log: boolean;
+  x: XMode;
+}
+
+function ChartBox({ store, name, options }: { store: JobStore; name: string; options: CurveOptions }): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const chart = useRef<Chart | null>(null);
+  const [readout, setReadout] = useState<Readout>({ last: null, x: null, values: [], note: "" });
+  useEffect(() => {
+    const host = box.current;
+    if (!host) return undefined;
+    const made = new Chart(host, store, name, options, setReadout);
+    chart.current = made;
+    return () => {
+      chart.current = null;
+      made.destroy();
+    };
+  }, [store, name, options.ranks, options.log, options.x]);
+  const keys = (event: KeyboardEvent): void => {
+    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20 };
+    const by = steps[event.key];
+    if (by !== undefined) chart.current?.moveCursor(by);
+    else if (event.key === "Home") chart.current?.moveCursor(Number.NEGATIVE_INFINITY);
+    else if (event.key === "End") chart.current?.moveCursor(Number.POSITIVE_INFINITY);
+    else if (event.key === "Escape") chart.current?.resetView();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const hovered = readout.x !== null;
+  const spoken = readout.values.map((v) => `${v.label} ${show(v.value)}`).join(", ");
+  return (
+    <figure class="mlp-chart" data-metric={name}>
+      <figcaption>
+        <span class="mlp-chart-name" title={name}>{name}</span>
+        <span class="mlp-chart-at">{hovered ? `${readout.xLabel} ${readout.x}` : ""}</span>
+        <span class="mlp-chart-value">{readout.values.length === 1 || !hovered ? show(hovered ? readout.values[0]?.value : readout.last) : ""}</span>
+      </figcaption>
+      <div
+        ref={box}
+        class="mlp-plot"
+        tabIndex={0}
+        role="img"
+        aria-label={`Curve of ${name}, last value ${show(readout.last)}. Arrow keys read single values.`}
+        onKeyDown={keys}
+        onBlur={() => chart.current?.leave()}
+      />
+      {readout.values.length > 1 ? (
+        <ul class="mlp-legend">
+          {readout.values.map((v) => (
+            <li key={v.label}>
+              <i style={{ background: v.color }} />
+              {v.label} <b>{show(v.value)}</b>
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      {readout.note ? <p class="mlp-dim mlp-chart-note">{readout.note}</p> : null}
+      <span class="mlp-hidden" aria-live="polite">{hovered ? `${readout.xLabel} ${readout.x}: ${spoken}` : ""}</span>
+    </figure>
+  );
+}
+
+export function Curves({ store, names }: { store: JobStore; names: string[] }): JSX.Element {
+  const [options, setOptions] = useState<CurveOptions>({ ranks: false, log: false, x: "step" });
+  const many = Math.max(0, ...names.map((n) => store.metrics.tracks.get(n)?.size ?? 0)) > 1;
+  const toggle = (label: string, on: boolean, change: Partial<CurveOptions>): JSX.Element => (
+    <button type="button" class="mlp-toggle" aria-pressed={on} onClick={() => setOptions({ ...options, ...change })}>
+      {label}
+    </button>
+  );
+  return (
+    <section class="mlp-section" aria-label="Curves">
+      <div class="mlp-section-head">
+        <h3>Curves</h3>
+        <div class="mlp-tools">
+          {many ? toggle("All ranks", options.ranks, { ranks: !options.ranks }) : null}
+          {toggle("Log scale", options.log, { log: !options.log })}
+          {toggle("By time", options.x === "time", { x: options.x === "time" ? "step" : "time" })}
+        </div>
+      </div>
+      <div class="mlp-charts">
+        {names.map((name) => (
+          <ChartBox key={name} store={store} name={name} options={options} />
+        ))}
+      </div>
+    </section>
+  );
+}

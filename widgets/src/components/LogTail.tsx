@@ -1,0 +1,108 @@
+/** The last lines of all ranks or of one; only the rows in view are in the page, whatever a program prints. */
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { JobStore } from "../core/jobstore";
+import type { Line } from "../core/logs";
+import { plural } from "../core/format";
+
+const ROW = 18;
+const SPARE = 8;
+
+/** ANSI colours and the like are meant for terminals. */
+// eslint-disable-next-line no-control-regex
+const CONTROL = /\u001b\[[0-9;?]*[A-Za-z]|[\u0000-\u0008\u000b-\u001f\u007f]/g;
+
+function useLines(store: JobStore, paused: boolean): { lines: Line[]; version: number } {
+  const [version, setVersion] = useState(0);
+  const held = useRef<Line[]>([]);
+  useEffect(() => store.subscribe((changes) => {
+    if (changes.has("logs")) setVersion(store.logs.version);
+  }), [store]);
+  if (!paused) held.current = store.logs.lines;
+  return { lines: held.current, version };
+}
+
+export function LogTail({ store, rank, onRank }: {
+  store: JobStore;
+  rank: number | null;
+  onRank: (rank: number | null) => void;
+}): JSX.Element {
+  const [follow, setFollow] = useState(true);
+  const [errOnly, setErrOnly] = useState(false);
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(220);
+  const box = useRef<HTMLDivElement>(null);
+  const { lines, version } = useLines(store, !follow);
+  const ranks = [...store.logs.ranks].sort((a, b) => a - b);
+  const shown = useMemo(
+    () => (rank === null && !errOnly ? lines : lines.filter((l) => (rank === null || l.rank === rank) && (!errOnly || l.err))),
+    [lines, lines.length, version, rank, errOnly],
+  );
+  useEffect(() => {
+    const el = box.current;
+    if (!el) return undefined;
+    const observer = new ResizeObserver(() => setHeight(el.clientHeight));
+    observer.observe(el);
+    return () => observer.disconnect();
+  }, []);
+  useEffect(() => {
+    const el = box.current;
+    if (el && follow) el.scrollTop = el.scrollHeight;
+  }, [shown, follow, version]);
+  const scrolled = (): void => {
+    const el = box.current;
+    if (!el) return;
+    setTop(el.scrollTop);
+    const atEnd = el.scrollTop + el.clientHeight >= el.scrollHeight - ROW;
+    if (!atEnd && follow && el.scrollTop < top - 1) setFollow(false);
+  };
+  const total = shown.length * ROW;
+  const start = follow ? Math.max(0, total - height) : top;
+  const first = Math.max(0, Math.floor(start / ROW) - SPARE);
+  const last = Math.min(shown.length, Math.ceil((start + height) / ROW) + SPARE);
+  const several = ranks.length > 1;
+  return (
+    <section class="mlp-section mlp-logs" aria-label="Log">
+      <div class="mlp-section-head">
+        <h3>Log</h3>
+        <div class="mlp-tools">
+          <label class="mlp-inline">
+            <span class="mlp-hidden">Lines of</span>
+            <select class="mlp-select mlp-small" value={rank === null ? "" : String(rank)} onChange={(e) => onRank(e.currentTarget.value === "" ? null : Number(e.currentTarget.value))}>
+              <option value="">All ranks</option>
+              {(rank !== null && !ranks.includes(rank) ? [...ranks, rank] : ranks).map((r) => (
+                <option key={r} value={String(r)}>{`Rank ${r}`}</option>
+              ))}
+            </select>
+          </label>
+          <button type="button" class="mlp-toggle" aria-pressed={errOnly} onClick={() => setErrOnly(!errOnly)}>
+            Errors only
+          </button>
+          <button type="button" class="mlp-toggle" aria-pressed={follow} onClick={() => setFollow(!follow)}>
+            {follow ? "Following" : "Follow"}
+          </button>
+        </div>
+      </div>
+      <div ref={box} class="mlp-log" role="log" aria-live="off" aria-label="Log lines" tabIndex={0} onScroll={scrolled}>
+        {shown.length === 0 ? (
+          <p class="mlp-log-none">{errOnly ? "Nothing on the error output" : rank === null ? "Nothing printed yet" : `Nothing printed by rank ${rank} yet`}</p>
+        ) : (
+          <div class="mlp-log-all" style={{ height: `${total}px` }}>
+            <div class="mlp-log-window" style={{ transform: `translateY(${first * ROW}px)` }}>
+              {shown.slice(first, last).map((line) => (
+                <div key={line.id} class={line.err ? "mlp-line mlp-line-err" : "mlp-line"} title={line.time}>
+                  {several ? <span class="mlp-line-rank">{line.rank}</span> : null}
+                  <span class="mlp-line-mark" aria-label={line.err ? "error output" : undefined}>{line.err ? "!" : ""}</span>
+                  <span class="mlp-line-text">{line.text.replace(CONTROL, "")}</span>
+                </div>
+              ))}
+            </div>
+          </div>
+        )}
+      </div>
+      {store.logs.dropped > 0 ? (
+        <p class="mlp-dim mlp-foot">{plural(store.logs.dropped, "earlier line")} left out here; the files hold them.</p>
+      ) : null}
+    </section>
+  );
+}

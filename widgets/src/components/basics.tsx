@@ -1,0 +1,154 @@
+/** Small parts: icons, badges, bars, states of a page. */
+import type { ComponentChildren, JSX } from "preact";
+import { words } from "../core/api";
+import { tone, word } from "../core/phase";
+
+const ICONS: Record<string, string> = {
+  wait: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3.2l2 1.6",
+  busy: "M8 2.5a5.5 5.5 0 1 1-5.5 5.5",
+  run: "M5.5 3.5v9l7-4.5z",
+  good: "M3 8.5l3.2 3.2L13 5",
+  bad: "M4 4l8 8M12 4l-8 8",
+  idle: "M5.5 4v8M10.5 4v8",
+  warn: "M8 2.5l6 11H2zM8 6.5v3.2M8 11.6v.2",
+};
+
+export function Icon({ name }: { name: string }): JSX.Element {
+  const filled = name === "run";
+  return (
+    <svg class={`mlp-icon mlp-icon-${name}`} viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
+      <path d={ICONS[name] ?? ICONS["idle"] ?? ""} class={filled ? "mlp-fill" : "mlp-stroke"} />
+    </svg>
+  );
+}
+
+export function StateBadge({ phase }: { phase: string }): JSX.Element {
+  const kind = tone(phase);
+  return (
+    <span class={`mlp-badge mlp-tone-${kind}`} data-phase={phase}>
+      <Icon name={phase === "cancelled" ? "bad" : kind} />
+      {word(phase)}
+    </span>
+  );
+}
+
+export function Chip({ kind = "idle", children }: { kind?: string; children: ComponentChildren }): JSX.Element {
+  return <span class={`mlp-badge mlp-tone-${kind}`}>{children}</span>;
+}
+
+/** A bar of how much of something is in use; above the limit it turns to the warning colour. */
+export function Bar({ value, of, label }: { value: number; of: number | null; label: string }): JSX.Element {
+  const part = of === null || of <= 0 ? (value > 0 ? 1 : 0) : value / of;
+  const kind = of === null ? "open" : part > 1.0001 ? "over" : part >= 0.9 ? "high" : "fine";
+  return (
+    <span class={`mlp-bar mlp-bar-${kind}`} role="img" aria-label={label}>
+      <span class="mlp-bar-fill" style={{ width: `${Math.min(100, (of === null ? 0 : part) * 100)}%` }} />
+    </span>
+  );
+}
+
+/** One dimension of a quota: name, bar, "3 of 8 used, 5 free". */
+export function QuotaBar({ name, used, limit, show }: {
+  name: string;
+  used: number;
+  limit: number | null;
+  show: (n: number) => string;
+}): JSX.Element {
+  const text = limit === null ? `${show(used)} used, no limit` : `${show(used)} of ${show(limit)}`;
+  const free = limit === null ? "" : used > limit ? `${show(used - limit)} over` : `${show(limit - used)} free`;
+  return (
+    <div class="mlp-quota">
+      <span class="mlp-quota-name">{name}</span>
+      <Bar value={used} of={limit} label={`${name}: ${text}${free ? `, ${free}` : ""}`} />
+      <span class="mlp-quota-text">
+        {text}
+        {free ? <span class="mlp-dim"> · {free}</span> : null}
+      </span>
+    </div>
+  );
+}
+
+export function ErrorBox({ error, retry, children }: {
+  error: unknown;
+  retry?: () => void;
+  children?: ComponentChildren;
+}): JSX.Element {
+  return (
+    <div class="mlp-note mlp-note-bad" role="alert">
+      <Icon name="warn" />
+      <div class="mlp-note-text">
+        {words(error)}
+        {children}
+      </div>
+      {retry ? (
+        <button type="button" class="mlp-button mlp-small" onClick={retry}>
+          Try again
+        </button>
+      ) : null}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }): JSX.Element {
+  return (
+    <div class="mlp-empty">
+      <p class="mlp-empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** Grey lines in the place of what is being loaded. */
+export function Loading({ lines = 4, what }: { lines?: number; what: string }): JSX.Element {
+  return (
+    <div class="mlp-loading" role="status" aria-label={`Loading ${what}`}>
+      {Array.from({ length: lines }, (_, i) => (
+        <span key={i} class={`mlp-skeleton mlp-skeleton-${i % 3}`} />
+      ))}
+    </div>
+  );
+}
+
+export interface Column<T> {
+  title: string;
+  cell: (row: T) => ComponentChildren;
+  /** "num": right-aligned figures; "grow": takes the room that is left; "low": hidden where it is narrow. */
+  kind?: string;
+}
+
+export function Table<T>({ columns, rows, rowKey, caption, selected }: {
+  columns: Column<T>[];
+  rows: T[];
+  rowKey: (row: T) => string;
+  caption: string;
+  selected?: (row: T) => boolean;
+}): JSX.Element {
+  const cls = (c: Column<T>): string => (c.kind ?? "").split(" ").map((k) => (k ? `mlp-col-${k}` : "")).join(" ");
+  return (
+    <div class="mlp-table-box">
+      <table class="mlp-table">
+        <caption class="mlp-hidden">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((c) => (
+              <th key={c.title} scope="col" class={cls(c)}>
+                {c.title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={rowKey(row)} class={selected?.(row) ? "mlp-selected" : ""}>
+              {columns.map((c) => (
+                <td key={c.title} class={cls(c)}>
+                  {c.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

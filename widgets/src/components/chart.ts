@@ -1,0 +1,249 @@
+/** uPlot fed from a job's metric store; follows size and theme, draws at most once a frame. */
+import uPlot from "uplot";
+import { mean, perRank, positive, type Aligned, type Range } from "../core/decimate";
+import { metric as show, trim } from "../core/format";
+import type { JobStore } from "../core/jobstore";
+import type { Track } from "../core/series";
+import type { CurveOptions } from "./Curves";
+import { onThemeChange } from "./hooks";
+
+export interface Readout {
+  last: number | null;
+  xLabel?: string;
+  x: string | null;
+  values: { label: string; value: number | null; color: string }[];
+  note: string;
+}
+
+/** Most ranks drawn one by one. */
+const RANKS_MAX = 32;
+const HEIGHT = 150;
+const LIGHT = ["#2a6fdb", "#d9622b", "#23895b", "#a34fc4", "#b08900", "#c2375f", "#3b8ea5", "#6f6f6f"];
+const DARK = ["#78aaff", "#ff9c66", "#5fd0a0", "#d79bf0", "#e6c34a", "#ff8aa9", "#6fcbe3", "#b8b8b8"];
+
+interface Colors {
+  text: string;
+  grid: string;
+  palette: string[];
+  font: string;
+}
+
+function colors(host: Element): Colors {
+  const style = getComputedStyle(host);
+  const get = (name: string, other: string): string => style.getPropertyValue(name).trim() || other;
+  return {
+    text: get("--mlp-dim", "#666"),
+    grid: get("--mlp-grid", "#ddd"),
+    palette: get("--mlp-dark", "0") === "1" ? DARK : LIGHT,
+    font: `11px ${get("--mlp-font", "sans-serif")}`,
+  };
+}
+
+/** "#rrggbb" with an alpha. */
+const faint = (color: string): string => `${color}2e`;
+
+export class Chart {
+  private plot: uPlot | null = null;
+  private shapeKey = "";
+  private range: Range | null = null;
+  private visible = true;
+  private stale = true;
+  private base = 0;
+  private readonly undo: (() => void)[] = [];
+  private cursor: number | null = null;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly store: JobStore,
+    private readonly name: string,
+    private readonly options: CurveOptions,
+    private readonly tell: (r: Readout) => void,
+  ) {
+    this.undo.push(store.subscribe((changes) => {
+      if (changes.has("metrics")) this.draw();
+    }));
+    const size = new ResizeObserver(() => this.resize());
+    size.observe(host);
+    const seen = new IntersectionObserver((entries) => {
+      this.visible = entries.at(-1)?.isIntersecting ?? true;
+      if (this.visible && this.stale) this.draw();
+    });
+    seen.observe(host);
+    this.undo.push(() => size.disconnect(), () => seen.disconnect(), onThemeChange(() => this.rebuild()));
+    this.draw();
+  }
+
+  destroy(): void {
+    for (const fn of this.undo) fn();
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  resetView(): void {
+    this.range = null;
+    this.leave();
+    this.draw();
+  }
+
+  leave(): void {
+    this.plot?.setCursor({ left: -10, top: -10 });
+  }
+
+  moveCursor(by: number): void {
+    const { plot } = this;
+    const n = plot?.data[0].length ?? 0;
+    if (!plot || !n) return;
+    const from = this.cursor ?? (by < 0 ? n : -1);
+    const to = Math.max(0, Math.min(n - 1, from + by));
+    const x = plot.data[0][to] as number;
+    plot.setCursor({ left: plot.valToPos(x, "x"), top: 10 });
+  }
+
+  private tracks(): [number, Track][] {
+    const ranks = [...(this.store.metrics.tracks.get(this.name) ?? new Map<number, Track>())];
+    return ranks.sort((a, b) => a[0] - b[0]);
+  }
+
+  private data(tracks: [number, Track][], width: number): Aligned {
+    const list = tracks.map(([, t]) => t);
+    const { ranks, x, log } = this.options;
+    const data = ranks ? perRank(list, x, width, this.range) : mean(list, x, width, this.range);
+    if (x === "time") {
+      this.base = this.base || (data[0][0] ?? 0);
+      data[0] = data[0].map((t) => t - this.base);
+    }
+    return log ? positive(data) : data;
+  }
+
+  private draw(): void {
+    if (!this.visible) {
+      this.stale = true;
+      return;
+    }
+    this.stale = false;
+    const all = this.tracks();
+    const tracks = this.options.ranks ? all.slice(0, RANKS_MAX) : all;
+    const width = this.host.clientWidth;
+    if (!tracks.length || width < 20) return;
+    const data = this.data(tracks, Math.max(50, width - 56));
+    const key = `${data.length}/${tracks.map(([r]) => r).join()}/${tracks.some(([, t]) => !t.ascends)}`;
+    if (!this.plot || key !== this.shapeKey) {
+      this.plot?.destroy();
+      this.shapeKey = key;
+      this.plot = new uPlot(this.plotOptions(tracks, width, data.length), data as uPlot.AlignedData, this.host);
+    } else {
+      this.plot.setData(data as uPlot.AlignedData, true);
+    }
+    this.report();
+  }
+
+  private rebuild(): void {
+    this.shapeKey = "";
+    this.draw();
+  }
+
+  private resize(): void {
+    const width = this.host.clientWidth;
+    if (this.plot && width > 20 && this.plot.width !== width) {
+      this.plot.setSize({ width, height: HEIGHT });
+      this.draw();
+    } else if (!this.plot) this.draw();
+  }
+
+  private report(): void {
+    const all = this.tracks();
+    const lasts = all.map(([, t]) => t.last).filter((v): v is number => v !== null);
+    const last = lasts.length ? lasts.reduce((a, b) => a + b, 0) / lasts.length : null;
+    const c = this.plot;
+    const at = this.cursor;
+    const pal = c ? colors(this.host).palette : LIGHT;
+    const values: Readout["values"] = [];
+    const many = this.options.ranks && all.length > 1;
+    if (c && (at !== null || many)) {
+      const columns = many ? Math.min(all.length, RANKS_MAX) : 1;
+      for (let s = 0; s < columns; s += 1) {
+        const label = many ? `rank ${all[s]?.[0]}` : all.length > 1 ? "mean" : `rank ${all[0]?.[0]}`;
+        const value = at === null ? (all[s]?.[1].last ?? null) : near(c.data[s + 1] as (number | null)[], at);
+        values.push({ label, value, color: pal[s % pal.length] as string });
+      }
+    }
+    const x = c && at !== null ? (c.data[0][at] ?? null) : null;
+    const note = this.options.ranks && all.length > RANKS_MAX ? `Showing ${RANKS_MAX} of ${all.length} ranks` : "";
+    const time = this.options.x === "time";
+    this.tell({ last, xLabel: time ? "after" : "step", x: x === null ? null : time ? `${trim(x, 1)} s` : trim(x, 1), values, note });
+  }
+
+  private plotOptions(tracks: [number, Track][], width: number, columns: number): uPlot.Options {
+    const c = colors(this.host);
+    const color = (i: number): string => c.palette[i % c.palette.length] as string;
+    const line = (i: number): uPlot.Series => ({
+      stroke: color(i), width: 1.5, spanGaps: true, points: { show: (u, s) => few(u, s), size: 4 },
+      ...(i >= c.palette.length ? { dash: [5, 3] } : {}),
+    });
+    const band: uPlot.Series = { stroke: "transparent", width: 0, spanGaps: true, points: { show: false } };
+    const isMean = !this.options.ranks && columns === 4;
+    const series = isMean ? [{}, line(0), band, band] : [{}, ...tracks.slice(0, columns - 1).map((_, i) => line(i))];
+    const axis = {
+      stroke: c.text, font: c.font, grid: { stroke: c.grid, width: 1 }, ticks: { show: false }, gap: 4,
+    };
+    return {
+      width,
+      height: HEIGHT,
+      legend: { show: false },
+      padding: [8, 8, 0, 0],
+      scales: { x: { time: false }, y: this.options.log ? { distr: 3 } : { range: calm } },
+      series,
+      ...(isMean ? { bands: [{ series: [3, 2] as [number, number], fill: faint(color(0)) }] } : {}),
+      axes: [
+        { ...axis, size: 22, space: 70, values: (_u, v) => v.map((n) => short(n, this.options.x === "time")) },
+        { ...axis, size: 48, space: 28, values: (_u, v) => v.map((n) => (n === null ? "" : show(n))) },
+      ],
+      cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
+      hooks: {
+        setCursor: [(u) => {
+          this.cursor = u.cursor.left !== undefined && u.cursor.left >= 0 ? (u.cursor.idx ?? null) : null;
+          this.report();
+        }],
+        setSelect: [(u) => {
+          if (u.select.width < 4) return;
+          const base = this.options.x === "time" ? this.base : 0;
+          const min = u.posToVal(u.select.left, "x") + base;
+          const max = u.posToVal(u.select.left + u.select.width, "x") + base;
+          this.range = { min, max };
+          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          this.draw();
+        }],
+        ready: [(u) => u.over.addEventListener("dblclick", () => this.resetView())],
+      },
+    };
+  }
+}
+
+/** Single points are shown as dots only while they are few. */
+function few(u: uPlot, s: number): boolean {
+  const column = u.data[s];
+  return column !== undefined && column.length <= 40;
+}
+
+/** A y range with a little air, also where all values are the same. */
+function calm(_u: uPlot, min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null) return [0, 1];
+  const air = (max - min) * 0.06 || Math.abs(max) * 0.1 || 1;
+  return [min >= 0 && min - air < 0 ? 0 : min - air, max + air];
+}
+
+/** The value at an index, or the nearest one to the left: other ranks' points lie between. */
+function near(column: (number | null)[] | undefined, at: number): number | null {
+  for (let i = at; column && i >= 0 && i > at - 50; i -= 1) {
+    const value = column[i];
+    if (value !== null && value !== undefined) return value;
+  }
+  return null;
+}
+
+function short(n: number | null, seconds: boolean): string {
+  if (n === null) return "";
+  if (seconds) return n >= 7200 ? `${trim(n / 3600, 1)} h` : n >= 180 ? `${trim(n / 60, 1)} min` : `${trim(n, 1)} s`;
+  if (Math.abs(n) >= 1e6) return `${trim(n / 1e6, 1)}M`;
+  return Math.abs(n) >= 1e4 ? `${trim(n / 1e3, 1)}k` : trim(n, 2);
+}

@@ -1,0 +1,82 @@
+/** Hooks shared by the widget and the pages. */
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { JobStore, View } from "../core/jobstore";
+
+/** The store's view; renders again when it changes, at most once a frame. */
+export function useView(store: JobStore): View {
+  const [view, setView] = useState(store.view);
+  useEffect(() => {
+    setView(store.view);
+    return store.subscribe((changes) => {
+      if (changes.has("view")) setView(store.view);
+    });
+  }, [store]);
+  return view;
+}
+
+/** The time in milliseconds, renewed every `every` milliseconds; stands still when `on` is false. */
+export function useNow(every: number, on = true): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (!on) return undefined;
+    const timer = setInterval(() => setNow(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every, on]);
+  return now;
+}
+
+export interface Loaded<T> {
+  data: T | null;
+  error: unknown;
+  reload: () => Promise<void>;
+}
+
+/**
+ * Load when `key` changes and, when `every` is given, again and again while the page is seen.
+ * An error keeps the last data: a page does not go blank because one request failed.
+ */
+export function useLoad<T>(key: string, load: () => Promise<T>, every = 0): Loaded<T> {
+  const [state, setState] = useState<{ key: string; data: T | null; error: unknown }>({ key, data: null, error: null });
+  const current = useRef(key);
+  current.current = key;
+  const loader = useRef(load);
+  loader.current = load;
+  const reload = useCallback(async () => {
+    const asked = current.current;
+    try {
+      const data = await loader.current();
+      if (current.current === asked) setState({ key: asked, data, error: null });
+    } catch (error) {
+      if (current.current === asked) setState((old) => ({ key: asked, data: old.key === asked ? old.data : null, error }));
+    }
+  }, []);
+  useEffect(() => {
+    void reload();
+    if (!every) return undefined;
+    const timer = setInterval(() => {
+      if (!document.hidden) void reload();
+    }, every);
+    return () => clearInterval(timer);
+  }, [key, every, reload]);
+  const mine = state.key === key;
+  return { data: mine ? state.data : null, error: mine ? state.error : null, reload };
+}
+
+let ids = 0;
+/** An id for labels, unique in the page. */
+export function useId(prefix: string): string {
+  const [id] = useState(() => `mlp-${prefix}-${(ids += 1)}`);
+  return id;
+}
+
+/** Colours and the like follow the theme: calls back when JupyterLab's or the system's theme changes. */
+export function onThemeChange(fn: () => void): () => void {
+  const observer = new MutationObserver(fn);
+  observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light", "class"] });
+  const query = matchMedia("(prefers-color-scheme: dark)");
+  query.addEventListener("change", fn);
+  return () => {
+    observer.disconnect();
+    query.removeEventListener("change", fn);
+  };
+}

@@ -1,0 +1,143 @@
+/** Numbers, amounts and times as people read them, and back. Pure. */
+
+const MIB = 1024 * 1024;
+const FACTORS: Record<string, number> = {
+  "": 1, b: 1, k: 1e3, kb: 1e3, m: 1e6, mb: 1e6, g: 1e9, gb: 1e9, t: 1e12, tb: 1e12,
+  kib: 1024, mib: MIB, gib: 1024 * MIB, tib: 1024 * 1024 * MIB,
+};
+
+/** Trim a number to at most `digits` decimals, without trailing zeros. */
+export function trim(value: number, digits = 2): string {
+  return String(Number(value.toFixed(digits)));
+}
+
+export function cores(value: number): string {
+  return trim(value, 2);
+}
+
+/** MiB as "512 MiB" or "1.5 GiB". */
+export function ram(mib: number): string {
+  if (mib < 1024) return `${Math.round(mib)} MiB`;
+  if (mib < 1024 * 1024) return `${trim(mib / 1024, mib < 10240 ? 1 : 0)} GiB`;
+  return `${trim(mib / 1024 / 1024, 1)} TiB`;
+}
+
+export function bytes(n: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let value = n;
+  let at = 0;
+  while (value >= 1024 && at < units.length - 1) {
+    value /= 1024;
+    at += 1;
+  }
+  return `${trim(value, value < 10 && at > 0 ? 1 : 0)} ${units[at]}`;
+}
+
+/** Seconds as "8 s", "2 min 5 s", "3 h 10 min", "2 d 4 h". */
+export function duration(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return join(Math.floor(s / 60), "min", s % 60, "s");
+  if (s < 86400) return join(Math.floor(s / 3600), "h", Math.floor((s % 3600) / 60), "min");
+  return join(Math.floor(s / 86400), "d", Math.floor((s % 86400) / 3600), "h");
+}
+
+function join(big: number, bigUnit: string, small: number, smallUnit: string): string {
+  return small ? `${big} ${bigUnit} ${small} ${smallUnit}` : `${big} ${bigUnit}`;
+}
+
+/** An RFC 3339 time in milliseconds since the epoch, or null. */
+export function ms(time: string | null | undefined): number | null {
+  if (!time) return null;
+  const value = Date.parse(time);
+  return Number.isNaN(value) ? null : value;
+}
+
+const two = (n: number): string => String(n).padStart(2, "0");
+
+/** Local time of day; with the date when it is not the day of `now`. */
+export function clock(time: string | number | null, now: number, seconds = false): string {
+  const at = typeof time === "number" ? time : ms(time);
+  if (at === null) return "";
+  const d = new Date(at);
+  const today = new Date(now);
+  const day = `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+  const same = d.getFullYear() === today.getFullYear() && d.getMonth() === today.getMonth() && d.getDate() === today.getDate();
+  const hour = `${two(d.getHours())}:${two(d.getMinutes())}${seconds ? `:${two(d.getSeconds())}` : ""}`;
+  return same ? hour : `${day} ${hour}`;
+}
+
+/** How long ago, or how far ahead: "just now", "5 min ago", "in 2 h 3 min". */
+export function ago(time: string | number | null, now: number): string {
+  const at = typeof time === "number" ? time : ms(time);
+  if (at === null) return "";
+  const s = (now - at) / 1000;
+  if (Math.abs(s) < 2) return "just now";
+  const coarse = Math.abs(s) < 3600 ? (Math.abs(s) < 60 ? Math.abs(s) : Math.floor(Math.abs(s) / 60) * 60) : Math.abs(s);
+  return s > 0 ? `${duration(coarse)} ago` : `in ${duration(coarse)}`;
+}
+
+/** A metric's value: four significant digits, exponent where it is very big or small. */
+export function metric(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (!Number.isFinite(value)) return "not a number";
+  if (value === 0) return "0";
+  const abs = Math.abs(value);
+  if (Number.isInteger(value) && abs < 1e7) return String(value);
+  if (abs >= 1e6 || abs < 1e-4) return value.toExponential(2);
+  return String(Number(value.toPrecision(4)));
+}
+
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
+export type Parsed = { ok: true; value: number | null } | { ok: false; msg: string };
+
+/** A plain number at least `least`; empty means no limit (null). */
+export function parseAmount(text: string, what: string, least = 0): Parsed {
+  const t = text.trim();
+  if (t === "") return { ok: true, value: null };
+  const value = /^\d+(\.\d+)?$/.test(t) ? Number(t) : Number.NaN;
+  if (!Number.isFinite(value) || value < least) {
+    return { ok: false, msg: `${what} is a number from ${least} up, such as 4 or 0.5; empty means no limit` };
+  }
+  return { ok: true, value };
+}
+
+function parseUnit(text: string): number | null {
+  const found = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim());
+  if (!found) return null;
+  const factor = FACTORS[(found[2] ?? "").toLowerCase()];
+  return factor === undefined ? null : Number(found[1]) * factor;
+}
+
+/** Memory in MiB from "512", "512 MiB", "16 GiB"; a bare number is MiB; empty is null. */
+export function parseRam(text: string): Parsed {
+  const t = text.trim();
+  if (t === "") return { ok: true, value: null };
+  const value = /^\d+(\.\d+)?$/.test(t) ? Number(t) * MIB : parseUnit(t);
+  if (value === null) return { ok: false, msg: `"${t}" is no amount of memory: write 512 MiB or 16 GiB; empty means no limit` };
+  return { ok: true, value: Math.round(value / MIB) };
+}
+
+/** Storage in bytes from "100 GiB", "1 TB"; a bare number is bytes; empty is null. */
+export function parseBytes(text: string): Parsed {
+  const t = text.trim();
+  if (t === "") return { ok: true, value: null };
+  const value = parseUnit(t);
+  if (value === null) return { ok: false, msg: `"${t}" is no amount of storage: write 100 GiB or 1 TB; empty means no limit` };
+  return { ok: true, value: Math.round(value) };
+}
+
+const NAME = /^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$/;
+
+/** Why a name will not do, or null. */
+export function badName(name: string): string | null {
+  if (name === "") return "a name is needed";
+  if (NAME.test(name)) return null;
+  if (name.length > 50) return `a name has at most 50 characters, this one has ${name.length}`;
+  if (!/^[a-z]/.test(name)) return "a name starts with a letter from a to z";
+  if (name.endsWith("-")) return "a name does not end with a dash";
+  return "a name holds a-z, 0-9 and dashes";
+}

@@ -1,0 +1,219 @@
+/** Objects of the REST contract as they cross the wire (hub/mlp_api/types.py is the original). */
+
+export type JobState = "creating" | "running" | "finished" | "error" | "deleting";
+export type Phase =
+  | "queued" | "admitted" | "starting" | "running" | "suspending" | "suspended" | "preempting"
+  | "finishing" | "finished" | "failed" | "cancelling" | "cancelled" | "deleting";
+
+export interface Session {
+  username: string;
+  admin: boolean;
+  tenants: string[];
+  tenant_admin: string[];
+  xsrf: string;
+  version: string;
+}
+
+export interface User {
+  username: string;
+  state: "NotActive" | "Actived";
+  tenants: string[];
+  admin: boolean;
+  default_tenant: string;
+}
+
+/** Amounts of a quota; null means: what the nodes have. cpu in cores, gpu in devices, ram in MiB, rom in bytes. */
+export interface Amounts {
+  cpu: number | null;
+  gpu: number | null;
+  ram: number | null;
+  rom: number | null;
+}
+
+export interface TenantSettings extends Amounts {
+  name: string;
+  gpu_kinds: Record<string, number>;
+  weight: number;
+  cohort: string | null;
+  parent: string | null;
+  borrowing_limit: Record<string, number> | null;
+  lending_limit: Record<string, number> | null;
+  reserved: Record<string, number> | null;
+  isolation: string;
+  description: string;
+}
+
+export interface Tenant extends TenantSettings {
+  cpu_inuse: number;
+  gpu_inuse: number;
+  ram_inuse: number;
+  rom_inuse: number;
+  members: number;
+  running: number;
+  waiting: number;
+}
+
+export interface Member {
+  tenant: string;
+  user: string;
+  role: string;
+  source: string;
+}
+
+export interface Holding {
+  holder: string;
+  user: string;
+  applier: string;
+  cpu: number;
+  gpu: number;
+  ram: number;
+  rom: number;
+  since: string;
+}
+
+export interface Usage {
+  tenant: Tenant;
+  holdings: Holding[];
+  history: Record<string, unknown>[];
+}
+
+export interface Rank {
+  rank: number;
+  role: string;
+  node: string;
+  state: string;
+  exit_code: number | null;
+  signal: number | null;
+  cpu: number | null;
+  ram: number | null;
+}
+
+export interface Failure {
+  cause: string;
+  rank: number | null;
+  exit_code: number | null;
+  signal: number | null;
+  message: string;
+  tail: string;
+}
+
+export interface Job {
+  name: string;
+  user: string;
+  tenant: string;
+  runtime: string;
+  entry: string | null;
+  code: string | null;
+  args: string[];
+  env: Record<string, string>;
+  workers: number | string;
+  ps: number;
+  cpu: number;
+  gpu: number;
+  gpu_kind: string | null;
+  ram: number;
+  priority: string;
+  time_limit: number | null;
+  retries: number;
+  checkpoint_every: number | null;
+  topology: string | null;
+  uid: string;
+  state: JobState;
+  phase: Phase;
+  reason: string | null;
+  message: string;
+  progress: number;
+  restarts: number;
+  position: number | null;
+  expected_start: string | null;
+  ranks: Rank[];
+  failure: Failure | null;
+  submitted_at: string;
+  queued_at: string | null;
+  admitted_at: string | null;
+  started_at: string | null;
+  finished_at: string | null;
+  version: number;
+}
+
+export interface Verdict {
+  reason: string;
+  message: string;
+  numbers: Record<string, number>;
+}
+
+export interface Why {
+  job: string;
+  phase: string;
+  reasons: Verdict[];
+  position: number | null;
+  queue_length: number;
+  expected_start: string | null;
+  expected_because: string;
+  would_start_now: string[];
+}
+
+export interface JobEvent {
+  seq: number;
+  time: string;
+  kind: string;
+  message: string;
+  reason: string | null;
+}
+
+export interface LogLine {
+  time: string;
+  stream: string;
+  text: string;
+}
+
+export interface Point {
+  seq: number;
+  time: number;
+  rank: number;
+  step?: number | null;
+  values: Record<string, number | null>;
+}
+
+export interface QueueEntry {
+  user: string;
+  name: string;
+  tenant: string;
+  phase: Phase;
+  priority: string;
+  position: number | null;
+  reason: string | null;
+  message: string;
+  cpu: number;
+  gpu: number;
+  ram: number;
+  submitted_at: string;
+  started_at: string | null;
+  expected_start: string | null;
+}
+
+export interface Node {
+  name: string;
+  up: boolean;
+  cpu: number;
+  gpu: number;
+  gpu_kind: string | null;
+  ram: number;
+  cpu_allocatable: number;
+  ram_allocatable: number;
+  cpu_inuse: number;
+  gpu_inuse: number;
+  ram_inuse: number;
+  labels: Record<string, string>;
+  holders: Holding[];
+}
+
+/** Server frames of the job's stream, one object a message. */
+export type Frame =
+  | { type: "job"; job: Job }
+  | { type: "metrics"; points: Point[] }
+  | { type: "events"; events: JobEvent[] }
+  | { type: "log"; rank: number; lines: LogLine[]; offset: number }
+  | { type: "why"; why: Why | null }
+  | { type: "synced" }
+  | { type: "end" };

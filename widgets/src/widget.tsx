@@ -1,0 +1,90 @@
+/**
+ * The anywidget module of `mlp_widgets.JobMonitor`. All data comes over the browser's own connection to the service,
+ * so a busy, restarted or dead kernel changes nothing; without a service the notebook's saved picture is shown.
+ */
+import { render as draw } from "preact";
+import { Monitor } from "./components/Monitor";
+import { Client } from "./core/api";
+import { isFinal } from "./core/phase";
+import { liveJob } from "./core/live";
+import { silentLogin } from "./core/login";
+import "uplot/dist/uPlot.min.css";
+import "./styles/base.css";
+import "./styles/monitor.css";
+
+/** What we use of anywidget's model. */
+export interface Model {
+  get(name: string): unknown;
+  set(name: string, value: unknown): void;
+  save_changes(): void;
+  on(event: string, fn: () => void): void;
+  off(event: string, fn: () => void): void;
+}
+
+/** How often a running job's picture is put into the notebook, in milliseconds. */
+const KEEP_EVERY = 15_000;
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+export function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  const root = document.createElement("div");
+  root.className = "mlp mlp-widget";
+  // JupyterLab's single-key shortcuts must not act on the cell while somebody uses the widget
+  root.dataset["lmSuppressShortcuts"] = "true";
+  root.dataset["jpSuppressContextMenu"] = "";
+  el.append(root);
+  let stop = mount(model, root);
+  const again = (): void => {
+    stop();
+    stop = mount(model, root);
+  };
+  for (const trait of ["user", "name", "api"]) model.on(`change:${trait}`, again);
+  return () => {
+    for (const trait of ["user", "name", "api"]) model.off(`change:${trait}`, again);
+    stop();
+    root.remove();
+  };
+}
+
+function mount(model: Model, root: HTMLElement): () => void {
+  const user = text(model.get("user"));
+  const name = text(model.get("name"));
+  const client = new Client(text(model.get("api")) || "/services/mlp/api/v1", {
+    fetch: (...args) => fetch(...args),
+    login: silentLogin,
+    origin: location.href,
+  });
+  const live = liveJob(client, user, name, model.get("snapshot"));
+  const keep = (): void => {
+    const snapshot = live.store.view.saved === null ? live.store.snapshot() : null;
+    if (!snapshot) return;
+    try {
+      model.set("snapshot", snapshot);
+      model.save_changes();
+    } catch {
+      // no kernel to tell: the picture stays as it was saved
+    }
+  };
+  let kept = "";
+  const timer = setInterval(() => {
+    const { job } = live.store.view;
+    if (job && !isFinal(job.phase)) keep();
+  }, KEEP_EVERY);
+  const forget = live.store.subscribe(() => {
+    const { job, connection } = live.store.view;
+    const key = `${job?.uid}/${job?.phase}/${connection === "ended"}`;
+    if (!job || key === kept || live.store.view.saved !== null) return;
+    kept = key;
+    keep();
+  });
+  draw(<Monitor client={client} live={live} user={user} name={name} page={false} onAction={() => undefined} />, root);
+  live.start();
+  return () => {
+    clearInterval(timer);
+    forget();
+    live.stop();
+    draw(null, root);
+  };
+}
+
+export default { render };
