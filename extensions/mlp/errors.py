@@ -1,0 +1,81 @@
+"""One tree of errors for all that a user imports.
+
+    MLPError
+    ├── UsageError (ValueError)      what was written is wrong; nothing was sent
+    ├── Refused(reason)              the platform says no: quota, rights, name, state; `reason` is of a closed set
+    ├── Unauthorized                 no token, or one that is not valid any more
+    ├── Unreachable                  the service does not answer, or answers only with faults
+    ├── JobFailed(job)               a job that was waited for did not finish well
+    └── JobTimeout (TimeoutError)    a job that was waited for goes on after the time given
+
+In a notebook each shows as one sentence, without a traceback of our own code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mlp.job import Job
+
+
+class MLPError(Exception):
+    """Root of this package's errors."""
+
+    label = "Error"
+
+    def _render_traceback_(self) -> list[str]:
+        """Tell IPython what to show in place of a traceback."""
+        return [f"{self.label}: {self}"]
+
+
+class UsageError(MLPError, ValueError):
+    """What was written is wrong; the message names the value and what would be right."""
+
+    label = "Usage"
+
+
+class Refused(MLPError):  # noqa: N818 - the word of the contract
+    """The platform refused the request and changed nothing."""
+
+    def __init__(self, reason: str, msg: str) -> None:
+        super().__init__(msg)
+        self.reason = reason
+        self.msg = msg
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """The typed reason stands before the sentence."""
+        return f"Refused ({self.reason})"
+
+
+class Unauthorized(MLPError):  # noqa: N818 - names the condition, as HTTP does
+    """There is no token, or it is not valid (any more)."""
+
+    label = "Not logged in"
+
+
+class Unreachable(MLPError):  # noqa: N818 - names the condition
+    """The service could not be reached, or could not answer."""
+
+    label = "Unreachable"
+
+
+class JobFailed(MLPError):  # noqa: N818 - what happened
+    """The job ended without having finished; `job` has the details."""
+
+    label = "Job failed"
+
+    def __init__(self, job: Job, msg: str) -> None:
+        super().__init__(msg)
+        self.job = job
+
+
+class JobTimeout(MLPError, TimeoutError):  # noqa: N818 - what happened
+    """The job was still going when the given time was over; it goes on."""
+
+    label = "Still going"
+
+    def __init__(self, job: Job, msg: str) -> None:
+        super().__init__(msg)
+        self.job = job
