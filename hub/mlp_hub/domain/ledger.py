@@ -39,6 +39,14 @@ REQUEST_TRANSITIONS: Mapping[RequestPhase, frozenset[RequestPhase]] = {
     R.CANCELLED: frozenset({R.TRIED}),
     R.EXPIRED: frozenset({R.TRIED}),
 }
+RELEASE_TRANSITIONS: Mapping[RequestPhase, frozenset[RequestPhase]] = {
+    # an anonymous release (its own id, an amount) holds nothing; once confirmed its id is used up, so that a
+    # repeated one gives nothing back twice
+    R.TRIED: frozenset({R.RELEASED, R.CANCELLED, R.EXPIRED}),
+    R.CANCELLED: frozenset({R.TRIED}),
+    R.EXPIRED: frozenset({R.TRIED}),
+    R.RELEASED: frozenset(),
+}
 HELD = frozenset({R.TRIED, R.CONFIRMED, R.RELEASING})
 
 
@@ -56,14 +64,26 @@ class ResourceRequest:
     node: str | None = None  # the node whose capacity it also takes, if any
     holder: str = ""  # shown to people: "ann's notebook", "job digits of ann"
     user: str = ""
+    kind: str = "request"  # or "release": an anonymous one, which gives back `amount` when confirmed
+    shares: tuple[tuple[str, Resources], ...] = ()  # what it takes of which node; empty: of none
+    last: str = "try"  # what moved it last (try, confirm, cancel, release, expire): a repeated call is known by it
 
     @property
     def held(self) -> bool:
-        """Whether it counts as in use."""
-        return self.phase in HELD
+        """Whether it counts as in use; whether a try has expired is for the caller's clock to say."""
+        return self.kind == "request" and self.phase in HELD
+
+    def expired(self, now: float) -> bool:
+        """Whether it is a try (of a request or of a release) whose time is over at `now`."""
+        return (
+            self.phase in (RequestPhase.TRIED, RequestPhase.RELEASING)
+            and self.expires_at is not None
+            and self.expires_at <= now
+        )
 
 
 def check_request_move(request: ResourceRequest, new: RequestPhase) -> None:
     """Raise `IllegalTransition` unless the table allows the move."""
-    if new not in REQUEST_TRANSITIONS[request.phase]:
+    table = REQUEST_TRANSITIONS if request.kind == "request" else RELEASE_TRANSITIONS
+    if new not in table.get(request.phase, frozenset()):
         raise IllegalTransition("resource request", f"{request.applier}/{request.id}", request.phase, f"become {new}")

@@ -1,0 +1,191 @@
+"""Domain values to text and back; the only place that knows how they lie in a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus, Target
+from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.domain.tenant import Tenant
+
+Values = dict[str, Any]
+
+_spec = msgspec.json.Decoder(JobSpec)
+_failure = msgspec.json.Decoder(Failure)
+_ranks = msgspec.json.Decoder(tuple[RankStatus, ...])
+_names = msgspec.json.Decoder(tuple[str, ...])
+_kinds = msgspec.json.Decoder(tuple[tuple[str, int], ...])
+_shares = msgspec.json.Decoder(tuple[tuple[str, Resources], ...])
+_quota = msgspec.json.Decoder(Quota)
+_limits = msgspec.json.Decoder(dict[str, int])
+_object = msgspec.json.Decoder(dict[str, Any])
+
+
+def dumps(value: object) -> str:
+    """Return the value as JSON text."""
+    return msgspec.json.encode(value).decode()
+
+
+def loads(text: str) -> Any:
+    """Return what `dumps` was given, in JSON's own types."""
+    return msgspec.json.decode(text)
+
+
+def load_object(text: str) -> dict[str, Any]:
+    """Return a JSON object."""
+    return _object.decode(text)
+
+
+def job_row(job: Job) -> Values:
+    """Return the columns of a job, its version included."""
+    return {
+        "uid": job.uid,
+        "user": job.spec.user,
+        "name": job.spec.name,
+        "tenant": job.spec.tenant,
+        "spec": dumps(job.spec),
+        "submitted_at": job.submitted_at,
+        "version": job.version,
+        **job_state(job),
+    }
+
+
+def job_state(job: Job) -> Values:
+    """Return the columns of a job that change during its life, without its version."""
+    return {
+        "phase": job.phase.value,
+        "target": job.target.value,
+        "restarts": job.restarts,
+        "failures": job.failures,
+        "progress": job.progress,
+        "reason": job.reason,
+        "message": job.message,
+        "placement": dumps(job.placement),
+        "queued_at": job.queued_at,
+        "admitted_at": job.admitted_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+        "failure": None if job.failure is None else dumps(job.failure),
+        "ranks": dumps(job.ranks),
+    }
+
+
+def job_of(row: Any) -> Job:
+    """Return the job of a row with all its columns."""
+    return Job(
+        uid=row.uid,
+        spec=_spec.decode(row.spec),
+        phase=Phase(row.phase),
+        target=Target(row.target),
+        submitted_at=row.submitted_at,
+        restarts=row.restarts,
+        failures=row.failures,
+        progress=row.progress,
+        reason=row.reason,
+        message=row.message,
+        placement=_names.decode(row.placement),
+        queued_at=row.queued_at,
+        admitted_at=row.admitted_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        failure=None if row.failure is None else _failure.decode(row.failure),
+        ranks=_ranks.decode(row.ranks),
+        version=row.version,
+    )
+
+
+def tenant_row(tenant: Tenant) -> Values:
+    """Return the columns of a tenant."""
+    return {
+        "name": tenant.name,
+        "cpu": tenant.quota.cpu,
+        "gpu": tenant.quota.gpu,
+        "ram": tenant.quota.ram,
+        "rom": tenant.quota.rom,
+        "kinds": dumps(tenant.quota.kinds),
+        "weight": tenant.weight,
+        "cohort": tenant.cohort,
+        "parent": tenant.parent,
+        "borrowing_limit": _optional(tenant.borrowing_limit),
+        "lending_limit": _optional(tenant.lending_limit),
+        "reserved": _optional(tenant.reserved),
+        "isolation": tenant.isolation,
+        "description": tenant.description,
+    }
+
+
+def tenant_of(row: Any) -> Tenant:
+    """Return the tenant of a row."""
+    return Tenant(
+        name=row.name,
+        quota=Quota(row.cpu, row.gpu, row.ram, row.rom, _limits.decode(row.kinds)),
+        weight=row.weight,
+        cohort=row.cohort,
+        parent=row.parent,
+        borrowing_limit=None if row.borrowing_limit is None else _quota.decode(row.borrowing_limit),
+        lending_limit=None if row.lending_limit is None else _quota.decode(row.lending_limit),
+        reserved=None if row.reserved is None else _quota.decode(row.reserved),
+        isolation=row.isolation,
+        description=row.description,
+    )
+
+
+def request_row(request: ResourceRequest) -> Values:
+    """Return the columns of a resource request."""
+    amount = request.amount
+    return {
+        "applier": request.applier,
+        "id": request.id,
+        "kind": request.kind,
+        "tenant": request.tenant,
+        "cpu": amount.cpu,
+        "gpu": amount.gpu,
+        "ram": amount.ram,
+        "rom": amount.rom,
+        "kinds": dumps(amount.kinds) if amount.kinds else None,
+        "phase": request.phase.value,
+        "created_at": request.created_at,
+        "expires_at": request.expires_at,
+        "node": request.node,
+        "shares": dumps(request.shares) if request.shares else None,
+        "holder": request.holder,
+        "user": request.user,
+        "last": request.last,
+    }
+
+
+def request_of(row: Any) -> ResourceRequest:
+    """Return the resource request of a row."""
+    return ResourceRequest(
+        id=row.id,
+        applier=row.applier,
+        tenant=row.tenant,
+        amount=Resources(row.cpu, row.gpu, row.ram, row.rom, kinds_of(row.kinds)),
+        phase=RequestPhase(row.phase),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        node=row.node,
+        holder=row.holder,
+        user=row.user,
+        kind=row.kind,
+        shares=shares_of(row.shares),
+        last=row.last,
+    )
+
+
+def kinds_of(text: str | None) -> tuple[tuple[str, int], ...]:
+    """Return gpu thousandths by kind."""
+    return () if text is None else _kinds.decode(text)
+
+
+def shares_of(text: str | None) -> tuple[tuple[str, Resources], ...]:
+    """Return what a request takes of which node."""
+    return () if text is None else _shares.decode(text)
+
+
+def _optional(quota: Quota | Mapping[str, Any] | None) -> str | None:
+    return None if quota is None else dumps(quota)

@@ -1,0 +1,162 @@
+"""The database: asynchronous `write` and `read` for the service, synchronous ones for commands and tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection, inspect, select
+from sqlalchemy.exc import DBAPIError
+
+from mlp_hub.domain.tenant import DEFAULT_TENANT, Tenant
+from mlp_hub.store import engine as engines
+from mlp_hub.store.errors import StoreUnavailable, WrongSchema
+from mlp_hub.store.tables import REVISION, metadata, schema_version
+from mlp_hub.store.tx import Tx
+from mlp_hub.store.writer import Writer
+
+T = TypeVar("T")
+
+
+class Database:
+    """SQLite (WAL) or PostgreSQL behind one writer and a few readers.
+
+    `url` is `sqlite:////path`, a bare path, or `postgresql://...`. With `guard` this process is the only one
+    that may be the service on this database (`StoreInUse` otherwise); commands leave it out, their single
+    transactions are serialised with the service's by the database itself.
+
+    Nothing is connected before the first use. `close` finishes the writes that are queued.
+    """
+
+    def __init__(self, url: str, *, guard: bool = False, readers: int = 3) -> None:
+        self.url = engines.parse(url)
+        self._sqlite = engines.is_sqlite(self.url)
+        if self._sqlite:
+            Path(str(self.url.database)).parent.mkdir(parents=True, exist_ok=True)
+        self._write_engine = engines.make_engine(self.url, write=True)
+        self._read_engine = engines.make_engine(self.url, write=False, pool=readers)
+        self._guard = guard
+        self._file_guard = engines.FileGuard(str(self.url.database)) if guard and self._sqlite else None
+        self._writer: Writer | None = None
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="mlp-store-reader")
+
+    def open(self) -> None:
+        """Take the guard, if asked for, check the schema and start the writer; done by the first write else."""
+        if self._writer is not None:
+            return
+        if self._file_guard is not None:
+            self._file_guard.take()
+        try:
+            if self._guard:
+                self.check_schema()
+            writer = Writer(self._write_engine, self._greet)
+            writer.start()
+        except BaseException as e:
+            if self._file_guard is not None:
+                self._file_guard.free()
+            if isinstance(e, DBAPIError):
+                raise StoreUnavailable(f"the database {self._name} cannot be opened: {e.orig}") from e
+            raise
+        self._writer = writer
+
+    async def write(self, fn: Callable[[Tx], T]) -> T:
+        """Run `fn(tx)` in a transaction and return its result once that is durable.
+
+        Writes happen one after the other, in the order of the calls, and share commits. What `fn` raises is
+        raised here, and nothing of it is kept. Raises `StoreUnavailable` when the database fails.
+        """
+        if self._writer is None:
+            self.open()
+        assert self._writer is not None  # noqa: S101 - open() either sets it or raises
+        result: T = await self._writer.submit(fn)
+        return result
+
+    async def read(self, fn: Callable[[Tx], T]) -> T:
+        """Run `fn(tx)` on one unchanging state of the database, beside writes, and return its result."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, fn)
+
+    def read_now(self, fn: Callable[[Tx], T]) -> T:
+        """Do what `read` does, in this thread."""
+        with self.reading() as tx:
+            return fn(tx)
+
+    @contextmanager
+    def reading(self) -> Iterator[Tx]:
+        """Open a reading transaction in this thread."""
+        try:
+            with self._read_engine.connect() as connection, connection.begin():
+                yield Tx(connection)
+        except DBAPIError as e:
+            raise StoreUnavailable(f"the database {self._name} cannot be read: {e.orig}") from e
+
+    @contextmanager
+    def begin(self) -> Iterator[Tx]:
+        """Open a writing transaction in this thread; it commits at the end, and not at all after an error.
+
+        It excludes all other writers, the service's included: keep it short, and never call it on the event loop
+        of a service.
+        """
+        try:
+            with self._write_engine.connect() as connection, connection.begin():
+                yield Tx(connection)
+        except DBAPIError as e:
+            raise StoreUnavailable(f"the database {self._name} cannot be written: {e.orig}") from e
+
+    def check_schema(self) -> None:
+        """Raise `WrongSchema` unless the tables are those of this version."""
+        with self._read_engine.connect() as connection:
+            found = None
+            if inspect(connection).has_table(schema_version.name):
+                found = connection.scalar(select(schema_version.c.version_num))
+        if found != REVISION:
+            raise WrongSchema(
+                f"the database {self._name} has schema {found or 'none'}, this version needs {REVISION}; "
+                "run: mlp-hub upgrade"
+            )
+
+    def create_schema(self) -> None:
+        """Make all tables in an empty database, without migrations: for tests and tools."""
+        with self._write_engine.connect() as connection, connection.begin():
+            metadata.create_all(connection)
+            if connection.scalar(select(schema_version.c.version_num)) is None:
+                connection.execute(schema_version.insert().values(version_num=REVISION))
+                Tx(connection).tenants.insert(Tenant(DEFAULT_TENANT), 0)
+
+    @property
+    def group_commit(self) -> tuple[int, int]:
+        """How many commits were made, and for how many writes."""
+        return (0, 0) if self._writer is None else (self._writer.commits, self._writer.works)
+
+    def close(self) -> None:
+        """Finish queued writes and disconnect."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self._readers.shutdown(wait=True)
+        self._read_engine.dispose()
+        self._write_engine.dispose()
+        if self._file_guard is not None:
+            self._file_guard.free()
+
+    @property
+    def _name(self) -> str:
+        return self.url.render_as_string(hide_password=True)
+
+    def _greet(self, connection: Connection) -> None:
+        if self._guard and not self._sqlite:
+            engines.take_advisory_guard(connection)
+        elif self._sqlite:
+            _private(str(self.url.database))
+
+
+def _private(path: str) -> None:
+    """Keep the database, which knows who did what, from other users of the machine."""
+    try:
+        os.chmod(path, 0o600)  # noqa: PTH101 - a path as given
+    except OSError as e:
+        raise StoreUnavailable(f"the database {path} cannot be made private: {e}") from e

@@ -1,0 +1,24 @@
+"""The store's errors.
+
+MLPError
+└── Unavailable
+    ├── StoreUnavailable   the database cannot be reached, written or committed to
+    ├── StoreInUse         another service process works on this database
+    └── WrongSchema        the database's tables are not those of this version
+"""
+
+from __future__ import annotations
+
+from mlp_hub.domain.errors import Unavailable
+
+
+class StoreUnavailable(Unavailable):
+    """The database cannot be reached, written or committed to."""
+
+
+class StoreInUse(Unavailable):
+    """Another service process works on this database; two of them would both decide."""
+
+
+class WrongSchema(Unavailable):
+    """The database's tables are not those of this version of the program."""

@@ -1,0 +1,83 @@
+"""Make and update the tables; the only module that needs Alembic (the service itself does not)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from mlp_hub.store import engine as engines
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def upgrade(url: str, revision: str = "head") -> str | None:
+    """Bring the database to a revision (the newest by default), making it if needed; return the one before.
+
+    All steps happen in one transaction: a failure leaves the database as it was. Running it again, or twice
+    at once, does nothing more.
+    """
+    with _migrating(url) as (config, connection):
+        before = _current(connection)
+        command.upgrade(config, revision)
+        return before
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Take the database back to a revision; `base` removes all tables and all that is in them."""
+    with _migrating(url) as (config, _):
+        command.downgrade(config, revision)
+
+
+def current(url: str) -> str | None:
+    """Return the revision of the database; None when it has no tables of ours."""
+    with _migrating(url) as (_, connection):
+        return _current(connection)
+
+
+def head() -> str | None:
+    """Return the newest revision that this version of the program knows."""
+    return ScriptDirectory.from_config(_config()).get_current_head()
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _current(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+@contextmanager
+def _migrating(url: str) -> Iterator[tuple[Config, Connection]]:
+    """Open the one transaction of a migration, exclusive of other migrations and of the service's writes."""
+    parsed = engines.parse(url)
+    sqlite = engines.is_sqlite(parsed)
+    if sqlite:
+        Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
+        engine = engines.make_engine(parsed, write=True)
+    else:
+        engine = create_engine(parsed, poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            if sqlite:
+                # copying a table must not cascade into its children; this is fixed before the transaction opens
+                connection.connection.execute("PRAGMA foreign_keys=OFF")  # type: ignore[attr-defined]
+            with connection.begin():
+                if not sqlite:
+                    connection.execute(text(f"SELECT pg_advisory_xact_lock({engines.SCHEMA_LOCK})"))
+                config = _config()
+                config.attributes["connection"] = connection
+                yield config, connection
+    finally:
+        engine.dispose()

@@ -1,0 +1,1 @@
+"""Alembic's environment and revisions; run through `mlp_hub.store.migrate`."""

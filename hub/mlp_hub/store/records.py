@@ -1,0 +1,104 @@
+"""What the repositories take and give besides the domain's own types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from mlp_hub.domain.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One step of a job's timeline; `seq` counts from 1 within the job."""
+
+    seq: int
+    time: float
+    kind: str
+    message: str
+    reason: str | None = None
+
+
+class Sample(Protocol):
+    """A reported point as the wire brings it (`mlp_api.types.MetricPoint` is one).
+
+    `n` is its number within its source from 1 on, `t` seconds since the epoch, `v` the named values.
+    """
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def t(self) -> float: ...
+
+    @property
+    def v(self) -> Mapping[str, float | int]: ...
+
+
+class MetricPoint(NamedTuple):
+    """A stored point. `seq` counts from 1 within the job, over all its sources and attempts."""
+
+    seq: int
+    rank: int
+    time: float
+    values: dict[str, float | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of a batch of points.
+
+    `last` is the highest number of the source that is stored now; the sender goes on from `last + 1`.
+    `accepted` are the points stored by this call; the first of them got the number `seq_first` in the job.
+    """
+
+    last: int
+    seq_first: int
+    rank: int
+    accepted: Sequence[Sample] = ()
+
+    def points(self) -> list[MetricPoint]:
+        """Return what was stored by this call, as a reader of the store would see it."""
+        return [
+            MetricPoint(seq, self.rank, p.t, dict(p.v)) for seq, p in enumerate(self.accepted, self.seq_first)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What was answered to a request with an idempotency key."""
+
+    fingerprint: str  # of the request's body: another body under the same key is a conflict
+    answer: str  # for a job: its uid
+
+
+@dataclass(frozen=True, slots=True)
+class DecayedUsage:
+    """A tenant's weighted dominant share over time (share-seconds), decayed up to `as_of`."""
+
+    value: float
+    as_of: float
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSample:
+    """What a tenant held at a moment."""
+
+    time: float
+    amount: Resources
+    running: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who changed what, when, and how."""
+
+    id: int
+    time: float
+    actor: str
+    action: str  # tenant.create, member.set, ...
+    name: str  # of the object
+    tenant: str | None
+    detail: Mapping[str, object] = field(default_factory=dict)

@@ -1,0 +1,133 @@
+"""Jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from sqlalchemy import case, delete, func, or_, select, update
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.store import codec
+from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.tables import job as t
+
+_HOLDING = [p.value for p in sorted(HOLDING)]
+_ACTIVE = [p.value for p in Phase if p not in FINAL]
+
+
+class Stale(Refused):
+    """Somebody else changed the job since it was read; read it again and decide anew."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(
+            Reason.CONFLICT,
+            f"job {job.spec.name} was changed by another request (version {job.version} is not the last); try again",
+        )
+
+
+class Jobs(Repo):
+    """The jobs of all users. A job is here from its submission until `remove`."""
+
+    __slots__ = ()
+
+    def insert(self, job: Job) -> bool:
+        """Store a new job, with its version as given; False when its user has a job of that name."""
+        done = self._c.execute(
+            self._insert(t).values(codec.job_row(job)).on_conflict_do_nothing(index_elements=["user", "name"])
+        )
+        return bool(done.rowcount)
+
+    def get(self, uid: str) -> Job | None:
+        """Return the job of this uid."""
+        row = self._c.execute(select(t).where(t.c.uid == uid)).first()
+        return None if row is None else codec.job_of(row)
+
+    def find(self, user: str, name: str) -> Job | None:
+        """Return the user's job of this name."""
+        row = self._c.execute(select(t).where(t.c.user == user, t.c.name == name)).first()
+        return None if row is None else codec.job_of(row)
+
+    def names(self, user: str, prefix: str = "") -> set[str]:
+        """Return the names of the user's jobs that start with `prefix`; these are taken."""
+        query = select(t.c.name).where(t.c.user == user, t.c.name.startswith(prefix, autoescape=True))
+        return set(self._c.scalars(query))
+
+    def page(
+        self,
+        *,
+        user: str | None = None,
+        tenants: Collection[str] | None = None,
+        phases: Iterable[Phase] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> tuple[list[Job], str | None]:
+        """Return jobs, the newest first, and the cursor of the next page (None: this was the last).
+
+        Filters that are None let everything through; `tenants=()` nothing.
+        """
+        query = select(t).order_by(t.c.uid.desc()).limit(limit + 1)
+        if user is not None:
+            query = query.where(t.c.user == user)
+        if tenants is not None:
+            query = query.where(t.c.tenant.in_(list(tenants)))
+        if phases is not None:
+            query = query.where(t.c.phase.in_([p.value for p in phases]))
+        if cursor is not None:
+            query = query.where(t.c.uid < cursor)
+        jobs = [codec.job_of(row) for row in self._c.execute(query)]
+        more = len(jobs) > limit
+        return jobs[:limit], jobs[limit - 1].uid if more else None
+
+    def active(self) -> list[Job]:
+        """Return all jobs that are not final (the deleting ones included), the oldest first."""
+        query = select(t).where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
+        return [codec.job_of(row) for row in self._c.execute(query)]
+
+    def versions(self) -> dict[str, int]:
+        """Return uid and version of all active jobs: what a reader with a cache must look at anew."""
+        query = select(t.c.uid, t.c.version).where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
+        return {row.uid: row.version for row in self._c.execute(query)}
+
+    def update(self, job: Job) -> Job:
+        """Store the changed job and return it with its new version.
+
+        Compare-and-set: `job.version` must be the stored one. The specification never changes and is not
+        written. Raises `Stale` when it was changed (or removed) since it was read.
+        """
+        done = self._c.execute(
+            update(t)
+            .where(t.c.uid == job.uid, t.c.version == job.version)
+            .values(**codec.job_state(job), version=job.version + 1)
+        )
+        if not done.rowcount:
+            raise Stale(job)
+        return replace(job, version=job.version + 1)
+
+    def remove(self, uid: str) -> bool:
+        """Remove the job with its events, metrics and tokens; its name is free again. False: it was gone."""
+        return bool(self._c.execute(delete(t).where(t.c.uid == uid)).rowcount)
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Return (jobs that hold quota, jobs that wait for it) of each tenant that has any."""
+        holding, waiting = t.c.phase.in_(_HOLDING), t.c.phase == Phase.QUEUED.value
+        query = (
+            select(
+                t.c.tenant,
+                func.sum(case((holding, 1), else_=0)).label("running"),
+                func.sum(case((waiting, 1), else_=0)).label("waiting"),
+            )
+            .where(or_(holding, waiting))
+            .group_by(t.c.tenant)
+        )
+        return {row.tenant: (int(row.running), int(row.waiting)) for row in self._c.execute(query)}
+
+    def count_active(self, *, tenant: str | None = None, user: str | None = None) -> int:
+        """Count the jobs that are not final, of a tenant, of a user, or of both together."""
+        query = select(func.count()).select_from(t).where(t.c.phase.in_(_ACTIVE))
+        if tenant is not None:
+            query = query.where(t.c.tenant == tenant)
+        if user is not None:
+            query = query.where(t.c.user == user)
+        return int(self._c.scalar(query) or 0)

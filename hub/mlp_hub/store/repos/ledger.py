@@ -1,0 +1,138 @@
+"""Rows of the ledger and the sums over them. The rules (what may move where) are in `service.ledger`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+
+from mlp_hub.domain.ledger import HELD, RequestPhase, ResourceRequest
+from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.store import codec
+from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.tables import resource_request as t
+
+_HELD = [p.value for p in sorted(HELD)]
+_TRIED = RequestPhase.TRIED.value
+_ENDED = [p.value for p in RequestPhase if p not in HELD]
+
+
+def _holds(now: float) -> ColumnElement[bool]:
+    """Return the condition under which a row counts as in use: a try whose time is over does not."""
+    return and_(
+        t.c.kind == "request",
+        t.c.phase.in_(_HELD),
+        or_(t.c.phase != _TRIED, t.c.expires_at.is_(None), t.c.expires_at > now),
+    )
+
+
+class Requests(Repo):
+    """The resource requests of all appliers. In-use is always summed up anew, never stored."""
+
+    __slots__ = ()
+
+    def get(self, applier: str, request_id: str) -> ResourceRequest | None:
+        """Return the request of this key."""
+        row = self._c.execute(select(t).where(t.c.applier == applier, t.c.id == request_id)).first()
+        return None if row is None else codec.request_of(row)
+
+    def put(self, request: ResourceRequest) -> None:
+        """Store a request, new or changed."""
+        values = codec.request_row(request)
+        changed = {k: v for k, v in values.items() if k not in ("applier", "id")}
+        self._c.execute(
+            self._insert(t)
+            .values(values)
+            .on_conflict_do_update(index_elements=["applier", "id"], set_=changed)
+        )
+
+    def in_use(self, tenant: str, now: float) -> Resources:
+        """Sum up what the tenant holds at `now`, gpu kinds included."""
+        return self._sum(now, t.c.tenant == tenant)
+
+    def in_use_by_tenant(self, now: float) -> dict[str, Resources]:
+        """Sum up what each tenant that holds anything holds at `now`."""
+        query = select(
+            t.c.tenant,
+            func.sum(t.c.cpu).label("cpu"),
+            func.sum(t.c.gpu).label("gpu"),
+            func.sum(t.c.ram).label("ram"),
+            func.sum(t.c.rom).label("rom"),
+        )
+        sums = {
+            r.tenant: Resources(int(r.cpu), int(r.gpu), int(r.ram), int(r.rom))
+            for r in self._c.execute(query.where(_holds(now)).group_by(t.c.tenant))
+        }
+        kinds = select(t.c.tenant, t.c.kinds).where(_holds(now), t.c.kinds.is_not(None))
+        for row in self._c.execute(kinds):
+            sums[row.tenant] += Resources(kinds=codec.kinds_of(row.kinds))
+        return sums
+
+    def held(
+        self, now: float, *, tenant: str | None = None, applier: str | None = None
+    ) -> list[ResourceRequest]:
+        """Return the requests that count as in use at `now`, the oldest first."""
+        query = select(t).where(_holds(now)).order_by(t.c.created_at, t.c.applier, t.c.id)
+        if tenant is not None:
+            query = query.where(t.c.tenant == tenant)
+        if applier is not None:
+            query = query.where(t.c.applier == applier)
+        return [codec.request_of(row) for row in self._c.execute(query)]
+
+    def count_held(self, tenant: str, now: float) -> int:
+        """Count the requests of a tenant that count as in use at `now`."""
+        query = select(func.count()).select_from(t).where(_holds(now), t.c.tenant == tenant)
+        return int(self._c.scalar(query) or 0)
+
+    def on_nodes(self, now: float) -> list[ResourceRequest]:
+        """Return the held requests that take the capacity of any node."""
+        query = select(t).where(_holds(now), t.c.shares.is_not(None)).order_by(t.c.created_at)
+        return [codec.request_of(row) for row in self._c.execute(query)]
+
+    def node_use(self, now: float, *, but: Iterable[str] = ()) -> dict[str, Resources]:
+        """Sum up what is taken of each node at `now`, by holders of all appliers except those in `but`."""
+        query = select(t.c.shares).where(_holds(now), t.c.shares.is_not(None))
+        without = list(but)
+        if without:
+            query = query.where(t.c.applier.not_in(without))
+        used: dict[str, Resources] = {}
+        for text in self._c.scalars(query):
+            for node, amount in codec.shares_of(text):
+                used[node] = used.get(node, ZERO) + amount
+        return used
+
+    def tried_releases(self, applier: str, tenant: str, now: float) -> Resources:
+        """Sum up the anonymous releases that were tried and may still be confirmed."""
+        total = ZERO
+        query = select(t).where(
+            t.c.kind == "release",
+            t.c.phase == _TRIED,
+            or_(t.c.expires_at.is_(None), t.c.expires_at > now),
+            t.c.applier == applier,
+            t.c.tenant == tenant,
+        )
+        for row in self._c.execute(query):
+            total += codec.request_of(row).amount
+        return total
+
+    def expired(self, now: float) -> list[ResourceRequest]:
+        """Return the tries (of requests and of releases) whose time is over at `now`."""
+        query = select(t).where(t.c.phase.in_([_TRIED, RequestPhase.RELEASING.value]), t.c.expires_at <= now)
+        return [codec.request_of(row) for row in self._c.execute(query)]
+
+    def purge(self, before: float) -> int:
+        """Remove rows that hold nothing and were made before; return how many. Held ones always stay."""
+        done = self._c.execute(delete(t).where(t.c.phase.in_(_ENDED), t.c.created_at < before))
+        return int(done.rowcount)
+
+    def _sum(self, now: float, condition: ColumnElement[bool]) -> Resources:
+        query = select(
+            func.sum(t.c.cpu), func.sum(t.c.gpu), func.sum(t.c.ram), func.sum(t.c.rom), func.count(t.c.kinds)
+        ).where(_holds(now), condition)
+        cpu, gpu, ram, rom, kinds = self._c.execute(query).one()
+        total = Resources(int(cpu or 0), int(gpu or 0), int(ram or 0), int(rom or 0))
+        if kinds:
+            named = select(t.c.kinds).where(_holds(now), condition, t.c.kinds.is_not(None))
+            for text in self._c.scalars(named):
+                total += Resources(kinds=codec.kinds_of(text))
+        return total

@@ -1,0 +1,202 @@
+"""The small tables: events, tokens, idempotency keys, usage, audit, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import delete, func, select
+
+from mlp_hub.domain.resources import Resources
+from mlp_hub.store import codec
+from mlp_hub.store.records import AuditEntry, DecayedUsage, JobEvent, Remembered, UsageSample
+from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.tables import audit, idempotency_key, job_event, job_token, setting, usage, usage_sample
+
+
+class Events(Repo):
+    """The timelines of jobs."""
+
+    __slots__ = ()
+
+    def add(self, job: str, time: float, kind: str, message: str, reason: str | None = None) -> JobEvent:
+        """Append a step to the job's timeline and return it with its number."""
+        e = job_event
+        seq = int(self._c.scalar(select(func.max(e.c.seq)).where(e.c.job == job)) or 0) + 1
+        values = {"job": job, "seq": seq, "time": time, "kind": kind, "message": message, "reason": reason}
+        self._c.execute(e.insert().values(values))
+        return JobEvent(seq, time, kind, message, reason)
+
+    def since(self, job: str, seq: int = 0, limit: int = 1000) -> list[JobEvent]:
+        """Return the steps after number `seq`, in order."""
+        e = job_event
+        query = select(e).where(e.c.job == job, e.c.seq > seq).order_by(e.c.seq).limit(limit)
+        return [JobEvent(r.seq, r.time, r.kind, r.message, r.reason) for r in self._c.execute(query)]
+
+    def trim(self, job: str, keep: int) -> int:
+        """Remove all but the last `keep` steps, so that a job that fails for ever stays small."""
+        e = job_event
+        last = self._c.scalar(select(func.max(e.c.seq)).where(e.c.job == job)) or 0
+        return int(self._c.execute(delete(e).where(e.c.job == job, e.c.seq <= last - keep)).rowcount)
+
+
+class Tokens(Repo):
+    """Job tokens, by their SHA-256 (hex); the tokens themselves are stored nowhere."""
+
+    __slots__ = ()
+
+    def add(self, sha256: str, job: str, now: float) -> None:
+        """Store a token of the job (its uid)."""
+        self._c.execute(job_token.insert().values(sha256=sha256, job=job, created_at=now))
+
+    def job_of(self, sha256: str) -> str | None:
+        """Return the uid of the job that this token belongs to."""
+        found: str | None = self._c.scalar(select(job_token.c.job).where(job_token.c.sha256 == sha256))
+        return found
+
+    def revoke(self, job: str) -> int:
+        """Remove all tokens of the job; return how many."""
+        return int(self._c.execute(delete(job_token).where(job_token.c.job == job)).rowcount)
+
+
+class Idempotency(Repo):
+    """What was answered under which key of which user."""
+
+    __slots__ = ()
+
+    def get(self, user: str, key: str) -> Remembered | None:
+        """Return what is remembered of this key."""
+        k = idempotency_key
+        row = self._c.execute(select(k).where(k.c.user == user, k.c.key == key)).first()
+        return None if row is None else Remembered(row.fingerprint, row.answer)
+
+    def put(self, user: str, key: str, remembered: Remembered, now: float) -> None:
+        """Remember an answer."""
+        values = {"fingerprint": remembered.fingerprint, "answer": remembered.answer, "created_at": now}
+        self._c.execute(
+            self._insert(idempotency_key)
+            .values(user=user, key=key, **values)
+            .on_conflict_do_update(index_elements=["user", "key"], set_=values)
+        )
+
+    def sweep(self, before: float) -> int:
+        """Forget keys made before; return how many."""
+        k = idempotency_key
+        return int(self._c.execute(delete(k).where(k.c.created_at < before)).rowcount)
+
+
+class Usages(Repo):
+    """What tenants used over time."""
+
+    __slots__ = ()
+
+    def all(self) -> dict[str, DecayedUsage]:
+        """Return the decayed usage of each tenant that has any."""
+        return {r.tenant: DecayedUsage(r.value, r.as_of) for r in self._c.execute(select(usage))}
+
+    def put(self, tenant: str, value: DecayedUsage) -> None:
+        """Store a tenant's decayed usage."""
+        values = {"value": value.value, "as_of": value.as_of}
+        self._c.execute(
+            self._insert(usage)
+            .values(tenant=tenant, **values)
+            .on_conflict_do_update(index_elements=["tenant"], set_=values)
+        )
+
+    def sample(self, tenant: str, sample: UsageSample) -> None:
+        """Store what a tenant holds now, for its curve over time."""
+        a = sample.amount
+        values = {
+            "cpu": a.cpu,
+            "gpu": a.gpu,
+            "ram": a.ram,
+            "rom": a.rom,
+            "running": sample.running,
+            "waiting": sample.waiting,
+        }
+        self._c.execute(
+            self._insert(usage_sample)
+            .values(tenant=tenant, time=sample.time, **values)
+            .on_conflict_do_update(index_elements=["tenant", "time"], set_=values)
+        )
+
+    def history(self, tenant: str, since: float = 0, limit: int = 2000) -> list[UsageSample]:
+        """Return the last `limit` samples of a tenant taken after `since`, in order of time."""
+        s = usage_sample
+        query = select(s).where(s.c.tenant == tenant, s.c.time > since).order_by(s.c.time.desc()).limit(limit)
+        samples = [
+            UsageSample(r.time, Resources(r.cpu, r.gpu, r.ram, r.rom), r.running, r.waiting)
+            for r in self._c.execute(query)
+        ]
+        return samples[::-1]
+
+    def sweep(self, before: float) -> int:
+        """Forget samples taken before; return how many."""
+        return int(self._c.execute(delete(usage_sample).where(usage_sample.c.time < before)).rowcount)
+
+    def remove(self, tenant: str) -> None:
+        """Forget a tenant that was deleted: another one of its name starts from nothing."""
+        self._c.execute(delete(usage).where(usage.c.tenant == tenant))
+        self._c.execute(delete(usage_sample).where(usage_sample.c.tenant == tenant))
+
+
+class Audit(Repo):
+    """Every decision and change: who, what, when. Rows are only ever added."""
+
+    __slots__ = ()
+
+    def add(
+        self,
+        now: float,
+        actor: str,
+        action: str,
+        name: str,
+        *,
+        tenant: str | None = None,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
+        """Write down that `actor` did `action` to the object of this name."""
+        self._c.execute(
+            audit.insert().values(
+                time=now,
+                actor=actor,
+                action=action,
+                object=name,
+                tenant=tenant,
+                detail=codec.dumps(dict(detail or {})),
+            )
+        )
+
+    def page(
+        self, *, tenant: str | None = None, limit: int = 100, before: int | None = None
+    ) -> list[AuditEntry]:
+        """Return entries, the newest first; `before` is the id of the last one of the page before."""
+        query = select(audit).order_by(audit.c.id.desc()).limit(limit)
+        if tenant is not None:
+            query = query.where(audit.c.tenant == tenant)
+        if before is not None:
+            query = query.where(audit.c.id < before)
+        return [
+            AuditEntry(r.id, r.time, r.actor, r.action, r.object, r.tenant, codec.load_object(r.detail))
+            for r in self._c.execute(query)
+        ]
+
+
+class SettingsRepo(Repo):
+    """Values of the hub that live in its database."""
+
+    __slots__ = ()
+
+    def get(self, key: str) -> Any:
+        """Return the value, or None."""
+        text = self._c.scalar(select(setting.c.value).where(setting.c.key == key))
+        return None if text is None else codec.loads(text)
+
+    def put(self, key: str, value: object) -> None:
+        """Store a value that JSON can hold."""
+        text = codec.dumps(value)
+        self._c.execute(
+            self._insert(setting)
+            .values(key=key, value=text)
+            .on_conflict_do_update(index_elements=["key"], set_={"value": text})
+        )

@@ -1,0 +1,129 @@
+"""Tenants, members and users."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, func, select, update
+
+from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant, User
+from mlp_hub.store import codec
+from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.tables import member as m
+from mlp_hub.store.tables import tenant as t
+from mlp_hub.store.tables import user as u
+
+
+class Tenants(Repo):
+    """The owners of quota."""
+
+    __slots__ = ()
+
+    def get(self, name: str) -> Tenant | None:
+        """Return the tenant of this name."""
+        row = self._c.execute(select(t).where(t.c.name == name)).first()
+        return None if row is None else codec.tenant_of(row)
+
+    def all(self) -> list[Tenant]:
+        """Return all tenants by name."""
+        return [codec.tenant_of(row) for row in self._c.execute(select(t).order_by(t.c.name))]
+
+    def names(self) -> set[str]:
+        """Return the names of all tenants."""
+        return set(self._c.scalars(select(t.c.name)))
+
+    def children(self, name: str) -> list[str]:
+        """Return the names of the tenants directly below this one."""
+        return [*self._c.scalars(select(t.c.name).where(t.c.parent == name).order_by(t.c.name))]
+
+    def insert(self, tenant: Tenant, now: float) -> bool:
+        """Store a new tenant; False when there is one of that name."""
+        values = codec.tenant_row(tenant) | {"created_at": now}
+        done = self._c.execute(self._insert(t).values(values).on_conflict_do_nothing(index_elements=["name"]))
+        return bool(done.rowcount)
+
+    def update(self, tenant: Tenant) -> bool:
+        """Store a changed tenant; False when there is none of that name."""
+        values = codec.tenant_row(tenant)
+        return bool(self._c.execute(update(t).where(t.c.name == tenant.name).values(values)).rowcount)
+
+    def remove(self, name: str) -> bool:
+        """Remove a tenant with its members; False when there is none of that name."""
+        return bool(self._c.execute(delete(t).where(t.c.name == name)).rowcount)
+
+
+class Members(Repo):
+    """Who belongs to which tenant; who is in none belongs to `default`, which is not stored."""
+
+    __slots__ = ()
+
+    def get(self, tenant: str, user: str) -> Member | None:
+        """Return the user's place in the tenant."""
+        row = self._c.execute(select(m).where(m.c.tenant == tenant, m.c.user == user)).first()
+        return None if row is None else Member(row.tenant, row.user, Role(row.role), row.source)
+
+    def of_tenant(self, tenant: str) -> list[Member]:
+        """Return the members of a tenant by name."""
+        query = select(m).where(m.c.tenant == tenant).order_by(m.c.user)
+        return [Member(row.tenant, row.user, Role(row.role), row.source) for row in self._c.execute(query)]
+
+    def of_user(self, user: str) -> list[Member]:
+        """Return the places of a user, by tenant."""
+        query = select(m).where(m.c.user == user).order_by(m.c.tenant)
+        return [Member(row.tenant, row.user, Role(row.role), row.source) for row in self._c.execute(query)]
+
+    def all(self) -> list[Member]:
+        """Return all places, by tenant and user."""
+        query = select(m).order_by(m.c.tenant, m.c.user)
+        return [Member(row.tenant, row.user, Role(row.role), row.source) for row in self._c.execute(query)]
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of stored members of each tenant that has any."""
+        query = select(m.c.tenant, func.count().label("n")).group_by(m.c.tenant)
+        return {row.tenant: row.n for row in self._c.execute(query)}
+
+    def put(self, member: Member) -> None:
+        """Store a member's place, new or changed."""
+        values = {"role": member.role.value, "source": member.source}
+        self._c.execute(
+            self._insert(m)
+            .values(tenant=member.tenant, user=member.user, **values)
+            .on_conflict_do_update(index_elements=["tenant", "user"], set_=values)
+        )
+
+    def remove(self, tenant: str, user: str) -> bool:
+        """Remove a member; False when the user was none."""
+        return bool(self._c.execute(delete(m).where(m.c.tenant == tenant, m.c.user == user)).rowcount)
+
+
+class Users(Repo):
+    """The people the service has met. A row stays for ever, so that no number (uid) is given twice."""
+
+    __slots__ = ()
+
+    def get(self, name: str) -> User | None:
+        """Return the user of this name."""
+        row = self._c.execute(select(u).where(u.c.name == name)).first()
+        return None if row is None else User(row.name, row.number, row.default_tenant)
+
+    def all(self) -> list[User]:
+        """Return all users by name."""
+        return [
+            User(r.name, r.number, r.default_tenant) for r in self._c.execute(select(u).order_by(u.c.name))
+        ]
+
+    def names(self) -> set[str]:
+        """Return the names of all users."""
+        return set(self._c.scalars(select(u.c.name)))
+
+    def ensure(self, name: str, now: float) -> User:
+        """Return the user, made with the next number if new."""
+        known = self.get(name)
+        if known is not None:
+            return known
+        number = int(self._c.scalar(select(func.max(u.c.number))) or 0) + 1
+        values = {"name": name, "number": number, "default_tenant": DEFAULT_TENANT, "created_at": now}
+        self._c.execute(u.insert().values(values))
+        return User(name, number)
+
+    def set_default_tenant(self, name: str, tenant: str) -> None:
+        """Store which tenant the user's work belongs to when none is named."""
+        self._c.execute(update(u).where(u.c.name == name).values(default_tenant=tenant))

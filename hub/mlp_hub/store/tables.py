@@ -1,0 +1,223 @@
+"""The tables, as SQLAlchemy Core metadata; the same on SQLite and on PostgreSQL.
+
+Times are seconds since the epoch (UTC); amounts are the whole numbers of `domain.resources`; JSON is text,
+written and read by `store.codec` only. What can be derived (in-use, state) is stored nowhere.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+REVISION = "0001"
+"""The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+metadata = MetaData(naming_convention=NAMING)
+
+user = Table(
+    "user",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("number", Integer, nullable=False),  # makes the user's uid; never given twice
+    Column("default_tenant", String(50), nullable=False),
+    Column("created_at", Double, nullable=False),
+    UniqueConstraint("number"),
+)
+
+tenant = Table(
+    "tenant",
+    metadata,
+    Column("name", String(50), primary_key=True),
+    Column("cpu", BigInteger),  # null: what the nodes have
+    Column("gpu", BigInteger),
+    Column("ram", BigInteger),
+    Column("rom", BigInteger),
+    Column("kinds", Text, nullable=False),
+    Column("weight", Double, nullable=False),
+    Column("cohort", String(50)),
+    Column("parent", String(50), ForeignKey("tenant.name")),
+    Column("borrowing_limit", Text),
+    Column("lending_limit", Text),
+    Column("reserved", Text),
+    Column("isolation", String(16), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+member = Table(
+    "member",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("user", String(255), primary_key=True),
+    Column("role", String(16), nullable=False),
+    Column("source", String(16), nullable=False),
+    Index(None, "user"),
+)
+
+job = Table(
+    "job",
+    metadata,
+    Column("uid", String(26), primary_key=True),
+    Column("user", String(255), nullable=False),
+    Column("name", String(50), nullable=False),
+    Column("tenant", String(50), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("target", String(16), nullable=False),
+    Column("submitted_at", Double, nullable=False),
+    Column("restarts", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("progress", Integer, nullable=False),
+    Column("reason", String(64)),
+    Column("message", Text, nullable=False),
+    Column("placement", Text, nullable=False),
+    Column("queued_at", Double),
+    Column("admitted_at", Double),
+    Column("started_at", Double),
+    Column("finished_at", Double),
+    Column("failure", Text),
+    Column("ranks", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    UniqueConstraint("user", "name"),
+    Index(None, "phase"),
+    Index(None, "tenant", "uid"),
+)
+
+job_event = Table(
+    "job_event",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("time", Double, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("reason", String(64)),
+)
+
+job_metrics = Table(  # one row holds a batch of points of one source
+    "job_metrics",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("seq_last", BigInteger, primary_key=True, autoincrement=False),
+    Column("seq_first", BigInteger, nullable=False),
+    Column("source", String(64), nullable=False),
+    Column("source_last", BigInteger, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+metric_source = Table(  # how far the points of one reporting process are stored
+    "metric_source",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("source", String(64), primary_key=True),
+    Column("last", BigInteger, nullable=False),
+)
+
+resource_request = Table(
+    "resource_request",
+    metadata,
+    Column("applier", String(8), primary_key=True),
+    Column("id", String(255), primary_key=True),
+    Column("kind", String(8), nullable=False),  # request, or release (an anonymous one)
+    Column("tenant", String(50), nullable=False),
+    Column("cpu", BigInteger, nullable=False),
+    Column("gpu", BigInteger, nullable=False),
+    Column("ram", BigInteger, nullable=False),
+    Column("rom", BigInteger, nullable=False),
+    Column("kinds", Text),  # null when no gpu kind is named
+    Column("phase", String(16), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("node", String(255)),
+    Column("shares", Text),  # null when it takes no node's capacity
+    Column("last", String(8), nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("user", String(255), nullable=False),
+    Index(None, "tenant", "phase"),
+    Index(None, "phase", "expires_at"),
+)
+
+job_token = Table(
+    "job_token",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Index(None, "job"),
+)
+
+idempotency_key = Table(
+    "idempotency_key",
+    metadata,
+    Column("user", String(255), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Index(None, "created_at"),
+)
+
+usage = Table(  # the history that fair share looks at, one decayed number per tenant
+    "usage",
+    metadata,
+    Column("tenant", String(50), primary_key=True),
+    Column("value", Double, nullable=False),
+    Column("as_of", Double, nullable=False),
+)
+
+usage_sample = Table(  # what a tenant held at a moment, for curves over time
+    "usage_sample",
+    metadata,
+    Column("tenant", String(50), primary_key=True),
+    Column("time", Double, primary_key=True),
+    Column("cpu", BigInteger, nullable=False),
+    Column("gpu", BigInteger, nullable=False),
+    Column("ram", BigInteger, nullable=False),
+    Column("rom", BigInteger, nullable=False),
+    Column("running", Integer, nullable=False),
+    Column("waiting", Integer, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("time", Double, nullable=False),
+    Column("actor", String(255), nullable=False),
+    Column("action", String(64), nullable=False),
+    Column("object", String(255), nullable=False),
+    Column("tenant", String(50)),
+    Column("detail", Text, nullable=False),
+    Index(None, "tenant", "id"),
+)
+
+setting = Table(
+    "setting",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+schema_version = Table(  # Alembic's own table, so that the service can check it without Alembic
+    "alembic_version",
+    metadata,
+    Column("version_num", String(32), primary_key=True),
+)

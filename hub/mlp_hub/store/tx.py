@@ -1,0 +1,85 @@
+"""An open transaction with its repositories."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from sqlalchemy import Connection
+
+from mlp_hub.store.repos.jobs import Jobs
+from mlp_hub.store.repos.ledger import Requests
+from mlp_hub.store.repos.metrics import Metrics
+from mlp_hub.store.repos.misc import Audit, Events, Idempotency, SettingsRepo, Tokens, Usages
+from mlp_hub.store.repos.tenants import Members, Tenants, Users
+
+
+class Tx:
+    """What a function given to `Database.write` or `Database.read` works with.
+
+    Valid inside that function only. All it does is kept together or not at all; nothing of it may be acted on
+    before `write` has returned, which is when it is durable. The function runs in another thread: it must not
+    touch the event loop. It runs once: a failed write is reported, not repeated.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """The jobs."""
+        return Jobs(self.connection)
+
+    @cached_property
+    def events(self) -> Events:
+        """The timelines of jobs."""
+        return Events(self.connection)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The points that jobs reported."""
+        return Metrics(self.connection)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The jobs' tokens."""
+        return Tokens(self.connection)
+
+    @cached_property
+    def ledger(self) -> Requests:
+        """The resource requests; `service.ledger` has the rules."""
+        return Requests(self.connection)
+
+    @cached_property
+    def tenants(self) -> Tenants:
+        """The owners of quota."""
+        return Tenants(self.connection)
+
+    @cached_property
+    def members(self) -> Members:
+        """Who belongs to which tenant."""
+        return Members(self.connection)
+
+    @cached_property
+    def users(self) -> Users:
+        """The people."""
+        return Users(self.connection)
+
+    @cached_property
+    def usage(self) -> Usages:
+        """What tenants used over time."""
+        return Usages(self.connection)
+
+    @cached_property
+    def idempotency(self) -> Idempotency:
+        """What was answered under which idempotency key."""
+        return Idempotency(self.connection)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Who changed what."""
+        return Audit(self.connection)
+
+    @cached_property
+    def settings(self) -> SettingsRepo:
+        """Values of the hub that live in its database."""
+        return SettingsRepo(self.connection)
