@@ -20,7 +20,7 @@ NODE_FLAGS = (
 )
 
 
-class ProxyMissing(RuntimeError):
+class ProxyMissing(RuntimeError):  # noqa: N818 - names the condition
     """Node or the bundle is not installed; the message says what to do."""
 
 
@@ -45,12 +45,14 @@ def unix_url(socket: Path, path: str = "") -> str:
     return f"http+unix://{quote(str(socket), safe='')}{path}"
 
 
-def command(
+def launch_command(
     *, bind: str, port: int, api_socket: Path, routes: Path, hub_socket: Path, hosts: Sequence[str]
 ) -> list[str]:
     """Return the command line of the proxy. Its token goes into CONFIGPROXY_AUTH_TOKEN."""
     if not BUNDLE.exists():
-        raise ProxyMissing(f"{BUNDLE} is missing: install from a wheel, or run `make front` in the source tree")
+        raise ProxyMissing(
+            f"{BUNDLE} is missing: install from a wheel, or run `make front` in the source tree"
+        )
     argv = [node(), *NODE_FLAGS, str(BUNDLE), "--bind", bind, "--port", str(port)]
     argv += ["--api-socket", str(api_socket), "--routes", str(routes)]
     argv += ["--default-target", unix_url(hub_socket), "--error-target", unix_url(hub_socket, "/hub/error")]

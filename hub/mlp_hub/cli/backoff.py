@@ -1,0 +1,25 @@
+"""How long to wait before a component is started again."""
+
+from __future__ import annotations
+
+FIRST = 0.1
+FACTOR = 2.0
+LONGEST = 30.0
+STABLE = 60.0  # seconds a component has to live before earlier deaths are forgotten
+
+
+class Backoff:
+    """Doubles the wait with each death in a row. Times are seconds of any monotonic clock."""
+
+    __slots__ = ("deaths",)
+
+    def __init__(self) -> None:
+        self.deaths = 0
+
+    def died(self, started: float, now: float) -> float:
+        """Note a death and return when to start again."""
+        if now - started >= STABLE:
+            self.deaths = 0
+        wait = min(LONGEST, FIRST * FACTOR**self.deaths)
+        self.deaths += 1
+        return now + wait
