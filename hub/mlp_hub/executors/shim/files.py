@@ -1,0 +1,142 @@
+"""Small files and processes: atomic writes, claims, and what /proc tells. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Any
+
+
+def write_json(directory: str, name: str, data: Any, *, durable: bool = False) -> None:
+    """Write a file whole or not at all; `durable` also means: on disk before this returns."""
+    path = f"{directory}/{name}"
+    new = f"{path}.{os.getpid()}.new"
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, json.dumps(data).encode())
+        if durable:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.rename(new, path)
+    if durable:
+        sync_directory(directory)
+
+
+def sync_directory(directory: str) -> None:
+    """Bring a directory's entries to disk."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_json(directory: str, name: str) -> Any | None:
+    """Read such a file; `None` when it does not exist."""
+    try:
+        with open(f"{directory}/{name}", "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
+            return json.loads(file.read())
+    except FileNotFoundError:
+        return None
+
+
+def boot_id() -> str:
+    """Return the name of this run of the machine."""
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # noqa: PTH123
+        return file.read().strip().decode()
+
+
+def claim(directory: str) -> bool:
+    """Take the run directory for this process, for ever; `False` when somebody had taken it before.
+
+    The claim appears with its content in one step, so that nobody sees half of it.
+    """
+    new = f"{directory}/claim.{os.getpid()}.new"
+    me = os.getpid()
+    with open(new, "wb") as file:  # noqa: PTH123
+        file.write(json.dumps({"pid": me, "start": start_time(me), "boot": boot_id()}).encode())
+    try:
+        os.link(new, f"{directory}/claim")
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(new)  # noqa: PTH108
+    return True
+
+
+def _stat(pid: int) -> list[bytes]:
+    with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+        return file.read().rpartition(b")")[2].split()
+
+
+def start_time(pid: int) -> int | None:
+    """Return when the process started, in clock ticks since boot; `None` when it is gone or a zombie."""
+    try:
+        fields = _stat(pid)
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def children(pid: int) -> list[int]:
+    """List the children of all threads of a process; empty when it is gone."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{pid}/task/{thread}/children", "rb") as file,  # noqa: PTH123
+            ):
+                found += map(int, file.read().split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """List the process and all below it."""
+    found = [pid]
+    for one in found:  # grows while it is walked
+        found += children(one)
+    return found
+
+
+def usage(pid: int) -> tuple[float, int] | None:
+    """Return (processor seconds, resident bytes) of a process; `None` when it is gone."""
+    try:
+        fields = _stat(pid)
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / _TICKS, int(fields[21]) * _PAGE
+
+
+def inner_pid(pid: int) -> int | None:
+    """Return the number that a process has in its own pid namespace."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123
+        for line in file:
+            if line.startswith(b"NSpid:"):
+                return int(line.split()[-1])
+    return None
+
+
+def send_signal(pid: int, signum: int, start: int | None = None) -> bool:
+    """Signal exactly this process (and not a later one of its number, where its start time is given)."""
+    import signal  # noqa: PLC0415 - costs start-up time
+
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if start is not None and start_time(pid) != start:
+            return False
+        signal.pidfd_send_signal(fd, signum)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")

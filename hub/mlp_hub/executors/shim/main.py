@@ -1,0 +1,93 @@
+"""One shim: claims its run directory, runs the sandbox, leaves exit.json."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import shutil
+import signal
+import time
+import traceback
+from typing import Any, NoReturn
+
+from mlp_hub.executors.shim import files
+from mlp_hub.executors.shim.supervise import Supervisor
+
+CLAIMED, TAKEN = b"+", b"="
+
+
+def run(run_dir: str, ready: int) -> NoReturn:
+    """Be the shim of this run directory; `ready` is told `+` once it is ours, `=` when somebody else has it."""
+    with contextlib.suppress(PermissionError):  # we may lead a session already
+        os.setsid()
+    os.umask(0o077)
+    os.chdir("/")
+    _detach(run_dir)
+    wake = _signals()
+    if not files.claim(run_dir):
+        os.write(ready, TAKEN)
+        os._exit(0)
+    os.write(ready, CLAIMED)
+    os.close(ready)
+    gc.disable()  # short, or idle: nothing to collect
+    content: dict[str, Any] = files.read_json(run_dir, "spec.json") or {}
+    supervisor = Supervisor(run_dir, content["spec"], content["host"])
+    try:
+        result = supervisor.run(wake)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the attempt must end and say why
+        traceback.print_exc()
+        supervisor.abandon()
+        result = failed_start(supervisor, str(error) or type(error).__name__)
+    left = supervisor.groups.remove()
+    result["notes"] += [f"could not remove {path}" for path in left]
+    if listen := content["spec"]["listen"]:
+        with contextlib.suppress(OSError):
+            os.unlink(listen)  # noqa: PTH108
+    shutil.rmtree(f"{run_dir}/control", ignore_errors=True)
+    files.write_json(run_dir, "exit.json", result, durable=True)
+    os._exit(0)
+
+
+def failed_start(supervisor: Supervisor, message: str) -> dict[str, Any]:
+    """Return what exit.json holds when the platform itself failed."""
+    return {
+        "cause": "start-failed",
+        "code": None,
+        "signal": None,
+        "rank": None,
+        "message": message,
+        "tail": "",
+        "oom": False,
+        "stopped": supervisor.stopped,
+        "started_at": supervisor.started_at,
+        "finished_at": time.time(),
+        "cpu_s": None,
+        "ram_peak_mib": None,
+        "ranks": [rank.to_json() for rank in supervisor.ranks],
+        "notes": supervisor.notes,
+    }
+
+
+def _detach(run_dir: str) -> None:
+    """Leave nothing of the starter's open; our own errors go into the run directory."""
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    log = os.open(f"{run_dir}/shim.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    os.dup2(log, 2)
+    os.close(null)
+    os.close(log)
+
+
+def _signals() -> int:
+    """Have signals wake the loop; return the descriptor that becomes readable."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for one in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(one, lambda _signum, _frame: None)
+    for one in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGQUIT):
+        signal.signal(one, signal.SIG_IGN)
+    return read

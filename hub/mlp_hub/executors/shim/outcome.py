@@ -1,0 +1,123 @@
+"""How it ended: from exit statuses to a cause."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlp_hub.executors.shim.supervise import Supervisor
+
+SHELL = 128  # an exit status of 128 + n stands for signal n
+_KILL = 9
+
+
+class Failure:
+    """The first thing that went wrong."""
+
+    def __init__(
+        self,
+        cause: str,
+        rank: int | None = None,
+        code: int | None = None,
+        signal: int | None = None,
+        message: str = "",
+    ) -> None:
+        self.cause, self.rank, self.code, self.signal, self.message = cause, rank, code, signal, message
+
+
+def split_status(status: int) -> tuple[int | None, int | None]:
+    """Split an exit status as a shell or `waitstatus_to_exitcode` gives it into (code, signal)."""
+    if status < 0:
+        return None, -status
+    if SHELL < status <= SHELL + 64:
+        return None, status - SHELL
+    return status, None
+
+
+def conclude(sandbox: Supervisor) -> dict[str, Any]:
+    """Settle the ranks that did not report, find the cause and return what exit.json holds."""
+    settle(sandbox)
+    oom = bool(sandbox.groups.out_of_memory_kills())
+    failure = sandbox.failure
+    if failure is not None and oom and failure.cause in ("signal", "program-error"):
+        failure.cause = "out-of-memory"
+    cause = "stopped" if sandbox.stopped else failure.cause if failure else "ok"
+    lead = sandbox.ranks[0]
+    shown = sandbox.ranks[failure.rank] if failure and failure.rank is not None else None
+    peak = sandbox.groups.peak_bytes()
+    return {
+        "cause": cause,
+        "code": failure.code if failure else lead.code,
+        "signal": failure.signal if failure else lead.signal,
+        "rank": failure.rank if failure else None,
+        "message": describe(failure, sandbox) if failure else "",
+        "tail": _tail(sandbox, shown.number if shown else None) if failure else "",
+        "oom": oom,
+        "stopped": sandbox.stopped,
+        "started_at": sandbox.started_at,
+        "finished_at": time.time(),
+        "cpu_s": sandbox.groups.cpu_seconds(),
+        "ram_peak_mib": peak >> 20 if peak is not None else None,
+        "ranks": [rank.to_json() for rank in sandbox.ranks],
+        "notes": sandbox.notes,
+    }
+
+
+def settle(sandbox: Supervisor) -> None:
+    """Give each rank that did not report the end that the sandbox's own end implies."""
+    status = sandbox.exit_code if sandbox.exit_code is not None else (sandbox.status or 0)
+    code, signum = split_status(status)
+    ranks = sandbox.ranks
+    stderr = ranks[0].streams[1].tail if ranks[0].streams else sandbox.launcher.tail
+    never = all(rank.state == "pending" for rank in ranks) and sandbox.exit_code is not None
+    quiet = sandbox.failure is None and not sandbox.stopping
+    broken = sandbox.exit_code is None and (sandbox.status or 0) > 0
+    if quiet and (broken or (code and stderr.startswith("bwrap: "))):
+        message = (
+            stderr.removeprefix("bwrap: ").replace("execvp", "cannot execute")
+            or "the sandbox could not be made"
+        )
+        sandbox.failure = Failure("start-failed", message=message.splitlines()[-1])
+    elif sandbox.mode == "single":
+        if ranks[0].living:
+            sandbox.rank_ended(ranks[0], code, signum)
+    elif quiet and (status != 0 or any(rank.living for rank in ranks)):
+        if never and code:
+            message = _last_line(stderr) or f"the launcher ended with {code} before any rank started"
+            sandbox.failure = Failure("start-failed", None, code, signum, message)
+        else:
+            cause = "signal" if signum or not code else "program-error"
+            sandbox.failure = Failure(cause, None, code, signum or (None if code else _KILL))
+    for rank in ranks:
+        if rank.state == "running":
+            rank.end(None, _KILL, excused=rank.asked and sandbox.failure is None)
+
+
+def describe(failure: Failure, sandbox: Supervisor) -> str:
+    """Say in one sentence what happened."""
+    if failure.message and failure.cause != "out-of-memory":
+        return failure.message
+    who = f"rank {failure.rank}" if failure.rank is not None else "the launcher of the ranks"
+    if failure.cause == "out-of-memory":
+        ram = sandbox.spec["limits"]["ram_mib"]
+        return f"{who if failure.rank is not None else 'a process'} was killed: more memory than the {ram} MiB of this sandbox"
+    if failure.cause == "signal":
+        return f"{who} was killed by signal {failure.signal}"
+    return f"{who} ended with exit status {failure.code}"
+
+
+def _tail(sandbox: Supervisor, number: int | None) -> str:
+    if number is None:
+        return (
+            sandbox.ranks[0].streams[1].tail
+            if sandbox.mode == "single" and sandbox.ranks[0].streams
+            else (sandbox.launcher.tail)
+        )
+    streams = sandbox.ranks[number].streams
+    return (streams[1].tail or streams[0].tail) if streams else sandbox.launcher.tail
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,157 @@
+"""What the shim knows of the ranks, and the socket by which the inside reports on them."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import stat
+from collections.abc import Callable
+from typing import Any
+
+from mlp_hub.executors.shim import files, logs
+
+_MESSAGE = 64 << 10
+
+
+class Rank:
+    """One rank. `asked` means that the platform asked it to end, so its exit status is no failure."""
+
+    def __init__(self, number: int, role: str) -> None:
+        self.number = number
+        self.role = role
+        self.state = "pending"
+        self.pid: int | None = None
+        self.code: int | None = None
+        self.signal: int | None = None
+        self.asked = False
+        self.streams: tuple[logs.Stream, ...] = ()
+
+    def end(self, code: int | None, signum: int | None, *, excused: bool) -> bool:
+        """Record its end; return whether that is a failure."""
+        self.code, self.signal = code, signum
+        failed = code != 0 and not excused
+        self.state = "failed" if failed else "finished"
+        return failed
+
+    @property
+    def living(self) -> bool:
+        """Whether it may still do something."""
+        return self.state in ("pending", "running")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for state.json and exit.json."""
+        return {
+            "rank": self.number,
+            "role": self.role,
+            "state": self.state,
+            "pid": self.pid,
+            "code": self.code,
+            "signal": self.signal,
+        }
+
+
+class Reports:
+    """The control socket. What comes in was sent by the tenant: nothing in it is believed beyond its own job."""
+
+    def __init__(
+        self, directory: str, handle: Callable[[str, int, dict[str, Any], list[int]], None], ranks: int
+    ) -> None:
+        self._handle = handle
+        self._room = 4 * ranks + 16
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        fd = os.open(directory, os.O_PATH | os.O_CLOEXEC)
+        try:  # by descriptor, since a socket's path has but 107 bytes
+            self.listener.bind(f"/proc/self/fd/{fd}/control.sock")
+        finally:
+            os.close(fd)
+        os.chmod(f"{directory}/control.sock", 0o666)  # noqa: PTH101 - the directory is seen by this sandbox alone
+        self.listener.listen(64)
+        self.listener.setblocking(False)
+        self.senders: dict[int, tuple[socket.socket, int, set[int]]] = {}
+
+    def accept(self) -> int | None:
+        """Take a new sender; return its descriptor."""
+        try:
+            sender, _ = self.listener.accept()
+        except OSError:
+            return None
+        if len(self.senders) >= self._room:
+            sender.close()
+            return None
+        sender.setblocking(False)
+        pid = int.from_bytes(sender.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], "little")
+        self.senders[sender.fileno()] = (sender, pid, set())
+        return sender.fileno()
+
+    def read(self, fd: int) -> bool:
+        """Take a sender's messages; `False` when it hung up (its descriptor is closed then)."""
+        sender, pid, started = self.senders[fd]
+        while True:
+            try:
+                data, ancillary, _, _ = sender.recvmsg(_MESSAGE, socket.CMSG_SPACE(8 * 4))
+            except BlockingIOError:
+                return True
+            except OSError:
+                data, ancillary = b"", []
+            fds = array.array("i")
+            for level, kind, content in ancillary:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+            if not data:
+                for one in fds:
+                    os.close(one)
+                del self.senders[fd]
+                sender.close()
+                for rank in started:
+                    self._handle("gone", pid, {"rank": rank}, [])
+                return False
+            self._message(pid, started, data, list(fds))
+
+    def _message(self, pid: int, started: set[int], data: bytes, fds: list[int]) -> None:
+        message: Any = None
+        with contextlib.suppress(ValueError, RecursionError):
+            message = json.loads(data)
+        good = isinstance(message, dict) and isinstance(message.get("rank"), int)
+        kind = message.get("t") if good else None
+        if kind == "start" and len(fds) == 2 and all(map(_is_pipe, fds)):  # noqa: PLR2004
+            started.add(message["rank"])
+            self._handle("start", pid, message, fds)
+            return
+        for fd in fds:
+            os.close(fd)
+        if kind == "exit":
+            started.discard(message["rank"])
+            self._handle("exit", pid, message, [])
+        elif kind == "fail":
+            self._handle("fail", pid, message, [])
+
+    def close(self) -> None:
+        """Close all of it."""
+        self.listener.close()
+        for sender, _, _ in self.senders.values():
+            sender.close()
+        self.senders.clear()
+
+
+def _is_pipe(fd: int) -> bool:
+    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        return False
+    os.set_blocking(fd, False)
+    return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+
+
+def host_pid(starter: int, inner: Any) -> int | None:
+    """Find the host's number of the starter's child that has this number inside."""
+    for child in files.children(starter):
+        if files.inner_pid(child) == inner:
+            return child
+    return None
+
+
+def small_int(value: Any, low: int, high: int) -> int | None:
+    """Return the value if it is a whole number in this range."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high else None

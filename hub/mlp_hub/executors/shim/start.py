@@ -1,0 +1,135 @@
+"""Starts bubblewrap for a sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import socket
+from typing import Any, NoReturn
+
+from mlp_hub.executors.shim import cgroups, linux, view
+
+_PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+OOM_SCORE = 300  # where the whole machine runs out of memory, rather these than the hub
+
+
+class Started:
+    """A sandbox that was just started.
+
+    `status` tells its process number and exit status; the program starts once a byte is written to `unblock`;
+    `control` is the directory that is /run/mlp inside.
+    """
+
+    def __init__(
+        self, pid: int, stdout: int, stderr: int, status: int, unblock: int, control: str | None
+    ) -> None:
+        self.pid, self.stdout, self.stderr, self.status = pid, stdout, stderr, status
+        self.unblock, self.control = unblock, control
+
+
+def start(run_dir: str, spec: dict[str, Any], host: dict[str, Any], groups: cgroups.Groups) -> Started:
+    """Make the sandbox's view and start its command in it."""
+    uid = spec["uid"] if host["mode"] in ("root-userns", "root") else os.getuid()
+    gid = spec["uid"] if host["mode"] in ("root-userns", "root") else os.getgid()
+    stage = view.Stage() if host["mode"] == "root-userns" else None
+    env = dict(spec["env"])
+    listener = _listener(spec["listen"]) if spec["listen"] else None
+    if listener is not None:
+        env["MLP_LISTEN_FD"] = str(listener.fileno())
+    memory = view.Memory()
+    options = view.arguments({**spec, "env": env}, host, (uid, gid), stage, memory)
+    control = None
+    if spec["ranks"] and spec["ranks"]["mode"] != "single":
+        control = f"{stage.root}/control" if stage else f"{run_dir}/control"
+        options += ["--ro-bind", control, "/run/mlp"]
+    if stage:
+        stage.make()
+    if control:
+        _control(control, spec["ranks"])
+    out_r, out_w = os.pipe()
+    err_r, err_w = os.pipe()
+    status_r, status_w = os.pipe()
+    options += ["--json-status-fd", str(status_w)]
+    block_r, block_w = os.pipe()
+    options += ["--block-fd", str(block_r)]
+    shim = os.getpid()
+    args = memory.add(b"".join(option.encode() + b"\0" for option in options))
+    command = ["bwrap", "--args", str(args), "--"]
+    if host["mode"] == "root":
+        command += view.demotion(uid, gid)
+    command += spec["argv"]
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for fd in (status_w, block_r, *memory.fds, *([listener.fileno()] if listener else [])):
+                os.set_inheritable(fd, True)
+            _become(shim, groups, host, uid, gid, out_w, err_w)
+            os.execve(host["bwrap"], command, _PATH)
+        except BaseException as error:  # noqa: BLE001 - nothing may return into the shim's code twice
+            _give_up(error)
+    for fd in (out_w, err_w, status_w, block_r, *memory.fds):
+        os.close(fd)
+    if listener is not None:
+        listener.close()
+    return Started(pid, out_r, err_r, status_r, block_w, control)
+
+
+def _become(
+    shim: int, groups: cgroups.Groups, host: dict[str, Any], uid: int, gid: int, out: int, err: int
+) -> None:
+    """Turn the forked process into what bubblewrap is to start from."""
+    groups.enter()
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write(str(OOM_SCORE))
+    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.umask(0o022)
+    signal.set_wakeup_fd(-1)
+    for one in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP):
+        signal.signal(one, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if host["mode"] == "root-userns":
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    linux.die_with_parent(shim)
+
+
+def _give_up(error: BaseException) -> NoReturn:
+    with contextlib.suppress(OSError):
+        os.write(2, f"bwrap: cannot start: {error}\n".encode())
+    os._exit(126)
+
+
+def _listener(path: str) -> socket.socket:
+    """Make the socket on which the program inside will be reached; the path is never the tenant's to change."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108
+    directory, _, name = path.rpartition("/")
+    fd = os.open(directory or ".", os.O_PATH | os.O_CLOEXEC)
+    try:
+        listener.bind(f"/proc/self/fd/{fd}/{name}")
+    finally:
+        os.close(fd)
+    os.chmod(path, 0o600)  # noqa: PTH101
+    listener.listen(256)
+    listener.setblocking(False)
+    return listener
+
+
+def _control(directory: str, plan: dict[str, Any]) -> None:
+    """Fill the directory in which the starter of ranks finds itself, the plan and the socket."""
+    os.mkdir(directory, 0o755)  # noqa: PTH102
+    os.chmod(directory, 0o755)  # noqa: PTH101
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+    with open(f"{here}/inside.py", "rb") as file:  # noqa: PTH123
+        code = file.read()
+    for name, content in (("inside.py", code), ("plan.json", json.dumps(plan).encode())):
+        with open(f"{directory}/{name}", "wb") as file:  # noqa: PTH123
+            file.write(content)
+            os.fchmod(file.fileno(), 0o644)

@@ -1,0 +1,371 @@
+"""The life of one sandbox, from its start to exit.json."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import time
+from typing import Any
+
+from mlp_hub.executors.shim import cgroups, files, logs
+from mlp_hub.executors.shim.network import Outbound, wanted
+from mlp_hub.executors.shim.outcome import Failure, conclude
+from mlp_hub.executors.shim.ranks import Rank, Reports, host_pid, small_int
+from mlp_hub.executors.shim.start import Started, start
+
+TEARDOWN_S = 5.0  # the longest that the other ranks get once one has failed
+_READ = 64 << 10
+
+
+class Supervisor:
+    """Waits for what happens to the sandbox and for what the run directory asks."""
+
+    def __init__(self, run_dir: str, spec: dict[str, Any], host: dict[str, Any]) -> None:
+        self.run_dir, self.spec, self.host = run_dir, spec, host
+        self.plan = spec["ranks"]
+        self.mode = self.plan["mode"] if self.plan else "single"
+        roles = self.plan["roles"] if self.plan else ["worker"]
+        self.ranks = [Rank(number, role) for number, role in enumerate(roles)]
+        self.groups = cgroups.Groups(host["cgroup"], host["bases"], host["group"])
+        self.started_at: float | None = None
+        self.child: int | None = None
+        self.exit_code: int | None = None  # the command's, as bubblewrap tells it
+        self.status: int | None = None  # bubblewrap's own
+        self.failure: Failure | None = None
+        self.stopped = False  # because somebody asked for it
+        self.stopping = False
+        self.kill_at: float | None = None
+        self.linger_at: float | None = None
+        self.killed = False
+        self.changed = False
+        self.notes: list[str] = []
+        self.launcher = logs.Stream(None, "stderr")
+        self._poll = select.poll()
+        self._pipes: dict[int, logs.Stream] = {}
+        self._paused_until = 0.0
+        self._bucket = logs.Bucket()
+        self._rank_logs: list[logs.RankLog] = []
+        self._status_rest = b""
+        self._status_ended = False
+        self._network: Outbound | None = None
+        self._reports: Reports | None = None
+        self.bwrap: int | None = None
+
+    # -- the start
+
+    def run(self, wake: int) -> dict[str, Any]:
+        """Start the sandbox, see it to its end and return what exit.json will hold."""
+        self._wake = wake
+        self._poll.register(wake, select.POLLIN)
+        self.log_dir = os.open(
+            self.spec["log_dir"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        )
+        self.notes += self.groups.create(self.spec["limits"])
+        begun = start(self.run_dir, self.spec, self.host, self.groups)
+        self._begun = begun
+        self.bwrap = begun.pid
+        self._reports = self._listen(begun)
+        if self.mode == "single":
+            self.ranks[0].streams = self._rank_streams(0)
+            self._pipes = {begun.stdout: self.ranks[0].streams[0], begun.stderr: self.ranks[0].streams[1]}
+        else:
+            self._pipes = {begun.stdout: self.launcher, begun.stderr: self.launcher}
+        for fd in (*self._pipes, begun.status):
+            os.set_blocking(fd, False)
+            self._poll.register(fd, select.POLLIN)
+        limits = self.spec["limits"]
+        has = self.host["bases"]
+        self._watchdog = cgroups.Watchdog(limits, memory="memory" not in has, pids="pids" not in has)
+        self._watch_at = time.monotonic()
+        limit = self.spec["time_limit"]
+        self._deadline = time.monotonic() + limit if limit else None
+        self._on_wake()  # a stop may have come before us
+        self._loop()
+        return self._finish()
+
+    def _listen(self, begun: Started) -> Reports | None:
+        if begun.control is None:
+            return None
+        reports = Reports(begun.control, self._report, len(self.ranks))
+        self._poll.register(reports.listener, select.POLLIN)
+        return reports
+
+    def _rank_streams(self, number: int) -> tuple[logs.Stream, logs.Stream]:
+        log = logs.RankLog(self.log_dir, number)
+        self._rank_logs.append(log)
+        return logs.Stream(log, "stdout"), logs.Stream(log, "stderr")
+
+    # -- what happens
+
+    def _loop(self) -> None:
+        while self.status is None:
+            for fd, _ in self._poll.poll(self._timeout()):
+                if fd == self._wake:
+                    self._on_wake()
+                elif fd == self._begun.status:
+                    self._on_status()
+                elif fd in self._pipes:
+                    self._on_output(fd)
+                elif self._reports is not None:
+                    self._on_report(fd)
+            self._timers()
+            if self.changed:
+                self._write_state()
+
+    def _timeout(self) -> int | None:
+        times = [at for at in (self._deadline, self.kill_at, self.linger_at) if at is not None]
+        if self._paused_until:
+            times.append(self._paused_until)
+        if self._watchdog.needed:
+            times.append(self._watch_at)
+        now = time.monotonic()
+        times += [now + wait for stream in self._pipes.values() if (wait := stream.flush_idle()) is not None]
+        return max(0, int((min(times) - now) * 1000) + 1) if times else None
+
+    def _timers(self) -> None:
+        now = time.monotonic()
+        if self._paused_until and now >= self._paused_until:
+            self._paused_until = 0.0
+            for fd in self._pipes:
+                self._poll.register(fd, select.POLLIN)
+        if self._deadline is not None and now >= self._deadline:
+            self._deadline = None
+            limit = self.spec["time_limit"]
+            self._fail(Failure("time-limit", message=f"it ran longer than its time limit of {limit:g} s"))
+            self.stop(self.spec["grace_s"])
+        if self.linger_at is not None and now >= self.linger_at:
+            self.linger_at = None
+            self.stop(self.spec["grace_s"])
+        if self._watchdog.needed and now >= self._watch_at and self.child:
+            self._watch_at = now + self._watchdog.PERIOD
+            self._watch()
+        if self.kill_at is not None and now >= self.kill_at:
+            self.kill_at = None
+            self.kill()
+
+    def _watch(self) -> None:
+        assert self.child is not None  # noqa: S101 - asked by the caller
+        verdict = self._watchdog.verdict(self.child)
+        limits = self.spec["limits"]
+        if verdict == "memory":
+            self._fail(Failure("out-of-memory", message=f"it used more than its {limits['ram_mib']} MiB"))
+        elif verdict == "pids":
+            self._fail(Failure("program-error", message=f"it started more than {limits['pids']} processes"))
+        if verdict:
+            self.kill()
+
+    def _on_wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._wake, 512):
+                pass
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                if pid == self.bwrap:
+                    self.status = os.waitstatus_to_exitcode(status)
+        asked = files.read_json(self.run_dir, "stop.json")
+        if asked:
+            self.stopped = self.stopped or self.failure is None
+            self.stop(max(0.0, asked["deadline"] - time.time()))
+
+    def _on_status(self) -> None:
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._begun.status, 4096)
+            if not data and not self._status_ended:
+                self._status_ended = True
+                self._poll.unregister(self._begun.status)
+        *lines, self._status_rest = (self._status_rest + data).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if "child-pid" in message:
+                self._on_child(message["child-pid"])
+            if "exit-code" in message:
+                self.exit_code = message["exit-code"]
+
+    def _on_child(self, child: int) -> None:
+        self.child = child
+        if self.stopping:
+            self.kill()
+            return
+        if wanted(self.spec):
+            self._network = Outbound(child, self.host["slirp"], self.host["slirp_uid"])
+        os.write(self._begun.unblock, b"1")
+        os.close(self._begun.unblock)
+        if self.mode == "single":
+            self.ranks[0].state = "running"
+            self.started_at = time.time()
+        self.changed = True
+
+    def _on_output(self, fd: int) -> None:
+        if self._paused_until:
+            return
+        try:
+            data = os.read(fd, _READ)
+        except BlockingIOError:
+            return
+        if not data:
+            self._close_pipe(fd)
+            return
+        self._pipes[fd].feed(data)
+        self._bucket.take(len(data))
+        if wait := self._bucket.wait():
+            self._paused_until = time.monotonic() + wait
+            for one in self._pipes:
+                self._poll.unregister(one)
+
+    def _close_pipe(self, fd: int) -> None:
+        self._pipes.pop(fd).end()
+        if not self._paused_until:
+            self._poll.unregister(fd)
+        os.close(fd)
+
+    def _on_report(self, fd: int) -> None:
+        assert self._reports is not None  # noqa: S101 - asked by the caller
+        if fd == self._reports.listener.fileno():
+            if (sender := self._reports.accept()) is not None:
+                self._poll.register(sender, select.POLLIN)
+        elif fd in self._reports.senders:
+            if not self._reports.read(fd):
+                self._poll.unregister(fd)
+
+    def _report(self, kind: str, starter: int, message: dict[str, Any], fds: list[int]) -> None:
+        number = small_int(message["rank"], 0, len(self.ranks) - 1)
+        rank = self.ranks[number] if number is not None else None
+        if rank is None or (kind == "start" and rank.state != "pending"):
+            for fd in fds:
+                os.close(fd)
+        elif kind == "start":
+            rank.streams = self._rank_streams(rank.number)
+            rank.state = "running"
+            rank.pid = host_pid(starter, message.get("pid"))
+            self.started_at = self.started_at or time.time()
+            for fd, stream in zip(fds, rank.streams, strict=True):
+                self._pipes[fd] = stream
+                if not self._paused_until:
+                    self._poll.register(fd, select.POLLIN)
+            if self.stopping:
+                self._terminate(rank)
+        elif kind == "exit" and rank.state == "running":
+            self.rank_ended(
+                rank, small_int(message.get("code"), 0, 255), small_int(message.get("signal"), 1, 64)
+            )
+        elif kind == "gone" and rank.state == "running":
+            self.rank_ended(rank, None, int(signal.SIGKILL))
+        elif kind == "fail" and rank.state == "pending":
+            rank.end(127, None, excused=False)
+            self._fail(Failure("start-failed", rank.number, 127, message=str(message.get("message"))[:500]))
+            self.stop(0)
+        self.changed = True
+
+    # -- what follows from it
+
+    def rank_ended(self, rank: Rank, code: int | None, signum: int | None) -> None:
+        """Record a rank's end and decide what that means for the others."""
+        if rank.end(code, signum, excused=rank.asked and self.failure is None):
+            cause = (
+                "out-of-memory"
+                if self.groups.out_of_memory_kills()
+                else "signal"
+                if signum
+                else "program-error"
+            )
+            self._fail(Failure(cause, rank.number, code, signum))
+            self.stop(min(self.spec["grace_s"], TEARDOWN_S))
+        elif self.plan and rank.number == self.plan["leader"] and not self.stopping:
+            # the servers never end by themselves; the others may be about to
+            for other in self.ranks:
+                if other.role == "ps":
+                    self._terminate(other)
+            self.linger_at = time.monotonic() + self.plan["linger_s"]
+
+    def _fail(self, failure: Failure) -> None:
+        """Remember the first thing that went wrong; what follows from it is not news."""
+        if self.failure is None and not self.stopped:
+            self.failure = failure
+
+    def stop(self, grace: float) -> None:
+        """Ask all to end, and see that they have within the grace."""
+        at = time.monotonic() + grace
+        self.kill_at = at if self.kill_at is None else min(at, self.kill_at)
+        self.linger_at = None
+        if self.stopping:
+            return
+        self.stopping = True
+        known = [rank for rank in self.ranks if rank.state == "running" and rank.pid]
+        for rank in known:
+            self._terminate(rank)
+        if not known and self.child:
+            self.ranks[0].asked = True
+            for pid in files.children(self.child):
+                files.send_signal(pid, signal.SIGTERM)
+
+    def _terminate(self, rank: Rank) -> None:
+        rank.asked = True
+        if rank.pid and rank.state == "running":
+            files.send_signal(rank.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End all that is inside, at once."""
+        self.killed = self.stopping = True
+        for rank in self.ranks:
+            rank.asked = True
+        for pid in (self.child, self.bwrap):
+            if pid:
+                files.send_signal(pid, signal.SIGKILL)
+
+    def abandon(self) -> None:
+        """Kill and reap what was started, after an error of our own."""
+        self.kill()
+        if self._network is not None:
+            self._network.end()
+        if self.bwrap is not None and self.status is None:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.bwrap, 0)
+
+    def _write_state(self) -> None:
+        self.changed = False
+        child = self.child
+        files.write_json(
+            self.run_dir,
+            "state.json",
+            {
+                "child": child,
+                "child_start": files.start_time(child) if child else None,
+                "bwrap": self.bwrap,
+                "mode": self.mode,
+                "started_at": self.started_at,
+                "ranks": [rank.to_json() for rank in self.ranks],
+                "notes": self.notes,
+            },
+        )
+
+    # -- the end
+
+    def _finish(self) -> dict[str, Any]:
+        self._on_status()
+        if self._reports is not None:  # all senders are dead: what they sent is there, and nothing more comes
+            while self._reports.accept() is not None:
+                pass
+            for fd in list(self._reports.senders):
+                with contextlib.suppress(KeyError):
+                    self._reports.read(fd)
+            self._reports.close()
+        self._paused_until = 1.0
+        for fd in list(self._pipes):
+            with contextlib.suppress(BlockingIOError):
+                while data := os.read(fd, _READ):
+                    self._pipes[fd].feed(data)
+            self._close_pipe(fd)
+        if self._network is not None:
+            self._network.end()
+        result = conclude(self)
+        for log in self._rank_logs:
+            log.close()
+        os.close(self.log_dir)
+        return result
