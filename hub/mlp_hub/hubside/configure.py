@@ -1,0 +1,158 @@
+"""The embedded hub's settings as JupyterHub's."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jupyterhub import roles
+
+from mlp_hub.api.scopes import ACCESS, ADMIN_SCOPES, SPAWNER_SCOPES, custom_scopes
+from mlp_hub.hubside.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES
+from mlp_hub.settings import Settings
+
+HERE = Path(__file__).parent
+SERVICE = "mlp"
+SERVICE_PREFIX = "/services/mlp/"
+
+
+def socket_url(path: Path) -> str:
+    """Write a UNIX socket's path as the hub and the proxy take it."""
+    return f"http+unix://{quote(str(path), safe='')}"
+
+
+def configure(c: Any, settings: Settings) -> None:
+    """Set all that the embedded hub needs."""
+    _hub(c, settings)
+    _proxy(c, settings)
+    _identities(c, settings)
+    _accounts(c, settings)
+    _servers(c, settings)
+
+
+def _hub(c: Any, settings: Settings) -> None:
+    hub = c.JupyterHub
+    hub.bind_url = settings.url
+    hub.hub_bind_url = hub.hub_connect_url = socket_url(settings.hub_socket)
+    # every tenant's sandbox may connect; the hub asks each request for its token
+    hub.hub_socket_mode = 0o666
+    hub.db_url = settings.hub_db_url
+    hub.cookie_secret_file = str(settings.secret_file("cookie_secret"))
+    hub.cookie_options = {"SameSite": "Lax"}
+    # a hub that ends or dies leaves servers and proxy running and finds them again
+    hub.cleanup_servers = False
+    hub.cleanup_proxy = False
+    hub.template_paths = [str(HERE / "templates")]
+    hub.template_vars = {"mlp_prefix": SERVICE_PREFIX}
+    hub.logo_file = str(HERE / "static" / "logo.svg")
+
+
+def _proxy(c: Any, settings: Settings) -> None:
+    c.JupyterHub.proxy_class = "mlp_hub.hubside.proxy.SocketProxy"
+    c.SocketProxy.should_start = False
+    c.SocketProxy.api_url = socket_url(settings.proxy_api_socket)
+    c.SocketProxy.auth_token = settings.secret("proxy_token")
+    target = socket_url(settings.service_socket)
+    c.SocketProxy.extra_routes = {SERVICE_PREFIX: target, "/api/v1/": target, "/data/": target}
+
+
+def _identities(c: Any, settings: Settings) -> None:
+    """Who may do what: the service, the spawner's way to the ledger, the operator's command, people."""
+    _let_administrators_have(ADMIN_SCOPES)
+    hub = c.JupyterHub
+    hub.custom_scopes = custom_scopes()
+    hub.extra_user_scopes = set(USER_SCOPES)
+    hub.services = [
+        {
+            # without a URL: the hub never waits for it, and the proxy has its routes from `extra_routes`
+            "name": SERVICE,
+            "api_token": settings.secret("service_token"),
+            "oauth_client_id": f"service-{SERVICE}",
+            "oauth_redirect_uri": f"{SERVICE_PREFIX}oauth_callback",
+            "oauth_no_confirm": True,
+            "oauth_client_allowed_scopes": list(OAUTH_SCOPES),
+            "display": False,
+        },
+        {"name": "mlp-spawner", "api_token": settings.secret("spawner_token"), "display": False},
+        {"name": "mlp-operator", "api_token": settings.secret("operator_token"), "display": False},
+    ]
+    hub.load_roles = [
+        {
+            "name": "mlp-service",
+            "description": "The platform's service: accounts, groups, and tokens for their owners",
+            "scopes": [
+                "admin:users",
+                "admin:groups",
+                "list:users",
+                "read:users",
+                "read:groups",
+                "list:groups",
+                "read:servers",
+                "delete:servers",
+                "tokens",
+            ],
+            "services": [SERVICE],
+        },
+        {
+            "name": "mlp-spawner",
+            "description": "The spawner's entries in the quota ledger",
+            "scopes": list(SPAWNER_SCOPES),
+            "services": ["mlp-spawner"],
+        },
+        {
+            "name": "mlp-operator",
+            "description": "The operator's command on the hub's machine",
+            "scopes": [
+                "admin:users",
+                "admin:servers",
+                "list:users",
+                "read:hub",
+                "tokens",
+                ACCESS,
+                *ADMIN_SCOPES,
+            ],
+            "services": ["mlp-operator"],
+        },
+    ]
+
+
+def _let_administrators_have(scopes: tuple[str, ...]) -> None:
+    """Add to JupyterHub's `admin` role, which `load_roles` cannot change.
+
+    A second role would have to be granted and taken in step with the hub's own admin flag.
+    """
+    defaults = roles.get_default_roles
+
+    def with_ours() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = defaults()
+        for role in found:
+            if role["name"] == "admin":
+                role["scopes"] = [*role["scopes"], *(s for s in scopes if s not in role["scopes"])]
+        return found
+
+    roles.get_default_roles = with_ours
+
+
+def _accounts(c: Any, settings: Settings) -> None:
+    c.JupyterHub.authenticator_class = "mlp_hub.hubside.authenticator.NativeAccounts"
+    # the administrator is made by `mlp-hub up`, never by who signs up first under that name
+    c.NativeAccounts.reserved_names = {settings.admin_name}
+
+
+def _servers(c: Any, settings: Settings) -> None:
+    c.JupyterHub.spawner_class = "mlp_spawner.LocalSpawner"
+    spawner = c.LocalSpawner
+    spawner.python = sys.executable
+    spawner.state_dir = str(settings.servers_run_dir)
+    spawner.socket_dir = str(settings.private_dir)
+    spawner.tenant_socket_dir = str(settings.tenant_dir)
+    spawner.homes_dir = str(settings.homes_dir)
+    spawner.service_socket = str(settings.service_socket)
+    spawner.service_token = settings.secret("spawner_token")
+    spawner.first_uid = settings.first_uid
+    spawner.default_cpu = settings.notebook_cpu
+    spawner.default_ram = settings.notebook_ram
+    spawner.network = settings.notebook_network
+    spawner.server_token_scopes = list(SERVER_SCOPES)

@@ -1,0 +1,57 @@
+"""The environment of a notebook server: what JupyterHub hands on, ours, and nothing else of the hub's; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import quote, urlsplit
+
+API_PATH = "/services/mlp/api/v1"
+_PASSED_ON = ("JUPYTERHUB_", "JPY_", "MEM_", "CPU_")
+_PIP = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Whose server it is and where its things are inside the sandbox."""
+
+    user: str
+    tenant: str
+    token: str
+    base_url: str  # the server's prefix on the public port
+    home: str
+    python: str
+    service_socket: str  # path of the service's socket for tenants
+
+
+def api_url(service_socket: str) -> str:
+    """Write the address of the REST API over a UNIX socket, as `MLP_API_URL` has it."""
+    return f"http+unix://{quote(service_socket, safe='')}{API_PATH}"
+
+
+def build(given: Mapping[str, str], who: Who) -> dict[str, str]:
+    """Return the whole environment of the server. `given` is the spawner's `get_env()`."""
+    env = {k: v for k, v in given.items() if k.startswith(_PASSED_ON)}
+    env |= {
+        "HOME": who.home,
+        "USER": who.user,
+        "LOGNAME": who.user,
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "PATH": f"{who.home}/.local/bin:{PurePosixPath(who.python).parent}:/usr/local/bin:/usr/bin:/bin",
+        "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
+        "XDG_RUNTIME_DIR": "/tmp",  # noqa: S108
+        # an http:// one would make the server ask for a port beside its socket
+        "JUPYTERHUB_SERVICE_URL": f"http+unix://x{who.base_url}",
+        "MLP_API_URL": api_url(who.service_socket),
+        "MLP_TOKEN": who.token,
+        "MLP_USER": who.user,
+        "MLP_TENANT": who.tenant,
+    }
+    return env
+
+
+def pip_settings(hub: Mapping[str, str]) -> dict[str, str]:
+    """Pick the hub's own settings of where packages come from, but none that holds a password."""
+    return {k: hub[k] for k in _PIP if hub.get(k) and not any(urlsplit(u).password for u in hub[k].split())}

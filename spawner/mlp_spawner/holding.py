@@ -1,0 +1,73 @@
+"""What a server holds of the quota, on disk beside its run directory, so that no crash loses count.
+
+The file is written before the step that it announces: a hub that dies in between knows afterwards what may be
+held, and gives it back. All steps may be repeated.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mlp_spawner.errors import ServiceRefused
+from mlp_spawner.service import Amount, Service
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """The place of one server in the ledger."""
+
+    file: Path
+    key: str
+    service: Service
+
+    def read(self) -> tuple[str, Amount] | None:
+        """Return (step, amount) of what may be held, or None."""
+        try:
+            data = json.loads(self.file.read_text())
+            return data["step"], Amount(**data["amount"])
+        except FileNotFoundError:
+            return None
+
+    def _write(self, step: str, amount: Amount) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self.file.with_suffix(".new")
+        fresh.write_text(json.dumps({"step": step, "key": self.key, "amount": asdict(amount)}))
+        fresh.replace(self.file)
+
+    async def take(self, user: str, holder: str, amount: Amount) -> None:
+        """Hold the amount for a while; raises ServiceRefused or ServiceUnreachable."""
+        await self.give_back()
+        self._write("tried", amount)
+        try:
+            await self.service.try_hold(self.key, user, holder, amount)
+        except ServiceRefused:
+            self.file.unlink(missing_ok=True)
+            raise
+
+    async def keep(self) -> None:
+        """Hold for good what was taken."""
+        found = self.read()
+        if found is None:
+            raise ServiceRefused(
+                "what the server held was given back while it started; start it again", "WrongState"
+            )
+        self._write("confirmed", found[1])
+        await self.service.confirm(self.key)
+
+    async def give_back(self) -> None:
+        """Give back what may be held; raises ServiceUnreachable, then it is owed and the file stays."""
+        found = self.read()
+        if found is None:
+            return
+        step, amount = found
+        if step == "confirmed":
+            try:
+                await self.service.release(self.key, amount)
+            except ServiceRefused:
+                # not held for good: its try was never confirmed, or the service gave it back already
+                await self.service.cancel(self.key)
+        else:
+            await self.service.cancel(self.key)
+        self.file.unlink(missing_ok=True)

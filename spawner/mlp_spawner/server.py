@@ -1,0 +1,167 @@
+"""The sandbox of a notebook server: how it is made, when it is ready, how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from mlp_hub.executors import sandbox
+from mlp_hub.executors.sandbox import Bind, Limits, SandboxSpec
+
+from mlp_spawner.environment import Who
+from mlp_spawner.errors import ServiceUnreachable
+from mlp_spawner.holding import Holding
+from mlp_spawner.options import Choice
+from mlp_spawner.paths import Paths
+from mlp_spawner.service import Service
+
+HERE = Path(__file__).parent
+PIDS = 2048  # a notebook with TensorFlow has some hundred threads
+TMP_MIB = 512
+ALIVE = (sandbox.SandboxPhase.STARTING, sandbox.SandboxPhase.RUNNING)
+_settling: set[asyncio.Task[None]] = set()
+
+
+def spec(
+    paths: Paths,
+    who: Who,
+    choice: Choice,
+    *,
+    env: Mapping[str, str],
+    uid: int | None,
+    home_dir: Path,
+    tenant_socket_dir: str,
+    args: Sequence[str],
+    network: str,
+) -> SandboxSpec:
+    """Describe the sandbox of a server."""
+    binds = (
+        *sandbox.environment_binds(who.python),
+        Bind(tenant_socket_dir, tenant_socket_dir),
+        Bind(str(HERE / "etc/ipython"), "/etc/ipython"),
+        Bind(str(HERE / "etc/jupyter"), "/etc/jupyter"),
+        Bind("/etc/pip.conf", "/etc/pip.conf", optional=True),
+    )
+    # -P: the launcher's own directory must not be searched for modules
+    argv = (who.python, "-P", str(HERE / "launcher.py"), "--ServerApp.sock=/handed-in", *args)
+    return SandboxSpec(
+        id=f"notebook-{who.user}-{paths.server or 'default'}",
+        argv=argv,
+        env=dict(env),
+        home_dir=str(home_dir),
+        home_mount=who.home,
+        log_dir=str(paths.log_dir),
+        user_name=who.user,
+        uid=uid,
+        binds=binds,
+        cwd=who.home,
+        limits=Limits(cpu=round(choice.cpu * 1000), ram_mib=choice.ram, pids=PIDS, tmp_mib=TMP_MIB),
+        network="outbound" if network == "outbound" and sandbox.capabilities().outbound else "none",
+        listen=str(paths.socket),
+    )
+
+
+def samples() -> list[Path]:
+    """List the sample notebooks that come with the `mlp` package."""
+    found = importlib.util.find_spec("mlp")
+    if found is None or found.origin is None:
+        return []
+    return sorted((Path(found.origin).parent / "samples").glob("*.ipynb"))
+
+
+async def answers(socket: Path, path: str) -> None:
+    """Return when something answers on the socket with less than a server fault.
+
+    The socket listens from the start, so that a request simply waits for its server.
+    """
+    while True:
+        with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
+            connector = aiohttp.UnixConnector(path=str(socket))
+            async with (
+                aiohttp.ClientSession(
+                    connector=connector, timeout=aiohttp.ClientTimeout(total=60)
+                ) as session,
+                session.get(f"http://server{path}", allow_redirects=False) as answer,
+            ):
+                if answer.status < 500:
+                    return
+        await asyncio.sleep(0.1)
+
+
+def why_it_ended(state: sandbox.SandboxState, log_dir: Path) -> str:
+    """Say in words how a server ended, with the last lines of its output."""
+    end = state.exit
+    if end is None:
+        return "The notebook server vanished. Start it again."
+    if end.oom:
+        return "The notebook server ran out of memory. Start it again with more memory."
+    how = end.message or (f"signal {end.signal}" if end.signal else f"exit status {end.code}")
+    tail = end.tail.strip() or _tail(log_dir / "rank-0.log")
+    return f"The notebook server ended while it started: {how}." + (
+        f" Its last output: {tail}" if tail else ""
+    )
+
+
+def _tail(log: Path, lines: int = 5) -> str:
+    try:
+        with log.open("rb") as f:
+            f.seek(max(0, log.stat().st_size - 8192))
+            return "\n".join(f.read().decode(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""
+
+
+def exit_status(state: sandbox.SandboxState) -> int:
+    """Return the status that the hub shows: a signal as its negative number, 1 where nothing is known."""
+    if state.phase is sandbox.SandboxPhase.ABSENT:
+        return 0
+    if state.exit is None:
+        return 1
+    return -state.exit.signal if state.exit.signal else state.exit.code or 0
+
+
+def settle_later(state_dir: Path, service: Service, log: Any) -> None:
+    """Give back, once the service answers again, what ended servers still hold."""
+    if not any(not task.done() for task in _settling):
+        task = asyncio.ensure_future(_settle(state_dir, service, log))
+        _settling.add(task)
+        task.add_done_callback(_settling.discard)
+
+
+async def _settle(state_dir: Path, service: Service, log: Any) -> None:
+    while True:
+        await asyncio.sleep(10)
+        owed = _owed(state_dir)
+        if not owed:
+            return
+        for file in owed:
+            key = json.loads(file.read_text())["key"]
+            with contextlib.suppress(ServiceUnreachable):
+                await Holding(file, key, service).give_back()
+                log.info("Gave back what the ended server %s held", key)
+
+
+def _owed(state_dir: Path) -> list[Path]:
+    """List what servers hold of which nothing else is there any more."""
+    files = state_dir.glob("*/*.holding.json")
+    return [f for f in files if _ended(f.with_name(f.name.removesuffix(".holding.json")))]
+
+
+def _ended(run_dir: Path) -> bool:
+    return sandbox.inspect(str(run_dir)).phase is sandbox.SandboxPhase.ABSENT
+
+
+async def wait_ended(run_dir: str, timeout_s: float) -> None:
+    """Return when the sandbox ended or the time is over."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_s
+    while loop.time() < deadline:
+        if sandbox.inspect(run_dir).phase not in ALIVE:
+            return
+        await asyncio.sleep(0.05)
