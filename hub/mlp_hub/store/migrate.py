@@ -72,7 +72,7 @@ def _migrating(url: str) -> Iterator[tuple[Config, Connection]]:
         with engine.connect() as connection:
             if sqlite:
                 # copying a table must not cascade into its children; this is fixed before the transaction opens
-                connection.connection.execute("PRAGMA foreign_keys=OFF")  # type: ignore[attr-defined]
+                connection.connection.execute("PRAGMA foreign_keys=OFF")
             with connection.begin():
                 if not sqlite:
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({engines.SCHEMA_LOCK})"))

@@ -1,0 +1,209 @@
+"""Tenants, the ledger and nodes, to and from what crosses the wire.
+
+Inside: thousandths of cores and devices, seconds since the epoch. On the wire: cores and devices as floats,
+times as RFC 3339 UTC.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from mlp_api import types as api
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.resources import ZERO, Quota, Resources, milli, units
+from mlp_hub.domain.tenant import Account, Member, Tenant, User
+from mlp_hub.executors.base import NodeInfo
+from mlp_hub.service.quota import holder_of
+from mlp_hub.store.records import UsageSample
+
+_LIMITS = ("cpu", "gpu", "ram", "rom")
+
+
+def when(time: float) -> datetime:
+    """Turn seconds since the epoch into a time."""
+    return datetime.fromtimestamp(time, UTC)
+
+
+def maybe_when(time: float | None) -> datetime | None:
+    """Turn seconds since the epoch, if any, into a time."""
+    return None if time is None else when(time)
+
+
+def amount_of_try(asked: api.ResourceRequestTry) -> Resources:
+    """Return the amount of a resource request."""
+    gpu = _thousandths("gpu", asked.gpu)
+    kinds = ((asked.gpu_kind, gpu),) if asked.gpu_kind and gpu else ()
+    return Resources(_thousandths("cpu", asked.cpu), gpu, asked.ram, asked.rom, kinds)
+
+
+def tenant_from(asked: api.TenantCreate, name: str) -> Tenant:
+    """Return the tenant that is described. Raises `Invalid` for a limit that is not a finite amount."""
+    return Tenant(
+        name=name,
+        quota=Quota(
+            cpu=None if asked.cpu is None else _thousandths("cpu", asked.cpu),
+            gpu=None if asked.gpu is None else _thousandths("gpu", asked.gpu),
+            ram=asked.ram,
+            rom=asked.rom,
+            kinds={k: _thousandths(f"gpu_kinds.{k}", v) for k, v in asked.gpu_kinds.items()},
+        ),
+        weight=_finite("weight", asked.weight),
+        cohort=asked.cohort,
+        parent=asked.parent,
+        borrowing_limit=_limit("borrowing_limit", asked.borrowing_limit),
+        lending_limit=_limit("lending_limit", asked.lending_limit),
+        reserved=_limit("reserved", asked.reserved),
+        isolation=asked.isolation,
+        description=asked.description,
+    )
+
+
+def tenant_to(
+    tenant: Tenant, in_use: Resources, *, members: int = 0, running: int = 0, waiting: int = 0
+) -> api.Tenant:
+    """Return a tenant with what is in use of it."""
+    q = tenant.quota
+    return api.Tenant(
+        name=tenant.name,
+        cpu=None if q.cpu is None else units(q.cpu),
+        gpu=None if q.gpu is None else units(q.gpu),
+        ram=q.ram,
+        rom=q.rom,
+        gpu_kinds={k: units(v) for k, v in q.kinds.items()},
+        cpu_inuse=units(in_use.cpu),
+        gpu_inuse=units(in_use.gpu),
+        ram_inuse=in_use.ram,
+        rom_inuse=in_use.rom,
+        weight=tenant.weight,
+        cohort=tenant.cohort,
+        parent=tenant.parent,
+        borrowing_limit=limit_to(tenant.borrowing_limit),
+        lending_limit=limit_to(tenant.lending_limit),
+        reserved=limit_to(tenant.reserved),
+        isolation=tenant.isolation,
+        description=tenant.description,
+        members=members,
+        running=running,
+        waiting=waiting,
+    )
+
+
+def limit_to(quota: Quota | None) -> dict[str, float] | None:
+    """Return a limit as the wire has it: only the dimensions that it limits, gpu kinds as `gpu:KIND`."""
+    if quota is None:
+        return None
+    limits: dict[str, float] = {}
+    for dimension in _LIMITS:
+        value = getattr(quota, dimension)
+        if value is not None:
+            limits[dimension] = units(value) if dimension in ("cpu", "gpu") else value
+    return {**limits, **{f"gpu:{k}": units(v) for k, v in quota.kinds.items()}}
+
+
+def member_to(member: Member) -> api.Member:
+    """Return a member."""
+    return api.Member(tenant=member.tenant, user=member.user, role=member.role.value, source=member.source)
+
+
+def user_to(user: User, tenants: Sequence[str], account: Account, *, admin: bool = False) -> api.User:
+    """Return a user; the hub knows the state of the account."""
+    return api.User(
+        username=user.name,
+        state=account.value,
+        tenants=list(tenants),
+        admin=admin,
+        default_tenant=user.default_tenant,
+    )
+
+
+def holding_to(request: ResourceRequest, amount: Resources | None = None) -> api.Holding:
+    """Return who holds how much; `amount` in place of the whole, where only a part counts (a node's)."""
+    a = request.amount if amount is None else amount
+    return api.Holding(
+        holder=holder_of(request),
+        user=request.user,
+        applier=request.applier,
+        cpu=units(a.cpu),
+        gpu=units(a.gpu),
+        ram=a.ram,
+        rom=a.rom,
+        since=when(request.created_at),
+    )
+
+
+def sample_to(sample: UsageSample) -> dict[str, object]:
+    """Return one point of a tenant's usage over time."""
+    a = sample.amount
+    return {
+        "time": when(sample.time).isoformat().replace("+00:00", "Z"),
+        "cpu": units(a.cpu),
+        "gpu": units(a.gpu),
+        "ram": a.ram,
+        "rom": a.rom,
+        "running": sample.running,
+        "waiting": sample.waiting,
+    }
+
+
+def node_to(node: NodeInfo, holders: Sequence[ResourceRequest]) -> api.Node:
+    """Return a node with those who hold a part of it."""
+    parts = [(request, share) for request in holders for name, share in request.shares if name == node.name]
+    used = ZERO
+    for _, share in parts:
+        used += share
+    return api.Node(
+        name=node.name,
+        up=node.up,
+        cpu=units(node.physical.cpu),
+        gpu=units(node.physical.gpu),
+        gpu_kind=node.gpu_kind,
+        ram=node.physical.ram,
+        cpu_allocatable=units(node.capacity.cpu),
+        ram_allocatable=node.capacity.ram,
+        cpu_inuse=units(used.cpu),
+        gpu_inuse=units(used.gpu),
+        ram_inuse=used.ram,
+        labels=dict(node.labels),
+        holders=[holding_to(request, share) for request, share in parts],
+    )
+
+
+def _limit(field: str, limits: Mapping[str, float] | None) -> Quota | None:
+    """Return a limit of the wire as a quota. Refuses dimensions that do not exist."""
+    if limits is None:
+        return None
+    plain: dict[str, int] = {}
+    kinds: dict[str, int] = {}
+    for dimension, value in limits.items():
+        base, colon, kind = dimension.partition(":")
+        if colon and base == "gpu" and kind:
+            kinds[kind] = _thousandths(f"{field}.{dimension}", value)
+        elif dimension in ("cpu", "gpu"):
+            plain[dimension] = _thousandths(f"{field}.{dimension}", value)
+        elif dimension in ("ram", "rom"):
+            plain[dimension] = _whole_number(f"{field}.{dimension}", value)
+        else:
+            raise Refused(
+                Reason.INVALID,
+                f"{field} has {dimension!r}, which is no resource; the resources are cpu, gpu, gpu:KIND, ram and rom",
+            )
+    return Quota(plain.get("cpu"), plain.get("gpu"), plain.get("ram"), plain.get("rom"), kinds)
+
+
+def _finite(field: str, value: float) -> float:
+    if not math.isfinite(value) or value < 0 or value > 2**60:
+        raise Refused(Reason.INVALID, f"{field} is {value}; it must be a number from 0 to 2^60")
+    return value
+
+
+def _thousandths(field: str, value: float) -> int:
+    return milli(_finite(field, value))
+
+
+def _whole_number(field: str, value: float) -> int:
+    if _finite(field, value) != int(value):
+        raise Refused(Reason.INVALID, f"{field} is {value}; it must be a whole number")
+    return int(value)
