@@ -1,1 +1,87 @@
-"""MLP Hub in your notebook and your training program."""
+"""MLP Hub in your notebook and your training program.
+
+    mlp.report(epoch=3, loss=0.1)        a point on the job's curves; mlp.progress(loop) a progress bar
+    mlp.submit("train.py", workers=2)    a Job: .wait() .logs() .metrics() .why() .result() .watch()
+    mlp.jobs()  mlp.job(name)  mlp.quota()  mlp.offer(workers=4)
+    %load_ext mlp                        the magics %mlp and %%mlp
+
+Everything is loaded when it is first used: a training program that only reports pays for nothing else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlp.client import Client as Client
+    from mlp.errors import JobFailed as JobFailed
+    from mlp.errors import JobTimeout as JobTimeout
+    from mlp.errors import MLPError as MLPError
+    from mlp.errors import Refused as Refused
+    from mlp.errors import Unauthorized as Unauthorized
+    from mlp.errors import Unreachable as Unreachable
+    from mlp.errors import UsageError as UsageError
+    from mlp.handle import Job as Job
+    from mlp.handle import get_job as job
+    from mlp.handle import jobs as jobs
+    from mlp.handle import offer as offer
+    from mlp.handle import quota as quota
+    from mlp.handle import submit as submit
+    from mlp.program import variables as variables
+    from mlp.progressing import progress as progress
+    from mlp.reporting import flush as flush
+    from mlp.reporting import report as report
+
+_ERRORS = ("JobFailed", "JobTimeout", "MLPError", "Refused", "Unauthorized", "Unreachable", "UsageError")
+_HOME = {
+    "Client": "client.Client",
+    "Job": "handle.Job",
+    "flush": "reporting.flush",
+    "job": "handle.get_job",
+    "jobs": "handle.jobs",
+    "offer": "handle.offer",
+    "progress": "progressing.progress",
+    "quota": "handle.quota",
+    "report": "reporting.report",
+    "submit": "handle.submit",
+    "variables": "program.variables",
+    **{name: f"errors.{name}" for name in _ERRORS},
+}
+
+__all__ = [  # noqa: PLE0604 - made of constants
+    "Client",
+    "Job",
+    "flush",
+    "job",
+    "jobs",
+    "offer",
+    "progress",
+    "quota",
+    "report",
+    "submit",
+    "variables",
+    *_ERRORS,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in {"keras", "lightning"}:
+        return import_module(f"mlp.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'mlp' has no attribute {name!r}")
+    module, _, attribute = _HOME[name].partition(".")
+    found = getattr(import_module(f"mlp.{module}"), attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, "keras", "lightning"])
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Run by `%load_ext mlp`."""
+    from mlp.magics import load  # noqa: PLC0415 - IPython is there only now
+
+    load(ipython)

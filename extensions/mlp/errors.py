@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mlp.job import Job
+    from mlp.handle import Job
 
 
 class MLPError(Exception):

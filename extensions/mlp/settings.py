@@ -68,7 +68,9 @@ def load(env: Mapping[str, str] = os.environ) -> Settings:
     stored = read_login(env)
     url = env.get("MLP_API_URL") or stored.get("url")
     if not url:
-        raise Unreachable("MLP_API_URL is not set and nobody has logged in here. Run: mlp login http://HUB-ADDRESS")
+        raise Unreachable(
+            "MLP_API_URL is not set and nobody has logged in here. Run: mlp login http://HUB-ADDRESS"
+        )
     own = not env.get("MLP_API_URL") or env.get("MLP_API_URL") == stored.get("url")
     token = (
         env.get("MLP_TOKEN")

@@ -1,0 +1,50 @@
+"""Keras: `model.fit(..., callbacks=[mlp.keras.ReportCallback()])`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+
+from mlp import reporting
+
+
+class ReportCallback(keras.callbacks.Callback):  # type: ignore[misc]
+    """Report what Keras logs at the end of each epoch, with `epoch` and `progress`.
+
+    `every` also reports the batch's logs each so many batches (0: never). Values that are not finite are left out.
+    """
+
+    def __init__(self, every: int = 0) -> None:
+        super().__init__()
+        self.every = every
+        self._step = 0
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Report a batch when it is one's turn."""
+        del batch
+        self._step += 1
+        if self.every and self._step % self.every == 0:
+            reporting.report(step=self._step, **finite(logs))
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Report an epoch; epochs count from 1."""
+        extra: dict[str, float] = {}
+        epochs = (self.params or {}).get("epochs")
+        if epochs:
+            extra["progress"] = 100 * (epoch + 1) / epochs
+        reporting.report(epoch=epoch + 1, **extra, **finite(logs))
+
+
+def finite(logs: dict[str, Any] | None) -> dict[str, float]:
+    """Return the finite numbers of some logs."""
+    found = {}
+    for name, value in (logs or {}).items():
+        try:
+            plain = float(value)
+        except (TypeError, ValueError):
+            continue
+        if math.isfinite(plain):
+            found[name] = plain
+    return {k: v for k, v in found.items() if k not in {"epoch", "step", "progress"}}

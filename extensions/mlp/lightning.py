@@ -1,0 +1,31 @@
+"""PyTorch Lightning: `Trainer(callbacks=[mlp.lightning.ReportCallback()])`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+try:
+    from lightning.pytorch.callbacks import Callback
+except ImportError:
+    from pytorch_lightning.callbacks import Callback
+
+from mlp import reporting
+
+
+class ReportCallback(Callback):  # type: ignore[misc]
+    """Report what the module logs (`self.log`) at the end of each epoch, with `epoch`, `step` and `progress`."""
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Report an epoch; epochs count from 1."""
+        del pl_module
+        values: dict[str, float] = {}
+        for name, value in trainer.callback_metrics.items():
+            plain = float(value)
+            if math.isfinite(plain):
+                values[name] = plain
+        done = trainer.current_epoch + 1
+        if trainer.max_epochs and trainer.max_epochs > 0:
+            values["progress"] = 100 * done / trainer.max_epochs
+        values |= {"epoch": done, "step": trainer.global_step}
+        reporting.report(**values)

@@ -1,0 +1,161 @@
+"""From what a person wrote to the request that is sent: a cell or a file, its options, its variables."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlp import settings
+from mlp.errors import UsageError
+from mlp.options import SUBMIT, default_runtime
+
+CODE_LIMIT = 1_048_576
+VARIABLES_LIMIT = 65_536
+PYTHON = frozenset({"mpi", "tf", "torch", "plain"})
+"""Runtimes known to run Python; a tenant's own may run anything, its program is not looked at."""
+PROLOGUE = "globals().update(__import__('json').loads(__import__('os').environ['MLP_WITH']))"
+
+
+def build(
+    given: Mapping[str, Any],
+    *,
+    entry: str | os.PathLike[str] | None = None,
+    code: str | None = None,
+    args: Sequence[object] = (),
+    variables: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] = os.environ,
+    clock: Callable[[], float] = time.time,
+) -> dict[str, Any]:
+    """Make the body of a submit; options at their default are left to the service.
+
+    Raises `UsageError`; `given` holds parsed values by option name.
+    """
+    body = {o.name: given[o.name] for o in SUBMIT if o.wire and given.get(o.name) not in (None, o.default)}
+    runtime = given.get("runtime") or default_runtime(given.get("workers") or 1)
+    body.setdefault("name", f"{runtime}-{time.strftime('%m%d-%H%M%S', time.localtime(clock()))}")
+    if (entry is None) == (code is None or not code.strip()):
+        what = "both a script and a program's text" if entry is not None else "nothing to run"
+        raise UsageError(f"{what}: give a script, or write the program of one rank into the cell")
+    if entry is not None:
+        body |= program_file(Path(entry), env)
+    else:
+        body["code"] = code
+    if variables:
+        body["env"] = {**body.get("env", {}), "MLP_WITH": variables_json(variables)}
+    if "code" in body:
+        text = body["code"]
+        if runtime in PYTHON:
+            check_syntax(text, cell=entry is None)
+            text = with_prologue(text) if variables else text
+        if len(text) > CODE_LIMIT:
+            raise UsageError(
+                f"the program is {len(text):,} characters; at most {CODE_LIMIT:,}. Put data into a file"
+            )
+        body["code"] = text
+    if args:
+        body["args"] = [str(a) for a in args]
+    return body
+
+
+def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """Name a file in the user's home, or, from a machine that is not the hub's, carry its text along."""
+    if not path.is_file():
+        kind = "a directory" if path.is_dir() else "not there"
+        raise UsageError(f"{path} is {kind}; the current directory is {Path.cwd()}")
+    if not settings.on_platform(env):
+        try:
+            return {"code": path.read_text(encoding="utf-8")}
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path} cannot be read: {error}") from None
+    home = Path(env.get("HOME", "/")).resolve()
+    full = path.resolve()
+    if not full.is_relative_to(home):
+        raise UsageError(
+            f"{path} is not below your home directory ({home}); a job sees nothing else of this server"
+        )
+    return {"entry": str(full.relative_to(home))}
+
+
+def variables_json(variables: Mapping[str, Any]) -> str:
+    """Write variables as JSON; numpy's numbers and arrays become numbers and lists."""
+    parts = {}
+    for key, value in variables.items():
+        try:
+            parts[key] = json.dumps(value, default=_plain, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise UsageError(
+                f"{key} cannot be sent as JSON: {error}. Save it to a file and read it there"
+            ) from None
+    text = "{" + ", ".join(f"{json.dumps(k)}: {v}" for k, v in parts.items()) + "}"
+    if len(text) > VARIABLES_LIMIT:
+        biggest = max(parts, key=lambda k: len(parts[k]))
+        raise UsageError(
+            f"the variables are {len(text):,} characters as JSON ({biggest} has {len(parts[biggest]):,}); "
+            f"at most {VARIABLES_LIMIT:,}. Save {biggest} to a file and read it there"
+        )
+    return text
+
+
+def _plain(value: object) -> object:
+    """Turn what has `tolist` (numpy, torch, pandas) into lists and numbers."""
+    tolist = getattr(value, "tolist", None)
+    if callable(tolist):
+        plain: object = tolist()
+        return plain
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"{type(value).__name__} is no number, text, list or dict")
+
+
+def _tree(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def check_syntax(text: str, *, cell: bool) -> None:
+    """Refuse a program that cannot start, before it takes a place in the queue."""
+    try:
+        _tree(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        shown = (getattr(error, "text", None) or "").strip()[:200]
+        at = f", line {line}: {shown}" if line and shown else ""
+        hint = ""
+        if cell and shown.startswith(("!", "%")):
+            hint = ". The cell runs as a program of its own: lines with ! and % do not work in it"
+        raise UsageError(f"the program does not parse ({getattr(error, 'msg', error)}{at}){hint}") from None
+
+
+def with_prologue(text: str) -> str:
+    """Add the assignment of the variables without moving a line: behind docstring and future imports."""
+    last: ast.stmt | None = None
+    for number, statement in enumerate(_tree(text).body):
+        doc = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not (doc or (isinstance(statement, ast.ImportFrom) and statement.module == "__future__")):
+            break
+        last = statement
+    lines = text.split("\n")
+    if last is not None and last.end_lineno is not None and last.end_col_offset is not None:
+        row = lines[last.end_lineno - 1].encode()
+        at = last.end_col_offset  # counts bytes
+        lines[last.end_lineno - 1] = (row[:at] + f"; {PROLOGUE}".encode() + row[at:]).decode()
+        return "\n".join(lines)
+    first = lines[0].strip()
+    if not first or first.startswith("#"):  # the magic's own line, left as a comment
+        return "\n".join([PROLOGUE, *lines[1:]])
+    return "\n".join([PROLOGUE, *lines])
+
+
+def variables(env: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Inside a job: what was sent with `--with` (a script reads it so; a cell has it as variables)."""
+    found = json.loads(env.get("MLP_WITH", "{}"))
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,46 @@
+"""`mlp.progress()`: a loop that reports how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from mlp import reporting
+
+T = TypeVar("T")
+EVERY = 0.5
+
+
+def progress(
+    iterable: Iterable[T], total: int | None = None, *, clock: Callable[[], float] = time.monotonic
+) -> Iterator[T]:
+    """Yield from `iterable` and report `progress` (0 to 100) at most twice a second, and at the end.
+
+    Without a `total` and without a length only `step` is reported. Only rank 0 reports: one bar for a job.
+    """
+    if total is None:
+        try:
+            total = len(iterable)  # type: ignore[arg-type]
+        except TypeError:
+            total = None
+    if reporting.rank() != 0:
+        yield from iterable
+        return
+    last = -EVERY
+    done = 0
+    for done, item in enumerate(iterable, 1):
+        yield item
+        now = clock()
+        if now - last >= EVERY and done != total:
+            last = now
+            _tell(done, total)
+    if done:
+        _tell(done, total)
+
+
+def _tell(done: int, total: int | None) -> None:
+    if total:
+        reporting.report(progress=min(100.0, round(100 * done / total, 2)), step=done)
+    else:
+        reporting.report(step=done)
