@@ -2,7 +2,7 @@
 
 The reconciler calls `decide` again and again; each answer is a short list of actions to do in order. A `Move`
 is one transaction. What must be durable before it is acted on comes as a `Move` of its own, and what must be
-done before its result is stored (taking in the last metrics, removing what is left of an attempt) stands
+done before its result is stored (removing what is left of an attempt, then taking in its last metrics) stands
 before the `Move` and may be done twice.
 
 Nothing here is remembered between calls but what is in the job: after a crash the same function is the recovery.
@@ -292,8 +292,8 @@ def _see_to_its_end(t: _Turn) -> list[Action]:
 
 
 def _leave(move: Move) -> list[Action]:
-    """What the attempt leaves is taken in, and nothing of it is alive, before what it held is given back."""
-    return [Sweep(), Forget(), move]
+    """Nothing of the attempt is alive, and what it left is taken in, before what it held is given back."""
+    return [Forget(), Sweep(), move]
 
 
 def _runs(t: _Turn) -> Move:

@@ -1,0 +1,50 @@
+"""What the platform is told once, at its start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.scheduler.model import Policy as SchedulingPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where users' and jobs' files are on the hub's machine."""
+
+    homes: Path  # {user}/ is the user's home
+    jobs: Path  # {user}/{job}/ is the job's directory, /workspace for its ranks
+
+    def home(self, user: str) -> Path:
+        """Return the user's home directory."""
+        return self.homes / component(user)
+
+    def workspace(self, user: str, job: str) -> Path:
+        """Return the job's directory."""
+        return self.jobs / component(user) / component(job)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How the platform runs jobs. Times in seconds."""
+
+    scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    grace_s: float = 30.0  # between SIGTERM and SIGKILL
+    job_network: str = "none"  # none or outbound
+    first_uid: int | None = None  # user number N runs as first_uid + N; None: the hub's own uid
+    api_url: str = ""  # what jobs are given as MLP_API_URL
+    cycle_every_s: float = 30.0  # a scheduling cycle at least so often (aging, nodes that come back)
+    look_every_s: float = 15.0  # every job that runs is looked at at least so often
+    backoff_s: float = 0.2  # first wait after an executor's error; doubles
+    backoff_max_s: float = 30.0
+    start_tries: int = 5
+    large_cycle: int = 300  # with more waiting jobs a cycle is planned in a thread
+    idempotency_s: float = 86_400.0  # keys are remembered so long
+
+
+def component(name: str) -> str:
+    """Return a name that is safe as one part of a path; refuse all others."""
+    if not name or name in {".", ".."} or "/" in name or "\0" in name or len(name.encode()) > 255:
+        raise Refused(Reason.INVALID, f"{name!r} cannot be used as a directory name")
+    return name

@@ -1,0 +1,175 @@
+"""Metric points: stored, then shown to who watches; each of them exactly once.
+
+A value that is not finite (a loss that became NaN) is kept as such and delivered as null: refusing it would
+hold up all that its process reports after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mlp_api.types import MetricAck, MetricBatch
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.service import spool
+from mlp_hub.service.board import Board, Changes, PointsStored
+from mlp_hub.service.broker import job_topic
+from mlp_hub.store.records import Appended, MetricPoint, Sample
+from mlp_hub.store.tx import Tx
+
+PROGRESS_EVERY_S = 1.0
+REPLAY_PAGE = 5000
+_REPORTING = HOLDING - {Phase.ADMITTED}
+
+
+class Metrics:
+    """What jobs report about their training."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._progress: dict[str, int] = {}
+        self._flushes: dict[str, asyncio.Task[None]] = {}
+
+    async def append(self, user: str, name: str, batch: MetricBatch) -> MetricAck:
+        """Store the batch's new points and show them; say how far the source's points are stored.
+
+        Points of a job that does not run are ignored. A batch that starts beyond the next number adds nothing:
+        the answer says where to go on from.
+        """
+        if any(None in p.v.values() for p in batch.points):
+            points: Sequence[Sample] = [spool.SpooledPoint(p.n, p.t, spool.values_of(dict(p.v))) for p in batch.points]
+        else:
+            points = batch.points
+
+        def work(tx: Tx) -> tuple[str, Appended | None, int]:
+            job = tx.jobs.find(user, name)
+            if job is None:
+                raise not_found("job", name)
+            if job.phase not in _REPORTING:
+                return job.uid, None, tx.metrics.last(job.uid, batch.source)
+            done = tx.metrics.append(job.uid, batch.source, points)
+            return job.uid, done, done.last
+
+        uid, done, last = await self._board.db.write(work)
+        if done is not None and done.accepted:
+            self._show(uid, done)
+        return MetricAck(last=last)
+
+    async def replay(self, user: str, name: str, since: int = 0) -> AsyncIterator[list[dict[str, Any]]]:
+        """Yield all stored points above number `since`, in order, in pages, as frames show them."""
+        job = await self._find(user, name)
+        async for page in self.pages(job.uid, since):
+            yield [frame_of(p) for p in page]
+
+    async def pages(self, uid: str, since: int) -> AsyncIterator[list[MetricPoint]]:
+        """Yield the stored points of a job above number `since`, in pages."""
+        while page := await self._page(uid, since):
+            yield page
+            since = page[-1].seq
+
+    async def begin(self, user: str, name: str) -> None:
+        """Say that a job is about to report; nothing needs to be done but to know the job."""
+        await self._find(user, name)
+
+    async def finish(self, user: str, name: str) -> None:
+        """Say that a job reports no more: its progress is stored at once."""
+        job = await self._find(user, name)
+        await self._flush(job.uid)
+
+    async def delete(self, user: str, name: str) -> None:
+        """Forget the points of a job that is final."""
+        job = await self._find(user, name)
+        if job.phase not in FINAL:
+            msg = f"job {name} is {job.phase}; its metrics can be deleted when it has ended, cancel it first"
+            raise Refused(Reason.WRONG_STATE, msg)
+        await self._board.db.write(lambda tx: tx.metrics.delete(job.uid))
+
+    async def sweep(self, job: Job, workspace: Path) -> int:
+        """Store what the job's processes spooled and never delivered; return how many points that were."""
+        stored = 0
+        for source in await asyncio.to_thread(spool.sources, workspace):
+            after = await self._board.db.read(lambda tx, s=source: tx.metrics.last(job.uid, s))
+            batches = spool.read(workspace, source, after)
+            while (points := await asyncio.to_thread(next, batches, None)) is not None:
+                done = await self._board.db.write(
+                    lambda tx, s=source, p=points: tx.metrics.append(
+                        job.uid, s, spool.renumbered([x for x in p if x.n > tx.metrics.last(job.uid, s)], tx.metrics.last(job.uid, s))
+                    )
+                )
+                stored += len(done.accepted)
+                self._show(job.uid, done)
+        return stored
+
+    def set_progress(self, uid: str, progress: int) -> None:
+        """Note a job's progress (0-100); it is stored soon, many reports in one write."""
+        self._progress[uid] = max(0, min(100, progress))
+        if uid not in self._flushes:
+            task = asyncio.ensure_future(self._flush_later(uid))
+            self._flushes[uid] = task
+            task.add_done_callback(lambda _: self._flushes.pop(uid, None))
+
+    def take_progress(self, uid: str) -> int | None:
+        """Return the noted progress that is not stored yet; the caller stores it."""
+        return self._progress.pop(uid, None)
+
+    async def stop(self) -> None:
+        """Store what is noted."""
+        for task in list(self._flushes.values()):
+            task.cancel()
+        for uid in list(self._progress):
+            await self._flush(uid)
+
+    def _show(self, uid: str, done: Appended) -> None:
+        topic = job_topic(uid)
+        if self._board.broker.watched(topic):
+            self._board.broker.publish(topic, PointsStored(done.points()))
+        for point in reversed(done.accepted):
+            progress = point.v.get("progress")
+            if progress is not None and math.isfinite(progress):
+                self.set_progress(uid, round(max(0.0, min(100.0, progress))))
+                break
+
+    async def _flush_later(self, uid: str) -> None:
+        await asyncio.sleep(0)
+        await self._flush(uid)
+        await asyncio.sleep(PROGRESS_EVERY_S)
+        while uid in self._progress:
+            await self._flush(uid)
+            await asyncio.sleep(PROGRESS_EVERY_S)
+
+    async def _flush(self, uid: str) -> None:
+        progress = self._progress.pop(uid, None)
+        if progress is None:
+            return
+
+        def work(tx: Tx, changes: Changes) -> None:
+            job = tx.jobs.get(uid)
+            if job is not None and job.phase in HOLDING and job.progress != progress:
+                changes.update(tx, replace(job, progress=progress))
+
+        await self._board.commit(work)
+
+    async def _find(self, user: str, name: str) -> Job:
+        job = await self._board.db.read(lambda tx: tx.jobs.find(user, name))
+        if job is None:
+            raise not_found("job", name)
+        return job
+
+    async def _page(self, uid: str, since: int) -> list[MetricPoint]:
+        return await self._board.db.read(lambda tx: tx.metrics.since(uid, since, REPLAY_PAGE))
+
+
+def frame_of(point: MetricPoint) -> dict[str, Any]:
+    """Return a point as the streams show it; JSON makes null of what is not finite."""
+    return {
+        "seq": point.seq,
+        "time": point.time,
+        "rank": point.rank,
+        "step": point.values.get("step"),
+        "values": point.values,
+    }
