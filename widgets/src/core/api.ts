@@ -97,7 +97,7 @@ export class Client {
     return this.send<T>("POST", path, body, headers);
   }
 
-  put<T>(path: string, body: unknown = {}): Promise<T> {
+  put<T>(path: string, body?: unknown): Promise<T> {
     return this.send<T>("PUT", path, body);
   }
 

@@ -1,0 +1,120 @@
+/** Running and waiting work of all tenants, live: the service hints that something changed, the page asks anew. */
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../components/basics";
+import { useLoad, useNow } from "../components/hooks";
+import type { Client } from "../core/api";
+import { ago, clock, cores, ms, plural, ram } from "../core/format";
+import { backoff } from "../core/stream";
+import { isWaiting } from "../core/phase";
+import type { QueueEntry } from "../core/wire";
+import { useHub } from "./context";
+import { PageHead, Select } from "./form";
+import { href, Link } from "./router";
+
+/** Also without a hint the page asks now and then: a hint may have been lost. */
+const EVERY = 15_000;
+/** Many hints in a row are answered by one request. */
+const GATHER = 150;
+
+/** Calls back when the queue changed; heals by itself. True while connected. */
+export function useQueueHints(client: Client, changed: () => void): boolean {
+  const [live, setLive] = useState(false);
+  useEffect(() => {
+    let socket: WebSocket | null = null;
+    let retry: number | undefined;
+    let gather: number | undefined;
+    let attempt = 0;
+    let stopped = false;
+    const hint = (): void => {
+      gather ??= window.setTimeout(() => {
+        gather = undefined;
+        changed();
+      }, GATHER);
+    };
+    const connect = (): void => {
+      socket = new WebSocket(client.socketUrl("/queue:stream"));
+      socket.onopen = () => {
+        if (attempt) hint(); // what happened while the connection was away
+        attempt = 0;
+        setLive(true);
+      };
+      socket.onmessage = hint;
+      socket.onclose = () => {
+        setLive(false);
+        if (stopped) return;
+        retry = window.setTimeout(() => void client.session(true).catch(() => undefined).then(() => stopped || connect()), backoff(attempt, Math.random()));
+        attempt += 1;
+      };
+    };
+    connect();
+    return () => {
+      stopped = true;
+      clearTimeout(retry);
+      clearTimeout(gather);
+      socket?.close();
+    };
+  }, [client]);
+  return live;
+}
+
+function need(e: QueueEntry): string {
+  return [`${cores(e.cpu)} cpu`, e.gpu ? `${cores(e.gpu)} gpu` : "", ram(e.ram)].filter(Boolean).join(", ");
+}
+
+export function QueuePage(): JSX.Element {
+  const { client } = useHub();
+  const queue = useLoad("queue", () => client.list<QueueEntry>("/queue"), EVERY);
+  const live = useQueueHints(client, () => void queue.reload());
+  const [tenant, setTenant] = useState("");
+  const now = useNow(1000);
+  const all = queue.data?.items ?? [];
+  const tenants = [...new Set([...all.map((e) => e.tenant), ...(tenant ? [tenant] : [])])].sort();
+  const rows = tenant ? all.filter((e) => e.tenant === tenant) : all;
+  const waiting = rows.filter((e) => isWaiting(e.phase)).sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9));
+  const running = rows.filter((e) => !isWaiting(e.phase));
+  const job: Column<QueueEntry> = { title: "Job", cell: (e) => <Link to={href("jobs", e.user, e.name)}>{e.name}</Link>, kind: "name" };
+  const common: Column<QueueEntry>[] = [
+    { title: "User", cell: (e) => e.user },
+    { title: "Tenant", cell: (e) => <Link to={href("admin", "tenants", e.tenant)}>{e.tenant}</Link> },
+    { title: "State", cell: (e) => <StateBadge phase={e.phase} />, kind: "tight" },
+  ];
+  const waits: Column<QueueEntry>[] = [
+    { title: "#", cell: (e) => e.position ?? "–", kind: "num tight" },
+    job,
+    ...common,
+    { title: "Asks for", cell: need, kind: "low" },
+    { title: "Why it waits", cell: (e) => e.message || e.reason || "", kind: "grow" },
+    { title: "Expected", cell: (e) => (ms(e.expected_start) === null ? "–" : clock(e.expected_start, now)), kind: "num" },
+    { title: "Waiting", cell: (e) => ago(e.submitted_at, now).replace(" ago", ""), kind: "num low" },
+  ];
+  const runs: Column<QueueEntry>[] = [
+    job,
+    ...common,
+    { title: "Uses", cell: need, kind: "grow" },
+    { title: "Priority", cell: (e) => e.priority, kind: "low" },
+    { title: "Started", cell: (e) => (e.started_at ? ago(e.started_at, now) : "–"), kind: "num" },
+  ];
+  const key = (e: QueueEntry): string => `${e.user}/${e.name}`;
+  return (
+    <>
+      <PageHead title="Queue" sub={queue.data ? `${plural(running.length, "job")} running, ${waiting.length} waiting` : undefined}>
+        <span class="mlp-dim mlp-live" data-live={live}>{live ? "Live" : "Reconnecting"}</span>
+        <Select label="Tenant" name="tenant" hideLabel value={tenant} onChange={setTenant} options={[["", "All tenants"], ...tenants.map((t) => [t, t] as [string, string])]} />
+      </PageHead>
+      {queue.error ? <ErrorBox error={queue.error} retry={() => void queue.reload()} /> : null}
+      {!queue.data ? (
+        queue.error ? null : <Loading what="the queue" lines={6} />
+      ) : rows.length === 0 ? (
+        <Empty title="Nothing runs and nothing waits" />
+      ) : (
+        <>
+          <h2 class="mlp-h-section">Waiting</h2>
+          {waiting.length ? <Table caption="Waiting jobs in their order" columns={waits} rows={waiting} rowKey={key} /> : <p class="mlp-dim">Nothing waits.</p>}
+          <h2 class="mlp-h-section">Running</h2>
+          {running.length ? <Table caption="Running jobs" columns={runs} rows={running} rowKey={key} /> : <p class="mlp-dim">Nothing runs.</p>}
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,213 @@
+/** All tenants; a new one; the page of one: use, quota, members, delete. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Bar, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
+import { Confirm } from "../components/Dialog";
+import { useLoad } from "../components/hooks";
+import { paths } from "../core/api";
+import { bytes, cores, plural, ram } from "../core/format";
+import { update, type Read, type Texts } from "../core/tenantform";
+import type { QueueEntry, Tenant, Usage } from "../core/wire";
+import { useHub } from "./context";
+import { PageHead } from "./form";
+import { Members } from "./Members";
+import { Holdings, QuotaBars } from "./Quota";
+import { go, href, Link } from "./router";
+import { TenantForm } from "./TenantForm";
+
+const EVERY = 6000;
+
+function Use({ used, of, show, what }: { used: number; of: number | null; show: (n: number) => string; what: string }): JSX.Element {
+  const text = of === null ? `${show(used)} used` : `${show(used)} / ${show(of)}`;
+  return (
+    <span class="mlp-use mlp-use-wide">
+      {text}
+      <Bar value={used} of={of} label={`${what}: ${text}`} />
+    </span>
+  );
+}
+
+const COLUMNS: Column<Tenant>[] = [
+  { title: "Tenant", cell: (t) => <Link to={href("admin", "tenants", t.name)}>{t.name}</Link>, kind: "name" },
+  { title: "CPU", cell: (t) => <Use used={t.cpu_inuse} of={t.cpu} show={cores} what="CPU" /> },
+  { title: "GPU", cell: (t) => <Use used={t.gpu_inuse} of={t.gpu} show={cores} what="GPU" />, kind: "low" },
+  { title: "Memory", cell: (t) => <Use used={t.ram_inuse} of={t.ram} show={ram} what="Memory" /> },
+  { title: "Storage", cell: (t) => <Use used={t.rom_inuse} of={t.rom} show={bytes} what="Storage" />, kind: "low" },
+  { title: "Members", cell: (t) => t.members, kind: "num" },
+  { title: "Running", cell: (t) => t.running, kind: "num" },
+  { title: "Waiting", cell: (t) => t.waiting, kind: "num" },
+];
+
+export function TenantsPage(): JSX.Element {
+  const { client } = useHub();
+  const tenants = useLoad("tenants", () => client.list<Tenant>(paths.tenants), EVERY);
+  const items = tenants.data?.items ?? [];
+  return (
+    <>
+      <PageHead title="Tenants" sub={tenants.data ? plural(items.length, "tenant") : undefined}>
+        <Link to={href("admin", "tenants", "new")} cls="mlp-button mlp-primary">
+          New tenant
+        </Link>
+      </PageHead>
+      {tenants.error ? <ErrorBox error={tenants.error} retry={() => void tenants.reload()} /> : null}
+      {!tenants.data ? (
+        tenants.error ? null : <Loading what="tenants" lines={5} />
+      ) : items.length ? (
+        <Table caption="Tenants and what they use" columns={COLUMNS} rows={items} rowKey={(t) => t.name} />
+      ) : (
+        <Empty title="No tenants yet">
+          <p>A tenant is a team with its quota.</p>
+        </Empty>
+      )}
+    </>
+  );
+}
+
+export function NewTenantPage(): JSX.Element {
+  const { client, say } = useHub();
+  const tenants = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
+  const save = async (texts: Texts, r: Read): Promise<void> => {
+    const made = await client.post<Tenant>(paths.tenants, { name: texts.name, ...r.amounts, weight: r.weight, description: texts.description });
+    say(`Tenant ${made.name} created`);
+    go(href("admin", "tenants", made.name));
+  };
+  return (
+    <>
+      <p class="mlp-crumbs">
+        <Link to={href("admin", "tenants")}>Tenants</Link>
+        <span aria-hidden="true"> / </span>new
+      </p>
+      <PageHead title="New tenant" />
+      <div class="mlp-card">
+        <TenantForm
+          tenant={null}
+          names={(tenants.data?.items ?? []).map((t) => t.name)}
+          queue={null}
+          onSave={save}
+          onCancel={() => go(href("admin", "tenants"))}
+        />
+      </div>
+    </>
+  );
+}
+
+export function TenantPage({ name }: { name: string }): JSX.Element {
+  const { client, session, say } = useHub();
+  const usage = useLoad(`usage ${name}`, () => client.get<Usage>(paths.usage(name)), EVERY);
+  const [editing, setEditing] = useState(false);
+  const [deleting, setDeleting] = useState(false);
+  const tenant = usage.data?.tenant ?? null;
+  const manages = session.admin || session.tenant_admin.includes(name);
+  return (
+    <>
+      {session.admin ? (
+        <p class="mlp-crumbs">
+          <Link to={href("admin", "tenants")}>Tenants</Link>
+          <span aria-hidden="true"> / </span>
+          {name}
+        </p>
+      ) : null}
+      <PageHead
+        title={name}
+        sub={tenant ? [tenant.description, `${plural(tenant.running, "job")} running, ${tenant.waiting} waiting`].filter(Boolean).join(" · ") : undefined}
+      >
+        {session.admin && tenant && !editing ? (
+          <>
+            <button type="button" class="mlp-button" onClick={() => setEditing(true)}>
+              Edit quota
+            </button>
+            {name !== "default" ? (
+              <button type="button" class="mlp-button mlp-quiet-danger" onClick={() => setDeleting(true)}>
+                Delete
+              </button>
+            ) : null}
+          </>
+        ) : null}
+      </PageHead>
+      {usage.error ? <ErrorBox error={usage.error} retry={() => void usage.reload()} /> : null}
+      {!tenant && !usage.error ? <Loading what={`tenant ${name}`} lines={6} /> : null}
+      {tenant && usage.data ? (
+        <>
+          {editing ? (
+            <Edit
+              tenant={tenant}
+              done={() => {
+                setEditing(false);
+                say(`Tenant ${name} saved`);
+                void usage.reload();
+              }}
+              cancel={() => setEditing(false)}
+            />
+          ) : null}
+          <section class="mlp-card" aria-label="Quota in use">
+            <div class="mlp-card-head">
+              <h2>Quota in use</h2>
+            </div>
+            <QuotaBars tenant={tenant} />
+            <Holdings holdings={usage.data.holdings} linkUser={() => manages} />
+          </section>
+          {manages ? <Members tenant={name} /> : null}
+        </>
+      ) : null}
+      {deleting && tenant ? <DeleteTenant tenant={tenant} close={() => setDeleting(false)} /> : null}
+    </>
+  );
+}
+
+function Edit({ tenant, done, cancel }: { tenant: Tenant; done: () => void; cancel: () => void }): JSX.Element {
+  const { client } = useHub();
+  const queue = useLoad("queue", () => client.list<QueueEntry>("/queue"), EVERY);
+  // the form keeps what is typed; only the figures of the preview follow what happens
+  return (
+    <section class="mlp-card" aria-label="Edit quota">
+      <div class="mlp-card-head">
+        <h2>Edit quota</h2>
+      </div>
+      <TenantForm
+        tenant={tenant}
+        names={[]}
+        queue={queue.data?.items ?? null}
+        onSave={async (texts, r) => {
+          await client.put<Tenant>(paths.tenant(tenant.name), update(tenant, texts, r));
+          done();
+        }}
+        onCancel={cancel}
+      />
+    </section>
+  );
+}
+
+function DeleteTenant({ tenant, close }: { tenant: Tenant; close: () => void }): JSX.Element {
+  const { client, say } = useHub();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const yes = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await client.delete(paths.tenant(tenant.name));
+      say(`Tenant ${tenant.name} deleted`);
+      go(href("admin", "tenants"));
+    } catch (e) {
+      setError(e);
+      setBusy(false);
+    }
+  };
+  const busyJobs = tenant.running + tenant.waiting;
+  return (
+    <Confirm
+      title={`Delete tenant ${tenant.name}?`}
+      text={
+        <p>
+          {`Its quota and its ${plural(tenant.members, "membership")} are removed. The users and their files stay.`}
+          {busyJobs ? ` It has ${plural(tenant.running, "running job")} and ${tenant.waiting} waiting.` : ""}
+        </p>
+      }
+      yes="Delete tenant"
+      busy={busy}
+      error={error ? <ErrorBox error={error} /> : null}
+      onYes={() => void yes()}
+      onNo={close}
+    />
+  );
+}

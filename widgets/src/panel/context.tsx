@@ -1,0 +1,49 @@
+/** What every page needs: the client, who is logged in, and a way to say that something was done. */
+import { createContext, type ComponentChildren, type JSX } from "preact";
+import { useCallback, useContext, useMemo, useRef, useState } from "preact/hooks";
+import type { Client } from "../core/api";
+import type { Session } from "../core/wire";
+
+export interface Hub {
+  client: Client;
+  session: Session;
+  /** A short line that something was done; goes away by itself. */
+  say: (text: string) => void;
+}
+
+const Context = createContext<Hub | null>(null);
+
+export function useHub(): Hub {
+  const hub = useContext(Context);
+  if (!hub) throw new Error("useHub outside of HubProvider");
+  return hub;
+}
+
+const SHOWN_MS = 5000;
+
+export function HubProvider({ client, session, children }: {
+  client: Client;
+  session: Session;
+  children: ComponentChildren;
+}): JSX.Element {
+  const [toasts, setToasts] = useState<{ id: number; text: string }[]>([]);
+  const next = useRef(0);
+  const say = useCallback((text: string) => {
+    const id = (next.current += 1);
+    setToasts((old) => [...old.slice(-2), { id, text }]);
+    setTimeout(() => setToasts((old) => old.filter((t) => t.id !== id)), SHOWN_MS);
+  }, []);
+  const hub = useMemo(() => ({ client, session, say }), [client, session, say]);
+  return (
+    <Context.Provider value={hub}>
+      {children}
+      <div class="mlp-toasts" role="status" aria-live="polite">
+        {toasts.map((t) => (
+          <div key={t.id} class="mlp-toast">
+            {t.text}
+          </div>
+        ))}
+      </div>
+    </Context.Provider>
+  );
+}

@@ -1,0 +1,81 @@
+/** Form fields with their label, hint and what is wrong with them. */
+import type { ComponentChildren, JSX } from "preact";
+import { useId } from "../components/hooks";
+
+export function Field({ label, value, onInput, hint, error, name, autofocus, disabled, placeholder }: {
+  label: string;
+  name: string;
+  value: string;
+  onInput: (value: string) => void;
+  hint?: ComponentChildren;
+  error?: string | null;
+  autofocus?: boolean;
+  disabled?: boolean;
+  placeholder?: string;
+}): JSX.Element {
+  const id = useId("field");
+  const bad = Boolean(error);
+  return (
+    <div class={bad ? "mlp-field mlp-field-bad" : "mlp-field"}>
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        name={name}
+        type="text"
+        autocomplete="off"
+        spellcheck={false}
+        value={value}
+        autofocus={autofocus ?? false}
+        disabled={disabled ?? false}
+        placeholder={placeholder ?? ""}
+        aria-invalid={bad}
+        aria-describedby={`${id}-hint`}
+        onInput={(e) => onInput(e.currentTarget.value)}
+      />
+      <span id={`${id}-hint`} class={bad ? "mlp-field-error" : "mlp-field-hint"} {...(bad ? { role: "alert" } : {})}>
+        {bad ? error : hint}
+      </span>
+    </div>
+  );
+}
+
+export function Select({ label, name, value, options, onChange, hideLabel }: {
+  label: string;
+  name: string;
+  value: string;
+  options: [string, string][];
+  onChange: (value: string) => void;
+  hideLabel?: boolean;
+}): JSX.Element {
+  const id = useId("select");
+  return (
+    <span class="mlp-select-box">
+      <label for={id} class={hideLabel ? "mlp-hidden" : ""}>
+        {label}
+      </label>
+      <select id={id} name={name} class="mlp-select" value={value} onChange={(e) => onChange(e.currentTarget.value)}>
+        {options.map(([key, text]) => (
+          <option key={key} value={key}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </span>
+  );
+}
+
+export function PageHead({ title, sub, children }: {
+  title: ComponentChildren;
+  sub?: ComponentChildren;
+  children?: ComponentChildren;
+}): JSX.Element {
+  return (
+    <header class="mlp-page-head">
+      <div>
+        <h1 tabIndex={-1}>{title}</h1>
+        {sub ? <p class="mlp-dim">{sub}</p> : null}
+      </div>
+      {children ? <div class="mlp-page-tools">{children}</div> : null}
+    </header>
+  );
+}
