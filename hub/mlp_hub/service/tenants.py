@@ -1,0 +1,338 @@
+"""Tenants and their members: who owns how much, and who may use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from mlp_api import types as api
+
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant
+from mlp_hub.scheduler.words import count, listing
+from mlp_hub.service import wire
+from mlp_hub.service.quota import holder_of
+from mlp_hub.store import Database, Tx
+from mlp_hub.store.records import UsageSample
+
+T = TypeVar("T")
+SYSTEM = "system"
+LOCAL, GROUP = "local", "group"
+HISTORY_S = 7 * 86_400.0
+
+
+class Tenants:
+    """The tenants of the hub. `actor` is who asks, for the audit log; whether they may is for the caller to say.
+
+    `changed` is called on the event loop after every change that may let waiting work start.
+    """
+
+    def __init__(
+        self, db: Database, clock: Callable[[], float], *, changed: Callable[[], None] = lambda: None
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self.changed = changed
+
+    async def start(self) -> None:
+        """See to it that the default tenant exists."""
+        await self._db.write(lambda tx: tx.tenants.insert(Tenant(DEFAULT_TENANT), self._clock()))
+
+    # ----------------------------------------------------------- tenants
+
+    async def list(self) -> Sequence[api.Tenant]:
+        """Return all tenants by name, with what is in use of them."""
+        return await self._db.read(self._all)
+
+    async def get(self, name: str) -> api.Tenant:
+        """Return one tenant. Raises `NotFound`."""
+        return await self._db.read(lambda tx: self._one(tx, _existing(tx, name)))
+
+    async def create(self, asked: api.TenantCreate, *, actor: str = SYSTEM) -> api.Tenant:
+        """Make a tenant. Raises `Conflict` for a name that is taken, `Invalid` for values that do not fit together."""
+        tenant = wire.tenant_from(asked, asked.name)
+
+        def work(tx: Tx) -> api.Tenant:
+            _check_parents(tx, tenant)
+            if not tx.tenants.insert(tenant, self._clock()):
+                raise Refused(Reason.CONFLICT, f"there is a tenant {tenant.name} already; use another name")
+            self._note(tx, actor, "tenant.create", tenant.name, tenant.name, _described(tenant))
+            return self._one(tx, tenant)
+
+        return await self._write(work)
+
+    async def update(self, name: str, asked: api.TenantUpdate, *, actor: str = SYSTEM) -> api.Tenant:
+        """Make the tenant what is described; what is left out takes its default.
+
+        A quota below what is in use stops nothing that runs: new work waits until it fits. Raises `NotFound`,
+        `Invalid`.
+        """
+        if asked.name is not None and asked.name != name:
+            raise Refused(
+                Reason.INVALID,
+                f"the tenant is {name}, the body names {asked.name}: tenants are not renamed, leave the name out",
+            )
+        tenant = wire.tenant_from(asked, name)
+
+        def work(tx: Tx) -> api.Tenant:
+            before = _existing(tx, name)
+            _check_parents(tx, tenant)
+            if tenant != before:
+                tx.tenants.update(tenant)
+                detail = {"before": _described(before), "after": _described(tenant)}
+                self._note(tx, actor, "tenant.update", name, name, detail)
+            return self._one(tx, tenant)
+
+        return await self._write(work)
+
+    async def delete(self, name: str, *, actor: str = SYSTEM) -> api.Tenant:
+        """Remove a tenant that nobody uses. Raises `NotFound`, and `WrongState` with what still uses it."""
+
+        def work(tx: Tx) -> api.Tenant:
+            tenant = _existing(tx, name)
+            if name == DEFAULT_TENANT:
+                raise Refused(
+                    Reason.WRONG_STATE,
+                    "the default tenant cannot be deleted: everybody without a tenant is in it",
+                )
+            last = self._one(tx, tenant)
+            self._check_unused(tx, name)
+            tx.tenants.remove(name)
+            tx.usage.remove(name)
+            self._note(tx, actor, "tenant.delete", name, name, _described(tenant))
+            return last
+
+        return await self._write(work)
+
+    async def usage(self, name: str) -> api.Usage:
+        """Return who holds what of the tenant, now and over the last days. Raises `NotFound`."""
+        now = self._clock()
+
+        def work(tx: Tx) -> api.Usage:
+            tenant = _existing(tx, name)
+            return api.Usage(
+                tenant=self._one(tx, tenant),
+                holdings=[wire.holding_to(r) for r in tx.ledger.held(now, tenant=name)],
+                history=[wire.sample_to(s) for s in tx.usage.history(name, now - HISTORY_S)],
+            )
+
+        return await self._db.read(work)
+
+    async def sample(self) -> None:
+        """Store what each tenant holds now, for its curve over time, and forget what is too old to show."""
+        now = self._clock()
+
+        def work(tx: Tx) -> None:
+            in_use, counts = tx.ledger.in_use_by_tenant(now), tx.jobs.counts()
+            for name in tx.tenants.names():
+                running, waiting = counts.get(name, (0, 0))
+                tx.usage.sample(name, UsageSample(now, in_use.get(name, ZERO), running, waiting))
+            tx.usage.sweep(now - HISTORY_S)
+
+        await self._db.write(work)
+
+    # ----------------------------------------------------------- members
+
+    async def members(self, tenant: str) -> Sequence[api.Member]:
+        """Return the members of a tenant by name; of `default` also everybody who is in no other. Raises `NotFound`."""
+
+        def work(tx: Tx) -> list[api.Member]:
+            _existing(tx, tenant)
+            members = tx.members.of_tenant(tenant)
+            if tenant == DEFAULT_TENANT:
+                members = sorted([*members, *_homeless(tx)], key=lambda m: m.user)
+            return [wire.member_to(m) for m in members]
+
+        return await self._db.read(work)
+
+    async def set_member(
+        self, tenant: str, user: str, role: str = Role.MEMBER, *, actor: str = SYSTEM
+    ) -> api.Member:
+        """Put a user into a tenant, or give a member another role. Raises `NotFound`, `Invalid`.
+
+        A member that a JupyterHub group brought becomes a local one, and stays when the group lets go of them.
+        """
+        if not user or len(user) > 255:
+            raise Refused(Reason.INVALID, "a user's name has 1 to 255 characters")
+        if role not in list(Role):
+            raise Refused(Reason.INVALID, f"there is no role {role}; the roles are {listing(list(Role))}")
+        member = Member(tenant, user, Role(role), LOCAL)
+
+        def work(tx: Tx) -> api.Member:
+            _existing(tx, tenant)
+            before = tx.members.get(tenant, user)
+            if before != member:
+                tx.members.put(member)
+                detail = {"role": member.role.value, "was": before.role.value if before else None}
+                self._note(tx, actor, "member.set", user, tenant, detail)
+            return wire.member_to(member)
+
+        return await self._write(work)
+
+    async def remove_member(self, tenant: str, user: str, *, actor: str = SYSTEM) -> api.Member:
+        """Take a user out of a tenant; what they run there goes on. Raises `NotFound`, `WrongState`."""
+
+        def work(tx: Tx) -> api.Member:
+            _existing(tx, tenant)
+            member = tx.members.get(tenant, user)
+            if member is None:
+                raise not_found("member", f"{user} of tenant {tenant}")
+            if member.source == GROUP:
+                raise Refused(
+                    Reason.WRONG_STATE,
+                    f"{user} is in {tenant} because of the JupyterHub group {tenant}; take them out of the group",
+                )
+            tx.members.remove(tenant, user)
+            self._note(tx, actor, "member.remove", user, tenant, {"role": member.role.value})
+            return wire.member_to(member)
+
+        return await self._write(work)
+
+    async def of_user(self, user: str) -> Sequence[Member]:
+        """Return the tenants of a user with their role in each; `default` when they are in none."""
+        return await self._db.read(lambda tx: places(tx, user))
+
+    async def sync_groups(self, user: str, groups: Iterable[str], *, actor: str = SYSTEM) -> Sequence[Member]:
+        """Let memberships follow the user's JupyterHub groups, and return the user's tenants.
+
+        A group named like a tenant makes a member of it, and its loss unmakes them; members that an admin put
+        there are left alone. Most calls change nothing, and write nothing.
+        """
+        wanted = frozenset(groups)
+
+        def work(tx: Tx) -> list[Member]:
+            for name in _group_changes(tx, user, wanted):
+                if name in wanted:
+                    tx.members.put(Member(name, user, Role.MEMBER, GROUP))
+                else:
+                    tx.members.remove(name, user)
+                action = "member.set" if name in wanted else "member.remove"
+                self._note(tx, actor, action, user, name, {"source": GROUP})
+            return places(tx, user)
+
+        def look(tx: Tx) -> tuple[bool, list[Member]]:
+            return bool(_group_changes(tx, user, wanted)), places(tx, user)
+
+        changes, now = await self._db.read(look)
+        return await self._write(work) if changes else now
+
+    # ---------------------------------------------------------- internals
+
+    def _all(self, tx: Tx) -> list[api.Tenant]:
+        in_use, counts, members = (
+            tx.ledger.in_use_by_tenant(self._clock()),
+            tx.jobs.counts(),
+            tx.members.counts(),
+        )
+        tenants = []
+        for tenant in tx.tenants.all():
+            running, waiting = counts.get(tenant.name, (0, 0))
+            n = members.get(tenant.name, 0)
+            if tenant.name == DEFAULT_TENANT:
+                n += len(_homeless(tx))
+            used = in_use.get(tenant.name, ZERO)
+            tenants.append(wire.tenant_to(tenant, used, members=n, running=running, waiting=waiting))
+        return tenants
+
+    def _one(self, tx: Tx, tenant: Tenant) -> api.Tenant:
+        running, waiting = tx.jobs.counts().get(tenant.name, (0, 0))
+        n = tx.members.counts().get(tenant.name, 0)
+        if tenant.name == DEFAULT_TENANT:
+            n += len(_homeless(tx))
+        used = tx.ledger.in_use(tenant.name, self._clock())
+        return wire.tenant_to(tenant, used, members=n, running=running, waiting=waiting)
+
+    def _check_unused(self, tx: Tx, name: str) -> None:
+        now = self._clock()
+        uses: list[str] = []
+        if members := tx.members.counts().get(name, 0):
+            uses.append(count(members, "member"))
+        if jobs := tx.jobs.count_active(tenant=name):
+            uses.append(count(jobs, "active job"))
+        if held := tx.ledger.held(now, tenant=name):
+            who = listing(holder_of(r) for r in held)
+            uses.append(f"{count(len(held), 'held request')} ({who})")
+        if children := tx.tenants.children(name):
+            uses.append(f"{count(len(children), 'tenant')} below it ({listing(children)})")
+        if uses:
+            raise Refused(
+                Reason.WRONG_STATE,
+                f"tenant {name} has {listing(uses)} and cannot be deleted; remove them, or let them end, first",
+            )
+
+    def _note(self, tx: Tx, actor: str, action: str, name: str, tenant: str, detail: object) -> None:
+        tx.audit.add(
+            self._clock(),
+            actor,
+            action,
+            name,
+            tenant=tenant,
+            detail=detail if isinstance(detail, dict) else {},
+        )
+
+    async def _write(self, fn: Callable[[Tx], T]) -> T:
+        result = await self._db.write(fn)
+        self.changed()
+        return result
+
+
+def places(tx: Tx, user: str) -> list[Member]:
+    """Return the user's tenants; who is in none is in `default`."""
+    return tx.members.of_user(user) or [Member(DEFAULT_TENANT, user, Role.MEMBER, "default")]
+
+
+def default_tenant(tx: Tx, user: str) -> str:
+    """Return the tenant that the user's work belongs to when none is named: their choice, else their first."""
+    mine = [m.tenant for m in places(tx, user)]
+    known = tx.users.get(user)
+    return known.default_tenant if known is not None and known.default_tenant in mine else mine[0]
+
+
+def _existing(tx: Tx, name: str) -> Tenant:
+    tenant = tx.tenants.get(name)
+    if tenant is None:
+        raise not_found("tenant", name)
+    return tenant
+
+
+def _homeless(tx: Tx) -> list[Member]:
+    """Return everybody who is in no tenant, as members of `default`."""
+    placed = {m.user for m in tx.members.all()}
+    return [Member(DEFAULT_TENANT, u, Role.MEMBER, "default") for u in sorted(tx.users.names() - placed)]
+
+
+def _group_changes(tx: Tx, user: str, groups: frozenset[str]) -> list[str]:
+    """Return the tenants that the user's groups give to, or take from, the user."""
+    mine = tx.members.of_user(user)
+    gained = (groups & tx.tenants.names()) - {m.tenant for m in mine}
+    lost = {m.tenant for m in mine if m.source == GROUP} - groups
+    return sorted(gained | lost)
+
+
+def _check_parents(tx: Tx, tenant: Tenant) -> None:
+    """Raise `Invalid` unless the way up from the tenant exists and ends."""
+    way, above = [tenant.name], tenant.parent
+    while above is not None:
+        if above in way:
+            raise Refused(
+                Reason.INVALID,
+                f"{tenant.parent} cannot be the parent of {tenant.name}: that would be a circle "
+                f"({' > '.join([*way, above])}); choose another parent, or none",
+            )
+        parent = tx.tenants.get(above)
+        if parent is None:
+            raise Refused(Reason.INVALID, f"the parent {above} does not exist; create it first, or use none")
+        way.append(above)
+        above = parent.parent
+
+
+def _described(tenant: Tenant) -> dict[str, object]:
+    """Return a tenant for the audit log."""
+    shown = wire.tenant_to(tenant, ZERO)
+    left_out = {"name", "members", "running", "waiting"}
+    return {
+        f: getattr(shown, f)
+        for f in shown.__struct_fields__
+        if f not in left_out and not f.endswith("_inuse") and getattr(shown, f) not in (None, "", {})
+    }

@@ -1,0 +1,78 @@
+"""The people, as the service knows them: a number (which makes their uid) and their default tenant.
+
+Whether an account is let in, and its password, are the hub's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.tenant import User
+from mlp_hub.scheduler.words import listing
+from mlp_hub.service.tenants import SYSTEM, default_tenant, places
+from mlp_hub.store import Database, Tx
+
+
+class Users:
+    """The users of the hub. A user's number is theirs for ever: files on disk belong to it."""
+
+    def __init__(self, db: Database, clock: Callable[[], float]) -> None:
+        self._db = db
+        self._clock = clock
+
+    async def ensure(self, name: str) -> User:
+        """Return the user, made at the first call; `default_tenant` is where their work goes when none is named."""
+        known = await self._db.read(lambda tx: _effective(tx, name))
+        if known is not None:
+            return known
+
+        def work(tx: Tx) -> User:
+            new = tx.users.get(name) is None
+            user = tx.users.ensure(name, self._clock())
+            if new:
+                tx.audit.add(self._clock(), SYSTEM, "user.create", name, detail={"number": user.number})
+            return replace(user, default_tenant=default_tenant(tx, name))
+
+        return await self._db.write(work)
+
+    async def get(self, name: str) -> User:
+        """Return a user. Raises `NotFound`."""
+        user = await self._db.read(lambda tx: _effective(tx, name))
+        if user is None:
+            raise not_found("user", name)
+        return user
+
+    async def list(self) -> Sequence[User]:
+        """Return all users by name."""
+        return await self._db.read(lambda tx: [_with_default(tx, user) for user in tx.users.all()])
+
+    async def set_default_tenant(self, name: str, tenant: str, *, actor: str = SYSTEM) -> User:
+        """Choose the tenant of the user's work when none is named. Raises `NotFound`, `Invalid`."""
+
+        def work(tx: Tx) -> User:
+            user = tx.users.get(name)
+            if user is None:
+                raise not_found("user", name)
+            mine = [m.tenant for m in places(tx, name)]
+            if tenant not in mine:
+                raise Refused(
+                    Reason.INVALID, f"{name} is in {listing(mine)}, not in {tenant}; choose one of theirs"
+                )
+            if user.default_tenant != tenant:
+                tx.users.set_default_tenant(name, tenant)
+                detail = {"default_tenant": tenant, "was": user.default_tenant}
+                tx.audit.add(self._clock(), actor, "user.default_tenant", name, tenant=tenant, detail=detail)
+            return replace(user, default_tenant=tenant)
+
+        return await self._db.write(work)
+
+
+def _effective(tx: Tx, name: str) -> User | None:
+    user = tx.users.get(name)
+    return None if user is None else _with_default(tx, user)
+
+
+def _with_default(tx: Tx, user: User) -> User:
+    return replace(user, default_tenant=default_tenant(tx, user.name))
