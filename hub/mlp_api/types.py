@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$"
+# Python's `$` also matches before a final newline; `(?!\n)` shuts that out and means the same in ECMA 262
+NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$(?!\n)"
 Name = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50, description="a-z, 0-9 and -, 1 to 50 characters")]
 UserName = Annotated[str, Meta(min_length=1, max_length=255)]
 Cpu = Annotated[float, Meta(ge=0.1, le=1_000_000)]
@@ -21,11 +22,11 @@ Rom = Annotated[int, Meta(ge=0, le=2**60)]
 Progress = Annotated[int, Meta(ge=0, le=100)]
 QuotaCpu = Annotated[float, Meta(ge=0, le=1_000_000)]
 QuotaRam = Annotated[int, Meta(ge=0, le=1_000_000_000)]
-Workers = Annotated[int, Meta(ge=1, le=10_000)] | Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$")]
+Workers = Annotated[int, Meta(ge=1, le=10_000)] | Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$(?!\n)")]
 Runtime = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
 Code = Annotated[str, Meta(max_length=1_048_576)]
 Path = Annotated[str, Meta(min_length=1, max_length=4096)]
-EnvName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+EnvName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$(?!\n)")]
 JobState = Literal["creating", "running", "finished", "error", "deleting"]
 
 
@@ -69,6 +70,17 @@ class User(Response):
     tenants: list[str]
     admin: bool = False
     default_tenant: str = "default"
+
+
+class SpawnInfo(Response):
+    """What the spawner needs to know of a user: `GET /users/{user}:spawn`, with the ledger's scope only.
+
+    Where the hub runs as root, the user's processes run as system user `first_uid` plus `number`.
+    """
+
+    number: int
+    tenants: list[str]
+    default_tenant: str
 
 
 class Session(Response):
@@ -403,13 +415,13 @@ class MetricPoint(Struct, kw_only=True, forbid_unknown_fields=True):
 
     n: Annotated[int, Meta(ge=1)]
     t: float
-    v: Annotated[dict[Annotated[str, Meta(min_length=1, max_length=100)], float | int], Meta(max_length=100)]
+    v: Annotated[dict[Annotated[str, Meta(min_length=1, max_length=100)], float], Meta(max_length=100)]
 
 
 class MetricBatch(Request):
     """Consecutive points of one source (one reporting process)."""
 
-    source: Annotated[str, Meta(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$")]
+    source: Annotated[str, Meta(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$(?!\n)")]
     points: Annotated[list[MetricPoint], Meta(max_length=20_000)]
 
 
