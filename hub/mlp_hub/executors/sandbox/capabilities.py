@@ -16,7 +16,7 @@ from mlp_hub.executors.sandbox import groups
 
 _NOBODY = 65534
 _BASE = (
-    "--unshare-all --die-with-parent --new-session --clearenv --ro-bind /usr /usr "
+    "--unshare-ipc --unshare-pid --unshare-net --unshare-uts --unshare-cgroup-try --die-with-parent --new-session --clearenv --ro-bind /usr /usr "
     "--symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/bin /bin --dev /dev --tmpfs /tmp"
 ).split()
 _PROGRAM = ["--", "/usr/bin/env", "true"]

@@ -20,7 +20,7 @@ from mlp_hub.executors.sandbox.nursery import Nursery
 from mlp_hub.executors.sandbox.spec import SandboxSpec
 from mlp_hub.executors.sandbox.state import ABSENT, SandboxExit, SandboxPhase, SandboxState, rank_state
 from mlp_hub.executors.shim import cgroups, files
-from mlp_hub.executors.shim.main import CLAIMED
+from mlp_hub.executors.shim.main import CLAIMED, failed_start
 
 SHIM = str(Path(shim.__file__).parent / "__main__.py")
 _OUTSIDE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
@@ -85,6 +85,15 @@ def check_claimed(run_dir: str, answer: bytes) -> None:
     log = Path(run_dir, "shim.err")
     said = log.read_text(errors="replace")[-500:] if log.exists() else ""
     raise OSError(f"the sandbox's shim did not start in {run_dir}: {said.strip() or 'it said nothing'}")
+
+
+def record_failure(run_dir: str, message: str) -> None:
+    """Record that the sandbox could not even be described: it counts as started, and as failed."""
+    Path(run_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not files.claim(run_dir):
+        return
+    end = failed_start(message)
+    files.write_json(run_dir, "exit.json", end, durable=True)
 
 
 def _spawn(run_dir: str, ready: int) -> None:

@@ -6,6 +6,7 @@ import array
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from mlp_hub.executors import shim
@@ -22,24 +23,27 @@ class Nursery:
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.RLock()
 
     def ask(self, run_dir: str, ready: int) -> None:
         """Have a shim forked for this run directory; it reports to the descriptor `ready`."""
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [ready]))]
         for last in (False, True):
-            asker = self._open()
-            try:
-                asker.sendmsg([run_dir.encode()], rights)
-            except OSError:
-                self.close()
-                if last:
-                    raise
-            else:
-                return
+            with self._lock:
+                asker = self._open()
+                try:
+                    asker.sendmsg([run_dir.encode()], rights)
+                except OSError:  # it was killed
+                    self.close()
+                    if last:
+                        raise
+                else:
+                    return
 
     def start(self) -> None:
         """Start the process now, so that the first one who asks need not wait for it."""
-        self._open()
+        with self._lock:
+            self._open()
 
     def _open(self) -> socket.socket:
         if self._socket is None:
@@ -59,9 +63,10 @@ class Nursery:
 
     def close(self) -> None:
         """End the process; shims are not touched."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-        if self._process is not None:
-            self._process.wait()
-            self._process = None
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+            if self._process is not None:
+                self._process.wait()
+                self._process = None

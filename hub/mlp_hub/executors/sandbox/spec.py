@@ -49,7 +49,8 @@ class RankPlan:
     `mode` is `single` (the sandbox's command is rank 0 itself), `gang` (all ranks are started side by side) or
     `launcher` (the sandbox's command, as mpiexec, starts the ranks; `rank_env` names the variable that tells
     each its number). `program` is the command of one rank. `envs` are each rank's additions to the environment.
-    When rank `leader` ends the others are stopped; `None`: the gang ends when all have ended.
+    When rank `leader` ends, servers (role `ps`) are stopped at once and the others after `linger_s` seconds;
+    `None`: the gang ends when all have ended.
     """
 
     mode: str
@@ -58,6 +59,7 @@ class RankPlan:
     envs: tuple[Mapping[str, str], ...] = ()
     rank_env: str = "PMI_RANK"
     leader: int | None = None
+    linger_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class SandboxSpec:
     are paths inside. `network` is `none` or `outbound`. `gpus` are indices of devices. `listen` is the path of
     a UNIX socket that is made outside, listening, and handed in; its number stands in MLP_LISTEN_FD.
     `log_dir` gets `rank-N.log`; without a plan all output is rank 0's. `grace_s` is the time between SIGTERM
-    and SIGKILL where the caller of `stop` gives none.
+    and SIGKILL where nobody gives one. `hidden` are directories inside that are covered by empty ones.
     """
 
     id: str
@@ -90,6 +92,7 @@ class SandboxSpec:
     time_limit: float | None = None
     grace_s: float = 10.0
     hostname: str = "sandbox"
+    hidden: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON's types."""

@@ -38,7 +38,7 @@ def run(run_dir: str, ready: int) -> NoReturn:
     except Exception as error:  # noqa: BLE001 - whatever it is, the attempt must end and say why
         traceback.print_exc()
         supervisor.abandon()
-        result = failed_start(supervisor, str(error) or type(error).__name__)
+        result = failed_start(str(error) or type(error).__name__, supervisor)
     left = supervisor.groups.remove()
     result["notes"] += [f"could not remove {path}" for path in left]
     if listen := content["spec"]["listen"]:
@@ -49,7 +49,7 @@ def run(run_dir: str, ready: int) -> NoReturn:
     os._exit(0)
 
 
-def failed_start(supervisor: Supervisor, message: str) -> dict[str, Any]:
+def failed_start(message: str, supervisor: Supervisor | None = None) -> dict[str, Any]:
     """Return what exit.json holds when the platform itself failed."""
     return {
         "cause": "start-failed",
@@ -59,13 +59,13 @@ def failed_start(supervisor: Supervisor, message: str) -> dict[str, Any]:
         "message": message,
         "tail": "",
         "oom": False,
-        "stopped": supervisor.stopped,
-        "started_at": supervisor.started_at,
+        "stopped": supervisor.stopped if supervisor else False,
+        "started_at": supervisor.started_at if supervisor else None,
         "finished_at": time.time(),
         "cpu_s": None,
         "ram_peak_mib": None,
-        "ranks": [rank.to_json() for rank in supervisor.ranks],
-        "notes": supervisor.notes,
+        "ranks": [rank.to_json() for rank in supervisor.ranks] if supervisor else [],
+        "notes": supervisor.notes if supervisor else [],
     }
 
 

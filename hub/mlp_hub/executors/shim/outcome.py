@@ -79,6 +79,8 @@ def settle(sandbox: Supervisor) -> None:
             or "the sandbox could not be made"
         )
         sandbox.failure = Failure("start-failed", message=message.splitlines()[-1])
+        for rank in ranks:
+            rank.end(None, None, excused=False)
     elif sandbox.mode == "single":
         if ranks[0].living:
             sandbox.rank_ended(ranks[0], code, signum)

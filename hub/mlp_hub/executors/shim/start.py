@@ -59,7 +59,7 @@ def start(run_dir: str, spec: dict[str, Any], host: dict[str, Any], groups: cgro
     args = memory.add(b"".join(option.encode() + b"\0" for option in options))
     command = ["bwrap", "--args", str(args), "--"]
     if host["mode"] == "root":
-        command += view.demotion(uid, gid)
+        command += view.demotion(spec, uid, gid)
     command += spec["argv"]
     pid = os.fork()
     if pid == 0:

@@ -13,6 +13,8 @@ ETC = (
     "localtime", "mime.types", "os-release", "pip.conf", "pki", "ssl", "timezone",
 )  # fmt: skip
 STAGES = ("/mnt", "/media", "/srv", "/var/tmp", "/tmp")  # noqa: S108 - hidden below a private mount
+# not --unshare-all, which takes a user namespace too wherever it can
+NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
 DNS = "10.0.2.3"  # slirp4netns' own
 
 
@@ -85,7 +87,7 @@ def arguments(
     spec: dict[str, Any], host: dict[str, Any], ids: tuple[int, int], stage: Stage | None, memory: Memory
 ) -> list[str]:
     """Return bubblewrap's options, all but the command."""
-    out = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
+    out = [*NAMESPACES, "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
     if host["mode"] != "root":
         out.append("--unshare-user")
         if host["disable_userns"]:
@@ -101,7 +103,10 @@ def arguments(
     for bind in spec["binds"]:
         out += _bind(bind, stage)
     out += _bind({"src": spec["home_dir"], "dst": spec["home_mount"], "writable": True}, stage)
-    out += ["--chdir", spec["cwd"] or spec["home_mount"]]
+    for path in spec["hidden"]:
+        out += ["--perms", "0755", "--tmpfs", path, "--remount-ro", path]
+    if host["mode"] != "root":
+        out += ["--chdir", spec["cwd"] or spec["home_mount"]]
     for key, value in spec["env"].items():
         out += ["--setenv", key, value]
     return out
@@ -156,9 +161,13 @@ def _bind(bind: dict[str, Any], stage: Stage | None) -> list[str]:
     return [kind, stage.add(source) if stage else source, bind["dst"]]
 
 
-def demotion(uid: int, gid: int) -> list[str]:
-    """Return the command that gives up root inside, where there is no user namespace to do it."""
+def demotion(spec: dict[str, Any], uid: int, gid: int) -> list[str]:
+    """Return the command that gives up root inside, where there is no user namespace to do it.
+
+    Only then it changes the directory: bubblewrap, without root's usual rights, cannot enter another's home.
+    """
     return [
         "setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--inh-caps=-all",
         "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs", "--",
+        "env", f"--chdir={spec['cwd'] or spec['home_mount']}", "--",
     ]  # fmt: skip

@@ -1,0 +1,58 @@
+"""What ranks use now, as /proc tells it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from mlp_hub.executors.shim import files
+
+WINDOW = 1.0  # seconds between two looks, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Cores in use over the last seconds (`None` at the first look) and MiB resident."""
+
+    cpu: float | None
+    ram: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    at: float
+    cpu_s: dict[int, float]
+    usage: Usage
+
+
+class UsageMeter:
+    """Remembers the last look at each process tree, to tell the difference."""
+
+    def __init__(self) -> None:
+        self._looks: dict[int, _Look] = {}
+
+    def of(self, pid: int) -> Usage | None:
+        """Return what the process and all below it use; `None` when it is gone. Looks once a second at most."""
+        now = time.monotonic()
+        last = self._looks.get(pid)
+        if last is not None and now - last.at < WINDOW:
+            return last.usage
+        cpu_s: dict[int, float] = {}
+        ram = 0
+        for one in files.descendants(pid):
+            seen = files.usage(one)
+            if seen is not None:
+                cpu_s[one] = seen[0]
+                ram += seen[1]
+        if not cpu_s:
+            self._looks.pop(pid, None)
+            return None
+        cpu = None
+        if last is not None:
+            used = sum(seconds - last.cpu_s.get(one, 0.0) for one, seconds in cpu_s.items())
+            cpu = round(max(0.0, used) / (now - last.at), 2)
+        usage = Usage(cpu, ram >> 20)
+        self._looks[pid] = _Look(now, cpu_s, usage)
+        if len(self._looks) > 4096:  # noqa: PLR2004 - of processes that ended unseen
+            self._looks = {key: look for key, look in self._looks.items() if now - look.at < 60}  # noqa: PLR2004
+        return usage
