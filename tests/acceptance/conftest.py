@@ -1,0 +1,22 @@
+"""One hub and one browser for the whole story."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from browser import chromium
+from live_hub import LiveHub, live_hub
+from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="session")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
+    with live_hub(tmp_path_factory.mktemp("story") / "home") as hub:
+        yield hub
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser

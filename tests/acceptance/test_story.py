@@ -1,0 +1,247 @@
+"""The main job, as a person does it: sign up, be approved, run a distributed job from a cell, watch it, share a quota.
+
+The tests of this file are one story; each goes on where the one before stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from browser import SLOW, code_cell, log_in, new_context, open_lab, run_cell, shot, wait_idle
+from live_hub import PASSWORD, LiveHub, wait_for
+from playwright.sync_api import Browser, Page, expect
+
+pytestmark = pytest.mark.xdist_group("story")
+
+
+@pytest.fixture(scope="module")
+def ann(browser: Browser) -> Iterator[Page]:
+    context = new_context(browser)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def bob(browser: Browser) -> Iterator[Page]:
+    context = new_context(browser)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def admin(browser: Browser) -> Iterator[Page]:
+    context = new_context(browser)
+    yield context.new_page()
+    context.close()
+
+
+def sign_up(page: Page, hub: LiveHub, user: str) -> None:
+    page.goto(f"{hub.url}/hub/login")
+    page.locator("#mlp-signup-link").click()
+    page.locator("#username_input").fill(user)
+    page.locator("#password_input").fill(PASSWORD)
+    page.locator("#password_confirmation_input").fill(PASSWORD)
+    page.locator("#signup_submit").click()
+    expect(page.locator("#mlp-signup-done")).to_contain_text("waits for an administrator")
+
+
+def monitor(page: Page) -> object:
+    return page.locator(".mlp-monitor").last
+
+
+def test_1_ann_and_bob_sign_up_and_cannot_log_in_yet(hub: LiveHub, ann: Page, bob: Page) -> None:
+    sign_up(ann, hub, "ann")
+    shot(ann, "01-signed-up")
+    sign_up(bob, hub, "bob")
+    ann.goto(f"{hub.url}/hub/login")
+    ann.locator("#username_input").fill("ann")
+    ann.locator("#password_input").fill(PASSWORD)
+    ann.locator("#login_submit").click()
+    expect(ann.locator("#login-main")).to_be_visible()
+    shot(ann, "02-not-approved-yet")
+
+
+def test_2_the_admin_approves_them_in_the_panel(hub: LiveHub, admin: Page) -> None:
+    log_in(admin, hub, "admin", hub.admin_password)
+    admin.goto(f"{hub.url}/hub/home")
+    shot(admin, "03-home-with-navigation")
+    admin.locator("#mlp-admin-link").click()
+    admin.goto(f"{hub.url}/services/mlp/admin/users")
+    for user in ("ann", "bob"):
+        admin.get_by_role("button", name=f"Approve {user}").click()
+        expect(admin.get_by_role("button", name=f"Approve {user}")).to_have_count(0)
+    shot(admin, "04-users")
+
+
+def test_3_ann_runs_the_sample_from_her_home_on_two_mpi_ranks_and_watches_it(hub: LiveHub, ann: Page) -> None:
+    log_in(ann, hub, "ann")
+    open_lab(ann, hub, "ann", "01-digits-mpi.ipynb")
+    wait_idle(ann)
+    run_cell(ann, code_cell(ann, "%%mlp submit"))
+    widget = ann.locator(".mlp-monitor").last
+    expect(widget).to_have_attribute("data-phase", re.compile("queued|admitted|starting|running"))
+    expect(widget).to_have_attribute("data-phase", "running")
+    expect(widget.get_by_role("region", name="Curves")).to_contain_text("loss")
+    expect(widget.get_by_role("region", name="Ranks").locator("tbody tr")).to_have_count(2)
+    expect(widget.get_by_role("region", name="Log", exact=True)).not_to_be_empty()
+    widget.scroll_into_view_if_needed()
+    shot(ann, "05-job-running-in-its-cell")
+
+
+def test_4_with_the_browser_closed_and_the_kernel_restarted_watch_shows_all_of_it(
+    hub: LiveHub, ann: Page, browser: Browser
+) -> None:
+    name = hub.ok("GET", "/users/ann/jobs", "ann")[0]["name"]
+    context = ann.context
+    cookies = context.cookies()
+    ann.goto("about:blank")
+    again = new_context(browser)
+    again.add_cookies(cookies)  # type: ignore[arg-type]
+    page = again.new_page()
+    open_lab(page, hub, "ann", "01-digits-mpi.ipynb")
+    wait_idle(page)
+    page.get_by_role("menuitem", name="Kernel").click()
+    page.get_by_text("Restart Kernel…", exact=True).first.click()
+    page.get_by_role("button", name=re.compile("Restart")).last.click()
+    wait_idle(page)
+    run_cell(page, code_cell(page, "%mlp watch"))
+    job = hub.wait_phase("ann", name, "finished", timeout=300)
+    assert job["progress"] == 100
+    points = hub.points("ann", name)
+    accuracy = max(p["values"]["accuracy"] for p in points if "accuracy" in p["values"])
+    assert accuracy > 0.97
+    text = page.locator(".jp-Notebook")
+    expect(text).to_contain_text("finished", ignore_case=True, timeout=SLOW)
+    wait_for(
+        lambda: "accuracy" in text.inner_text() or page.locator(".jp-OutputArea img, .mlp-monitor").count(),
+        60,
+    )
+    page.wait_for_timeout(2500)
+    page.locator(".jp-OutputArea").last.scroll_into_view_if_needed()
+    shot(page, "06-watched-again-after-restart")
+    page.keyboard.press("Control+s")
+    page.wait_for_timeout(1500)
+    again.close()
+
+
+def test_5_the_saved_notebook_keeps_a_static_picture(hub: LiveHub) -> None:
+    saved = json.loads((hub.home / "homes" / "ann" / "01-digits-mpi.ipynb").read_text())
+    outputs = [o for c in saved["cells"] if c["cell_type"] == "code" for o in c["outputs"] if "data" in o]
+    pictures = [o["data"] for o in outputs if "text/html" in o["data"]]
+    assert pictures, "no picture in the saved notebook"
+    html = "".join(pictures[-1]["text/html"])
+    assert "finished" in html.lower()
+    assert "accuracy" in html
+    assert "finished" in "".join(pictures[-1]["text/plain"]).lower()
+
+
+@pytest.mark.parametrize(
+    ("marker", "shot_name"),
+    [("--workers 2 --name digits-tf", "07-tensorflow"), ("--ps 1", "08-parameter-server")],
+)
+def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(
+    hub: LiveHub, ann: Page, marker: str, shot_name: str
+) -> None:
+    open_lab(ann, hub, "ann", "02-digits-tensorflow.ipynb")
+    wait_idle(ann)
+    before = {j["name"] for j in hub.ok("GET", "/users/ann/jobs", "ann")}
+    run_cell(ann, code_cell(ann, marker))
+    name = wait_for(lambda: {j["name"] for j in hub.ok("GET", "/users/ann/jobs", "ann")} - before, 60).pop()
+    hub.wait_phase("ann", name, "running", "finished", timeout=120)
+    ann.wait_for_timeout(12_000)
+    shot(ann, f"{shot_name}-running")
+    hub.wait_phase("ann", name, "finished", timeout=300)
+    accuracy = max(p["values"]["accuracy"] for p in hub.points("ann", name) if "accuracy" in p["values"])
+    assert accuracy > 0.97
+    ann.wait_for_timeout(2500)
+    shot(ann, shot_name)
+
+
+def test_7_the_admin_makes_a_narrow_tenant_and_puts_bob_into_it(hub: LiveHub, admin: Page) -> None:
+    admin.goto(f"{hub.url}/services/mlp/admin/tenants")
+    admin.get_by_role("link", name="New tenant").click()
+    admin.get_by_label("Name").fill("red")
+    admin.get_by_label("CPU").fill("2.2")
+    shot(admin, "09-new-tenant")
+    admin.get_by_role("button", name="Create tenant").click()
+    expect(admin.get_by_role("heading", name="red")).to_be_visible()
+    admin.get_by_label("Add a user").fill("bob")
+    admin.get_by_role("button", name="Add", exact=True).click()
+    expect(admin.get_by_role("region", name="Members")).to_contain_text("bob")
+    shot(admin, "10-tenant-red")
+
+
+def test_8_bobs_second_job_waits_with_numbers_and_starts_when_the_quota_is_raised(
+    hub: LiveHub, admin: Page, bob: Page
+) -> None:
+    log_in(bob, hub, "bob")
+    open_lab(bob, hub, "bob", "03-quota-and-waiting.ipynb")
+    wait_idle(bob)
+    sleeper = "import time; time.sleep(300)"
+    for name in ("one", "two"):
+        hub.submit("bob", name, sleeper, tenant="red", workers=2, runtime="plain", cpu=1, ram=200)
+    hub.wait_phase("bob", "one", "running")
+    why = wait_for(lambda: (w := hub.ok("GET", "/users/bob/jobs/two/why", "bob"))["reasons"] and w, 20)
+    message = why["reasons"][0]["message"]
+    assert "red may use 2.2 cpu" in message
+    assert "this job asks for 2" in message
+    assert "bob's notebook" in message, "his notebook server counts in the same quota"
+    page = bob.context.new_page()
+    page.goto(f"{hub.url}/services/mlp/jobs/bob/two")
+    expect(page.get_by_role("region", name="Why it waits")).to_contain_text("red may use 2.2 cpu")
+    shot(page, "11-why-it-waits")
+    admin.goto(f"{hub.url}/services/mlp/admin/queue")
+    expect(admin.locator("main, #app")).to_contain_text("red may use 2.2 cpu")
+    shot(admin, "12-queue")
+    admin.goto(f"{hub.url}/services/mlp/admin/tenants/red")
+    admin.get_by_role("button", name="Edit quota").click()
+    admin.get_by_label("CPU").fill("4.2")
+    shot(admin, "13-raise-the-quota")
+    admin.get_by_role("button", name="Save").click()
+    hub.wait_phase("bob", "two", "running", timeout=20)
+    expect(page.locator(".mlp-monitor")).to_have_attribute("data-phase", "running")
+    shot(page, "14-started-at-once")
+
+
+def test_9_a_server_that_does_not_fit_is_refused_on_the_spawn_page_with_the_numbers(
+    hub: LiveHub, browser: Browser
+) -> None:
+    hub.add_user("eve")
+    hub.ok("POST", "/tenants", body={"name": "tiny", "cpu": 0.1, "ram": 200})
+    hub.ok("PUT", "/tenants/tiny/members/eve", body={"role": "member"})
+    context = new_context(browser)
+    page = context.new_page()
+    log_in(page, hub, "eve")
+    page.goto(f"{hub.url}/hub/spawn/eve")
+    tenants = page.get_by_label(re.compile("tenant", re.IGNORECASE))
+    if tenants.count():
+        tenants.first.select_option("tiny")
+        page.locator("input[type=submit], button[type=submit]").first.click()
+    expect(page.locator("body")).to_contain_text("tiny may use 0.1 cpu")
+    shot(page, "15-server-refused")
+    context.close()
+
+
+def test_after_down_and_up_nothing_is_forgotten(hub: LiveHub, browser: Browser) -> None:
+    before = hub.ok("GET", "/users/bob/jobs", "bob")
+    hub.down()
+    hub.up()
+    after = hub.ok("GET", "/users/bob/jobs", "bob")
+    assert [(j["name"], j["uid"]) for j in after] == [(j["name"], j["uid"]) for j in before]
+    assert {j["phase"] for j in after} == {"running"}
+    assert hub.ok("GET", "/tenants/red")["cpu"] == 4.2
+    context = new_context(browser, dark=True)
+    page = context.new_page()
+    log_in(page, hub, "ann")
+    name = next(j["name"] for j in hub.ok("GET", "/users/ann/jobs", "ann") if j["runtime"] == "mpi")
+    page.goto(f"{hub.url}/services/mlp/jobs/ann/{name}")
+    expect(page.locator(".mlp-monitor")).to_have_attribute("data-phase", "finished")
+    expect(page.get_by_role("region", name="Curves")).to_contain_text("accuracy")
+    shot(page, "16-after-a-restart-dark", full=True)
+    for job in ("one", "two"):
+        hub.ok("PUT", f"/users/bob/jobs/{job}:cancel", "bob")
+        hub.wait_phase("bob", job, "cancelled")
+    context.close()

@@ -1,0 +1,207 @@
+"""Stands for the platform's service where only the hub and the spawner are tested: one file, run as a program.
+
+It keeps a ledger in memory with one limit per tenant, logs in by the hub's OAuth with PKCE, and tells what it saw.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import secrets
+import socket
+import sys
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from tornado.httpclient import AsyncHTTPClient
+from tornado.httpserver import HTTPServer
+from tornado.netutil import Resolver, bind_unix_socket
+from tornado.simple_httpclient import SimpleAsyncHTTPClient
+from tornado.web import Application, RequestHandler
+
+CALLBACK = "/services/mlp/oauth_callback"
+
+
+class _Hub(Resolver):
+    def initialize(self, path: str) -> None:
+        self.path = path
+
+    async def resolve(self, host: str, port: int, family: int = 0):
+        return [(socket.AF_UNIX, self.path)]
+
+
+class State:
+    """The ledger, and who may have what."""
+
+    def __init__(self, hub_socket: str, token: str, spawner_token: str, limits: dict) -> None:
+        self.token, self.spawner_token, self.limits = token, spawner_token, limits
+        self.rows: dict[str, dict] = {}
+        self.calls: list[str] = []
+        self.tenants: dict[str, list[str]] = {}
+        self.numbers: dict[str, int] = {}
+        self.sessions: dict[str, str] = {}
+        self.logins: dict[str, str] = {}
+        self.http: AsyncHTTPClient = SimpleAsyncHTTPClient(
+            force_instance=True, resolver=_Hub(path=hub_socket)
+        )
+
+    async def hub(self, method: str, path: str, token: str, **more):
+        headers = {"Authorization": f"Bearer {token}"}
+        return await self.http.fetch(
+            f"http://hub/hub/api{path}", method=method, headers=headers, raise_error=False, **more
+        )
+
+
+class Base(RequestHandler):
+    @property
+    def state(self) -> State:
+        return self.settings["state"]
+
+    def refuse(self, msg: str, reason: str) -> None:
+        self.set_status(403)
+        self.finish({"msg": msg, "reason": reason})
+
+    def from_spawner(self) -> bool:
+        if self.request.headers.get("Authorization") == f"Bearer {self.state.spawner_token}":
+            return True
+        self.set_status(401)
+        self.finish({"msg": "no"})
+        return False
+
+
+class Spawn(Base):
+    def get(self, user: str) -> None:
+        if self.from_spawner():
+            s = self.state
+            number = s.numbers.setdefault(user, len(s.numbers) + 1)
+            tenants = s.tenants.get(user, ["default"])
+            self.write({"number": number, "tenants": tenants, "default_tenant": tenants[0]})
+
+
+class Ledger(Base):
+    def put(self, verb: str) -> None:
+        if not self.from_spawner():
+            return
+        s, body = self.state, json.loads(self.request.body)
+        key = body["id"]
+        row = s.rows.get(key)
+        s.calls.append(f"{verb} {body.get('request_type', '')} {key}".replace("  ", " "))
+        if verb == "try" and body["request_type"] == "request" and not row:
+            limit = s.limits.get(body["tenant"], 10**9)
+            used = sum(r["ram"] for r in s.rows.values() if r["tenant"] == body["tenant"])
+            if used + body["ram"] > limit:
+                self.refuse(
+                    f"{body['tenant']} may use {limit} MiB; {used} are in use; this asks for {body['ram']} <b>",
+                    "ExceedsMaxQuota",
+                )
+                return
+            s.rows[key] = {**body, "phase": "tried"}
+        elif verb == "try" and body["request_type"] == "release" and row:
+            row["phase"] = "releasing"
+        elif verb == "confirm" and row:
+            if row["phase"] == "releasing":
+                del s.rows[key]
+            else:
+                row["phase"] = "confirmed"
+        elif verb == "cancel" and row and row["phase"] == "tried":
+            del s.rows[key]
+        self.write("null")
+
+
+class Control(Base):
+    """What only the test calls."""
+
+    def get(self) -> None:
+        s = self.state
+        self.write({"rows": s.rows, "calls": s.calls})
+
+    def put(self) -> None:
+        for name, value in json.loads(self.request.body).items():
+            getattr(self.state, name).update(value)
+
+
+class Who(Base):
+    async def get(self) -> None:
+        token = self.request.headers.get("Authorization", "").removeprefix("Bearer ")
+        token = token or self.state.sessions.get(self.get_cookie("mlp-session", ""), "")
+        if not token:
+            self.set_status(401)
+            return
+        answer = await self.state.hub("GET", "/user", token)
+        self.set_status(answer.code)
+        self.write(answer.body)
+
+
+class Login(Base):
+    def get(self) -> None:
+        verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(16)
+        self.state.logins[state] = verifier
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+        query = {
+            "client_id": "service-mlp",
+            "redirect_uri": CALLBACK,
+            "response_type": "code",
+            "state": state,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        self.redirect(f"/hub/api/oauth2/authorize?{urlencode(query)}")
+
+
+class Callback(Base):
+    async def get(self) -> None:
+        body = {
+            "client_id": "service-mlp",
+            "client_secret": self.state.token,
+            "grant_type": "authorization_code",
+            "code": self.get_argument("code"),
+            "redirect_uri": CALLBACK,
+            "code_verifier": self.state.logins.pop(self.get_argument("state")),
+        }
+        answer = await self.state.http.fetch(
+            "http://hub/hub/api/oauth2/token", method="POST", body=urlencode(body), raise_error=False
+        )
+        if answer.code != 200:
+            self.set_status(500)
+            self.write(answer.body)
+            return
+        session = secrets.token_urlsafe(16)
+        self.state.sessions[session] = json.loads(answer.body)["access_token"]
+        self.set_cookie("mlp-session", session, path="/services/mlp/", httponly=True, samesite="Lax")
+        self.redirect("/services/mlp/blank")
+
+
+class Page(Base):
+    def get(self) -> None:
+        self.write(f"<title>{self.request.path}</title>blank")
+
+
+async def main() -> None:
+    config = json.loads(Path(sys.argv[1]).read_text())
+    state = State(config["hub_socket"], config["token"], config["spawner_token"], config["limits"])
+    prefix = "/services/mlp"
+    app = Application(
+        [
+            (prefix + r"/api/v1/users/([^/]+):spawn", Spawn),
+            (prefix + r"/api/v1/resource_request:(try|confirm|cancel)", Ledger),
+            (prefix + r"/control", Control),
+            (prefix + r"/api/v1/who", Who),
+            (prefix + r"/login", Login),
+            (CALLBACK, Callback),
+            (prefix + r"/(?:blank|admin)?", Page),
+            (r"/api/v1/who", Who),
+        ],
+        state=state,
+    )
+    server = HTTPServer(app)
+    for path, mode in config["sockets"]:
+        Path(path).unlink(missing_ok=True)
+        server.add_socket(bind_unix_socket(path, mode=mode))
+    print("ready", quote(config["hub_socket"]), flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
