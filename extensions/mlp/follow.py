@@ -20,6 +20,33 @@ FIRST_WAIT = 0.3
 LONGEST_WAIT = 10.0
 
 
+class _Outage:
+    """How long the service has been away, and how long to wait before the next try."""
+
+    def __init__(self, patience: float, sleep: Callable[[float], object]) -> None:
+        self.patience = patience
+        self.sleep = sleep
+        self.refusals = 0
+        self.over()
+
+    def over(self) -> None:
+        self.since: float | None = None
+        self.wait = FIRST_WAIT
+
+    def pause(self, problem: str, client: Client) -> bool:
+        """Wait; tell whether this is the outage's first pause."""
+        now = time.monotonic()
+        first = self.since is None
+        self.since = now if self.since is None else self.since
+        if now - self.since > self.patience:
+            raise Unreachable(
+                f"MLP Hub does not answer at {client.address.shown} ({problem}). The job goes on."
+            )
+        self.sleep(self.wait)
+        self.wait = min(self.wait * 2, LONGEST_WAIT)
+        return first
+
+
 def frames(
     client: Client,
     name: str,
@@ -34,40 +61,30 @@ def frames(
     Raises what the client raises (`Refused` for a job that is not there, ...), and `Unreachable` when the
     service was away for longer than `patience` seconds.
     """
-    wait = FIRST_WAIT
-    away_since: float | None = None
-    refusals = 0
+    outage = _Outage(patience, sleep)
     while True:
+        problem = "the stream was closed"
         try:
             for frame in _stream(client, name, user, since):
-                if away_since is not None or wait > FIRST_WAIT:
-                    away_since, wait = None, FIRST_WAIT
-                if frame.get("type") == "metrics":
+                kind = frame.get("type")
+                if kind != "live":
+                    outage.over()
+                if kind == "metrics":
                     since = max([since, *(int(p.get("seq", 0)) for p in frame.get("points", ()))])
                 yield frame
-                if frame.get("type") == "end":
+                if kind == "end":
                     return
-            problem = "the stream was closed"
         except HandshakeRefused as error:
-            job = client.job(name, user)  # raises the real reason: no such job, no right, no service
-            refusals += 1
-            if refusals >= 3 and error.status not in {502, 503}:
-                yield {"type": "job", "job": job}
+            client.job(name, user)  # raises the real reason: no such job, no right, no service
+            outage.refusals += error.status not in {502, 503}
+            if outage.refusals >= 3:
                 yield from _asking(client, name, user, sleep)
                 return
             problem = str(error)
         except (OSError, http.client.HTTPException, ValueError) as error:
             problem = str(error) or type(error).__name__
-        now = time.monotonic()
-        if away_since is None:
-            away_since = now
+        if outage.pause(problem, client):
             yield {"type": "lost", "message": problem}
-        if now - away_since > patience:
-            raise Unreachable(
-                f"MLP Hub does not answer at {client.address.shown} ({problem}). The job goes on."
-            )
-        sleep(wait)
-        wait = min(wait * 2, LONGEST_WAIT)
 
 
 def _stream(client: Client, name: str, user: str, since: int) -> Iterator[Json]:

@@ -9,6 +9,7 @@ nothing twice. What is not delivered when the process dies is taken from the spo
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import math
 import os
@@ -38,27 +39,34 @@ def rank(env: Mapping[str, str] = os.environ) -> int:
     return 0
 
 
+def _plain(name: str, value: object) -> float | int:
+    """Turn numpy's and the frameworks' numbers into Python's."""
+    kind = type(value).__name__
+    item = getattr(value, "item", None)  # numpy, torch, jax
+    if callable(item):
+        try:
+            value = item()
+        except (ValueError, TypeError, RuntimeError):
+            raise TypeError(f"metric {name}: a single number is needed, not {kind} of several") from None
+    elif hasattr(value, "numpy"):  # an eager tensor of TensorFlow
+        value = value.numpy()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, SupportsFloat):
+        raise TypeError(f"metric {name}: a number is needed, not {kind}")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"metric {name}: a single number is needed, not {kind}") from None
+
+
 def number(name: str, value: object) -> float | int:
     """Return a metric's value as a finite Python number.
 
     Raises TypeError for what is no number and ValueError for what is not finite, naming the metric.
     """
-    kind = type(value)
-    if kind is not float and kind is not int:
-        item = getattr(value, "item", None)  # numpy, torch, jax
-        if callable(item):
-            try:
-                value = item()
-            except (ValueError, TypeError, RuntimeError):
-                raise TypeError(
-                    f"metric {name}: a single number is needed, not {kind.__name__} of several"
-                ) from None
-        elif hasattr(value, "numpy"):  # an eager tensor of TensorFlow
-            value = value.numpy()
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, (bool, SupportsFloat)):
-                raise TypeError(f"metric {name}: a number is needed, not {kind.__name__}")
-            value = float(value)
+    if type(value) is not float and type(value) is not int:
+        value = _plain(name, value)
     if isinstance(value, int):
         if -(2**53) <= value <= 2**53:
             return int(value)
@@ -71,6 +79,11 @@ def number(name: str, value: object) -> float | int:
             f"metric {name} is {value}: only finite numbers can be drawn; leave it out of this report"
         )
     return float(value)
+
+
+def _tell(sentence: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # standard error may be closed
+        sys.stderr.write(sentence + "\n")
 
 
 class Reporter:
@@ -123,7 +136,7 @@ class Reporter:
             why = error.strerror or str(error)
         self.lost += 1
         if self.lost == 1:
-            print(f"mlp.report: points are being lost, {self.path} cannot be written: {why}", file=sys.stderr)
+            _tell(f"mlp.report: points are being lost, {self.path} cannot be written: {why}")
         return False
 
     def close(self, seconds: float = EXIT_SECONDS) -> None:
@@ -161,7 +174,7 @@ class _Process:
                 why = f"mlp.report() does nothing: {directory} cannot be written ({error.strerror})"
         if not self.told:
             self.told = True
-            print(f"mlp: {why}.", file=sys.stderr)
+            _tell(f"mlp: {why}.")
         return None
 
     def after_fork(self) -> None:
@@ -177,8 +190,8 @@ class _Process:
 
 
 _process = _Process()
-os.register_at_fork(after_in_child=lambda: _process.after_fork())
-atexit.register(lambda: _process.at_exit())
+os.register_at_fork(after_in_child=_process.after_fork)
+atexit.register(_process.at_exit)
 
 
 def report(**metrics: object) -> None:

@@ -1,0 +1,204 @@
+"""The static picture of a job: what a saved notebook, GitHub and nbconvert show. Pure; all that comes from outside is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from mlp import svg, words
+from mlp.history import POSITIONS
+
+Json = Mapping[str, Any]
+RANKS = 64
+LOG_ROWS = 15
+TAIL_CHARACTERS = 4000
+TONES = {
+    "finished": "#2f9e62",
+    "failed": "#d64545",
+    "running": "#3b82d6",
+    "cancelled": "#848484",
+    "suspended": "#848484",
+}
+_PRE = (
+    "margin:4px 0;padding:6px 8px;border:1px solid rgba(128,128,128,.3);border-radius:4px;"
+    "white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px;text-align:left"
+)
+_CELL = "padding:1px 12px 1px 0;text-align:left"
+
+
+def drawn(snapshot: Json) -> list[str]:
+    """Return the metrics worth a curve, in the order in which they came."""
+    curves = snapshot.get("curves")
+    names = list(curves) if isinstance(curves, Mapping) else []
+    return [n for n in names if n not in POSITIONS] or [n for n in names if n in {"progress"}]
+
+
+def _job(snapshot: Json) -> Json:
+    job = snapshot.get("job")
+    return job if isinstance(job, Mapping) else {}
+
+
+def _list(value: object) -> list[Json]:
+    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
+
+
+def facts(job: Json) -> list[str]:
+    """Return what the header says below the name."""
+    shape = f"{words.amount(job.get('cpu', 1))} cpu, {words.memory(job.get('ram', 0))}"
+    if job.get("gpu"):
+        shape += f", {words.amount(job['gpu'])} gpu"
+    restarts = f"{job['restarts']} restarts" if job.get("restarts") else ""
+    found = [
+        f"tenant {job.get('tenant')}",
+        str(job.get("runtime")),
+        words.workers(job),
+        shape,
+        words.age(job),
+    ]
+    return [f for f in (*found, words.time_left(job), restarts) if f]
+
+
+def html(snapshot: Json) -> str:
+    """Draw as HTML without script; styles are additions, the text is whole without them."""
+    job = _job(snapshot)
+    phase = str(job.get("phase", "unknown"))
+    colour = TONES.get(phase, "#b7791f")
+    parts = [
+        '<div class="mlp-picture" style="border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 14px;'
+        'max-width:960px;text-align:left">',
+        f'<div><b style="font-size:1.1em">{escape(str(job.get("name", "")))}</b> '
+        f'<span style="color:{colour};font-weight:600">{escape(words.state(job))}</span></div>',
+        f'<div style="opacity:.75">{escape(" · ".join(facts(job)))}</div>',
+        _bar(job, colour),
+        _failure(job),
+        _curves(snapshot),
+        _ranks(job),
+        _log(snapshot),
+        f'<div style="opacity:.6;font-size:12px">{escape(_saved(snapshot))}</div>',
+        "</div>",
+    ]
+    return "".join(parts)
+
+
+def _saved(snapshot: Json) -> str:
+    job = _job(snapshot)
+    at = str(snapshot.get("saved_at", ""))[:19].replace("T", " ")
+    return f"As of {at} UTC. Live view: %mlp watch {job.get('name', '')}" if at else ""
+
+
+def _bar(job: Json, colour: str) -> str:
+    try:
+        progress = min(max(float(job.get("progress") or 0), 0.0), 100.0)
+    except (TypeError, ValueError):
+        progress = 0.0
+    if not progress:
+        return ""
+    return (
+        f'<div style="margin:6px 0;height:6px;border-radius:3px;background:rgba(128,128,128,.25)" title="{progress:g} %">'
+        f'<div style="width:{progress:g}%;height:6px;border-radius:3px;background:{colour}"></div></div>'
+        f'<div style="opacity:.75">{progress:g} %</div>'
+    )
+
+
+def _failure(job: Json) -> str:
+    sentence = words.failure(job)
+    if not sentence:
+        return ""
+    tail = str((job.get("failure") or {}).get("tail") or "")[-TAIL_CHARACTERS:]
+    shown = f'<pre style="{_PRE}">{escape(tail)}</pre>' if tail.strip() else ""
+    return f'<div style="color:#d64545;margin-top:6px">{escape(sentence)}</div>{shown}'
+
+
+def _curves(snapshot: Json) -> str:
+    images = []
+    for number, name in enumerate(drawn(snapshot)):
+        curve = snapshot["curves"][name]
+        if not isinstance(curve, Mapping):
+            continue
+        xs = [x for x in curve.get("x", []) if isinstance(x, (int, float))]
+        image = svg.curve(str(name), xs, list(curve.get("y", [])), svg.COLOURS[number % len(svg.COLOURS)])
+        images.append(
+            f'<img src="{svg.data_uri(image)}" alt="{escape(str(name))}" width="{svg.WIDTH}" height="{svg.HEIGHT}" '
+            'style="display:inline-block;margin:4px 8px 4px 0">'
+        )
+    return f"<div>{''.join(images)}</div>" if images else ""
+
+
+def _ranks(job: Json) -> str:
+    ranks = _list(job.get("ranks"))
+    if not ranks:
+        return ""
+    head = "".join(
+        f'<th style="{_CELL}">{h}</th>' for h in ("rank", "role", "node", "state", "cpu", "memory")
+    )
+    rows = []
+    for rank in ranks[:RANKS]:
+        cells = _rank_cells(rank)
+        rows.append("<tr>" + "".join(f'<td style="{_CELL}">{escape(c)}</td>' for c in cells) + "</tr>")
+    more = f"<div>and {len(ranks) - RANKS} more ranks</div>" if len(ranks) > RANKS else ""
+    return (
+        f'<table style="margin:4px 0;border-collapse:collapse"><tr>{head}</tr>{"".join(rows)}</table>{more}'
+    )
+
+
+def _rank_cells(rank: Json) -> list[str]:
+    state = str(rank.get("state", ""))
+    if words.ending(rank) and words.ending(rank) != "exit code 0":
+        state += f", {words.ending(rank)}"
+    cpu, ram = rank.get("cpu"), rank.get("ram")
+    return [
+        str(rank.get("rank", "")),
+        str(rank.get("role", "")),
+        str(rank.get("node", "")),
+        state,
+        f"{cpu:.2f}" if isinstance(cpu, (int, float)) else "",
+        words.memory(ram) if isinstance(ram, (int, float)) else "",
+    ]
+
+
+def _log(snapshot: Json) -> str:
+    lines = _list(snapshot.get("log"))[-LOG_ROWS:]
+    if not lines:
+        return ""
+    text = "\n".join(f"{line.get('rank', 0)}: {line.get('text', '')}" for line in lines)
+    return f'<pre style="{_PRE}">{escape(text[-TAIL_CHARACTERS:])}</pre>'
+
+
+def text(snapshot: Json) -> str:
+    """Draw as plain text."""
+    job = _job(snapshot)
+    lines = [f"{job.get('name', '')}  {words.state(job)}", "  " + ", ".join(facts(job))]
+    progress = job.get("progress")
+    if progress:
+        lines.append(f"  {bar(progress)} {progress} %")
+    values = []
+    for name in drawn(snapshot):
+        curve = snapshot["curves"][name]
+        ys = (
+            [y for y in curve.get("y", []) if isinstance(y, (int, float))]
+            if isinstance(curve, Mapping)
+            else []
+        )
+        if ys:
+            values.append(f"{name} {words.number(ys[-1])}")
+    if values:
+        lines.append("  " + "  ".join(values))
+    if words.failure(job):
+        lines.append("  " + words.failure(job))
+        tail = str((job.get("failure") or {}).get("tail") or "")[-TAIL_CHARACTERS:]
+        lines += [f"    {row}" for row in tail.rstrip().split("\n")[-LOG_ROWS:] if tail.strip()]
+    else:
+        lines += [f"  {x.get('rank', 0)}: {x.get('text', '')}" for x in _list(snapshot.get("log"))[-5:]]
+    return plain("\n".join(lines))
+
+
+def bar(progress: float, width: int = 24) -> str:
+    """Draw a progress bar in characters."""
+    full = round(width * min(max(float(progress), 0), 100) / 100)
+    return "[" + "#" * full + "-" * (width - full) + "]"
+
+
+def plain(text_: str) -> str:
+    """Drop control characters: a job's output must not steer the terminal of who reads it."""
+    return "".join(c for c in text_ if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160))

@@ -1,0 +1,144 @@
+"""Tables that show as HTML in a notebook, as columns on a terminal, and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from mlp import words
+from mlp.picture import plain
+
+Json = dict[str, Any]
+
+
+class Table:
+    """A title, columns, rows of text; `data` is what it was made from."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        data: Any,
+        *,
+        title: str = "",
+        empty: str = "",
+    ) -> None:
+        self.columns = columns
+        self.rows = [[plain(str(cell)).replace("\n", " ") for cell in row] for row in rows]
+        self.data = data
+        self.title = title
+        self.empty = empty
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return self.empty
+        table = [list(self.columns), *self.rows]
+        widths = [max(len(row[i]) for row in table) for i in range(len(self.columns))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
+        return "\n".join([self.title, *lines] if self.title else lines)
+
+    def _repr_html_(self) -> str:
+        if not self.rows:
+            return f"<p>{escape(self.empty)}</p>"
+        head = "".join(f'<th style="text-align:left">{escape(c)}</th>' for c in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f'<td style="text-align:left">{escape(c)}</td>' for c in row) + "</tr>"
+            for row in self.rows
+        )
+        title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
+        return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Sentences:
+    """Some lines of text, made from `data`."""
+
+    def __init__(self, lines: Sequence[str], data: Any) -> None:
+        self.lines = [plain(str(line)) for line in lines]
+        self.data = data
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def jobs(found: Sequence[Json]) -> Table:
+    """List jobs, those that have not ended first, the newest first."""
+    ended = {"finished", "failed", "cancelled", "deleting"}
+    newest = sorted(found, key=lambda j: str(j.get("submitted_at", "")), reverse=True)
+    ordered = sorted(newest, key=lambda j: j.get("phase") in ended)
+    rows = [
+        [
+            j.get("name", ""),
+            words.state(j) if j.get("phase") == "queued" else j.get("phase", ""),
+            f"{j.get('progress') or 0} %",
+            j.get("tenant", ""),
+            j.get("runtime", ""),
+            words.workers(j),
+            words.age(j),
+            words.failure(j),
+        ]
+        for j in ordered
+    ]
+    columns = ("name", "state", "progress", "tenant", "runtime", "ranks", "time", "failure")
+    return Table(columns, rows, list(ordered), empty="There are no jobs. Start one: %%mlp submit --workers 2")
+
+
+def verdicts(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write typed reasons as sentences."""
+    return [f"{v.get('reason', '')}: {v.get('message', '')}" for v in found]
+
+
+def why(found: Json) -> Sentences:
+    """Write why a job stands where it stands."""
+    lines = [f"{found.get('job')} is {found.get('phase')}."]
+    lines += verdicts(found.get("reasons") or ())
+    if found.get("position") is not None:
+        lines.append(f"Place {found['position']} of {found.get('queue_length')} in the queue.")
+    if found.get("expected_start"):
+        because = f" ({found['expected_because']})" if found.get("expected_because") else ""
+        lines.append(f"Expected to start {words.clock_time(found['expected_start'])}{because}.")
+    lines += [f"Would start now: {way}" for way in found.get("would_start_now") or ()]
+    return Sentences(lines, found)
+
+
+def offer(found: Json) -> Sentences:
+    """Write what a job of a shape would get."""
+    cost = f"{words.amount(found.get('cpu'))} cpu, {words.amount(found.get('gpu'))} gpu, {words.memory(found.get('ram'))}"
+    if found.get("fits_now"):
+        places = found.get("placement") or {}
+        where = ", ".join(f"{n} rank{'' if n == 1 else 's'} on {node}" for node, n in places.items())
+        lines = [f"Would start now{f': {where}' if where else ''}."]
+    elif found.get("expected_start"):
+        lines = [f"Would wait; expected to start {words.clock_time(found['expected_start'])}."]
+    else:
+        lines = ["Would wait; when it would start is not known."]
+    lines.append(f"Takes of the quota: {cost}.")
+    lines += verdicts(found.get("reasons") or ())
+    lines += [f"Would start now: {way}" for way in found.get("would_start_now") or ()]
+    return Sentences(lines, found)
+
+
+def quota(found: Any) -> Table:
+    """List what each tenant has, what is used and free of it, and by whom."""
+    usages = found if isinstance(found, list) else found.get("tenants", found.get("items", [found]))
+    rows = []
+    for usage in usages:
+        tenant = usage.get("tenant", usage)
+        held: dict[str, list[str]] = {}
+        for h in usage.get("holdings") or ():
+            amounts = f"{words.amount(h.get('cpu'))} cpu, {words.memory(h.get('ram'))}"
+            amounts += f", {words.amount(h['gpu'])} gpu" if h.get("gpu") else ""
+            held.setdefault(str(h.get("user", "")), []).append(f"{h.get('holder')} ({amounts})")
+        users = "; ".join(f"{user}: {', '.join(things)}" for user, things in held.items())
+        for number, (kind, write) in enumerate(
+            (("cpu", words.amount), ("gpu", words.amount), ("ram", words.memory))
+        ):
+            total, used = tenant.get(kind), tenant.get(f"{kind}_inuse") or 0
+            if kind == "gpu" and not total and not used:
+                continue
+            free = "no limit" if total is None else write(max(total - used, 0))
+            borrowed = write(used - total) if total is not None and used > total else ""
+            shown = [tenant.get("name", ""), users] if number == 0 else ["", ""]
+            rows.append([shown[0], kind, write(used), free, write(total), borrowed, shown[1]])
+    columns = ("tenant", "", "used", "free", "quota", "borrowed", "who uses it")
+    return Table(columns, rows, found, empty="You are in no tenant yet. Ask an admin to add you to one")
