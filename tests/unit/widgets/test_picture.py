@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlp_widgets.picture import picture_html, picture_text
 
@@ -97,6 +97,7 @@ values = st.recursive(
 KEYS = ["job", "why", "curves", "log", "saved_at"]
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(KEYS), values))
 def test_any_snapshot_gives_a_picture(still: dict[str, Any]) -> None:
     assert picture_text(still).startswith("Job ")

@@ -1,0 +1,24 @@
+/** Builders for tests. */
+import type { Job, Point, QueueEntry } from "../src/core/wire";
+
+export function job(change: Partial<Job> = {}): Job {
+  return {
+    name: "digits", user: "ann", tenant: "red", runtime: "mpi", entry: "train.py", code: null, args: [], env: {},
+    workers: 2, ps: 0, cpu: 1, gpu: 0, gpu_kind: null, ram: 512, priority: "normal", time_limit: null, retries: 0,
+    checkpoint_every: null, topology: null, uid: "u1", state: "running", phase: "running", reason: null, message: "",
+    progress: 0, restarts: 0, position: null, expected_start: null, ranks: [], failure: null,
+    submitted_at: "2026-01-01T10:00:00Z", queued_at: null, admitted_at: null, started_at: null, finished_at: null,
+    version: 1, ...change,
+  };
+}
+
+export function point(seq: number, values: Record<string, number | null>, change: Partial<Point> = {}): Point {
+  return { seq, time: 1000 + seq, rank: 0, step: null, values, ...change };
+}
+
+export function entry(name: string, change: Partial<QueueEntry> = {}): QueueEntry {
+  return {
+    user: "bob", name, tenant: "red", phase: "queued", priority: "normal", position: null, reason: null, message: "",
+    cpu: 2, gpu: 0, ram: 1024, submitted_at: "2026-01-01T10:00:00Z", started_at: null, expected_start: null, ...change,
+  };
+}

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Eta } from "../src/core/eta";
+import { JobStore, type Change } from "../src/core/jobstore";
+import { LINES_MAX, LogStore } from "../src/core/logs";
+import { readable } from "../src/core/snapshot";
+import { job, point } from "./helpers";
+
+function world() {
+  const due: (() => void)[] = [];
+  let anew = 0;
+  const told: Change[][] = [];
+  const store = new JobStore((fn) => due.push(fn), () => 1_000_000, () => (anew += 1));
+  store.subscribe((changes) => told.push([...changes].sort()));
+  return { store, told, due, frame: () => due.splice(0).forEach((fn) => fn()), anew: () => anew };
+}
+
+const line = (n: number) => ({ time: `2026-01-01T10:00:${String(n).padStart(2, "0")}.000000000Z`, stream: "stdout", text: `line ${n}` });
+
+test("a thousand frames are told once a turn", () => {
+  const w = world();
+  w.store.apply({ type: "job", job: job() }, true);
+  for (let i = 1; i <= 1000; i += 1) w.store.apply({ type: "metrics", points: [point(i, { loss: i })] }, false);
+  assert.equal(w.due.length, 1);
+  w.frame();
+  assert.deepEqual(w.told, [["metrics", "view"]]);
+  assert.equal(w.store.metrics.points, 1000);
+});
+
+test("an older record does not take a newer one's place", () => {
+  const w = world();
+  w.store.apply({ type: "job", job: job({ version: 5, phase: "running" }) }, false);
+  w.store.apply({ type: "job", job: job({ version: 4, phase: "queued" }) }, false);
+  assert.equal(w.store.view.job?.phase, "running");
+});
+
+test("another job of the same name starts from nothing", () => {
+  const w = world();
+  w.store.apply({ type: "job", job: job({ uid: "a", version: 9 }) }, false);
+  w.store.apply({ type: "metrics", points: [point(1, { loss: 1 })] }, false);
+  w.store.apply({ type: "job", job: job({ uid: "b", version: 1, phase: "queued" }) }, false);
+  assert.equal(w.anew(), 1);
+  assert.deepEqual([w.store.view.job?.uid, w.store.view.metrics, w.store.metrics.points], ["b", [], 0]);
+});
+
+test("a saved picture is shown until the service speaks, then gives way", () => {
+  const first = world();
+  first.store.apply({ type: "job", job: job() }, false);
+  first.store.apply({ type: "metrics", points: [1, 2, 3].map((i) => point(i, { loss: 1 / i }, { step: i })) }, false);
+  first.store.apply({ type: "log", rank: 1, lines: [line(1)], offset: 0 }, false);
+  const saved = JSON.parse(JSON.stringify(first.store.snapshot())) as unknown;
+  const later = world();
+  assert.ok(later.store.restore(saved));
+  assert.equal(later.store.view.saved, new Date(1_000_000).toISOString());
+  assert.deepEqual([...(later.store.metrics.tracks.get("loss")?.get(0)?.value.subarray(0, 3) ?? [])], [1, 0.5, 1 / 3]);
+  assert.deepEqual(later.store.logs.lines.map((l) => [l.rank, l.text]), [[1, "line 1"]]);
+  later.store.apply({ type: "job", job: job({ version: 2 }) }, true);
+  assert.deepEqual([later.store.view.saved, later.store.metrics.points, later.store.logs.lines.length], [null, 0, 0]);
+});
+
+test("a snapshot of the wrong shape is not shown", () => {
+  for (const bad of [null, 5, "x", [], {}, { job: null }, { job: { name: 1, phase: "x", user: "y" } }]) assert.equal(readable(bad), null);
+});
+
+test("a replayed log tail adds only what is new", () => {
+  const logs = new LogStore();
+  logs.add(0, [line(1), line(2)], true);
+  logs.add(0, [line(1), line(2), line(3)], true);
+  logs.add(1, [line(1)], true);
+  assert.deepEqual(logs.lines.map((l) => `${l.rank} ${l.text}`), ["0 line 1", "0 line 2", "0 line 3", "1 line 1"]);
+});
+
+test("equal lines that are printed twice are both shown", () => {
+  const logs = new LogStore();
+  logs.add(0, [line(1)], false);
+  logs.add(0, [line(1)], false);
+  assert.equal(logs.lines.length, 2);
+});
+
+test("a flood of lines stays bounded and says what was left out", () => {
+  const logs = new LogStore();
+  for (let i = 0; i < 30_000; i += 1) logs.add(0, [{ ...line(1), text: `n ${i}` }], false);
+  assert.ok(logs.lines.length <= LINES_MAX);
+  assert.equal(logs.lines.at(-1)?.text, "n 29999");
+  assert.equal(logs.dropped + logs.lines.length, 30_000);
+});
+
+test("time left follows how progress grew, and says nothing while there is nothing to say", () => {
+  const eta = new Eta();
+  assert.equal(eta.left(0, null), null);
+  eta.note(10, 0);
+  assert.equal(eta.left(1000, null), null);
+  eta.note(20, 10_000);
+  assert.equal(eta.left(10_000, null), 80_000);
+  assert.equal(eta.left(15_000, null), 75_000);
+  eta.note(5, 20_000); // restarted
+  assert.equal(eta.left(20_000, null), null);
+  eta.note(100, 30_000);
+  assert.equal(eta.left(30_000, null), null);
+});
