@@ -54,7 +54,7 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
             secret_env={"CONFIGPROXY_AUTH_TOKEN": str(settings.secret_file("proxy_token"))},
         ),
     }
-    return {
+    plan = {
         "directory": str(settings.private_dir),
         "lock": str(settings.home / "supervisor.lock"),
         "grace_s": GRACE_S,
@@ -63,6 +63,13 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
         "build": build_stamp(),
         "components": [components[name] for name in STOP_ORDER],
     }
+    plan["id"] = hashlib.sha256(json.dumps(plan_essence(plan)).encode()).hexdigest()[:16]
+    return plan
+
+
+def plan_essence(plan: Mapping[str, Any]) -> list[Any]:
+    """Return what has to change for a running supervisor to read its plan again."""
+    return [plan["build"], plan["log_max"], [c["digest"] for c in plan["components"]]]
 
 
 def supervisor_command(plan_file: Path) -> list[str]:
@@ -111,25 +118,24 @@ def _digest_of(path: Path | None) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path else ""
 
 
-def write(settings: Settings, plan: dict[str, Any]) -> bool:
-    """Write the plan where the supervisor reads it; return whether it differs from the one before."""
+def write(settings: Settings, plan: Mapping[str, Any]) -> None:
+    """Write the plan where the supervisor reads it."""
     path = plan_file(settings)
-    text = json.dumps(plan, indent=1, sort_keys=True)
-    try:
-        before = json.loads(path.read_text())
-    except (OSError, ValueError):
-        before = None
     new = path.with_suffix(".new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
+        json.dump(plan, file, indent=1, sort_keys=True)
     new.replace(path)
-    return before is None or _essence(before) != _essence(plan)
+
+
+def read(settings: Settings) -> dict[str, Any] | None:
+    """Return the plan that was written last; None where there is none."""
+    try:
+        found: dict[str, Any] = json.loads(plan_file(settings).read_text())
+    except (OSError, ValueError):
+        return None
+    return found
 
 
 def plan_file(settings: Settings) -> Path:
     """Return where the plan lies."""
     return settings.private_dir / "plan.json"
-
-
-def _essence(plan: dict[str, Any]) -> list[Any]:
-    return [plan.get("build"), plan.get("log_max"), [c["digest"] for c in plan.get("components", [])]]

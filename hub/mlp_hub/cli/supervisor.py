@@ -32,6 +32,7 @@ class Supervisor:
 
     def __init__(self, plan: dict[str, Any], clock: Callable[[], float] = time.monotonic) -> None:
         self.directory: str = plan["directory"]
+        self.plan_id: str = plan["id"]
         self.grace: float = plan["grace_s"]
         self.clock = clock
         self.components = [Component(entry, plan, clock) for entry in plan["components"]]
@@ -53,7 +54,7 @@ class Supervisor:
         state = {c.name: c.state() for c in self.components}
         path = os.path.join(self.directory, "state.json")  # noqa: PTH118 - see procs
         with open(f"{path}.new", "w") as file:  # noqa: PTH123
-            json.dump({"supervisor": {"pid": os.getpid()}, "components": state}, file)
+            json.dump({"plan": self.plan_id, "components": state}, file)
         os.replace(f"{path}.new", path)  # noqa: PTH105
 
     def stop(self) -> None:

@@ -1,0 +1,114 @@
+"""Accounts and tokens through the hub's API, as the operator."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import sys
+from urllib.parse import quote
+
+from mlp_hub.cli.errors import Failure, UsageFailure
+from mlp_hub.cli.http import Answer, request
+from mlp_hub.settings import Settings
+
+_SERVICE = "/services/mlp/api/v1"
+
+
+def _hub(settings: Settings, method: str, path: str, body: object = None) -> Answer:
+    return _checked(
+        settings, request(settings.hub_socket, method, f"/hub/api{path}", token=_token(settings), body=body)
+    )
+
+
+def _token(settings: Settings) -> str:
+    try:
+        return settings.secret("operator_token")
+    except OSError as error:
+        raise Failure(
+            f"There is no hub in {settings.home}: {error.strerror}: {error.filename}.",
+            "Start it with `mlp-hub up`, or name another state directory with MLP_HOME.",
+        ) from error
+
+
+def _checked(settings: Settings, answer: Answer) -> Answer:
+    if answer.status == 0:
+        raise Failure(
+            f"The hub of {settings.home} does not answer: {answer.error}.",
+            "Start it with `mlp-hub up`; `mlp-hub status` tells how it stands.",
+        )
+    return answer
+
+
+def ensure_admin(settings: Settings) -> bool:
+    """Make the first administrator unless the account exists; return whether it was made."""
+    found = _hub(settings, "GET", "/mlp/accounts")
+    if found.status != 200:
+        raise Failure(f"The hub does not list its accounts: {found.message}.", "See `mlp-hub logs hub`.")
+    if any(account["name"] == settings.admin_name for account in found.json()):
+        return False
+    _create(settings, settings.admin_name, settings.secret("admin-password"), admin=True)
+    return True
+
+
+def _create(settings: Settings, name: str, password: str, *, admin: bool) -> None:
+    body = {"name": name, "password": password, "authorized": True, "admin": admin}
+    made = _hub(settings, "POST", "/mlp/accounts", body)
+    if made.status == 409:
+        raise Failure(f"{made.message}.".replace("..", "."), "")
+    if made.status != 201:
+        raise UsageFailure(f"{name} was not made: {made.message}")
+
+
+def user_add(settings: Settings, name: str, *, tenant: str | None, admin: bool, password_stdin: bool) -> None:
+    """Make an approved account, in a tenant if one is named, and print what its owner needs to know."""
+    if tenant is not None:
+        _ask_service(settings, "GET", f"/tenants/{quote(tenant)}")
+    password, generated = _password(password_stdin)
+    _create(settings, name, password, admin=admin)
+    if tenant is not None:
+        _ask_service(settings, "PUT", f"/tenants/{quote(tenant)}/members/{quote(name)}")
+    sys.stdout.write(f"{name} can log in at {settings.url}\n")
+    if generated:
+        sys.stdout.write(f"Password: {password}\n")
+
+
+def _password(stdin: bool) -> tuple[str, bool]:
+    """Return the password and whether it was made up here."""
+    if stdin:
+        password = sys.stdin.readline().rstrip("\n")
+        if not password:
+            raise UsageFailure("The password on standard input is empty", "Pass it as one line.")
+        return password, False
+    if sys.stdin.isatty():
+        password = getpass.getpass("Password (empty: make one up): ")
+        if password:
+            if getpass.getpass("Again: ") != password:
+                raise UsageFailure("The two passwords are not the same")
+            return password, False
+    return secrets.token_urlsafe(12), True
+
+
+def _ask_service(settings: Settings, method: str, path: str) -> None:
+    body: dict[str, object] | None = {} if method == "PUT" else None
+    answer = _checked(
+        settings,
+        request(settings.service_socket, method, _SERVICE + path, token=_token(settings), body=body),
+    )
+    if answer.status >= 300:
+        raise UsageFailure(answer.message)
+
+
+def token(settings: Settings, name: str, scopes: list[str], *, note: str, expires_in: int | None) -> str:
+    """Return a new token of a user; without scopes it may do all that the user may."""
+    body: dict[str, object] = {"note": note or f"mlp-hub token by {os.environ.get('USER', 'operator')}"}
+    if scopes:
+        body["scopes"] = scopes
+    if expires_in is not None:
+        body["expires_in"] = expires_in
+    made = _hub(settings, "POST", f"/users/{quote(name)}/tokens", body)
+    if made.status == 404:
+        raise UsageFailure(f"There is no user {name}", f"Make one: mlp-hub user add {name}")
+    if made.status not in (200, 201):
+        raise UsageFailure(f"No token for {name}: {made.message}")
+    return str(made.json()["token"])

@@ -1,0 +1,115 @@
+"""The doctor's tries of what jobs need: MPI in a sandbox, TensorFlow, GPUs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from mlp_hub.cli.checks import FAIL, OK, WARN, Check
+from mlp_hub.cli.processes import log_tail
+from mlp_hub.settings import Settings
+
+MPI_S = 60.0
+IMPORT_S = 180
+_MPI_PROGRAM = (
+    "from mpi4py import MPI; w = MPI.COMM_WORLD; print('sum', w.allreduce(w.rank + 1), 'of', w.size)"
+)
+_MPI_EXPECTED = "sum 3 of 2"
+
+
+def mpi(_settings: Settings) -> Check:
+    """Run two ranks in a sandbox and let them add."""
+    from mlp_hub.executors import sandbox  # noqa: PLC0415
+
+    mpiexec = Path(sys.prefix) / "bin" / "mpiexec"
+    if not mpiexec.exists():
+        return Check("mpi", FAIL, "mpiexec is missing", f"{sys.executable} -m pip install mpich mpi4py")
+    if sandbox.capabilities().mode is None:
+        return Check("mpi", WARN, "not tried: there is no sandbox")
+    work = Path(tempfile.mkdtemp(prefix="mlp-doctor-"))
+    try:
+        (work / "home").mkdir()
+        (work / "log").mkdir()
+        uid = 65534 if os.getuid() == 0 else None
+        if uid is not None:
+            os.chown(work / "home", uid, uid)
+        spec = sandbox.SandboxSpec(
+            id="doctor-mpi",
+            argv=(str(mpiexec), "-n", "2", sys.executable, "-c", _MPI_PROGRAM),
+            env={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "HOME": "/home/doctor", "LANG": "C.UTF-8"},
+            home_dir=str(work / "home"),
+            home_mount="/home/doctor",
+            log_dir=str(work / "log"),
+            uid=uid,
+            binds=sandbox.environment_binds(sys.executable),
+        )
+        began = time.monotonic()
+        sandbox.launch(spec, str(work / "run"))
+        while (state := sandbox.inspect(str(work / "run"))).phase in ("starting", "running"):
+            if time.monotonic() - began > MPI_S:
+                return Check(
+                    "mpi", FAIL, f"two ranks did not end within {MPI_S:.0f} s", "Try: mpiexec -n 2 hostname"
+                )
+            time.sleep(0.02)
+        took = time.monotonic() - began
+        output = log_tail(work / "log" / "rank-0.log", 8)
+        if _MPI_EXPECTED in output:
+            return Check("mpi", OK, f"two ranks added in a sandbox, {took:.2f} s")
+        why = state.exit.message if state.exit and state.exit.message else str(state.phase)
+        return Check("mpi", FAIL, f"two ranks in a sandbox: {why}", output or "There was no output.")
+    finally:
+        sandbox.remove(str(work / "run"))
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def tensorflow(_settings: Settings) -> Check:
+    """Import it in the environment that users get."""
+    code = "import tensorflow as tf; print('version', tf.__version__)"
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=IMPORT_S, check=False
+    )
+    if done.returncode == 0:
+        return Check("tensorflow", OK, done.stdout.strip().rpartition("version ")[2])
+    last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+    return Check(
+        "tensorflow",
+        WARN,
+        last,
+        f"Jobs with --runtime tf need it: {sys.executable} -m pip install tensorflow-cpu",
+    )
+
+
+def gpu(settings: Settings) -> Check:
+    """Ask the driver for its devices."""
+    if settings.node_gpus is not None:
+        return Check("gpu", OK, f"{settings.node_gpus} by the setting node_gpus")
+    try:
+        import pynvml  # type: ignore[import-untyped]  # noqa: PLC0415
+    except ImportError:
+        return Check("gpu", WARN, "cannot be looked for", f"{sys.executable} -m pip install nvidia-ml-py")
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        if Path("/proc/driver/nvidia").exists():
+            return Check(
+                "gpu", WARN, "there is a driver, but its library is missing", "Install libnvidia-ml1."
+            )
+        return Check("gpu", OK, "none")
+    try:
+        names = [
+            pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i))
+            for i in range(pynvml.nvmlDeviceGetCount())
+        ]
+        return Check(
+            "gpu",
+            OK,
+            f"{len(names)}: {', '.join(map(str, names))}, driver {pynvml.nvmlSystemGetDriverVersion()}",
+        )
+    finally:
+        pynvml.nvmlShutdown()

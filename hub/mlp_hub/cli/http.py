@@ -1,0 +1,79 @@
+"""Short HTTP requests over a UNIX socket or to the public port; standard library only."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: the status, 0 where nobody answered, and the body."""
+
+    status: int
+    body: bytes = b""
+    error: str = ""
+
+    def json(self) -> Any:
+        """Return the decoded body; None where it is no JSON."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+    @property
+    def message(self) -> str:
+        """What went wrong, in the answer's own words."""
+        found = self.json()
+        if isinstance(found, dict):
+            return str(found.get("msg") or found.get("message") or self.status)
+        return self.error or f"status {self.status}"
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def request(
+    where: Path | tuple[str, int],
+    method: str,
+    path: str,
+    *,
+    token: str = "",
+    body: object = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+) -> Answer:
+    """Send one request to a socket's path or to (host, port); a failure to connect is an Answer too."""
+    connection = (
+        _SocketConnection(where, timeout)
+        if isinstance(where, Path)
+        else http.client.HTTPConnection(where[0], where[1], timeout=timeout)
+    )
+    sent = {"Connection": "close", **(headers or {})}
+    if token:
+        sent["Authorization"] = f"Bearer {token}"
+    data = None
+    if body is not None:
+        data = json.dumps(body).encode()
+        sent["Content-Type"] = "application/json"
+    try:
+        connection.request(method, path, body=data, headers=sent)
+        got = connection.getresponse()
+        return Answer(got.status, got.read())
+    except (OSError, http.client.HTTPException) as error:
+        return Answer(0, error=str(error) or type(error).__name__)
+    finally:
+        connection.close()

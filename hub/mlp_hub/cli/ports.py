@@ -1,0 +1,73 @@
+"""Whether the public port can be had, and who has it if not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from pathlib import Path
+
+from mlp_hub.cli.errors import MachineFailure, UsageFailure
+
+_LISTEN = "0A"
+
+
+def check_free(bind: str, port: int) -> None:
+    """Raise MachineFailure where the port cannot be opened, naming who holds it."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
+    except socket.gaierror as error:
+        raise UsageFailure(
+            f"MLP_BIND is {bind}, which is no address of this machine: {error.strerror}"
+        ) from error
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+            probe.listen(1)
+        except OSError as error:
+            raise _explained(error, bind, port) from error
+
+
+def _explained(error: OSError, bind: str, port: int) -> MachineFailure:
+    if error.errno == errno.EADDRINUSE:
+        by = owner(port)
+        held = f" by {by}" if by else ""
+        return MachineFailure(
+            f"Port {port} is in use{held}.", f"Stop it, or take another port: MLP_PORT={port + 1} mlp-hub up"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return MachineFailure(
+            f"Port {port} may be opened by root only.", "Take one above 1023 with MLP_PORT=PORT."
+        )
+    return MachineFailure(f"{bind}:{port} cannot be opened: {error.strerror}.", "See MLP_BIND and MLP_PORT.")
+
+
+def owner(port: int) -> str:
+    """Name the process that listens on a TCP port, as far as this user may see it; empty if unknown."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = Path(table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
+                inodes.add(f"socket:[{fields[9]}]")
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and _holds(entry.path, inodes):
+            try:
+                words = Path(entry.path, "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                words = []
+            command = b" ".join(words[:3]).decode(errors="replace").strip()
+            return f"process {entry.name} ({command[:80]})"
+    return ""
+
+
+def _holds(process: str, inodes: set[str]) -> bool:
+    try:
+        return any(str(Path(fd.path).readlink()) in inodes for fd in os.scandir(f"{process}/fd"))
+    except OSError:
+        return False
