@@ -69,6 +69,10 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
     def _options_form_default(self) -> Any:
         return LocalSpawner._form
 
+    @default("apply_user_options")
+    def _apply_user_options_default(self) -> Any:
+        return _applied_by_start
+
     @default("env_keep")
     def _env_keep_nothing(self) -> list[str]:
         return []
@@ -226,6 +230,7 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         await self._wait_ready(paths)
 
     def _prepare(self, paths: Paths, uid: int | None) -> Path:
+        paths.log_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         home = ensure_home(Path(self.homes_dir), self.user.name, uid)
         new = place_samples(home, server.samples(), paths.placed_file, uid)
         if new:
@@ -310,6 +315,10 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         """Forget the server."""
         super().clear_state()
         self._url = ""
+
+
+def _applied_by_start(spawner: LocalSpawner, user_options: dict[str, Any]) -> None:
+    """Leave the options to `start`, which checks them against the user's tenants."""
 
 
 def _sentence(text: str) -> str:

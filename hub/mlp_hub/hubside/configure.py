@@ -40,7 +40,7 @@ def _hub(c: Any, settings: Settings) -> None:
     hub.hub_socket_mode = 0o666
     hub.db_url = settings.hub_db_url
     hub.cookie_secret_file = str(settings.secret_file("cookie_secret"))
-    hub.cookie_options = {"SameSite": "Lax"}
+    hub.tornado_settings = {"cookie_options": {"SameSite": "Lax"}}
     # a hub that ends or dies leaves servers and proxy running and finds them again
     hub.cleanup_servers = False
     hub.cleanup_proxy = False

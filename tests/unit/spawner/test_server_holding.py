@@ -1,0 +1,134 @@
+"""What a server holds is given back, whichever step of taking it a crash cut off."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
+from mlp_spawner.holding import Holding
+from mlp_spawner.service import Amount
+
+AMOUNT = Amount("red", 0.2, 1024)
+
+
+class Ledger:
+    """The service's ledger in memory; `fail` dies before or after the nth call took effect."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, str] = {}
+        self.steps: list[str] = []
+        self.die_at: tuple[int, str] | None = None
+        self.full = False
+
+    def _step(self, name: str) -> None:
+        self.steps.append(name)
+        if self.die_at == (len(self.steps), "before"):
+            raise SystemExit
+
+    def _done(self) -> None:
+        if self.die_at == (len(self.steps), "after"):
+            raise SystemExit
+
+    async def try_hold(self, key, user, holder, amount):
+        self._step("try")
+        if self.full and key not in self.rows:
+            raise ServiceRefused("red may use 1024 MiB", "ExceedsMaxQuota")
+        self.rows.setdefault(key, "tried")
+        self._done()
+
+    async def confirm(self, key):
+        self._step("confirm")
+        if key in self.rows:
+            self.rows[key] = "confirmed"
+        self._done()
+
+    async def cancel(self, key):
+        self._step("cancel")
+        if self.rows.get(key) == "tried":
+            del self.rows[key]
+        self._done()
+
+    async def release(self, key, amount):
+        self._step("release")
+        if self.rows.get(key) == "tried":
+            raise ServiceRefused("it is only tried", "WrongState")
+        self.rows.pop(key, None)
+        self._done()
+
+
+@pytest.fixture
+def ledger():
+    return Ledger()
+
+
+@pytest.fixture
+def holding(tmp_path, ledger):
+    return Holding(tmp_path / "ann" / "-.holding.json", "ann/", ledger)
+
+
+def test_a_server_takes_keeps_and_gives_back(holding, ledger):
+    async def story():
+        await holding.take("ann", "ann's notebook", AMOUNT)
+        assert ledger.rows == {"ann/": "tried"}
+        await holding.keep()
+        assert ledger.rows == {"ann/": "confirmed"}
+        await holding.give_back()
+        await holding.give_back()
+
+    asyncio.run(story())
+    assert ledger.rows == {}
+    assert ledger.steps == ["try", "confirm", "release"]
+
+
+def test_a_refusal_leaves_nothing_behind(holding, ledger):
+    ledger.full = True
+    with pytest.raises(ServiceRefused):
+        asyncio.run(holding.take("ann", "ann's notebook", AMOUNT))
+    assert holding.read() is None
+
+
+@pytest.mark.parametrize("at", range(1, 4))
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_at_any_step_heals_at_the_next_look(holding, ledger, at, when):
+    async def life():
+        await holding.take("ann", "ann's notebook", AMOUNT)
+        await holding.keep()
+        await holding.give_back()
+
+    ledger.die_at = (at, when)
+    with pytest.raises(SystemExit):
+        asyncio.run(life())
+    ledger.die_at = None
+    asyncio.run(holding.give_back())
+    assert ledger.rows == {}
+    assert holding.read() is None
+
+
+def test_what_is_owed_is_remembered_while_the_service_is_away(holding, ledger):
+    async def story():
+        await holding.take("ann", "ann's notebook", AMOUNT)
+        await holding.keep()
+
+    asyncio.run(story())
+
+    async def away(key, amount):
+        raise ServiceUnreachable("no")
+
+    there, ledger.release = ledger.release, away
+    with pytest.raises(ServiceUnreachable):
+        asyncio.run(holding.give_back())
+    assert holding.read() == ("confirmed", AMOUNT)
+    ledger.release = there
+    asyncio.run(holding.give_back())
+    assert ledger.rows == {}
+
+
+def test_a_new_start_first_gives_back_what_the_last_one_held(holding, ledger):
+    async def story():
+        await holding.take("ann", "ann's notebook", AMOUNT)
+        await holding.keep()
+        await holding.take("ann", "ann's notebook", Amount("blue", 1, 100))
+
+    asyncio.run(story())
+    assert ledger.steps == ["try", "confirm", "release", "try"]

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlp_spawner.errors import OptionsError
+from mlp_spawner.options import Choice, Defaults, choose, form, from_form
+
+DEFAULTS = Defaults(0.2, 1024)
+
+
+def test_nothing_chosen_means_the_defaults_and_the_default_tenant():
+    assert choose({}, DEFAULTS, ("red", "blue"), "blue") == Choice("blue", 0.2, 1024)
+
+
+def test_what_is_chosen_is_taken():
+    options = {"tenant": "red", "cpu": 2, "ram": 2048}
+    assert choose(options, DEFAULTS, ("red", "blue"), "blue") == Choice("red", 2.0, 2048)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tenant": "green"}, "you are not in a tenant 'green'; you are in: red, blue"),
+        ({"tenant": ["red"]}, "you are not in a tenant"),
+        ({"cpu": 0}, "cpu is 0; it must be a number of cores of at least 0.1"),
+        ({"cpu": "2"}, "cpu is 2; it must be a number"),
+        ({"cpu": math.nan}, "cpu is nan"),
+        ({"cpu": math.inf}, "cpu is inf"),
+        ({"cpu": True}, "cpu is True"),
+        ({"ram": 99}, "ram is 99; it must be a whole number of MiB of at least 100"),
+        ({"ram": 1024.5}, "ram is 1024.5"),
+        ({"ram": -1}, "ram is -1"),
+        ({"ram": 10**12}, "ram is 1000000000000"),
+        ({"image": "evil"}, "'image' is no option of a notebook server; there are: tenant, cpu, ram"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_with_value_and_limit(options, message):
+    with pytest.raises(OptionsError) as error:
+        choose(options, DEFAULTS, ("red", "blue"), "blue")
+    assert str(error.value).startswith(message)
+
+
+def test_the_forms_answer_becomes_what_the_api_takes():
+    data = {"_xsrf": ["x"], "tenant": ["red"], "cpu": ["0.5"], "ram": [" 2048 "]}
+    assert from_form(data) == {"tenant": "red", "cpu": 0.5, "ram": 2048}
+    assert from_form({"cpu": [""], "ram": []}) == {}
+
+
+@pytest.mark.parametrize("data", [{"cpu": ["two"]}, {"ram": ["1.5"]}, {"file_file": [{"body": b""}]}])
+def test_a_form_with_something_else_is_refused(data):
+    with pytest.raises(OptionsError):
+        from_form(data)
+
+
+def test_the_tenant_is_asked_for_only_where_there_are_several():
+    assert 'name="tenant"' not in form(DEFAULTS, ("default",), "default", {})
+    page = form(DEFAULTS, ("red", "blue"), "blue", {})
+    assert '<option value="blue" selected>' in page
+    assert '<option value="red">' in page
+
+
+def test_the_form_shows_the_last_choice_again_while_it_is_possible():
+    page = form(DEFAULTS, ("red", "blue"), "blue", {"tenant": "red", "cpu": 0.5, "ram": 4096})
+    assert '<option value="red" selected>' in page
+    assert 'value="0.5"' in page
+    assert 'value="4096"' in page
+    assert '<option value="blue" selected>' in form(DEFAULTS, ("red", "blue"), "blue", {"tenant": "gone"})
+
+
+def test_every_field_of_the_form_has_a_label():
+    page = form(DEFAULTS, ("red", "blue"), "blue", {})
+    for name in ("tenant", "cpu", "ram"):
+        assert f'<label class="form-label" for="mlp-{name}">' in page
+        assert f'id="mlp-{name}"' in page
+
+
+def test_nothing_that_a_user_stored_is_shown_as_html():
+    last = {"tenant": "<script>", "cpu": "<script>", "ram": {"a": "<script>"}}
+    assert "<script>" not in form(DEFAULTS, ("red", "<b>"), "red", last)
+    assert "<b>" not in form(DEFAULTS, ("red", "<b>"), "red", last)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["tenant", "cpu", "ram", "x"]),
+        st.none() | st.floats() | st.text() | st.lists(st.none()),
+    )
+)
+def test_whatever_the_api_sends_is_a_choice_or_a_refusal(options):
+    try:
+        choice = choose(options, DEFAULTS, ("red",), "red")
+    except OptionsError:
+        return
+    assert choice.tenant == "red"
+    assert 0.1 <= choice.cpu <= 1_000_000
+    assert 100 <= choice.ram
