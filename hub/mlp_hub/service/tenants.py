@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from mlp_api import types as api
@@ -57,7 +57,7 @@ class Tenants:
             _check_parents(tx, tenant)
             if not tx.tenants.insert(tenant, self._clock()):
                 raise Refused(Reason.CONFLICT, f"there is a tenant {tenant.name} already; use another name")
-            self._note(tx, actor, "tenant.create", tenant.name, tenant.name, _described(tenant))
+            self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=_described(tenant))
             return self._one(tx, tenant)
 
         return await self._write(work)
@@ -81,7 +81,7 @@ class Tenants:
             if tenant != before:
                 tx.tenants.update(tenant)
                 detail = {"before": _described(before), "after": _described(tenant)}
-                self._note(tx, actor, "tenant.update", name, name, detail)
+                self._note(tx, actor, "tenant.update", name, tenant=name, detail=detail)
             return self._one(tx, tenant)
 
         return await self._write(work)
@@ -100,7 +100,7 @@ class Tenants:
             self._check_unused(tx, name)
             tx.tenants.remove(name)
             tx.usage.remove(name)
-            self._note(tx, actor, "tenant.delete", name, name, _described(tenant))
+            self._note(tx, actor, "tenant.delete", name, tenant=name, detail=_described(tenant))
             return last
 
         return await self._write(work)
@@ -165,7 +165,7 @@ class Tenants:
             if before != member:
                 tx.members.put(member)
                 detail = {"role": member.role.value, "was": before.role.value if before else None}
-                self._note(tx, actor, "member.set", user, tenant, detail)
+                self._note(tx, actor, "member.set", user, tenant=tenant, detail=detail)
             return wire.member_to(member)
 
         return await self._write(work)
@@ -184,7 +184,7 @@ class Tenants:
                     f"{user} is in {tenant} because of the JupyterHub group {tenant}; take them out of the group",
                 )
             tx.members.remove(tenant, user)
-            self._note(tx, actor, "member.remove", user, tenant, {"role": member.role.value})
+            self._note(tx, actor, "member.remove", user, tenant=tenant, detail={"role": member.role.value})
             return wire.member_to(member)
 
         return await self._write(work)
@@ -208,7 +208,7 @@ class Tenants:
                 else:
                     tx.members.remove(name, user)
                 action = "member.set" if name in wanted else "member.remove"
-                self._note(tx, actor, action, user, name, {"source": GROUP})
+                self._note(tx, actor, action, user, tenant=name, detail={"source": GROUP})
             return places(tx, user)
 
         def look(tx: Tx) -> tuple[bool, list[Member]]:
@@ -219,7 +219,7 @@ class Tenants:
 
     # ---------------------------------------------------------- internals
 
-    def _all(self, tx: Tx) -> list[api.Tenant]:
+    def _all(self, tx: Tx) -> Sequence[api.Tenant]:
         in_use, counts, members = (
             tx.ledger.in_use_by_tenant(self._clock()),
             tx.jobs.counts(),
@@ -261,15 +261,10 @@ class Tenants:
                 f"tenant {name} has {listing(uses)} and cannot be deleted; remove them, or let them end, first",
             )
 
-    def _note(self, tx: Tx, actor: str, action: str, name: str, tenant: str, detail: object) -> None:
-        tx.audit.add(
-            self._clock(),
-            actor,
-            action,
-            name,
-            tenant=tenant,
-            detail=detail if isinstance(detail, dict) else {},
-        )
+    def _note(
+        self, tx: Tx, actor: str, action: str, name: str, *, tenant: str, detail: Mapping[str, object]
+    ) -> None:
+        tx.audit.add(self._clock(), actor, action, name, tenant=tenant, detail=detail)
 
     async def _write(self, fn: Callable[[Tx], T]) -> T:
         result = await self._db.write(fn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 from mlp_hub.store.errors import StoreInUse
 
 BUSY_MS = 15_000
+GUARD_WAIT_S = 2.0
 GUARD_LOCK = 0x4D4C5048_0001  # PostgreSQL advisory lock: held by the one service process
 WRITE_LOCK = 0x4D4C5048_0002  # PostgreSQL advisory lock: held by each writing transaction
 SCHEMA_LOCK = 0x4D4C5048_0003  # PostgreSQL advisory lock: held by a migration
@@ -117,11 +119,16 @@ def take_advisory_guard(connection: Connection) -> None:
     """Take PostgreSQL's lock for the one service on this connection, or raise `StoreInUse`.
 
     The lock lives as long as the connection, and all writes of the service go through this very one: a
-    service that lost it can write nothing.
+    service that lost it can write nothing. The server may need a moment to see that the last one is dead.
     """
-    got = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": GUARD_LOCK}).scalar()
-    connection.commit()
-    if not got:
-        raise StoreInUse(
-            f"the database {connection.engine.url.database} is in use by another service; stop it first"
-        )
+    until = time.monotonic() + GUARD_WAIT_S
+    while True:
+        got = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": GUARD_LOCK}).scalar()
+        connection.commit()
+        if got:
+            return
+        if time.monotonic() > until:
+            raise StoreInUse(
+                f"the database {connection.engine.url.database} is in use by another service; stop it first"
+            )
+        time.sleep(0.05)

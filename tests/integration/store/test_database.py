@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.store import Database, StoreInUse, StoreUnavailable, Tx
+
+
+def put(key: str, value: object = 1):
+    return lambda tx: tx.settings.put(key, value)
+
+
+def test_what_was_written_is_there_for_the_next_process(db: Database, url: str) -> None:
+    asyncio.run(db.write(put("a", {"b": [1, None]})))
+    db.close()
+    other = Database(url)
+    with other.reading() as tx:
+        assert tx.settings.get("a") == {"b": [1, None]}
+    other.close()
+
+
+def test_writes_of_many_share_commits_and_keep_their_order(db: Database) -> None:
+    async def run() -> list[int]:
+        db.open()
+        hold = threading.Event()
+        first = asyncio.ensure_future(db.write(lambda tx: hold.wait(5)))
+        await asyncio.sleep(0.05)  # the writer is busy: the rest queues up
+        rest = [asyncio.ensure_future(db.write(lambda tx, i=i: seen.append(i) or i)) for i in range(200)]
+        await asyncio.sleep(0)
+        hold.set()
+        await first
+        return await asyncio.gather(*rest)
+
+    seen: list[int] = []
+    assert asyncio.run(run()) == list(range(200)) == seen
+    commits, works = db.group_commit
+    assert works == 201
+    assert commits < 20
+
+
+def test_one_that_raises_takes_back_only_its_own_work(db: Database) -> None:
+    def bad(tx: Tx) -> None:
+        tx.settings.put("bad", 1)
+        raise Refused(Reason.CONFLICT, "no")
+
+    def broken(tx: Tx) -> None:
+        tx.settings.put("broken", 1)
+        tx.connection.execute(text("SELECT nonsense FROM nowhere"))
+
+    async def run() -> list[object]:
+        works = [put("a"), bad, put("b"), broken, put("c")]
+        return await asyncio.gather(*(db.write(w) for w in works), return_exceptions=True)
+
+    results = asyncio.run(run())
+    assert isinstance(results[1], Refused)
+    assert isinstance(results[3], StoreUnavailable)
+    assert [results[0], results[2], results[4]] == [None, None, None]
+    with db.reading() as tx:
+        assert [tx.settings.get(k) for k in ("a", "bad", "b", "broken", "c")] == [1, None, 1, None, 1]
+
+
+def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_ones_work(db: Database) -> None:
+    gate = threading.Event()
+
+    def lose(tx: Tx) -> None:
+        if tx.connection.dialect.name == "sqlite":
+            # what SQLite does by itself when the disk is full
+            tx.connection.connection.dbapi_connection.execute("ROLLBACK")
+            raise SQLAlchemyError("disk full")
+        tx.connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+    async def run() -> list[object]:
+        db.open()
+        first = asyncio.ensure_future(db.write(lambda tx: gate.wait(5)))
+        await asyncio.sleep(0.05)
+        rest = [asyncio.ensure_future(db.write(w)) for w in (put("a"), lose, put("b"))]
+        await asyncio.sleep(0)
+        gate.set()
+        results = await asyncio.gather(first, *rest, return_exceptions=True)
+        await db.write(put("c"))
+        return results
+
+    results = asyncio.run(run())
+    told = [isinstance(r, StoreUnavailable) for r in results]
+    with db.reading() as tx:
+        kept = [tx.settings.get(k) for k in ("a", "b", "c")]
+    assert told[1:3] == [True, True]
+    # the last one was either in the lost batch, or in the next one
+    assert kept == [None, None if told[3] else 1, 1]
+
+
+def test_a_commit_that_fails_is_told_to_those_who_were_refused_too(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(tx: Tx) -> None:
+        raise Refused(Reason.WAITING_FOR_QUOTA, "a neighbour has it")
+
+    async def run() -> list[object]:
+        db.open()
+        connection = db._writer._connection
+
+        def fail(*_: object) -> None:
+            raise SQLAlchemyError("no space left")
+
+        monkeypatch.setattr(connection.dialect, "do_commit", fail)
+        works = [asyncio.ensure_future(db.write(w)) for w in (put("a"), refuse)]
+        results = await asyncio.gather(*works, return_exceptions=True)
+        monkeypatch.undo()
+        await db.write(put("b"))
+        return results
+
+    results = asyncio.run(run())
+    # the second was told of the lost commit, or ran in a batch of its own that had its own lost commit
+    assert [type(r) for r in results] == [StoreUnavailable, StoreUnavailable]
+    with db.reading() as tx:
+        assert (tx.settings.get("a"), tx.settings.get("b")) == (None, 1)
+
+
+def test_a_reader_sees_one_state_throughout_and_cannot_write(db: Database) -> None:
+    with db.begin() as tx:
+        tx.settings.put("a", 1)
+    with db.reading() as tx:
+        assert tx.settings.get("a") == 1
+        with db.begin() as other:
+            other.settings.put("a", 2)
+        assert tx.settings.get("a") == 1
+    with db.reading() as tx:
+        assert tx.settings.get("a") == 2
+    with pytest.raises(StoreUnavailable), db.reading() as tx:
+        tx.settings.put("a", 3)
+
+
+def test_a_synchronous_transaction_of_another_process_excludes_the_service(db: Database, url: str) -> None:
+    def add(tx: Tx) -> None:
+        tx.settings.put("n", (tx.settings.get("n") or 0) + 1)
+
+    async def run() -> None:
+        other = Database(url)
+
+        def work() -> None:
+            for _ in range(25):
+                with other.begin() as tx:
+                    add(tx)
+
+        thread = asyncio.get_running_loop().run_in_executor(None, work)
+        await asyncio.gather(*(db.write(add) for _ in range(25)))
+        await thread
+        other.close()
+
+    asyncio.run(run())
+    with db.reading() as tx:
+        assert tx.settings.get("n") == 50
+
+
+def test_only_one_service_works_on_a_database(db: Database, url: str) -> None:
+    db.open()
+    second = Database(url, guard=True)
+    with pytest.raises(StoreInUse, match="another service"):
+        second.open()
+    command = Database(url)
+    with command.begin() as tx:
+        tx.settings.put("from", "a command")
+    command.close()
+    db.close()
+    second.open()
+    second.close()
+
+
+def test_closing_finishes_what_is_queued_and_refuses_the_rest(db: Database) -> None:
+    async def run() -> None:
+        works = [asyncio.ensure_future(db.write(put(f"k{i}"))) for i in range(20)]
+        await asyncio.sleep(0)
+        writer = db._writer
+        db.close()
+        await asyncio.gather(*works)
+        with pytest.raises(StoreUnavailable, match="closed"):
+            writer.submit(put("late"))
+
+    asyncio.run(run())
+
+
+def test_one_who_stopped_waiting_does_no_harm(db: Database) -> None:
+    async def run() -> None:
+        gone = asyncio.ensure_future(db.write(put("gone")))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await db.write(put("b"))
+
+    asyncio.run(run())
+    with db.reading() as tx:
+        assert tx.settings.get("b") == 1
+
+
+def test_a_database_that_is_no_database_is_told_so(tmp_path) -> None:
+    path = tmp_path / "mlp.sqlite"
+    path.write_bytes(b"not a database" * 1000)
+    db = Database(str(path))
+    with pytest.raises(StoreUnavailable, match="not a database"):
+        asyncio.run(db.write(put("a")))
+    db.close()
+    with pytest.raises(ValueError, match="sqlite or postgresql"):
+        Database("mysql://host/db")
+
+
+def test_the_service_s_store_needs_neither_the_orm_nor_alembic() -> None:
+    code = (
+        "import sys, asyncio, tempfile\n"
+        "from mlp_hub.store import Database\n"
+        "d = tempfile.mkdtemp()\n"
+        "db = Database(d + '/x.sqlite'); db.create_schema()\n"
+        "asyncio.run(db.write(lambda tx: tx.tenants.all())); db.close()\n"
+        "bad = [m for m in ('sqlalchemy.orm', 'alembic', 'numpy', 'jupyterhub', 'pydantic') if m in sys.modules]\n"
+        "sys.exit(repr(bad) if bad else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

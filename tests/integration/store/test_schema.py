@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import inspect
+
+from mlp_hub.store import Database, WrongSchema, migrate
+from mlp_hub.store import engine as engines
+from mlp_hub.store.tables import REVISION, metadata
+
+
+def test_the_migrated_schema_is_the_one_of_the_tables(url: str) -> None:
+    engine = engines.make_engine(engines.parse(url), write=True)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "include_object": lambda *a: a[1] != "alembic_version"}
+        )
+        assert compare_metadata(context, metadata) == []
+        found = inspect(connection)
+        for table in metadata.sorted_tables:
+            if table.name == "alembic_version":
+                continue
+            assert {c["name"] for c in found.get_columns(table.name)} == {c.name for c in table.columns}
+            keys = found.get_pk_constraint(table.name)["constrained_columns"]
+            assert set(keys) == {c.name for c in table.primary_key}
+            indexes = {i["name"] for i in found.get_indexes(table.name) if not i.get("duplicates_constraint")}
+            assert {i.name for i in table.indexes} <= indexes
+    engine.dispose()
+
+
+def test_the_program_knows_its_newest_revision() -> None:
+    assert migrate.head() == REVISION
+
+
+def test_an_upgrade_makes_the_tables_and_a_second_one_does_nothing(empty_url: str) -> None:
+    assert migrate.current(empty_url) is None
+    assert migrate.upgrade(empty_url) is None
+    assert migrate.upgrade(empty_url) == REVISION
+    assert migrate.current(empty_url) == REVISION
+    db = Database(empty_url, guard=True)
+    db.open()
+    with db.reading() as tx:
+        assert tx.tenants.names() == {"default"}
+    db.close()
+
+
+def test_a_downgrade_to_base_leaves_no_table_behind(url: str) -> None:
+    migrate.downgrade(url, "base")
+    engine = engines.make_engine(engines.parse(url), write=True)
+    with engine.connect() as connection:
+        assert set(inspect(connection).get_table_names()) <= {"alembic_version"}
+    engine.dispose()
+    migrate.upgrade(url)
+    assert migrate.current(url) == REVISION
+
+
+def test_a_service_refuses_a_database_of_another_revision(empty_url: str) -> None:
+    db = Database(empty_url, guard=True)
+    with pytest.raises(WrongSchema, match="mlp-hub upgrade"):
+        db.open()
+    db.close()
+
+
+def test_tables_made_without_migrations_pass_for_migrated_ones(empty_url: str) -> None:
+    db = Database(empty_url, guard=True)
+    db.create_schema()
+    db.open()
+    with db.reading() as tx:
+        assert tx.tenants.names() == {"default"}
+    db.close()
+    assert migrate.current(empty_url) == REVISION
