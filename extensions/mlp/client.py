@@ -13,6 +13,7 @@ import random
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from mlp.transport import Address
 Json = dict[str, Any]
 FIRST_WAIT = 0.15
 LONGEST_WAIT = 2.0
+LOG_PAGE = 10_000
 RETRIED = frozenset({429, 502, 503, 504})
 
 
@@ -186,10 +188,9 @@ class Client:
         """Return a job as on the wire."""
         return _object(self.request("GET", self._job(name, user)))
 
-    def jobs(self, *, state: str | None = None, tenant: str | None = None) -> list[Json]:
+    def jobs(self, *, tenant: str | None = None) -> list[Json]:
         """Return all of the user's jobs, over all pages."""
-        path = f"/users/{quote(self.user)}/jobs"
-        return list(self._pages(path, state=state, tenant=tenant, limit=200))
+        return list(self._pages(f"/users/{quote(self.user)}/jobs", tenant=tenant))
 
     def _pages(self, path: str, **query: Any) -> Iterator[Json]:
         cursor: str | None = None
@@ -222,10 +223,18 @@ class Client:
         found = self.get(f"{self._job(name, user)}/events")
         return list(found.get("items", [])) if isinstance(found, dict) else list(found)
 
-    def log_text(self, name: str, user: str | None = None, *, rank: int | None = None, since: int = 0) -> str:
-        """Return a rank's log as text."""
-        answer = self.request("GET", f"{self._job(name, user)}/logs", rank=rank, since=since or None)
-        return answer.body.decode("utf-8", "replace")
+    def log(
+        self, name: str, user: str | None = None, *, rank: int = 0, tail: int | None = None
+    ) -> list[Json]:
+        """Return a rank's log lines (`time`, `stream`, `text`), or the last `tail` of them."""
+        found: deque[Json] = deque(maxlen=tail)
+        since = 0
+        while True:
+            page = self.get(f"{self._job(name, user)}/logs", rank=rank, since=since, limit=LOG_PAGE)
+            found.extend(page["lines"])
+            if not page["lines"] or page["offset"] == since:
+                return list(found)
+            since = page["offset"]
 
     def quota(self) -> Any:
         """Return the user's tenants with what is used."""

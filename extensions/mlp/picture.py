@@ -24,6 +24,7 @@ _PRE = (
     "margin:4px 0;padding:6px 8px;border:1px solid rgba(128,128,128,.3);border-radius:4px;"
     "white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px;text-align:left"
 )
+_FRAME = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 14px;max-width:960px;text-align:left"
 _CELL = "padding:1px 12px 1px 0;text-align:left"
 
 
@@ -31,7 +32,7 @@ def drawn(snapshot: Json) -> list[str]:
     """Return the metrics worth a curve, in the order in which they came."""
     curves = snapshot.get("curves")
     names = list(curves) if isinstance(curves, Mapping) else []
-    return [n for n in names if n not in POSITIONS] or [n for n in names if n in {"progress"}]
+    return [n for n in names if n not in POSITIONS] or [n for n in names if n == "progress"]
 
 
 def _job(snapshot: Json) -> Json:
@@ -65,10 +66,9 @@ def html(snapshot: Json) -> str:
     phase = str(job.get("phase", "unknown"))
     colour = TONES.get(phase, "#b7791f")
     parts = [
-        '<div class="mlp-picture" style="border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 14px;'
-        'max-width:960px;text-align:left">',
-        f'<div><b style="font-size:1.1em">{escape(str(job.get("name", "")))}</b> '
-        f'<span style="color:{colour};font-weight:600">{escape(words.state(job))}</span></div>',
+        f'<div class="mlp-picture" style="{_FRAME}">',
+        f'<div><b style="font-size:1.1em">{escape(str(job.get("name", "")))}</b>',
+        f' <span style="color:{colour};font-weight:600">{escape(words.state(job))}</span></div>',
         f'<div style="opacity:.75">{escape(" · ".join(facts(job)))}</div>',
         _bar(job, colour),
         _failure(job),
