@@ -52,6 +52,15 @@ class WaitChanged:
     """Message of a job's topic: why it waits, or its place in the queue, has changed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a timeline that is to be written down."""
+
+    kind: str
+    message: str
+    reason: str | None = None
+
+
 @dataclass(slots=True)
 class Changes:
     """What one transaction did to jobs."""
@@ -60,23 +69,21 @@ class Changes:
     removed: list[Job] = field(default_factory=list)
     events: dict[str, list[JobEvent]] = field(default_factory=dict)
 
-    def add_event(
-        self, tx: Tx, uid: str, now: float, kind: str, message: str, reason: str | None = None
-    ) -> None:
+    def add_event(self, tx: Tx, uid: str, now: float, step: Step) -> None:
         """Append a step to a job's timeline."""
-        event = tx.events.add(uid, now, kind, message, reason)
+        event = tx.events.add(uid, now, step.kind, step.message, step.reason)
         if event.seq % 100 == 0 and event.seq > MOST_EVENTS:
             tx.events.trim(uid, MOST_EVENTS)
         self.events.setdefault(uid, []).append(event)
 
-    def move(self, tx: Tx, old: Job, new: Job, now: float, kind: str, message: str, reason: str | None) -> Job:
+    def move(self, tx: Tx, old: Job, new: Job, now: float, step: Step) -> Job:
         """Store a transition with its event; what the job held is given back as it leaves the holding phases."""
         check_move(new.spec.name, old.phase, new.phase)
         if old.phase in HOLDING and new.phase not in HOLDING:
             release(tx, old.attempt)
             tx.tokens.revoke(old.uid)
         stored = self.update(tx, new)
-        self.add_event(tx, new.uid, now, kind, message, reason)
+        self.add_event(tx, new.uid, now, step)
         return stored
 
     def update(self, tx: Tx, job: Job) -> Job:
@@ -91,7 +98,7 @@ def release(tx: Tx, attempt: str) -> None:
     request = tx.ledger.get(APPLIER, attempt)
     if request is not None and request.held:
         check_request_move(request, RequestPhase.RELEASED)
-        tx.ledger.put(replace(request, phase=RequestPhase.RELEASED, expires_at=None))
+        tx.ledger.put(replace(request, phase=RequestPhase.RELEASED, expires_at=None, last="release"))
 
 
 class Board:

@@ -51,6 +51,10 @@ class Subscription:
             self._queue.append(message)
         self._ready.set()
 
+    def holds(self, message: object) -> bool:
+        """Tell whether this very message is queued already."""
+        return any(m is message for m in self._queue)
+
     def close(self) -> None:
         """Get no more messages; the iteration ends."""
         self._closed = True

@@ -78,6 +78,7 @@ def with_pending_ranks(job: Job) -> Job:
     """Return the job with its ranks as they will start, for people to see where they go."""
     workers = len(job.placement) - job.spec.ps
     ranks = tuple(
-        RankStatus(r, "worker" if r < workers else "ps", node, "pending") for r, node in enumerate(job.placement)
+        RankStatus(r, "worker" if r < workers else "ps", node, "pending")
+        for r, node in enumerate(job.placement)
     )
     return replace(job, ranks=ranks)

@@ -10,10 +10,12 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mlp_api.types import MetricAck, MetricBatch
+
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.service import spool
@@ -41,10 +43,7 @@ class Metrics:
         Points of a job that does not run are ignored. A batch that starts beyond the next number adds nothing:
         the answer says where to go on from.
         """
-        if any(None in p.v.values() for p in batch.points):
-            points: Sequence[Sample] = [spool.SpooledPoint(p.n, p.t, spool.values_of(dict(p.v))) for p in batch.points]
-        else:
-            points = batch.points
+        points = _storable(batch)
 
         def work(tx: Tx) -> tuple[str, Appended | None, int]:
             job = tx.jobs.find(user, name)
@@ -93,16 +92,17 @@ class Metrics:
         """Store what the job's processes spooled and never delivered; return how many points that were."""
         stored = 0
         for source in await asyncio.to_thread(spool.sources, workspace):
-            after = await self._board.db.read(lambda tx, s=source: tx.metrics.last(job.uid, s))
-            batches = spool.read(workspace, source, after)
-            while (points := await asyncio.to_thread(next, batches, None)) is not None:
-                done = await self._board.db.write(
-                    lambda tx, s=source, p=points: tx.metrics.append(
-                        job.uid, s, spool.renumbered([x for x in p if x.n > tx.metrics.last(job.uid, s)], tx.metrics.last(job.uid, s))
-                    )
-                )
-                stored += len(done.accepted)
-                self._show(job.uid, done)
+            stored += await self._sweep(job.uid, workspace, source)
+        return stored
+
+    async def _sweep(self, uid: str, workspace: Path, source: str) -> int:
+        after = await self._board.db.read(lambda tx: tx.metrics.last(uid, source))
+        batches = spool.read(workspace, source, after)
+        stored = 0
+        while (points := await asyncio.to_thread(next, batches, None)) is not None:
+            done = await self._board.db.write(partial(_take_in, uid=uid, source=source, points=points))
+            stored += len(done.accepted)
+            self._show(uid, done)
         return stored
 
     def set_progress(self, uid: str, progress: int) -> None:
@@ -162,6 +162,18 @@ class Metrics:
 
     async def _page(self, uid: str, since: int) -> list[MetricPoint]:
         return await self._board.db.read(lambda tx: tx.metrics.since(uid, since, REPLAY_PAGE))
+
+
+def _storable(batch: MetricBatch) -> Sequence[Sample]:
+    """Return the batch's points with NaN where the wire says null: JSON has no other word for it."""
+    if any(None in p.v.values() for p in batch.points):
+        return [spool.SpooledPoint(p.n, p.t, spool.values_of(dict(p.v))) for p in batch.points]
+    return cast(Sequence[Sample], batch.points)  # no null is left in them
+
+
+def _take_in(tx: Tx, *, uid: str, source: str, points: list[spool.SpooledPoint]) -> Appended:
+    last = tx.metrics.last(uid, source)
+    return tx.metrics.append(uid, source, spool.renumbered([p for p in points if p.n > last], last))
 
 
 def frame_of(point: MetricPoint) -> dict[str, Any]:

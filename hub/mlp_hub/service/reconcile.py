@@ -11,12 +11,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.executors.base import AttemptPhase, Executor, Observation
 from mlp_hub.service import decide as d
-from mlp_hub.service.board import APPLIER, Board, Changes, release
+from mlp_hub.service.board import APPLIER, Board, Changes, Step, release
 from mlp_hub.service.config import Paths, Policy
 from mlp_hub.service.launch import launch_spec, make_workspace, remove_workspace
 from mlp_hub.service.metrics import Metrics
@@ -26,9 +27,7 @@ from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
 MOST_TURNS = 64  # at once
-_LOOKED_AT = frozenset(
-    {Phase.STARTING, Phase.RUNNING, Phase.SUSPENDING, Phase.PREEMPTING, Phase.CANCELLING}
-)
+_LOOKED_AT = frozenset({Phase.STARTING, Phase.RUNNING, Phase.SUSPENDING, Phase.PREEMPTING, Phase.CANCELLING})
 RANKS_EVERY_S = 2.0
 
 
@@ -57,7 +56,7 @@ class _Queue:
 class Reconciler:
     """The loop that runs jobs."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the composition root gives it all
         self,
         board: Board,
         executor: Executor,
@@ -143,9 +142,9 @@ class Reconciler:
             del q.waiting[uid]
             task = asyncio.ensure_future(self._turns(uid))
             q.active[uid] = task
-            task.add_done_callback(lambda _, u=uid, own=q: self._turned(own, u))
+            task.add_done_callback(partial(self._turned, q, uid))
 
-    def _turned(self, q: _Queue, uid: str) -> None:
+    def _turned(self, q: _Queue, uid: str, _: asyncio.Task[None]) -> None:
         q.active.pop(uid, None)
         if q is not self._queue:
             return
@@ -167,7 +166,7 @@ class Reconciler:
         except Exception as error:  # noqa: BLE001 - whatever it is, the job is looked at again
             await self._failed(uid, error)
 
-    async def _turn(self, uid: str) -> bool:
+    async def _turn(self, uid: str) -> bool:  # noqa: C901 - one branch for each kind of action
         """Do what is to be done for a job; True when it should be looked at again at once."""
         job = self._board.jobs.get(uid)
         if job is None:
@@ -220,7 +219,7 @@ class Reconciler:
         now = self._clock()
 
         def work(tx: Tx, changes: Changes) -> Job:
-            stored = changes.move(tx, old, new, now, move.kind, move.message, move.reason)
+            stored = changes.move(tx, old, new, now, Step(move.kind, move.message, move.reason))
             if token is not None:
                 tx.tokens.add(token.sha256, new.uid, now)
             return stored

@@ -38,7 +38,11 @@ def sources(workspace: Path) -> list[str]:
     if directory is None:
         return []
     try:
-        found = [m[1] for name in os.listdir(directory) if (m := _SOURCE.fullmatch(name))]
+        found = [
+            m[1]
+            for name in os.listdir(directory)  # noqa: PTH208 - of an open directory
+            if (m := _SOURCE.fullmatch(name))
+        ]
     finally:
         os.close(directory)
     return sorted(found)[:MOST_FILES]
@@ -82,7 +86,12 @@ def _point(line: bytes) -> SpooledPoint | None:
     if not isinstance(entry, dict):
         return None
     n, t, v = entry.get("n"), entry.get("t"), entry.get("v")
-    if not isinstance(n, int) or isinstance(n, bool) or not isinstance(t, int | float) or not isinstance(v, dict):
+    if (
+        not isinstance(n, int)
+        or isinstance(n, bool)
+        or not isinstance(t, int | float)
+        or not isinstance(v, dict)
+    ):
         return None
     try:
         return SpooledPoint(n, float(t), values_of(v))

@@ -1,0 +1,100 @@
+"""The composed root: all services of the control plane on one database and one executor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from mlp_hub.executors.base import Executor
+from mlp_hub.service.admit import Admission
+from mlp_hub.service.board import Board
+from mlp_hub.service.broker import QUEUE_TOPIC, Broker
+from mlp_hub.service.config import Paths, Policy
+from mlp_hub.service.jobs import Jobs
+from mlp_hub.service.ledger import Ledger
+from mlp_hub.service.metrics import Metrics
+from mlp_hub.service.nodes import Nodes
+from mlp_hub.service.reconcile import Reconciler
+from mlp_hub.service.tenants import Tenants
+from mlp_hub.service.users import Users
+from mlp_hub.service.watch import Frame, Watcher
+from mlp_hub.store.database import Database
+from mlp_hub.store.tx import Tx
+
+log = logging.getLogger(__name__)
+SWEEP_EVERY_S = 30.0
+
+
+class Platform:
+    """All services, made once and started once.
+
+    `clock` gives seconds since the epoch. After `start` everything that is not final has been or is being
+    looked at, whatever was killed before; `stop` leaves running jobs alone. Neither opens nor closes the
+    database and the executor: who made them does.
+    """
+
+    def __init__(
+        self, db: Database, executor: Executor, clock: Callable[[], float], paths: Paths, policy: Policy
+    ) -> None:
+        self.db = db
+        self.executor = executor
+        self.paths = paths
+        self.policy = policy
+        self._clock = clock
+        self.broker = Broker()
+        self.board = Board(db, self.broker)
+        self.admission = Admission(self.board, executor.nodes, clock, policy)
+        self.metrics = Metrics(self.board)
+        self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
+        self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
+        self.tenants = Tenants(db, clock, changed=self._room_changed)
+        self.users = Users(db, clock)
+        self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
+        self.nodes = Nodes(db, executor, clock)
+        self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Recover, then run jobs."""
+        await self.tenants.start()
+        await self.ledger.sweep()
+        await self.board.load()
+        await self.reconciler.start()
+        await self.admission.start()
+        self._sweeper = asyncio.ensure_future(self._sweep())
+
+    async def stop(self) -> None:
+        """Decide and act no more; finish what is being stored."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.gather(self._sweeper, return_exceptions=True)
+        await self.admission.stop()
+        await self.reconciler.stop()
+        await self.metrics.stop()
+        self.board.stop()
+        await self.board.drain()
+        self.broker.close()
+
+    def watch(self, user: str, name: str, since: int = 0) -> AsyncIterator[Frame]:
+        """Yield all that concerns a job: what there is, `synced`, what happens, `end`. Refuses a missing job."""
+        return self._watcher.watch(user, name, since)
+
+    def _room_changed(self) -> None:
+        self.admission.wake()
+        self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_EVERY_S)
+            try:
+                await self.ledger.sweep()
+                await self.tenants.sample()
+                await self.db.write(self._forget_keys)
+            except asyncio.CancelledError:
+                raise
+            except Exception:  # it is tried again soon; nothing depends on it
+                log.exception("sweeping the ledger and idempotency keys failed")
+
+    def _forget_keys(self, tx: Tx) -> None:
+        tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)

@@ -1,0 +1,153 @@
+"""What the scheduling core sees, made of the jobs in memory and of the rest in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mlp_hub.domain.job import PRIORITIES, Job, JobSpec, Phase
+from mlp_hub.domain.ledger import APPLIERS
+from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.tenant import Tenant
+from mlp_hub.executors.base import NodeInfo
+from mlp_hub.scheduler.model import Node, RunningJob, Snapshot, TenantQueue, WaitingJob
+from mlp_hub.scheduler.model import Policy as SchedulingPolicy
+from mlp_hub.service.board import APPLIER, Board
+from mlp_hub.store.tx import Tx
+
+STOPPING = frozenset({Phase.SUSPENDING, Phase.PREEMPTING, Phase.FINISHING, Phase.CANCELLING})
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """What others than jobs hold, and the tenants, as of one moment."""
+
+    tenants: tuple[Tenant, ...]
+    used: Mapping[str, Resources]  # by tenant
+    names: Mapping[str, tuple[str, ...]]  # by tenant, of who holds it
+    nodes: Mapping[str, Resources]  # by node
+    next_expiry: float | None  # of a try
+
+
+def read_holders(tx: Tx, now: float) -> Holders:
+    """Read what others than jobs hold."""
+    used: dict[str, Resources] = {}
+    names: dict[str, list[str]] = {}
+    expiry: float | None = None
+    for applier in APPLIERS:
+        if applier == APPLIER:
+            continue
+        for request in tx.ledger.held(now, applier=applier):
+            used[request.tenant] = used.get(request.tenant, ZERO) + request.amount
+            names.setdefault(request.tenant, []).append(request.holder or f"{applier}/{request.id}")
+            if request.expires_at is not None:
+                expiry = request.expires_at if expiry is None else min(expiry, request.expires_at)
+    return Holders(
+        tuple(tx.tenants.all()),
+        used,
+        {tenant: tuple(n) for tenant, n in names.items()},
+        tx.ledger.node_use(now, but=(APPLIER,)),
+        expiry,
+    )
+
+
+class SnapshotMaker:
+    """Makes snapshots; a job that did not change keeps the object made for it before."""
+
+    def __init__(
+        self,
+        board: Board,
+        nodes: Callable[[], Sequence[NodeInfo]],
+        policy: SchedulingPolicy,
+        usage: Callable[[str, float], float],
+    ) -> None:
+        self._board = board
+        self._nodes = nodes
+        self._policy = policy
+        self._usage = usage
+        self._waiting: dict[str, WaitingJob] = {}
+
+    async def make(self, now: float) -> tuple[Snapshot, Holders]:
+        """Return the present snapshot and what it was made of."""
+        holders = await self._board.db.read(lambda tx: read_holders(tx, now))
+        return self.of(holders, now), holders
+
+    def of(self, holders: Holders, now: float) -> Snapshot:
+        """Make a snapshot of what is in memory and these holders."""
+        nodes = tuple(
+            Node(n.name, n.capacity, holders.nodes.get(n.name, ZERO), n.gpu_kind, n.labels, (), n.up)
+            for n in self._nodes()
+        )
+        tenants = tuple(
+            TenantQueue(
+                t.name,
+                t.quota,
+                t.weight,
+                holders.used.get(t.name, ZERO),
+                self._usage(t.name, now),
+                t.parent,
+                t.cohort,
+                t.borrowing_limit,
+                t.lending_limit,
+                t.reserved,
+                holders.names.get(t.name, ()),
+            )
+            for t in holders.tenants
+        )
+        waiting = {uid: self._waiting_job(job) for uid, job in self._board.waiting.items()}
+        running = tuple(self._running_job(job) for job in self._board.holding.values())
+        self._waiting = waiting
+        return Snapshot(nodes, tenants, tuple(waiting.values()), running, self._policy)
+
+    def _waiting_job(self, job: Job) -> WaitingJob:
+        known = self._waiting.get(job.uid)
+        queued_at = job.submitted_at if job.queued_at is None else job.queued_at
+        if known is not None and known.queued_at == queued_at:
+            return known
+        return waiting_job(job.spec, job.uid, queued_at)
+
+    def _running_job(self, job: Job) -> RunningJob:
+        started = job.started_at or job.admitted_at or job.submitted_at
+        limit = job.spec.time_limit
+        stopping = job.phase in STOPPING
+        return RunningJob(
+            waiting_job(job.spec, job.uid, job.queued_at or job.submitted_at),
+            job.placement,
+            started,
+            None if limit is None else started + limit,
+            None,
+            stopping,
+        )
+
+
+def waiting_job(spec: JobSpec, uid: str, queued_at: float) -> WaitingJob:
+    """Return a job as the scheduling core sees it."""
+    return WaitingJob(
+        uid=uid,
+        name=spec.name,
+        user=spec.user,
+        tenant=spec.tenant,
+        per_worker=spec.per_worker,
+        workers_min=spec.workers_min,
+        workers_max=spec.workers_max,
+        queued_at=queued_at,
+        ps=spec.ps,
+        priority=PRIORITIES[spec.priority],
+        gpu_kind=spec.gpu_kind,
+        topology=spec.topology,
+        time_limit=None if spec.time_limit is None else float(spec.time_limit),
+    )
+
+
+def shares_of(
+    per_worker: Resources, placement: Sequence[str], kinds: Mapping[str, str | None]
+) -> tuple[tuple[str, Resources], ...]:
+    """Return what a placed gang takes of each node, gpus under the node's kind."""
+    shares: dict[str, Resources] = {}
+    for node in placement:
+        amount = per_worker
+        kind = kinds.get(node)
+        if kind and amount.gpu:
+            amount = Resources(amount.cpu, amount.gpu, amount.ram, amount.rom, ((kind, amount.gpu),))
+        shares[node] = shares.get(node, ZERO) + amount
+    return tuple(sorted(shares.items()))
