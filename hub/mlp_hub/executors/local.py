@@ -66,7 +66,7 @@ class LocalExecutor:
         self._watching: set[str] = set()
         self._final: dict[str, Observation] = {}
         self._about: dict[str, dict[str, Any]] = {}
-        self._gpu_lock = asyncio.Lock()
+        self._locks: dict[str, asyncio.Lock] = {}
         self._idle: asyncio.TimerHandle | None = None
         self._opened = False
 
@@ -80,11 +80,11 @@ class LocalExecutor:
         """Start the attempt unless it was ever started; what cannot be started has failed at once."""
         self._open()
         run_dir = self._dir(spec.attempt)
-        if os.path.lexists(f"{run_dir}/claim"):
-            return
         self._postpone_idle()
-        async with self._gpu_lock if spec.per_worker.gpu else _NoLock():
+        lock = self._locks.setdefault("gpu" if spec.per_worker.gpu else spec.attempt, asyncio.Lock())
+        async with lock:
             await asyncio.to_thread(self._start, spec, run_dir)
+        self._locks.pop(spec.attempt, None)
         self._attach(spec.attempt)
 
     async def stop(self, attempt: str, grace_s: float) -> None:
@@ -132,6 +132,8 @@ class LocalExecutor:
     # -- starting
 
     def _start(self, spec: LaunchSpec, run_dir: str) -> None:
+        if os.path.lexists(f"{run_dir}/claim"):
+            return
         try:
             self._check(spec)
             root = os.geteuid() == 0
@@ -299,10 +301,3 @@ class LocalExecutor:
             )
         return f"{self._root}/{attempt}"
 
-
-class _NoLock:
-    async def __aenter__(self) -> None:
-        return None
-
-    async def __aexit__(self, *_: object) -> None:
-        return None

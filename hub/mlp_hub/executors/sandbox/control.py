@@ -90,7 +90,7 @@ def check_claimed(run_dir: str, answer: bytes) -> None:
 def record_failure(run_dir: str, message: str) -> None:
     """Record that the sandbox could not even be described: it counts as started, and as failed."""
     Path(run_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not files.claim(run_dir):
+    if not files.claim(run_dir, 0):
         return
     end = failed_start(message)
     files.write_json(run_dir, "exit.json", end, durable=True)
@@ -183,7 +183,8 @@ def _exited(claim: dict[str, Any], done: dict[str, Any]) -> SandboxState:
 
 
 def _alive(claim: dict[str, Any]) -> bool:
-    return claim["boot"] == files.boot_id() and files.start_time(claim["pid"]) == claim["start"]
+    start: int | None = claim["start"]
+    return start is not None and claim["boot"] == files.boot_id() and files.start_time(claim["pid"]) == start
 
 
 def main_processes(run_dir: str) -> list[int]:
@@ -213,7 +214,8 @@ def stop(run_dir: str, grace_s: float) -> None:
     if earlier:
         deadline = min(deadline, earlier["deadline"])
     files.write_json(run_dir, "stop.json", {"deadline": deadline})
-    files.send_signal(claim["pid"], signals.SIGTERM, claim["start"])
+    if _alive(claim):
+        files.send_signal(claim["pid"], signals.SIGTERM, claim["start"])
 
 
 def kill(run_dir: str) -> None:
@@ -222,7 +224,7 @@ def kill(run_dir: str) -> None:
     if claim is None:
         return
     stop(run_dir, 0.0)
-    if not _wait(claim, 5.0):  # everything inside dies with it
+    if not _wait(claim, 5.0) and _alive(claim):  # everything inside dies with it
         files.send_signal(claim["pid"], signals.SIGKILL, claim["start"])
         _wait(claim, 5.0)
     sweep(run_dir)

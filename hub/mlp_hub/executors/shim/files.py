@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from _thread import get_native_id
 from typing import Any
 
 
 def write_json(directory: str, name: str, data: Any, *, durable: bool = False) -> None:
     """Write a file whole or not at all; `durable` also means: on disk before this returns."""
     path = f"{directory}/{name}"
-    new = f"{path}.{os.getpid()}.new"
+    new = f"{path}.{get_native_id()}.new"  # threads of one process may write the same
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, json.dumps(data).encode())
@@ -48,15 +49,16 @@ def boot_id() -> str:
         return file.read().strip().decode()
 
 
-def claim(directory: str) -> bool:
-    """Take the run directory for this process, for ever; `False` when somebody had taken it before.
+def claim(directory: str, pid: int) -> bool:
+    """Take the run directory for a process, for ever; `False` when somebody had taken it before.
+
+    0 stands for nobody: then nothing will ever run there.
 
     The claim appears with its content in one step, so that nobody sees half of it.
     """
-    new = f"{directory}/claim.{os.getpid()}.new"
-    me = os.getpid()
+    new = f"{directory}/claim.{get_native_id()}.new"
     with open(new, "wb") as file:  # noqa: PTH123
-        file.write(json.dumps({"pid": me, "start": start_time(me), "boot": boot_id()}).encode())
+        file.write(json.dumps({"pid": pid, "start": start_time(pid), "boot": boot_id()}).encode())
     try:
         os.link(new, f"{directory}/claim")
     except FileExistsError:

@@ -25,7 +25,7 @@ def run(run_dir: str, ready: int) -> NoReturn:
     os.chdir("/")
     _detach(run_dir)
     wake = _signals()
-    if not files.claim(run_dir):
+    if not files.claim(run_dir, os.getpid()):
         os.write(ready, TAKEN)
         os._exit(0)
     os.write(ready, CLAIMED)

@@ -1,0 +1,223 @@
+"""What every executor must do. A test class of an executor derives from `ExecutorContract`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from mlp_hub.domain.job import Cause
+from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec, Observation
+
+ENDED = (AttemptPhase.SUCCEEDED, AttemptPhase.FAILED, AttemptPhase.STOPPED, AttemptPhase.LOST)
+
+
+class ExecutorContract:
+    """Derived classes say how to make an executor and attempts that succeed, fail, and go on."""
+
+    def make_executor(self) -> Executor:
+        """Return an executor; called again it must be as after a restart of the hub, on the same state."""
+        raise NotImplementedError
+
+    def attempt(self, kind: str, **more: Any) -> LaunchSpec:
+        """Return a new attempt: `succeeds`, `fails` (rank 0 with exit status 3), or `lasts` (until stopped)."""
+        raise NotImplementedError
+
+    def execute(self, test: Callable[[Executor], Awaitable[None]]) -> None:
+        """Run a test on an executor of its own."""
+
+        async def go() -> None:
+            executor = self.make_executor()
+            try:
+                await test(executor)
+            finally:
+                for attempt in await executor.known():
+                    await executor.forget(attempt)
+                await executor.close()
+
+        asyncio.run(go())
+
+    async def wait(self, executor: Executor, attempt: str, *phases: AttemptPhase) -> Observation:
+        """Wait until the attempt is in one of the phases."""
+        seen = None
+        for _ in range(6000):
+            seen = (await executor.observe([attempt]))[attempt]
+            if seen.phase in phases:
+                return seen
+            assert seen.phase not in ENDED, f"waited for {phases}, got {seen}"
+            await asyncio.sleep(0.005)
+        raise AssertionError(f"waited for {phases}, got {seen}")
+
+    def test_an_attempt_that_was_never_started_is_absent(self) -> None:
+        async def test(executor: Executor) -> None:
+            seen = await executor.observe(["nobody.0"])
+            assert seen["nobody.0"].phase is AttemptPhase.ABSENT
+            assert await executor.known() == []
+
+        self.execute(test)
+
+    def test_a_good_program_runs_and_succeeds(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("succeeds")
+            await executor.start(spec)
+            assert list(await executor.known()) == [spec.attempt]
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
+            assert seen.failure is None
+            assert seen.started_at is not None
+            assert seen.finished_at is not None
+            assert seen.started_at <= seen.finished_at
+            assert [(r.rank, r.state, r.exit_code) for r in seen.ranks] == [(0, "finished", 0)]
+
+        self.execute(test)
+
+    def test_a_failing_rank_fails_the_attempt_and_is_named(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("fails")
+            await executor.start(spec)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.FAILED)
+            assert seen.failure is not None
+            assert seen.failure.cause is Cause.PROGRAM_ERROR
+            assert (seen.failure.rank, seen.failure.exit_code) == (0, 3)
+
+        self.execute(test)
+
+    def test_every_rank_is_observed_on_its_node(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("lasts", workers=2)
+            await executor.start(spec)
+            while True:
+                seen = await self.wait(executor, spec.attempt, AttemptPhase.STARTING, AttemptPhase.RUNNING)
+                if [r.state for r in seen.ranks] == ["running", "running"]:
+                    break
+                await asyncio.sleep(0.01)
+            node = executor.nodes()[0].name
+            assert [(r.rank, r.node) for r in seen.ranks] == [(0, node), (1, node)]
+
+        self.execute(test)
+
+    def test_starting_again_changes_nothing(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("succeeds")
+            await executor.start(spec)
+            first = await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
+            await executor.start(spec)
+            again = (await executor.observe([spec.attempt]))[spec.attempt]
+            assert (again.phase, again.started_at) == (AttemptPhase.SUCCEEDED, first.started_at)
+
+        self.execute(test)
+
+    def test_starting_at_the_same_time_starts_once(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("succeeds")
+            await asyncio.gather(*(executor.start(spec) for _ in range(5)))
+            await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
+            assert list(await executor.known()) == [spec.attempt]
+
+        self.execute(test)
+
+    def test_stop_ends_it_as_stopped(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("lasts")
+            await executor.start(spec)
+            await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
+            await executor.stop(spec.attempt, 5.0)
+            await executor.stop(spec.attempt, 5.0)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
+            assert seen.failure is None
+
+        self.execute(test)
+
+    def test_stop_right_after_start_ends_it_too(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("lasts")
+            await executor.start(spec)
+            await executor.stop(spec.attempt, 1.0)
+            await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
+
+        self.execute(test)
+
+    def test_stopping_what_does_not_run_is_no_error(self) -> None:
+        async def test(executor: Executor) -> None:
+            await executor.stop("nobody.0", 1.0)
+            spec = self.attempt("succeeds")
+            await executor.start(spec)
+            await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
+            await executor.stop(spec.attempt, 1.0)
+            seen = (await executor.observe([spec.attempt]))[spec.attempt]
+            assert seen.phase is AttemptPhase.SUCCEEDED
+
+        self.execute(test)
+
+    def test_the_time_limit_ends_it_with_its_own_cause(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("lasts", time_limit=0.3, grace_s=1.0)
+            await executor.start(spec)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.FAILED)
+            assert seen.failure is not None
+            assert seen.failure.cause is Cause.TIME_LIMIT
+
+        self.execute(test)
+
+    def test_what_is_forgotten_is_absent(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("lasts")
+            await executor.start(spec)
+            await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
+            await executor.forget(spec.attempt)
+            await executor.forget(spec.attempt)
+            assert await executor.known() == []
+            seen = await executor.observe([spec.attempt])
+            assert seen[spec.attempt].phase is AttemptPhase.ABSENT
+
+        self.execute(test)
+
+    def test_changes_are_told(self) -> None:
+        async def test(executor: Executor) -> None:
+            told: list[str] = []
+            executor.on_change(told.append)
+            spec = self.attempt("succeeds")
+            await executor.start(spec)
+            while (await executor.observe([spec.attempt]))[spec.attempt].phase is not AttemptPhase.SUCCEEDED:
+                before = len(told)
+                for _ in range(2000):  # no news, no look
+                    if len(told) > before:
+                        break
+                    await asyncio.sleep(0.005)
+                else:
+                    pytest.fail("nothing was told for 10 s")
+            assert set(told) == {spec.attempt}
+
+        self.execute(test)
+
+    def test_another_executor_on_the_same_state_finds_what_runs_and_what_ended(self) -> None:
+        async def test(executor: Executor) -> None:
+            running, ended = self.attempt("lasts"), self.attempt("succeeds")
+            await executor.start(running)
+            await executor.start(ended)
+            await self.wait(executor, ended.attempt, AttemptPhase.SUCCEEDED)
+            before = await self.wait(executor, running.attempt, AttemptPhase.RUNNING)
+            await executor.close()
+            second = self.make_executor()
+            try:
+                assert sorted(await second.known()) == sorted([running.attempt, ended.attempt])
+                await second.start(running)
+                seen = await second.observe([running.attempt, ended.attempt])
+                assert seen[ended.attempt].phase is AttemptPhase.SUCCEEDED
+                assert seen[running.attempt].phase is AttemptPhase.RUNNING
+                assert seen[running.attempt].started_at == before.started_at
+                await second.stop(running.attempt, 5.0)
+                await self.wait(second, running.attempt, AttemptPhase.STOPPED)
+            finally:
+                await second.close()
+
+        self.execute(test)
+
+    def test_nodes_have_room(self) -> None:
+        async def test(executor: Executor) -> None:
+            for node in executor.nodes():
+                assert node.name
+                assert node.capacity.cpu > 0
+                assert node.capacity.ram > 0
+
+        self.execute(test)
