@@ -21,6 +21,8 @@ from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import Cause, Failure, RankStatus
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec, LogChunk, LogLine, NodeInfo, Observation
 
+MOST_LINES = 1000  # of one workspace's forgotten attempts
+MOST_LOGS = 1000
 _DONE = (AttemptPhase.SUCCEEDED, AttemptPhase.FAILED, AttemptPhase.STOPPED, AttemptPhase.LOST)
 
 
@@ -100,6 +102,17 @@ class _Attempt:
         return Failure(Cause.PROGRAM_ERROR, rank=s.rank, exit_code=s.exit_code) if s.exit_code else None
 
 
+    def log(self, now: float) -> list[tuple[int, LogLine]]:
+        """List (rank, line) of all that was written up to `now`."""
+        lines: list[tuple[int, LogLine]] = []
+        for rank, node in enumerate(self.placement):
+            if now >= self.runs_at:
+                lines.append((rank, _line(self.runs_at, f"simulated rank {rank} runs on {node}")))
+                if now >= self.over_at:
+                    lines.append((rank, _line(self.over_at, f"simulated rank {rank} ended")))
+        return lines
+
+
 class SimulatedExecutor:
     """Runs attempts in simulation on given nodes. `journal` (a file) makes what was started outlive the process."""
 
@@ -118,6 +131,7 @@ class SimulatedExecutor:
         self._real_time = real_time
         self._attempts: dict[str, _Attempt] = {}
         self._forgotten: set[str] = set()
+        self._logs: dict[str, list[tuple[int, LogLine]]] = {}  # of forgotten attempts, by workspace
         self._events: list[tuple[float, str]] = []
         self._callbacks: list[Callable[[str], None]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -173,17 +187,20 @@ class SimulatedExecutor:
         if attempt not in self._forgotten:
             self._forgotten.add(attempt)
             self._record(forget=attempt)
-        self._attempts.pop(attempt, None)
+        known = self._attempts.pop(attempt, None)
+        if known is not None:
+            kept = self._logs.setdefault(known.workspace, [])
+            kept.extend(known.log(self._clock()))
+            del kept[:-MOST_LINES]
+            while len(self._logs) > MOST_LOGS:
+                del self._logs[next(iter(self._logs))]
 
     def read_log(self, workspace: str, rank: int, since: int = 0, limit: int = 1000) -> LogChunk:
         """Return one line for each thing that happened to the rank; the cursor counts lines."""
-        now = self._clock()
-        lines: list[LogLine] = []
-        for a in self._attempts.values():
-            if a.workspace == workspace and rank < len(a.placement) and now >= a.runs_at:
-                lines.append(_line(a.runs_at, f"simulated rank {rank} runs on {a.placement[rank]}"))
-                if now >= a.over_at:
-                    lines.append(_line(a.over_at, f"simulated rank {rank} ended"))
+        lines = [line for r, line in self._logs.get(workspace, ()) if r == rank]
+        for attempt in self._attempts.values():
+            if attempt.workspace == workspace:
+                lines += [line for r, line in attempt.log(self._clock()) if r == rank]
         part = tuple(lines[since : since + limit])
         return LogChunk(rank, part, since + len(part))
 

@@ -1,0 +1,347 @@
+"""Jobs from submission to their end, on real SQLite and simulated nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from mlp_api.types import Heartbeat, JobCreate, TenantCreate, TenantUpdate
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.resources import ZERO
+from platform_rig import Rig, node, until
+
+Story = Callable[[Rig], Awaitable[None]]
+
+
+def play(root: Path, story: Story, *nodes: object) -> None:
+    """Run a story on a platform of its own; at its end nothing may be held for what has ended."""
+
+    async def go() -> None:
+        rig = Rig(root, *nodes)  # type: ignore[arg-type]
+        await rig.start()
+        try:
+            await story(rig)
+        finally:
+            await rig.close()
+
+    asyncio.run(go())
+
+
+async def refused(what: Awaitable[object]) -> Refused:
+    with pytest.raises(Refused) as caught:
+        await what
+    return caught.value
+
+
+def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        made = await rig.submit("digits", workers=2, sim={"DURATION": 0.1})
+        assert (made.phase, made.state, made.runtime, made.tenant) == ("queued", "creating", "mpi", "default")
+        running = await rig.until("digits", "running")
+        assert rig.held().cpu == 2000
+        assert [(r.rank, r.node, r.state) for r in running.ranks] == [(0, "n1", "running"), (1, "n1", "running")]
+        done = await rig.until("digits", "finished")
+        assert (done.state, done.progress, done.failure) == ("finished", 100, None)
+        assert rig.held() == ZERO
+        kinds = [e.kind for e in await rig.platform.jobs.events("ann", "digits")]
+        assert kinds == ["submitted", "admitted", "starting", "running", "ended", "finished"]
+        assert (tmp_path / "jobs/ann/digits/ckpt").is_dir()
+
+    play(tmp_path, story)
+
+
+def test_a_failing_rank_fails_the_job_with_its_cause(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("bad", workers=2, sim={"DURATION": 0.05, "EXIT": 3, "RANK": 1})
+        job = await rig.until("bad", "failed")
+        assert job.failure is not None
+        assert (job.state, job.reason, job.failure.rank, job.failure.exit_code) == ("error", "program-error", 1, 3)
+        assert job.message == "rank 1 failed with exit code 3"
+        assert rig.held() == ZERO
+
+    play(tmp_path, story)
+
+
+def test_retries_are_used_up_and_age_is_kept(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        made = await rig.submit("bad", retries=2, sim={"DURATION": 0.02, "EXIT": 1})
+        job = await rig.until("bad", "failed")
+        assert (job.restarts, job.queued_at) == (2, made.queued_at)
+        assert rig.executor.starts == [f"{job.uid}.{i}" for i in range(3)]
+
+    play(tmp_path, story)
+
+
+def test_a_lost_node_uses_up_no_retry(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 0.3})
+        first = await rig.until("j", "running")
+        rig.executor.lose_node(first.ranks[0].node)
+        await rig.until("j", "queued", "running")
+        other = {"n1": "n2", "n2": "n1"}[first.ranks[0].node]
+        job = await rig.until("j", "finished")
+        assert (job.restarts, [r.node for r in job.ranks]) == (1, [other])
+
+    play(tmp_path, story, node("n1"), node("n2"))
+
+
+def test_a_job_waits_for_quota_with_the_numbers_and_starts_when_it_is_raised(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await p.tenants.create(TenantCreate(name="red", cpu=2))
+        await p.tenants.set_member("red", "ann", "member")
+        await rig.submit("first", workers=2, tenant="red", sim={"DURATION": 30})
+        await rig.until("first", "running")
+        await rig.submit("second", workers=2, tenant="red", sim={"DURATION": 0.05})
+
+        async def waits() -> bool:
+            job = await p.jobs.get("ann", "second")
+            return job.position == 1 and job.reason == "WaitingForQuota" and "2" in job.message
+
+        await until(waits)
+        why = await p.jobs.why("ann", "second")
+        assert why.reasons[0].numbers["cpu_limit"] == 2
+        assert [q.name for q in await p.jobs.queue("red")] == ["first", "second"]
+        await p.tenants.update("red", TenantUpdate(cpu=4))
+        await rig.until("second", "finished")
+        await p.jobs.cancel("ann", "first")
+        job = await rig.until("first", "cancelled")
+        assert job.state == "error"
+        assert rig.held("red") == ZERO
+
+    play(tmp_path, story)
+
+
+def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await rig.submit("j", sim={"DURATION": 0.6, "STOP": 0.05})
+        await rig.until("j", "running")
+        await p.jobs.suspend("ann", "j")
+        job = await rig.until("j", "suspended")
+        assert (rig.held(), job.state, job.restarts) == (ZERO, "creating", 1)
+        why = await p.jobs.why("ann", "j")
+        assert [r.reason for r in why.reasons] == ["Suspended"]
+        assert (await p.jobs.resume("ann", "j")).phase == "queued"
+        done = await rig.until("j", "finished")
+        assert done.queued_at == job.queued_at
+        assert rig.executor.starts == [f"{job.uid}.0", f"{job.uid}.1"]
+
+    play(tmp_path, story)
+
+
+def test_what_waits_can_be_suspended_resumed_and_cancelled_at_once(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await rig.submit("blocker", workers=4, sim={"DURATION": 30})
+        await rig.until("blocker", "running")
+        await rig.submit("j")
+        assert (await p.jobs.suspend("ann", "j")).phase == "suspended"
+        assert (await p.jobs.resume("ann", "j")).phase == "queued"
+        assert (await p.jobs.cancel("ann", "j")).phase == "cancelled"
+        assert (await p.jobs.cancel("ann", "j")).phase == "cancelled"
+        assert (await refused(p.jobs.suspend("ann", "j"))).reason is Reason.WRONG_STATE
+        assert (await refused(p.jobs.resume("ann", "j"))).reason is Reason.WRONG_STATE
+        assert (await refused(p.jobs.delete("ann", "blocker"))).reason is Reason.WRONG_STATE
+
+    play(tmp_path, story)
+
+
+def test_deleting_removes_the_directory_and_frees_the_name(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await rig.submit("j", sim={"DURATION": 0.01})
+        await rig.until("j", "finished")
+        assert (await p.jobs.delete("ann", "j")).state == "deleting"
+
+        async def gone() -> bool:
+            return (await p.jobs.list("ann"))[0] == []
+
+        await until(gone)
+        assert not (tmp_path / "jobs/ann/j").exists()
+        assert (await rig.submit("j")).phase == "queued"
+
+    play(tmp_path, story)
+
+
+def test_starts_that_fail_are_tried_again_and_then_given_up(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        rig.executor.failing_starts = 3
+        await rig.submit("lucky", sim={"DURATION": 0.01})
+        await rig.until("lucky", "finished")
+        rig.executor.failing_starts = 100
+        await rig.submit("unlucky")
+        job = await rig.until("unlucky", "failed")
+        assert (job.reason, "5 tries" in job.message) == ("start-failed", True)
+        assert "does not answer" in job.message
+        assert rig.held() == ZERO
+
+    play(tmp_path, story)
+
+
+def test_a_time_limit_ends_it_without_a_retry(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("slow", time_limit=1, retries=3, sim={"DURATION": 60})
+        job = await rig.until("slow", "failed")
+        assert (job.reason, job.restarts) == ("time-limit", 0)
+
+    play(tmp_path, story)
+
+
+def test_an_idempotency_key_submits_once(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        asked = JobCreate(name="once", code="x", cpu=1.0, ram=100)
+        made = await asyncio.gather(*(p.jobs.submit("ann", asked, idempotency_key="k1") for _ in range(5)))
+        assert len({job.uid for job in made}) == 1
+        other = JobCreate(name="other", code="x", cpu=1.0, ram=100)
+        assert (await refused(p.jobs.submit("ann", other, idempotency_key="k1"))).reason is Reason.CONFLICT
+
+    play(tmp_path, story)
+
+
+def test_a_name_that_is_taken_gets_a_suggestion_and_resubmit_takes_it(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j")
+        error = await refused(rig.submit("j"))
+        assert error.reason is Reason.CONFLICT
+        assert "j-2" in error.msg
+        assert (await rig.platform.jobs.resubmit("ann", "j")).name == "j-2"
+        assert (await rig.platform.jobs.resubmit("ann", "j-2")).name == "j-3"
+
+    play(tmp_path, story)
+
+
+def test_what_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await p.tenants.create(TenantCreate(name="red", cpu=2))
+        await p.tenants.set_member("red", "ann", "member")
+        await p.tenants.set_member("default", "ann", "member")
+        error = await refused(rig.submit("big", workers=3, tenant="red"))
+        assert (error.reason, "2" in error.msg) == (Reason.EXCEEDS_MAX_QUOTA, True)
+        error = await refused(rig.submit("big", workers=9, tenant="default"))
+        assert error.reason is Reason.EXCEEDS_MAX_QUOTA
+        error = await refused(rig.submit("gpu", gpu=1.0, gpu_kind="h100", tenant="default"))
+        assert error.reason is Reason.NO_MATCHING_FLAVOR or error.reason is Reason.EXCEEDS_MAX_QUOTA
+        missing = await refused(rig.submit("j", tenant="blue"))
+        await p.tenants.create(TenantCreate(name="blue"))
+        foreign = await refused(rig.submit("j", tenant="blue"))
+        assert (missing.reason, missing.msg) == (foreign.reason, foreign.msg)
+
+    play(tmp_path, story)
+
+
+def test_an_elastic_job_starts_with_what_fits(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="2:10", sim={"DURATION": 0.2})
+        job = await rig.until("wide", "running")
+        assert (len(job.ranks), job.workers) == (4, "2:10")
+        assert rig.held().cpu == 4000
+
+    play(tmp_path, story)
+
+
+def test_a_job_token_lives_as_long_as_its_job_runs(tmp_path: Path) -> None:
+    import hashlib
+
+    async def story(rig: Rig) -> None:
+        specs = []
+        start = rig.executor.start
+
+        async def spy(spec):  # type: ignore[no-untyped-def]
+            specs.append(spec)
+            await start(spec)
+
+        rig.executor.start = spy  # type: ignore[method-assign]
+        made = await rig.submit("j", sim={"DURATION": 0.3})
+        await rig.until("j", "running")
+        env = specs[0].env
+        sha = hashlib.sha256(env["MLP_JOB_TOKEN"].encode()).hexdigest()
+        assert await rig.platform.jobs.job_of_token(sha) == ("ann", "j", made.uid)
+        assert (env["MLP_JOB"], env["MLP_USER"], env["MLP_TENANT"]) == ("j", "ann", "default")
+        assert (env["MLP_CHECKPOINT_DIR"], env["MLP_RESTART_COUNT"]) == ("/workspace/ckpt", "0")
+        await rig.until("j", "finished")
+        assert await rig.platform.jobs.job_of_token(sha) is None
+        assert await rig.platform.jobs.job_of_token("nonsense") is None
+
+    play(tmp_path, story)
+
+
+def test_an_offer_says_what_a_job_would_get_and_stores_nothing(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        now = await p.jobs.offer("ann", JobCreate(name="x", code="x", workers=3, cpu=1.0, ram=100))
+        assert (now.fits_now, now.placement, now.cpu) == (True, {"n1": 3}, 3.0)
+        await rig.submit("j", workers=3, time_limit=100, sim={"DURATION": 60})
+        await rig.until("j", "running")
+        later = await p.jobs.offer("ann", JobCreate(name="x", code="x", workers=3, cpu=1.0, ram=100))
+        assert (later.fits_now, later.would_start_now[0]) == (False, "--workers 1")
+        assert later.expected_start is not None
+        never = await p.jobs.offer("ann", JobCreate(name="x", code="x", workers=30, cpu=1.0, ram=100))
+        assert [r.reason for r in never.reasons] == ["ExceedsMaxQuota"]
+        assert len((await p.jobs.list("ann"))[0]) == 1
+
+    play(tmp_path, story)
+
+
+def test_a_heartbeat_moves_progress_and_a_job_that_does_not_run_has_none(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await rig.submit("j", sim={"DURATION": 30})
+        await rig.until("j", "running")
+        await p.jobs.heartbeat("ann", "j", Heartbeat(state="running", progress=42))
+
+        async def moved() -> bool:
+            return (await p.jobs.get("ann", "j")).progress == 42
+
+        await until(moved)
+        await p.jobs.cancel("ann", "j")
+        await rig.until("j", "cancelled")
+        beat = Heartbeat(state="running", progress=50)
+        assert (await refused(p.jobs.heartbeat("ann", "j", beat))).reason is Reason.WRONG_STATE
+
+    play(tmp_path, story)
+
+
+def test_lists_come_in_pages_and_by_state(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for i in range(5):
+            await rig.submit(f"j{i}", sim={"DURATION": 0.01})
+        for i in range(5):
+            await rig.until(f"j{i}", "finished")
+        first, cursor = await rig.platform.jobs.list("ann", limit=3)
+        rest, end = await rig.platform.jobs.list("ann", limit=3, cursor=cursor)
+        assert [j.name for j in (*first, *rest)] == ["j4", "j3", "j2", "j1", "j0"]
+        assert end is None
+        assert len((await rig.platform.jobs.list(None, state="finished"))[0]) == 5
+        assert (await rig.platform.jobs.list("ann", state="running"))[0] == []
+        assert (await refused(rig.platform.jobs.list("ann", state="odd"))).reason is Reason.INVALID
+
+    play(tmp_path, story)
+
+
+def test_fifty_jobs_at_the_limit_never_hold_more_than_the_quota(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await p.tenants.create(TenantCreate(name="red", cpu=3))
+        await p.tenants.set_member("red", "ann", "member")
+        most = 0
+
+        async def measure() -> None:
+            nonlocal most
+            while True:
+                most = max(most, rig.held("red").cpu)
+                await asyncio.sleep(0.002)
+
+        task = asyncio.ensure_future(measure())
+        await asyncio.gather(*(rig.submit(f"j{i}", tenant="red", sim={"DURATION": 0.02}) for i in range(50)))
+        for i in range(50):
+            await rig.until(f"j{i}", "finished", timeout=60)
+        task.cancel()
+        assert 0 < most <= 3000
+        assert rig.held("red") == ZERO
+
+    play(tmp_path, story)

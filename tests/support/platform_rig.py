@@ -1,0 +1,89 @@
+"""A whole platform for tests: real SQLite, simulated nodes, a clock that the test moves or the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mlp_api.types import Job, JobCreate
+
+from mlp_hub.domain.resources import Resources
+from mlp_hub.executors.base import NodeInfo
+from mlp_hub.executors.simulated import SimulatedExecutor
+from mlp_hub.service.config import Paths, Policy
+from mlp_hub.service.platform import Platform
+from mlp_hub.store.database import Database
+
+FAST = Policy(grace_s=0.2, backoff_s=0.01, backoff_max_s=0.05, look_every_s=0.2, cycle_every_s=0.5)
+
+
+def node(name: str = "n1", cpu: float = 4, ram: int = 8192, gpu: int = 0) -> NodeInfo:
+    """Return a node of so many cores, MiB and devices."""
+    capacity = Resources(cpu=round(cpu * 1000), ram=ram, gpu=gpu * 1000)
+    return NodeInfo(name, capacity, capacity, "sim" if gpu else None)
+
+
+class Rig:
+    """One database and one executor; platforms on them may come and go."""
+
+    def __init__(self, root: Path, *nodes: NodeInfo, policy: Policy = FAST, durable: bool = True) -> None:
+        self.root = root
+        self.paths = Paths(homes=root / "homes", jobs=root / "jobs")
+        self.policy = policy
+        self.db = Database(str(root / "mlp.sqlite"))
+        self.db.create_schema()
+        self.executor = SimulatedExecutor(nodes or (node(),), time.time)
+        self.platform = self.make()
+
+    def make(self) -> Platform:
+        """Return a new platform on the same database and executor; not started."""
+        return Platform(self.db, self.executor, time.time, self.paths, self.policy)
+
+    async def start(self) -> Platform:
+        """Start the platform."""
+        await self.platform.start()
+        return self.platform
+
+    async def restart(self) -> Platform:
+        """Stop the platform and start another one in its place."""
+        await self.platform.stop()
+        self.platform = self.make()
+        return await self.start()
+
+    async def close(self) -> None:
+        """Stop all."""
+        await self.platform.stop()
+        await self.executor.close()
+        await asyncio.to_thread(self.db.close)
+
+    async def submit(self, name: str, user: str = "ann", **fields: Any) -> Job:
+        """Submit a job whose program is some text."""
+        env = {f"SIM_{k}": str(v) for k, v in fields.pop("sim", {}).items()}
+        fields = {"code": "x", "cpu": 1.0, "ram": 100, "env": env, **fields}
+        return await self.platform.jobs.submit(user, JobCreate(name=name, **fields))
+
+    async def until(self, name: str, *phases: str, user: str = "ann", timeout: float = 20) -> Job:
+        """Return the job once it is in one of the phases."""
+
+        async def look() -> Job | None:
+            job = await self.platform.jobs.get(user, name)
+            return job if job.phase in phases else None
+
+        found: Job = await until(look, timeout, f"job {name} to be {' or '.join(phases)}")
+        return found
+
+    def held(self, tenant: str = "default") -> Resources:
+        """Return what the tenant holds by the ledger."""
+        return self.db.read_now(lambda tx: tx.ledger.in_use(tenant, time.time()))
+
+
+async def until(look: Callable[[], Any], timeout: float = 20, what: str = "it") -> Any:
+    """Call an asynchronous function until it returns something true; the timeout only bounds a failing test."""
+    deadline = time.monotonic() + timeout
+    while not (value := await look()):
+        assert time.monotonic() < deadline, f"waited {timeout} s in vain for {what}"
+        await asyncio.sleep(0.01)
+    return value

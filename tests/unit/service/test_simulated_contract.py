@@ -1,0 +1,109 @@
+"""The simulated executor keeps the contract of the real ones."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from executor_contract import ExecutorContract
+from mlp_hub.domain.resources import Resources
+from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec, NodeInfo
+from mlp_hub.executors.simulated import SimulatedExecutor
+
+ROOM = Resources(8000, 0, 8192)
+SCRIPTS = {
+    "succeeds": {"SIM_DURATION": "0.02"},
+    "fails": {"SIM_DURATION": "0.02", "SIM_EXIT": "3"},
+    "lasts": {"SIM_DURATION": "600", "SIM_STOP": "0.01"},
+}
+
+
+def launch(name: str, env: dict[str, str], **more: Any) -> LaunchSpec:
+    workers = more.pop("workers", 1)
+    fields: dict[str, Any] = {
+        "attempt": name,
+        "job": name.partition(".")[0],
+        "user": "ann",
+        "uid": None,
+        "tenant": "default",
+        "runtime": "plain",
+        "workers": workers,
+        "ps": 0,
+        "per_worker": Resources(1000, 0, 100),
+        "placement": ("here",) * workers,
+        "home": "/h",
+        "workspace": f"/w/{name}",
+        "entry": None,
+        "code": "x",
+        "args": (),
+        "env": env,
+    }
+    return LaunchSpec(**{**fields, **more})
+
+
+class TestSimulatedExecutor(ExecutorContract):
+    @pytest.fixture(autouse=True)
+    def _journal(self, tmp_path: Path) -> None:
+        self.journal = tmp_path / "journal"
+        self.count = 0
+
+    def make_executor(self) -> Executor:
+        return SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time, journal=self.journal)
+
+    def attempt(self, kind: str, **more: Any) -> LaunchSpec:
+        self.count += 1
+        return launch(f"job{self.count}.0", SCRIPTS[kind], **more)
+
+
+def test_in_virtual_time_an_attempt_ends_when_the_clock_says_so() -> None:
+    async def test() -> None:
+        now = 100.0
+        executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], lambda: now, real_time=False)
+        told: list[str] = []
+        executor.on_change(told.append)
+        await executor.start(launch("a.0", {"SIM_DURATION": "50", "SIM_START": "5"}))
+        phases = []
+        for now in (101.0, 106.0, 154.9, 155.0):  # noqa: B007 - the executor's clock reads it
+            executor.tick()
+            phases.append((await executor.observe(["a.0"]))["a.0"].phase)
+        assert phases == [
+            AttemptPhase.STARTING,
+            AttemptPhase.RUNNING,
+            AttemptPhase.RUNNING,
+            AttemptPhase.SUCCEEDED,
+        ]
+        assert told == ["a.0", "a.0"]
+        await executor.close()
+
+    asyncio.run(test())
+
+
+def test_a_lost_node_takes_its_attempts_along() -> None:
+    async def test() -> None:
+        executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time)
+        await executor.start(launch("a.0", {"SIM_DURATION": "50"}))
+        executor.lose_node("here")
+        assert (await executor.observe(["a.0"]))["a.0"].phase is AttemptPhase.LOST
+        assert [n.up for n in executor.nodes()] == [False]
+        executor.restore_node("here")
+        assert [n.up for n in executor.nodes()] == [True]
+        await executor.close()
+
+    asyncio.run(test())
+
+
+def test_a_forgotten_attempt_is_never_started_again() -> None:
+    async def test() -> None:
+        executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time)
+        spec = launch("a.0", {"SIM_DURATION": "50"})
+        await executor.start(spec)
+        await executor.forget("a.0")
+        await executor.start(spec)
+        assert executor.starts == ["a.0"]
+        assert (await executor.observe(["a.0"]))["a.0"].phase is AttemptPhase.ABSENT
+        await executor.close()
+
+    asyncio.run(test())
