@@ -1,0 +1,87 @@
+"""The command line: what it accepts, and how it ends."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from mlp_hub.cli import database
+from mlp_hub.cli.main import run
+from mlp_hub.cli.up import check_sandbox
+from mlp_hub.executors.sandbox import Capabilities, Missing
+from mlp_hub.settings import Settings, table
+
+
+def test_all_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(["--settings"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert all(row.variable in text and row.doc in text for row in table())
+
+
+def test_a_setting_that_cannot_be_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MLP_PORT", "none")
+    assert run(["status"]) == 2
+    assert "MLP_PORT is 'none'; it must be a whole number" in capsys.readouterr().err
+
+
+def test_jobs_may_be_kept_or_stopped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JOBS", "all")
+    assert run(["down"]) == 2
+    assert "JOBS is all; it must be keep or stop" in capsys.readouterr().err
+
+
+def test_down_where_nothing_ever_was_is_fine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MLP_HOME", "/nowhere/at/all")
+    monkeypatch.delenv("JOBS", raising=False)
+    assert run(["down"]) == 0
+    assert "nothing runs" in capsys.readouterr().out
+
+
+def test_without_a_hub_a_token_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MLP_HOME", "/nowhere/at/all")
+    assert run(["token", "--user", "ann"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "There is no hub in /nowhere/at/all" in captured.err
+
+
+def test_a_machine_without_a_sandbox_is_refused_with_what_to_install() -> None:
+    nothing = Capabilities(
+        mode=None, missing=(Missing("bubblewrap", "no walls", "apt-get install bubblewrap"),)
+    )
+    with pytest.raises(Exception, match="no sandbox") as caught:
+        check_sandbox(Settings.load({"MLP_HOME": "/h"}), nothing)
+    assert caught.value.status == 3  # type: ignore[attr-defined]
+    assert "apt-get install bubblewrap" in caught.value.text()  # type: ignore[attr-defined]
+
+
+def test_a_machine_without_a_sandbox_is_used_when_told_so() -> None:
+    settings = Settings.load({"MLP_HOME": "/h", "MLP_ALLOW_NO_SANDBOX": "1"})
+    assert "not kept apart" in check_sandbox(settings, Capabilities(mode=None))
+
+
+def test_the_cheap_look_at_the_newest_revision_is_right() -> None:
+    from mlp_hub.store import migrate
+
+    assert database.newest_revision() == migrate.head()
+
+
+def test_the_command_line_imports_nothing_that_is_slow() -> None:
+    import subprocess
+
+    code = (
+        "import sys; from mlp_hub.cli.main import _parser; _parser();"
+        "print(sorted({'tornado', 'sqlalchemy', 'alembic', 'jupyterhub', 'asyncio', 'traitlets'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
