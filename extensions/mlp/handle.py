@@ -291,7 +291,7 @@ class Jobs(list[Job]):
         return repr(self.table)
 
     def _repr_html_(self) -> str:
-        return self.table._repr_html_()  # noqa: SLF001 - the same protocol
+        return self.table._repr_html_()
 
 
 def quota() -> tables.Table:

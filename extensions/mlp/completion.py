@@ -1,0 +1,110 @@
+"""Completion of verbs, options, runtimes, tenants and job names: for IPython's tab key and for shells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from mlp.client import Client
+from mlp.errors import MLPError, UsageError
+from mlp.options import Option
+from mlp.verbs import JSON, find, options_of, verbs_of
+
+Lookup = Callable[[str], Iterable[str]]
+BUILT_IN_RUNTIMES = ("mpi", "tf", "torch", "plain")
+SCRIPTS = {
+    "bash": """_mlp() {
+    local IFS=$'\\n'
+    COMPREPLY=($(mlp _complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _mlp mlp
+""",
+    "zsh": """#compdef mlp
+_mlp() {
+    local -a found
+    found=("${(@f)$(mlp _complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n "$found" ]]; then compadd -a found; else _files; fi
+}
+compdef _mlp mlp
+""",
+    "fish": """function __mlp_complete
+    set -l words (commandline -opc) (commandline -ct)
+    mlp _complete $words[2..-1] 2>/dev/null
+end
+complete -c mlp -a '(__mlp_complete)'
+""",
+}
+
+
+def complete(words: Sequence[str], current: str, surface: str, lookup: Lookup) -> list[str]:
+    """Return what may stand in place of `current` after `words` (the verb first)."""
+    if not words:
+        return _fitting([v.name for v in verbs_of(surface)], current)
+    if "--" in words:
+        return []
+    try:
+        verb = find(words[0], surface)
+    except UsageError:
+        return []
+    known = {flag: o for o in options_of(verb, surface) for flag in o.flags}
+    before = known.get(words[-1])
+    if before is not None and before.parse is not None:
+        return _fitting(_values(before, lookup), current)
+    if current.startswith("-"):
+        flag, equals, value = current.partition("=")
+        if equals and flag in known:
+            return [f"{flag}={v}" for v in _fitting(_values(known[flag], lookup), value)]
+        used = {known[w].name for w in words if w in known and not known[w].many}
+        return _fitting(
+            [o.flag for o in options_of(verb, surface) if o.name not in used or o is JSON], current
+        )
+    if verb.takes in {"job", "jobs"}:
+        return _fitting(lookup("jobs"), current)
+    if verb.takes == "shell":
+        return _fitting(SCRIPTS, current)
+    return []
+
+
+def _values(option: Option, lookup: Lookup) -> Iterable[str]:
+    if option.choices in {"runtimes", "tenants"}:
+        return lookup(option.choices)
+    return option.choices.split()
+
+
+def _fitting(words: Iterable[str], start: str) -> list[str]:
+    return sorted({w for w in words if w.startswith(start)})
+
+
+class Remembering:
+    """Looks names up at the service, quickly or not at all: a tab key must never hang."""
+
+    def __init__(
+        self,
+        client: Callable[[], Client] = lambda: Client.from_env(timeout=1.5, patience=0.0),
+        seconds: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._seconds = seconds
+        self._clock = clock
+        self._known: dict[str, tuple[float, list[str]]] = {}
+
+    def __call__(self, kind: str) -> list[str]:
+        """Return names of jobs, tenants or runtimes; nothing where the service does not answer."""
+        at, names = self._known.get(kind, (-self._seconds, []))
+        if self._clock() - at < self._seconds:
+            return names
+        try:
+            names = self._ask(kind)
+        except MLPError:
+            names = list(BUILT_IN_RUNTIMES) if kind == "runtimes" else []
+        self._known[kind] = (self._clock(), names)
+        return names
+
+    def _ask(self, kind: str) -> list[str]:
+        client = self._client()
+        if kind == "jobs":
+            return [str(j["name"]) for j in client.jobs()]
+        if kind == "tenants":
+            return [str(t["name"]) for t in client.tenants()]
+        return [str(r["name"]) if isinstance(r, dict) else str(r) for r in client.runtimes()]
