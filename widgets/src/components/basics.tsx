@@ -36,12 +36,15 @@ export function Chip({ kind = "idle", children }: { kind?: string; children: Com
   return <span class={`mlp-badge mlp-tone-${kind}`}>{children}</span>;
 }
 
-/** A bar of how much of something is in use; above the limit it turns to the warning colour. */
-export function Bar({ value, of, label }: { value: number; of: number | null; label: string }): JSX.Element {
+/**
+ * A bar of how much of something is in use; above the limit it turns to the warning colour.
+ * Only for the eye: the text beside it says the same.
+ */
+export function Bar({ value, of }: { value: number; of: number | null }): JSX.Element {
   const part = of === null || of <= 0 ? (value > 0 ? 1 : 0) : value / of;
   const kind = of === null ? "open" : part > 1.0001 ? "over" : part >= 0.9 ? "high" : "fine";
   return (
-    <span class={`mlp-bar mlp-bar-${kind}`} role="img" aria-label={label}>
+    <span class={`mlp-bar mlp-bar-${kind}`} aria-hidden="true">
       <span class="mlp-bar-fill" style={{ width: `${Math.min(100, (of === null ? 0 : part) * 100)}%` }} />
     </span>
   );
@@ -59,7 +62,7 @@ export function QuotaBar({ name, used, limit, show }: {
   return (
     <div class="mlp-quota">
       <span class="mlp-quota-name">{name}</span>
-      <Bar value={used} of={limit} label={`${name}: ${text}${free ? `, ${free}` : ""}`} />
+      <Bar value={used} of={limit} />
       <span class="mlp-quota-text">
         {text}
         {free ? <span class="mlp-dim"> · {free}</span> : null}

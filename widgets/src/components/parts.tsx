@@ -176,10 +176,10 @@ function Rows({ job, selected, pick }: { job: Job; selected: number | null; pick
               </td>
               <td class="mlp-col-grow">{r.node}</td>
               <td class="mlp-col-num">
-                {r.cpu === null ? "–" : <Use text={`${cores(r.cpu)} / ${cores(job.cpu)}`} value={r.cpu} of={job.cpu} what={`CPU of rank ${r.rank}`} />}
+                {r.cpu === null ? "–" : <Use text={`${cores(r.cpu)} / ${cores(job.cpu)}`} value={r.cpu} of={job.cpu} />}
               </td>
               <td class="mlp-col-num">
-                {r.ram === null ? "–" : <Use text={ram(r.ram)} value={r.ram} of={job.ram} what={`Memory of rank ${r.rank}: ${ram(r.ram)} of ${ram(job.ram)}`} />}
+                {r.ram === null ? "–" : <Use text={`${ram(r.ram)} / ${ram(job.ram)}`} value={r.ram} of={job.ram} />}
               </td>
             </tr>
           ))}
@@ -189,11 +189,11 @@ function Rows({ job, selected, pick }: { job: Job; selected: number | null; pick
   );
 }
 
-function Use({ text, value, of, what }: { text: string; value: number; of: number; what: string }): JSX.Element {
+function Use({ text, value, of }: { text: string; value: number; of: number }): JSX.Element {
   return (
     <span class="mlp-use">
       {text}
-      <Bar value={Math.min(value, of)} of={of} label={what} />
+      <Bar value={Math.min(value, of)} of={of} />
     </span>
   );
 }

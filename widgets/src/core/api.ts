@@ -205,6 +205,7 @@ export const paths = {
   tenants: "/tenants",
   tenant: (tenant: string): string => `/tenants/${enc(tenant)}`,
   usage: (tenant: string): string => `/tenants/${enc(tenant)}/usage`,
+  queue: (tenant: string): string => `/tenants/${enc(tenant)}/queue`,
   members: (tenant: string): string => `/tenants/${enc(tenant)}/members`,
   member: (tenant: string, user: string): string => `/tenants/${enc(tenant)}/members/${enc(user)}`,
 };

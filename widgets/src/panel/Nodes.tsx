@@ -23,7 +23,7 @@ function Shares({ node, users, what }: { node: Node; users: string[]; what: "cpu
   return (
     <div class="mlp-shares">
       <span class="mlp-quota-name">{name}</span>
-      <div class="mlp-shares-bar" role="img" aria-label={`${name}: ${show(used)} of ${show(whole)} given out`}>
+      <div class="mlp-shares-bar" aria-hidden="true">
         {holders.map((h) => (
           <span
             key={`${h.applier}${h.holder}${h.user}`}

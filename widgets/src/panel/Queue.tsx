@@ -62,21 +62,17 @@ function need(e: QueueEntry): string {
   return [`${cores(e.cpu)} cpu`, e.gpu ? `${cores(e.gpu)} gpu` : "", ram(e.ram)].filter(Boolean).join(", ");
 }
 
-export function QueuePage(): JSX.Element {
-  const { client } = useHub();
-  const queue = useLoad("queue", () => client.list<QueueEntry>("/queue"), EVERY);
-  const live = useQueueHints(client, () => void queue.reload());
-  const [tenant, setTenant] = useState("");
+const key = (e: QueueEntry): string => `${e.user}/${e.name}`;
+
+/** What waits, in its order with the reasons, and what runs. */
+export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: boolean }): JSX.Element {
   const now = useNow(1000);
-  const all = queue.data?.items ?? [];
-  const tenants = [...new Set([...all.map((e) => e.tenant), ...(tenant ? [tenant] : [])])].sort();
-  const rows = tenant ? all.filter((e) => e.tenant === tenant) : all;
   const waiting = rows.filter((e) => isWaiting(e.phase)).sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9));
   const running = rows.filter((e) => !isWaiting(e.phase));
   const job: Column<QueueEntry> = { title: "Job", cell: (e) => <Link to={href("jobs", e.user, e.name)}>{e.name}</Link>, kind: "name" };
   const common: Column<QueueEntry>[] = [
     { title: "User", cell: (e) => e.user },
-    { title: "Tenant", cell: (e) => <Link to={href("admin", "tenants", e.tenant)}>{e.tenant}</Link> },
+    ...(tenants ? [{ title: "Tenant", cell: (e: QueueEntry) => <Link to={href("admin", "tenants", e.tenant)}>{e.tenant}</Link> }] : []),
     { title: "State", cell: (e) => <StateBadge phase={e.phase} />, kind: "tight" },
   ];
   const waits: Column<QueueEntry>[] = [
@@ -95,10 +91,28 @@ export function QueuePage(): JSX.Element {
     { title: "Priority", cell: (e) => e.priority, kind: "low" },
     { title: "Started", cell: (e) => (e.started_at ? ago(e.started_at, now) : "–"), kind: "num" },
   ];
-  const key = (e: QueueEntry): string => `${e.user}/${e.name}`;
   return (
     <>
-      <PageHead title="Queue" sub={queue.data ? `${plural(running.length, "job")} running, ${waiting.length} waiting` : undefined}>
+      <h3 class="mlp-h-section">Waiting</h3>
+      {waiting.length ? <Table caption="Waiting jobs in their order" columns={waits} rows={waiting} rowKey={key} /> : <p class="mlp-dim">Nothing waits.</p>}
+      <h3 class="mlp-h-section">Running</h3>
+      {running.length ? <Table caption="Running jobs" columns={runs} rows={running} rowKey={key} /> : <p class="mlp-dim">Nothing runs.</p>}
+    </>
+  );
+}
+
+export function QueuePage(): JSX.Element {
+  const { client } = useHub();
+  const queue = useLoad("queue", () => client.list<QueueEntry>("/queue"), EVERY);
+  const live = useQueueHints(client, () => void queue.reload());
+  const [tenant, setTenant] = useState("");
+  const all = queue.data?.items ?? [];
+  const tenants = [...new Set([...all.map((e) => e.tenant), ...(tenant ? [tenant] : [])])].sort();
+  const rows = tenant ? all.filter((e) => e.tenant === tenant) : all;
+  const waiting = rows.filter((e) => isWaiting(e.phase)).length;
+  return (
+    <>
+      <PageHead title="Queue" sub={queue.data ? `${plural(rows.length - waiting, "job")} running, ${waiting} waiting` : undefined}>
         <span class="mlp-dim mlp-live" data-live={live}>{live ? "Live" : "Reconnecting"}</span>
         <Select label="Tenant" name="tenant" hideLabel value={tenant} onChange={setTenant} options={[["", "All tenants"], ...tenants.map((t) => [t, t] as [string, string])]} />
       </PageHead>
@@ -108,12 +122,7 @@ export function QueuePage(): JSX.Element {
       ) : rows.length === 0 ? (
         <Empty title="Nothing runs and nothing waits" />
       ) : (
-        <>
-          <h2 class="mlp-h-section">Waiting</h2>
-          {waiting.length ? <Table caption="Waiting jobs in their order" columns={waits} rows={waiting} rowKey={key} /> : <p class="mlp-dim">Nothing waits.</p>}
-          <h2 class="mlp-h-section">Running</h2>
-          {running.length ? <Table caption="Running jobs" columns={runs} rows={running} rowKey={key} /> : <p class="mlp-dim">Nothing runs.</p>}
-        </>
+        <QueueTables rows={rows} tenants />
       )}
     </>
   );

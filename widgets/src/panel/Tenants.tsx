@@ -12,27 +12,28 @@ import { useHub } from "./context";
 import { PageHead } from "./form";
 import { Members } from "./Members";
 import { Holdings, QuotaBars } from "./Quota";
+import { QueueTables } from "./Queue";
 import { go, href, Link } from "./router";
 import { TenantForm } from "./TenantForm";
 
 const EVERY = 6000;
 
-function Use({ used, of, show, what }: { used: number; of: number | null; show: (n: number) => string; what: string }): JSX.Element {
+function Use({ used, of, show }: { used: number; of: number | null; show: (n: number) => string }): JSX.Element {
   const text = of === null ? `${show(used)} used` : `${show(used)} / ${show(of)}`;
   return (
     <span class="mlp-use mlp-use-wide">
       {text}
-      <Bar value={used} of={of} label={`${what}: ${text}`} />
+      <Bar value={used} of={of} />
     </span>
   );
 }
 
 const COLUMNS: Column<Tenant>[] = [
   { title: "Tenant", cell: (t) => <Link to={href("admin", "tenants", t.name)}>{t.name}</Link>, kind: "name" },
-  { title: "CPU", cell: (t) => <Use used={t.cpu_inuse} of={t.cpu} show={cores} what="CPU" /> },
-  { title: "GPU", cell: (t) => <Use used={t.gpu_inuse} of={t.gpu} show={cores} what="GPU" />, kind: "low" },
-  { title: "Memory", cell: (t) => <Use used={t.ram_inuse} of={t.ram} show={ram} what="Memory" /> },
-  { title: "Storage", cell: (t) => <Use used={t.rom_inuse} of={t.rom} show={bytes} what="Storage" />, kind: "low" },
+  { title: "CPU", cell: (t) => <Use used={t.cpu_inuse} of={t.cpu} show={cores} /> },
+  { title: "GPU", cell: (t) => <Use used={t.gpu_inuse} of={t.gpu} show={cores} />, kind: "low" },
+  { title: "Memory", cell: (t) => <Use used={t.ram_inuse} of={t.ram} show={ram} /> },
+  { title: "Storage", cell: (t) => <Use used={t.rom_inuse} of={t.rom} show={bytes} />, kind: "low" },
   { title: "Members", cell: (t) => t.members, kind: "num" },
   { title: "Running", cell: (t) => t.running, kind: "num" },
   { title: "Waiting", cell: (t) => t.waiting, kind: "num" },
@@ -146,6 +147,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <QuotaBars tenant={tenant} />
             <Holdings holdings={usage.data.holdings} linkUser={() => manages} />
           </section>
+          {manages ? <TenantQueue tenant={name} /> : null}
           {manages ? <Members tenant={name} /> : null}
         </>
       ) : null}
@@ -154,9 +156,26 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
   );
 }
 
+function TenantQueue({ tenant }: { tenant: string }): JSX.Element {
+  const { client } = useHub();
+  const queue = useLoad(`queue ${tenant}`, () => client.list<QueueEntry>(paths.queue(tenant)), EVERY);
+  const items = queue.data?.items ?? [];
+  return (
+    <section class="mlp-card" aria-label="Queue">
+      <div class="mlp-card-head">
+        <h2>Queue</h2>
+      </div>
+      {queue.error ? <ErrorBox error={queue.error} retry={() => void queue.reload()} /> : null}
+      {!queue.data && !queue.error ? <Loading what="the queue" lines={2} /> : null}
+      {queue.data && !items.length ? <p class="mlp-dim">Nothing runs and nothing waits.</p> : null}
+      {items.length ? <QueueTables rows={items} tenants={false} /> : null}
+    </section>
+  );
+}
+
 function Edit({ tenant, done, cancel }: { tenant: Tenant; done: () => void; cancel: () => void }): JSX.Element {
   const { client } = useHub();
-  const queue = useLoad("queue", () => client.list<QueueEntry>("/queue"), EVERY);
+  const queue = useLoad(`queue ${tenant.name}`, () => client.list<QueueEntry>(paths.queue(tenant.name)), EVERY);
   // the form keeps what is typed; only the figures of the preview follow what happens
   return (
     <section class="mlp-card" aria-label="Edit quota">

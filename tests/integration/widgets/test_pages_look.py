@@ -1,0 +1,89 @@
+"""Every page in light, dark and narrow: it shows its data, no console complaint, nothing wider than the window."""
+
+from __future__ import annotations
+
+import pytest
+from browser import shot
+from front_pages import LOOKS, Pages, fits, story
+from front_service import FrontService
+from playwright.sync_api import expect
+
+PAGES = {
+    "jobs": ("", "mnist-tf"),
+    "job": ("jobs/ann/digits", "Curves"),
+    "quota": ("quota", "notebook of bob"),
+    "tenants": ("admin/tenants", "blue"),
+    "tenant": ("admin/tenants/red", "Members"),
+    "new-tenant": ("admin/tenants/new", "Create tenant"),
+    "users": ("admin/users", "Waits for approval"),
+    "queue": ("admin/queue", "red may use 4 cpu"),
+    "nodes": ("admin/nodes", "node-2"),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_shows_its_data(pages: Pages, front: FrontService, name: str, look: str) -> None:
+    story(front)
+    path, text = PAGES[name]
+    dark, width = LOOKS[look]
+    page = pages.panel(path, dark=dark, width=width)
+    expect(page.locator("main")).to_contain_text(text)
+    expect(page.locator(".mlp-loading")).to_have_count(0)
+    page.wait_for_timeout(150)
+    shot(page, f"panel-{name}-{look}", full=True)
+    assert fits(page)
+
+
+EMPTY = {
+    "": "No jobs yet",
+    "quota": "You are in no tenant yet",
+    "admin/queue": "Nothing runs and nothing waits",
+}
+
+
+@pytest.mark.parametrize("path", EMPTY)
+def test_a_page_without_data_says_so(pages: Pages, front: FrontService, path: str) -> None:
+    front.data.jobs.clear()
+    front.data.queue.clear()
+    front.data.session["tenants"] = []
+    expect(pages.panel(path).locator(".mlp-empty")).to_contain_text(EMPTY[path])
+
+
+FAULTS = {
+    "": "GET /users/ann/jobs",
+    "quota": "GET /users/ann/quota",
+    "admin/tenants": "GET /tenants",
+    "admin/tenants/red": "GET /tenants/red/usage",
+    "admin/users": "GET /users",
+    "admin/queue": "GET /queue",
+    "admin/nodes": "GET /nodes",
+}
+
+
+@pytest.mark.parametrize("path", FAULTS)
+def test_a_fault_is_shown_and_tried_again(pages: Pages, front: FrontService, path: str) -> None:
+    front.data.forced[FAULTS[path]] = (503, {"msg": "the database is busy"})
+    page = pages.panel(path)
+    expect(page.get_by_role("alert")).to_contain_text("the database is busy")
+    front.data.forced.clear()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_slow_page_shows_that_it_loads(pages: Pages, front: FrontService) -> None:
+    front.data.forced["GET /tenants"] = (0, {"wait": 0.8})
+    expect(pages.panel("admin/tenants").get_by_label("Loading tenants")).to_be_visible()
+
+
+def test_who_is_no_admin_sees_only_their_own(pages: Pages, front: FrontService) -> None:
+    front.data.session |= {"admin": False, "tenant_admin": ["red"]}
+    page = pages.panel("admin/users")
+    expect(page.locator("main")).to_contain_text("not for you")
+    nav = page.get_by_role("navigation", name="Pages")
+    expect(nav.get_by_role("link")).to_have_text(["Jobs", "Quota", "Tenant red"])
+    nav.get_by_role("link", name="Tenant red").click()
+    expect(page.get_by_role("region", name="Members")).to_contain_text("bob")
+    expect(page.get_by_role("button", name="Edit quota")).to_have_count(0)
+    page.get_by_role("link", name="Hub home").click()
+    expect(page.get_by_role("heading", name="Hub home")).to_be_visible()

@@ -1,0 +1,195 @@
+"""An admin's way through the panel: by keyboard alone, with refusals beside what was refused."""
+
+from __future__ import annotations
+
+from browser import shot
+from front_data import job
+from front_pages import Pages
+from front_service import FrontService
+from playwright.sync_api import Page, expect
+
+EVIL = '<img src=x onerror="window.owned=1">'
+
+
+def tab_to(page: Page, name: str, most: int = 40) -> None:
+    """Press Tab until the element of that text or label has the focus."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        text = page.evaluate(
+            "(() => { const e = document.activeElement; return (e.labels?.[0]?.innerText || e.getAttribute('aria-label') || e.innerText || '').trim(); })()"
+        )
+        if text == name:
+            return
+    raise AssertionError(f"{name} cannot be reached with the Tab key")
+
+
+def test_a_tenant_is_made_with_the_keyboard_alone(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/tenants")
+    expect(page.get_by_role("table")).to_be_visible()
+    tab_to(page, "New tenant")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Name")).to_be_focused()
+    page.keyboard.type("Green")
+    expect(page.get_by_role("alert")).to_have_text("a name starts with a letter from a to z")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("reserved")
+    tab_to(page, "CPU")
+    page.keyboard.type("two")
+    expect(page.get_by_role("alert")).to_contain_text("cpu is a number")
+    shot(page, "panel-new-tenant-errors", full=True)
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("CPU")).to_be_focused()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("2.5")
+    tab_to(page, "Memory")
+    page.keyboard.type("4 GiB")
+    page.keyboard.press("Enter")
+    # the service's own refusal, beside the field that it names
+    expect(page.get_by_role("alert")).to_have_text("name reserved is kept for the platform; choose another")
+    expect(page.get_by_label("Name")).to_be_focused()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("green")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{front.url}/services/mlp/admin/tenants/green")
+    made = front.data.tenants["green"]
+    assert {k: made[k] for k in ("cpu", "gpu", "ram", "rom")} == {
+        "cpu": 2.5,
+        "gpu": None,
+        "ram": 4096,
+        "rom": None,
+    }
+    tab_to(page, "Add a user")
+    page.keyboard.type("bob")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Members")).to_contain_text("bob")
+    assert front.data.members["green"]["bob"]["role"] == "member"
+
+
+def test_a_new_quota_is_previewed_before_it_is_saved(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/tenants/red")
+    page.get_by_role("button", name="Edit quota").click()
+    preview = page.get_by_role("status", name="What this quota would mean")
+    expect(preview).to_contain_text("2 jobs would still wait")
+    page.get_by_label("CPU").fill("6.2")
+    expect(preview).to_contain_text("2 waiting jobs could start: digits-4, digits-5")
+    shot(page, "panel-edit-quota", full=True)
+    page.get_by_label("CPU").fill("2")
+    expect(preview).to_contain_text("3.2 cpu in use, 1.2 cpu above the new quota")
+    page.get_by_label("CPU").fill("lots")
+    expect(preview).to_contain_text("Correct the amounts")
+    page.get_by_label("CPU").fill("6.2")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("region", name="Quota in use")).to_contain_text("3.2 of 6.2")
+    assert front.data.tenants["red"]["description"] == "Vision"
+
+
+def test_a_tenant_in_use_is_not_deleted_and_the_dialog_says_why(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/tenants/red")
+    page.get_by_role("button", name="Delete").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Delete tenant").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("red has 1 running job")
+    shot(page, "panel-delete-refused")
+    front.data.tenants["red"]["running"] = 0
+    dialog.get_by_role("button", name="Delete tenant").click()
+    expect(page).to_have_url(f"{front.url}/services/mlp/admin/tenants")
+    assert "red" not in front.data.tenants
+
+
+def test_the_focus_stays_in_a_dialog_and_returns_after_it(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/tenants/red")
+    page.get_by_role("button", name="Delete").click()
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('dialog') !== null")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Delete")).to_be_focused()
+
+
+def test_users_are_approved_put_into_tenants_and_deactivated(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/users")
+    page.get_by_role("button", name="Approve dave").click()
+    expect(page.get_by_role("button", name="Approve dave")).to_have_count(0)
+    page.get_by_role("button", name="Add carol to a tenant").click()
+    page.get_by_role("dialog").get_by_label("Tenant").select_option("red")
+    shot(page, "panel-add-to-tenant")
+    page.get_by_role("dialog").get_by_role("button", name="Add").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert front.data.members["red"]["carol"]["role"] == "member"
+    page.get_by_role("button", name="Deactivate carol").click()
+    page.get_by_role("dialog").get_by_role("button", name="Deactivate").click()
+    expect(page.get_by_role("row").filter(has_text="carol")).to_contain_text("Waits for approval")
+
+
+def test_members_change_role_and_leave_and_strangers_are_refused(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/tenants/red")
+    page.get_by_label("Role of bob").select_option("admin")
+    expect(page.get_by_role("status").filter(has_text="bob is now admin of red")).to_be_visible()
+    page.get_by_label("Add a user").fill("nobody")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("alert")).to_have_text("there is no user nobody")
+    page.get_by_role("button", name="Remove bob").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("button", name="Remove bob")).to_have_count(0)
+    assert list(front.data.members["red"]) == ["ann"]
+
+
+def test_the_queue_follows_hints(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/queue")
+    expect(page.locator(".mlp-live")).to_have_text("Live")
+    front.data.queue = [e for e in front.data.queue if e["name"] != "digits-4"]
+    front.push({"type": "changed"})
+    expect(page.get_by_role("link", name="digits-4")).to_have_count(0)
+
+
+def test_the_address_and_the_back_key_lead_where_they_say(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/tenants/red")
+    page.get_by_role("link", name="Queue").click()
+    page.get_by_role("link", name="digits-5").click()
+    expect(page).to_have_url(f"{front.url}/services/mlp/jobs/ann/digits-5")
+    expect(page.get_by_role("heading", name="digits-5")).to_be_visible()
+    page.go_back()
+    page.go_back()
+    expect(page.get_by_role("heading", name="red", exact=True)).to_be_visible()
+
+
+def test_a_deleted_job_leads_back_to_the_list(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("jobs/ann/mnist-tf")
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page).to_have_url(f"{front.url}/services/mlp/")
+    expect(page.get_by_role("link", name="big")).to_be_visible()
+    expect(page.get_by_role("link", name="mnist-tf")).to_have_count(0)
+
+
+def test_a_token_is_shown_when_asked_for(pages: Pages) -> None:
+    page = pages.panel("quota")
+    page.get_by_role("button", name="Make a token").click()
+    expect(page.get_by_label("Your new token")).to_have_text("0123456789abcdef0123456789abcdef")
+    page.get_by_role("button", name="Hide").click()
+    expect(page.get_by_label("Your new token")).to_have_count(0)
+
+
+def test_names_and_messages_stay_text(pages: Pages, front: FrontService) -> None:
+    data = front.data
+    data.jobs["ann", "x"] = job("x", message=EVIL, tenant=EVIL, runtime=EVIL)
+    for row in data.queue:
+        row |= {"message": EVIL, "user": EVIL, "tenant": EVIL}
+    data.users[1]["username"] = EVIL
+    data.tenants["red"]["description"] = EVIL
+    data.nodes[0] |= {"name": EVIL}
+    for path in (
+        "",
+        "quota",
+        "admin/tenants",
+        "admin/tenants/red",
+        "admin/users",
+        "admin/queue",
+        "admin/nodes",
+        EVIL,
+    ):
+        page = pages.panel(path)
+        expect(page.locator("main h1, main .mlp-empty").first).to_be_visible()
+        expect(page.locator(".mlp-loading")).to_have_count(0)
+        assert page.evaluate("window.owned") is None
+        assert page.locator("main img").count() == 0

@@ -1,0 +1,407 @@
+"""What the front end's stand-in service knows: tenants, users, jobs and their streams, in the wire's shapes."""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+Json = dict[str, Any]
+GIB = 1024**3
+
+
+def when(seconds: float = 0) -> str:
+    """RFC 3339 time that many seconds from now."""
+    return datetime.fromtimestamp(time.time() + seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def tenant(name: str, **change: Any) -> Json:
+    return {
+        "name": name,
+        "cpu": 4.0,
+        "gpu": 0.0,
+        "ram": 8192,
+        "rom": 100 * GIB,
+        "gpu_kinds": {},
+        "cpu_inuse": 0.0,
+        "gpu_inuse": 0.0,
+        "ram_inuse": 0,
+        "rom_inuse": 0,
+        "weight": 1.0,
+        "cohort": None,
+        "parent": None,
+        "borrowing_limit": None,
+        "lending_limit": None,
+        "reserved": None,
+        "isolation": "shared",
+        "description": "",
+        "members": 0,
+        "running": 0,
+        "waiting": 0,
+    } | change
+
+
+def rank(number: int, **change: Any) -> Json:
+    return {
+        "rank": number,
+        "role": "worker",
+        "node": "node-1",
+        "state": "running",
+        "exit_code": None,
+        "signal": None,
+        "cpu": 0.97,
+        "ram": 212 + 9 * number,
+    } | change
+
+
+def job(name: str, **change: Any) -> Json:
+    return {
+        "name": name,
+        "user": "ann",
+        "tenant": "red",
+        "runtime": "mpi",
+        "entry": None,
+        "code": "print(1)",
+        "args": [],
+        "env": {},
+        "workers": 2,
+        "ps": 0,
+        "cpu": 1.0,
+        "gpu": 0.0,
+        "gpu_kind": None,
+        "ram": 512,
+        "priority": "normal",
+        "time_limit": None,
+        "retries": 0,
+        "checkpoint_every": None,
+        "topology": None,
+        "uid": f"uid-{name}",
+        "state": "running",
+        "phase": "running",
+        "reason": None,
+        "message": "",
+        "progress": 42,
+        "restarts": 0,
+        "position": None,
+        "expected_start": None,
+        "ranks": [rank(0), rank(1)],
+        "failure": None,
+        "submitted_at": when(-130),
+        "queued_at": when(-130),
+        "admitted_at": when(-121),
+        "started_at": when(-120),
+        "finished_at": None,
+        "version": 1,
+    } | change
+
+
+def entry(name: str, **change: Any) -> Json:
+    return {
+        "user": "bob",
+        "name": name,
+        "tenant": "red",
+        "phase": "queued",
+        "priority": "normal",
+        "position": None,
+        "reason": None,
+        "message": "",
+        "cpu": 2.0,
+        "gpu": 0.0,
+        "ram": 1024,
+        "submitted_at": when(-300),
+        "started_at": None,
+        "expected_start": None,
+    } | change
+
+
+def holding(holder: str, user: str, **change: Any) -> Json:
+    return {
+        "holder": holder,
+        "user": user,
+        "applier": "jm",
+        "cpu": 2.0,
+        "gpu": 0.0,
+        "ram": 1024,
+        "rom": 0,
+        "since": when(-500),
+    } | change
+
+
+WAITS = (
+    "red may use 4 cpu; 3.2 in use by bob's notebook (0.2) and job digits-3 of bob (3); this job asks for 2"
+)
+
+
+class Data:
+    """The world of the stand-in; a fresh one has two tenants, four users, and jobs in several states."""
+
+    def __init__(self) -> None:
+        self.logged_in = True
+        self.hub_login = True
+        self.xsrf = "2|token"
+        self.session: Json = {
+            "username": "ann",
+            "admin": True,
+            "tenants": ["default", "red"],
+            "tenant_admin": ["red"],
+            "xsrf": self.xsrf,
+            "version": "0.1.0",
+        }
+        self.forced: dict[str, tuple[int, Any]] = {}
+        red = tenant(
+            "red",
+            cpu_inuse=3.2,
+            ram_inuse=3072,
+            rom_inuse=64 * GIB,
+            members=2,
+            running=1,
+            waiting=2,
+            description="Vision",
+        )
+        default = tenant(
+            "default", cpu=None, gpu=None, ram=None, rom=None, cpu_inuse=0.4, ram_inuse=2048, members=4
+        )
+        blue = tenant(
+            "blue",
+            cpu=16.0,
+            gpu=2.0,
+            ram=65536,
+            cpu_inuse=15.0,
+            gpu_inuse=2.0,
+            ram_inuse=70000,
+            members=1,
+            running=3,
+        )
+        self.tenants: dict[str, Json] = {"default": default, "red": red, "blue": blue}
+        self.members: dict[str, dict[str, Json]] = {
+            "red": {u: self._member("red", u, r) for u, r in (("ann", "admin"), ("bob", "member"))},
+            "default": {},
+            "blue": {},
+        }
+        self.users: list[Json] = [
+            self._user("ann", admin=True, tenants=["default", "red"]),
+            self._user("bob", tenants=["default", "red"]),
+            self._user("carol", tenants=["default"]),
+            self._user("dave", state="NotActive", tenants=[]),
+        ]
+        self.queue: list[Json] = [
+            entry("digits-4", position=1, reason="WaitingForQuota", message=WAITS, expected_start=when(600)),
+            entry("digits-5", position=2, user="ann", reason="WaitingForQuota", message=WAITS, cpu=1.0),
+            entry("digits-3", phase="running", cpu=3.0, ram=2048, started_at=when(-400)),
+            entry(
+                "lstm",
+                tenant="blue",
+                user="carol",
+                phase="running",
+                cpu=15.0,
+                gpu=2.0,
+                ram=70000,
+                started_at=when(-9000),
+            ),
+        ]
+        holders = [
+            holding("digits-3", "bob", cpu=3.0, ram=2048),
+            holding("notebook of bob", "bob", applier="sp", cpu=0.2, ram=1024),
+            holding("lstm", "carol", cpu=1.0, ram=4096),
+        ]
+        self.holdings = {"red": holders[:2]}
+        self.nodes: list[Json] = [self._node("node-1", holders), self._node("node-2", [], up=False)]
+        self.jobs: dict[tuple[str, str], Json] = {}
+        self.frames: dict[str, list[Json]] = {"metrics": [], "log": [], "events": []}
+        self.why: Json | None = None
+        self.seq = 0
+        self.lines = 0
+        self._usual_jobs()
+
+    def _usual_jobs(self) -> None:
+        failure = {"cause": "out-of-memory", "rank": 1, "exit_code": None, "signal": 9}
+        failure |= {"message": "rank 1 used more than its 512 MiB", "tail": "Traceback ...\nMemoryError"}
+        ended = {"started_at": when(-4000), "finished_at": when(-3900), "ranks": []}
+        for made in (
+            job("digits"),
+            job(
+                "digits-5",
+                phase="queued",
+                state="creating",
+                progress=0,
+                position=2,
+                message=WAITS,
+                started_at=None,
+                ranks=[],
+            ),
+            job("mnist-tf", phase="finished", state="finished", runtime="tf", progress=100, ps=1, **ended),
+            job("big", phase="failed", state="error", failure=failure, progress=13, **ended),
+            job("old", phase="cancelled", state="error", progress=5, **ended),
+        ):
+            self.jobs[made["user"], made["name"]] = made
+
+    @staticmethod
+    def _member(tenant_name: str, user: str, role: str) -> Json:
+        return {"tenant": tenant_name, "user": user, "role": role, "source": "manual"}
+
+    @staticmethod
+    def _user(name: str, **change: Any) -> Json:
+        return {
+            "username": name,
+            "state": "Actived",
+            "tenants": [],
+            "admin": False,
+            "default_tenant": "default",
+        } | change
+
+    @staticmethod
+    def _node(name: str, holders: list[Json], *, up: bool = True) -> Json:
+        return {
+            "name": name,
+            "up": up,
+            "cpu": 4.0,
+            "gpu": 0.0,
+            "gpu_kind": None,
+            "ram": 16384,
+            "cpu_allocatable": 8.0,
+            "ram_allocatable": 15360,
+            "cpu_inuse": sum(h["cpu"] for h in holders),
+            "gpu_inuse": 0.0,
+            "ram_inuse": sum(h["ram"] for h in holders),
+            "labels": {},
+            "holders": holders,
+        }
+
+    # ------------------------------------------------------------ streams
+
+    def point(self, step: int, of: int) -> Json:
+        """The next metric point of a rank, reported now."""
+        self.seq += 1
+        loss = 2.3 * math.exp(-step / 400) + 0.05 * math.sin(step / 7 + of) + 0.1 + 0.02 * of
+        values = {"loss": loss, "accuracy": 1 - loss / 2.6, "learning_rate": 0.1 / (1 + step / 200)}
+        return {"seq": self.seq, "time": time.time(), "rank": of, "step": step, "values": values}
+
+    def history(self, steps: int, ranks: int = 2) -> None:
+        """Points that were reported before anybody watched."""
+        points = [self.point(step, of) for step in range(steps) for of in range(ranks)]
+        self.keep({"type": "metrics", "points": points})
+
+    def log(self, text: str, of: int = 0, stream: str = "stdout") -> Json:
+        self.lines += 1
+        time_ = f"2026-01-01T10:{self.lines // 60 % 60:02}:{self.lines % 60:02}.{self.lines:09}Z"
+        return {
+            "type": "log",
+            "rank": of,
+            "lines": [{"time": time_, "stream": stream, "text": text}],
+            "offset": self.lines,
+        }
+
+    def event(self, seq: int, kind: str, message: str) -> Json:
+        return {"seq": seq, "time": when(-130 + 3 * seq), "kind": kind, "message": message, "reason": None}
+
+    def keep(self, frame: Json) -> None:
+        kind = frame["type"]
+        if kind in self.frames:
+            self.frames[kind].append(frame)
+        elif kind == "job":
+            self.jobs[frame["job"]["user"], frame["job"]["name"]] = frame["job"]
+        elif kind == "why":
+            self.why = frame["why"]
+
+    def replay(self, user: str, name: str, since: int) -> list[Json]:
+        record = self.jobs.get((user, name))
+        frames: list[Json] = [{"type": "job", "job": record}] if record else []
+        frames += self.frames["events"] + self.frames["log"]
+        points = [p for f in self.frames["metrics"] for p in f["points"] if p["seq"] > since]
+        frames += [{"type": "metrics", "points": points[i : i + 1000]} for i in range(0, len(points), 1000)]
+        if self.why:
+            frames.append({"type": "why", "why": self.why})
+        frames.append({"type": "synced"})
+        if record and record["phase"] in {"finished", "failed", "cancelled"}:
+            frames.append({"type": "end"})
+        return frames
+
+    # --------------------------------------------------------------- REST
+
+    def answer(self, method: str, path: str, body: Json) -> tuple[int, Any]:  # noqa: C901, PLR0911 - one flat table of routes
+        """Answer a request as the service would."""
+        parts = [unquote(p) for p in path.strip("/").split("/")]
+        verb = ""
+        if ":" in path.rsplit("/", 1)[-1]:
+            parts[-1], _, verb = parts[-1].rpartition(":")
+        match method, parts, verb:
+            case "GET", ["session"], "":
+                return 200, self.session
+            case "GET", ["users"], "":
+                return 200, self.users
+            case "PUT", ["users", name], ("approve" | ""):
+                found = next(u for u in self.users if u["username"] == name)
+                found["state"] = "Actived" if verb else "NotActive"
+                return 200, found
+            case "GET", ["users", name, "jobs"], "":
+                return 200, [j for (user, _), j in self.jobs.items() if user == name]
+            case _, ["users", user, "jobs", name], _:
+                return self._job(method, user, name, verb)
+            case "GET", ["users", _, "quota"], "":
+                return 200, [self._usage(t) for t in self.session["tenants"] if t in self.tenants]
+            case "GET", ["users", _, "token"], "":
+                return 200, "0123456789abcdef0123456789abcdef"
+            case "GET", ["queue"], "":
+                return 200, self.queue
+            case "GET", ["nodes"], "":
+                return 200, self.nodes
+            case _, ["tenants", *_], "":
+                return self._tenant(method, parts[1:], body)
+        return 403, {"msg": f"there is no {path}", "reason": "NotFound"}
+
+    def _job(self, method: str, user: str, name: str, verb: str) -> tuple[int, Any]:
+        record = self.jobs.get((user, name))
+        if record is None:
+            return 403, {"msg": f"there is no job {name}", "reason": "NotFound"}
+        phases = {"cancel": "cancelled", "suspend": "suspended", "resume": "queued"}
+        if verb in phases:
+            record |= {"phase": phases[verb], "version": record["version"] + 1}
+        if method == "DELETE":
+            record = dict(self.jobs.pop((user, name)), phase="deleting")
+        return 200, record
+
+    def _usage(self, name: str) -> Json:
+        return {"tenant": self.tenants[name], "holdings": self.holdings.get(name, []), "history": []}
+
+    def _tenant(self, method: str, rest: list[str], body: Json) -> tuple[int, Any]:  # noqa: C901, PLR0911, PLR0912 - one flat table of routes
+        match method, rest:
+            case "GET", []:
+                return 200, list(self.tenants.values())
+            case "POST", []:
+                if body["name"] == "reserved":
+                    return 403, {
+                        "msg": "name reserved is kept for the platform; choose another",
+                        "reason": "Conflict",
+                    }
+                self.tenants[body["name"]] = tenant(body["name"]) | body
+                self.members[body["name"]] = {}
+                return 201, self.tenants[body["name"]]
+        name = rest[0]
+        if name not in self.tenants:
+            return 403, {"msg": f"there is no tenant {name}", "reason": "NotFound"}
+        match method, rest[1:]:
+            case "PUT", []:
+                self.tenants[name] |= body
+            case "DELETE", []:
+                if self.tenants[name]["running"]:
+                    return 403, {
+                        "msg": f"{name} has 1 running job; cancel it or wait for its end",
+                        "reason": "WrongState",
+                    }
+                return 200, self.tenants.pop(name)
+            case "GET", ["usage"]:
+                return 200, self._usage(name)
+            case "GET", ["queue"]:
+                return 200, [e for e in self.queue if e["tenant"] == name]
+            case "GET", ["members"]:
+                return 200, list(self.members[name].values())
+            case "PUT", ["members", user]:
+                if user not in {u["username"] for u in self.users}:
+                    return 403, {"msg": f"there is no user {user}", "reason": "NotFound"}
+                self.members[name][user] = self._member(name, user, body.get("role", "member"))
+                return 200, self.members[name][user]
+            case "DELETE", ["members", user]:
+                return 200, self.members[name].pop(user)
+        return 200, self.tenants[name]

@@ -1,0 +1,228 @@
+"""Stands for the platform's service where only the front end is tested: REST and WebSocket shapes, all in memory.
+
+`FrontService` runs in a thread of its own; a test changes `.data` and calls `push`, `drop` and `feed` from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import front_data as shapes
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import Application, RequestHandler, StaticFileHandler
+from tornado.websocket import WebSocketHandler
+
+ROOT = Path(__file__).resolve().parents[2]
+PANEL = ROOT / "hub" / "mlp_hub" / "web" / "static"
+WIDGET = ROOT / "widgets" / "mlp_widgets" / "static"
+HARNESS = Path(__file__).parent / "front_harness"
+API = "/services/mlp/api/v1"
+# the policy of the real pages: what breaks under it must break here
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; frame-src 'self'; frame-ancestors 'self'; form-action 'self'; base-uri 'none'"
+)
+SHELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>MLP Hub</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="mlp-base" content="/services/mlp/">
+<link rel="icon" href="data:,"><link rel="stylesheet" href="/services/mlp/static/panel.css">
+<script defer src="/services/mlp/static/panel.js"></script></head><body><div id="app"></div></body></html>"""
+
+
+class FrontService:
+    """The service's stand-in on a loopback port."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.data = shapes.Data()
+        self.sockets: set[Stream] = set()
+        self.seen: list[str] = []
+        self.accept = True
+        """False: WebSockets are refused, as by a proxy whose service is away."""
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        assert self._ready.wait(10)
+
+    def stop(self) -> None:
+        self.call(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def call(self, coroutine: Any) -> Any:
+        """Run a coroutine in the service's loop and give its result."""
+        future: Future[Any] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        return future.result(120)
+
+    def push(self, *frames: dict[str, Any]) -> None:
+        """Send frames to every open job stream, and keep them for replays."""
+
+        async def send() -> None:
+            for frame in frames:
+                self.data.keep(frame)
+                for socket in list(self.sockets):
+                    socket.frame(frame)
+
+        self.call(send())
+
+    def drop(self) -> None:
+        """Cut every WebSocket."""
+
+        async def cut() -> None:
+            for socket in list(self.sockets):
+                if socket.ws_connection is not None:
+                    socket.ws_connection.stream.close()
+
+        self.call(cut())
+
+    def feed(self, rate: int, seconds: float, ranks: int = 2, tick: float = 0.01) -> None:
+        """Report `rate` points a second, spread over ranks, each with loss and accuracy."""
+
+        async def run() -> None:
+            start = time.time()
+            sent = 0
+            while (passed := time.time() - start) < seconds:
+                due = int(passed * rate)
+                points = [self.data.point(i // ranks, i % ranks) for i in range(sent, due)]
+                sent = due
+                if points:
+                    frame = {"type": "metrics", "points": points}
+                    self.data.keep(frame)
+                    for socket in list(self.sockets):
+                        socket.frame(frame)
+                await asyncio.sleep(tick)
+
+        self.call(run())
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._open())
+        self._ready.set()
+        self._loop.run_forever()
+
+    async def _open(self) -> None:
+        files = StaticFileHandler
+        app = Application(
+            [
+                (r"/services/mlp/static/(.*)", files, {"path": str(PANEL)}),
+                (r"/widget/(.*)", files, {"path": str(WIDGET)}),
+                (r"/harness/(.*)", files, {"path": str(HARNESS)}),
+                (rf"{API}/users/([^/]+)/jobs/([^/]+):stream", Stream, {"front": self}),
+                (rf"{API}/queue:stream", Hints, {"front": self}),
+                (rf"{API}(/.*)", Rest, {"front": self}),
+                (r"/services/mlp/login", Login, {"front": self}),
+                (r"/services/mlp/blank", Page, {"text": "<!doctype html><link rel=icon href=data:,><title>blank</title>"}),
+                (r"/services/mlp/.*", Page, {"text": SHELL}),
+                (r"/hub/home", Page, {"text": "<!doctype html><link rel=icon href=data:,><title>Hub home</title><h1>Hub home</h1>"}),
+            ]
+        )
+        self._server = HTTPServer(app)
+        self._server.add_sockets(bind_sockets(self.port, "127.0.0.1"))
+
+    async def _close(self) -> None:
+        for socket in list(self.sockets):
+            if socket.ws_connection is not None:
+                socket.ws_connection.stream.close()
+        self._server.stop()
+        await self._server.close_all_connections()
+        await asyncio.sleep(0)
+
+
+class Page(RequestHandler):
+    def initialize(self, text: str) -> None:
+        self.text = text
+
+    def get(self) -> None:
+        self.set_header("Content-Security-Policy", POLICY)
+        self.finish(self.text)
+
+
+class Login(RequestHandler):
+    def initialize(self, front: FrontService) -> None:
+        self.front = front
+
+    def get(self) -> None:
+        data = self.front.data
+        self.front.seen.append("login")
+        if data.hub_login:
+            data.logged_in = True
+            self.redirect(self.get_query_argument("next"))
+        else:
+            self.finish("<!doctype html><link rel=icon href=data:,><title>Log in</title><h1>Log in</h1>")
+
+
+class Rest(RequestHandler):
+    def initialize(self, front: FrontService) -> None:
+        self.front = front
+
+    async def _answer(self, path: str) -> None:
+        data = self.front.data
+        key = f"{self.request.method} {path}"
+        self.front.seen.append(key)
+        if self.request.method != "GET" and self.request.headers.get("X-XSRFToken") != data.xsrf:
+            status, body = 403, {"msg": "the XSRF token does not match", "reason": "Forbidden"}
+        elif not data.logged_in:
+            status, body = 401, {"msg": "a valid token is needed"}
+        elif key in data.forced:
+            status, body = data.forced[key]
+        else:
+            sent = json.loads(self.request.body) if self.request.body else {}
+            status, body = data.answer(str(self.request.method), path, sent)
+        if status == 0:  # forced: an answer that never comes
+            await asyncio.sleep(float(body["wait"]))
+            status, body = 503, {"msg": "too late"}
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json")
+        self.finish(json.dumps(body))
+
+    get = post = put = delete = _answer
+
+
+class Stream(WebSocketHandler):
+    """One job's stream: replay from `since`, then what is pushed."""
+
+    def initialize(self, front: FrontService) -> None:
+        self.front = front
+
+    async def get(self, *args: str, **kwargs: str) -> None:
+        if not (self.front.accept and self.front.data.logged_in):
+            self.set_status(403)
+            return
+        await super().get(*args, **kwargs)
+
+    def open(self, user: str, name: str) -> None:  # type: ignore[override]
+        since = int(self.get_query_argument("since", "0"))
+        self.front.seen.append(f"stream {user}/{name} since {since}")
+        self.key = (user, name)
+        for frame in self.front.data.replay(user, name, since):
+            self.write_message(json.dumps(frame))
+        self.front.sockets.add(self)
+
+    def frame(self, frame: dict[str, Any]) -> None:
+        self.write_message(json.dumps(frame))
+
+    def on_message(self, message: str | bytes) -> None:
+        """Clients only listen."""
+
+    def on_close(self) -> None:
+        self.front.sockets.discard(self)
+
+
+class Hints(Stream):
+    def open(self) -> None:  # type: ignore[override]
+        self.front.sockets.add(self)
+
+    def frame(self, frame: dict[str, Any]) -> None:
+        if frame["type"] == "changed":
+            self.write_message(json.dumps(frame))
