@@ -91,6 +91,8 @@ class Ledger:
     def try_in(self, tx: Tx, asked: api.ResourceRequestTry) -> ResourceRequest | None:
         """Do what `try_` does inside a transaction."""
         now = self._clock()
+        if "\0" in f"{asked.id}{asked.holder}{asked.user}{asked.node}{asked.gpu_kind}":
+            raise Refused(Reason.INVALID, "a resource request holds a NUL character; leave it out")
         wanted = ResourceRequest(
             id=asked.id,
             applier=asked.applier,

@@ -40,6 +40,11 @@ def load_object(text: str) -> dict[str, Any]:
     return _object.decode(text)
 
 
+def text(value: str) -> str:
+    """Return what a text column can hold: PostgreSQL has no NUL, which a program's last words may have."""
+    return value.replace("\0", "\ufffd")
+
+
 def job_row(job: Job) -> Values:
     """Return the columns of a job, its version included."""
     return {
@@ -63,7 +68,7 @@ def job_state(job: Job) -> Values:
         "failures": job.failures,
         "progress": job.progress,
         "reason": job.reason,
-        "message": job.message,
+        "message": text(job.message),
         "placement": dumps(job.placement),
         "queued_at": job.queued_at,
         "admitted_at": job.admitted_at,

@@ -37,8 +37,8 @@ class Tenants(Repo):
     def insert(self, tenant: Tenant, now: float) -> bool:
         """Store a new tenant; False when there is one of that name."""
         values = codec.tenant_row(tenant) | {"created_at": now}
-        done = self._c.execute(self._insert(t).values(values).on_conflict_do_nothing(index_elements=["name"]))
-        return bool(done.rowcount)
+        insert = self._insert(t).values(values).on_conflict_do_nothing(index_elements=["name"])
+        return self._c.execute(insert.returning(t.c.name)).first() is not None
 
     def update(self, tenant: Tenant) -> bool:
         """Store a changed tenant; False when there is none of that name."""
