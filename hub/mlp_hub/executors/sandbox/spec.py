@@ -50,7 +50,8 @@ class RankPlan:
     `launcher` (the sandbox's command, as mpiexec, starts the ranks; `rank_env` names the variable that tells
     each its number). `program` is the command of one rank. `envs` are each rank's additions to the environment.
     When rank `leader` ends, servers (role `ps`) are stopped at once and the others after `linger_s` seconds;
-    `None`: the gang ends when all have ended.
+    `None`: the gang ends when all have ended. `abort` is a regular expression for what a rank writes to its error
+    output when it ends all others itself; its first group is the exit status.
     """
 
     mode: str
@@ -60,6 +61,7 @@ class RankPlan:
     rank_env: str = "PMI_RANK"
     leader: int | None = None
     linger_s: float = 0.0
+    abort: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

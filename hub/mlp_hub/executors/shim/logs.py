@@ -139,6 +139,10 @@ class Stream:
             self._emit(b"F", self._rest)
             self._rest = b""
 
+    def forget_after(self, position: int) -> None:
+        """Cut the tail there, unless that leaves nothing."""
+        self._tail = self.tail[:position].encode() or self._tail
+
     @property
     def tail(self) -> str:
         """The last lines, for messages."""

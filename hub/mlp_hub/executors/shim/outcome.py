@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def split_status(status: int) -> tuple[int | None, int | None]:
 def conclude(sandbox: Supervisor) -> dict[str, Any]:
     """Settle the ranks that did not report, find the cause and return what exit.json holds."""
     settle(sandbox)
+    blame_aborter(sandbox)
     oom = bool(sandbox.groups.out_of_memory_kills())
     failure = sandbox.failure
     if failure is not None and oom and failure.cause in ("signal", "program-error"):
@@ -94,6 +96,20 @@ def settle(sandbox: Supervisor) -> None:
     for rank in ranks:
         if rank.state == "running":
             rank.end(None, _KILL, excused=rank.asked and sandbox.failure is None)
+
+
+def blame_aborter(sandbox: Supervisor) -> None:
+    """Where one rank had its launcher kill all, itself included, find which one it was."""
+    failure = sandbox.failure
+    pattern = sandbox.plan["abort"] if sandbox.plan else None
+    if failure is None or not pattern or (failure.rank is not None and failure.signal != _KILL):
+        return
+    for rank in sandbox.ranks:
+        if rank.streams and (found := re.search(pattern, rank.streams[1].tail, re.MULTILINE)):
+            rank.end(int(found[1]) & 0xFF, None, excused=False)
+            rank.streams[1].forget_after(found.start())
+            sandbox.failure = Failure("program-error", rank.number, rank.code)
+            return
 
 
 def describe(failure: Failure, sandbox: Supervisor) -> str:

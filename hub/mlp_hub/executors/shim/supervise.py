@@ -50,6 +50,7 @@ class Supervisor:
         self._rank_logs: list[logs.RankLog] = []
         self._status_rest = b""
         self._status_ended = False
+        self._child_fd: int | None = None
         self._network: Outbound | None = None
         self._reports: Reports | None = None
         self.bwrap: int | None = None
@@ -101,10 +102,14 @@ class Supervisor:
     # -- what happens
 
     def _loop(self) -> None:
-        while self.status is None:
+        while self.status is None or self._child_fd is not None:
             for fd, _ in self._poll.poll(self._timeout()):
                 if fd == self._wake:
                     self._on_wake()
+                elif fd == self._child_fd:
+                    self._poll.unregister(fd)
+                    os.close(fd)
+                    self._child_fd = None
                 elif fd == self._begun.status:
                     self._on_status()
                 elif fd in self._pipes:
@@ -190,6 +195,10 @@ class Supervisor:
 
     def _on_child(self, child: int) -> None:
         self.child = child
+        # bubblewrap may end before all that is inside has: we wait for both
+        with contextlib.suppress(OSError):
+            self._child_fd = os.pidfd_open(child)
+            self._poll.register(self._child_fd, select.POLLIN)
         if self.stopping:
             self.kill()
             return
