@@ -59,6 +59,15 @@ class HubProxy extends ConfigurableProxy {
     res.end(page.body);
   }
 
+  // Keep connections to sockets open, as those to ports are. With "connection: close" a server that answers at
+  // once has closed before node makes its last, empty write of a request with a body. A socket, unlike a port,
+  // tells so at once: EPIPE, and the answer would be lost for a 503.
+  proxyOptsForTarget(target) {
+    const options = super.proxyOptsForTarget(target);
+    options.agent ??= this.httpAgent;
+    return options;
+  }
+
   handleProxyWeb(req, res) {
     const refusal = refusedHost(req.headers.host);
     if (refusal) {
