@@ -199,3 +199,36 @@ class Browser:
 def text_of(answer: httpx.Response) -> str:
     """Return a page's text without its tags."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.text))
+
+
+def user_token(stack: HubStack, name: str, *scopes: str) -> str:
+    """Return a token of a user, made by the platform's service."""
+    wanted = list(scopes) or ["self"]
+    answer = stack.api(
+        "POST", f"/users/{name}/tokens", json={"note": "test", "scopes": wanted, "expires_in": 3600}
+    )
+    assert answer.status_code == 201, answer.text
+    return answer.json()["token"]
+
+
+def start_server(stack: HubStack, name: str, **options: Any) -> str:
+    """Start a user's server with a token of theirs, wait until it is ready, return the token."""
+    token = user_token(stack, name, "servers!user", "access:servers!user", "read:users!user")
+    answer = stack.api("POST", f"/users/{name}/server", token, json={"user_options": options})
+    assert answer.status_code in (201, 202), answer.text
+
+    def ready() -> bool:
+        model = stack.api("GET", f"/users/{name}", token).json()
+        server = model["servers"].get("")
+        assert server, f"the server of {name} is gone:\n{stack.log('hub')[-3000:]}"
+        return server["ready"]
+
+    wait_for(ready, 90, 0.2)
+    return token
+
+
+def stop_server(stack: HubStack, name: str, token: str) -> None:
+    """Stop it and wait until it is gone."""
+    answer = stack.api("DELETE", f"/users/{name}/server", token)
+    assert answer.status_code in (202, 204), answer.text
+    wait_for(lambda: not stack.api("GET", f"/users/{name}", token).json()["servers"], 30)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SUPPORT = Path(__file__).parents[2] / "support"
+
+
+def _load(name: str):
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, SUPPORT / f"{name}.py")
+        assert spec and spec.loader
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+for _name in ("hub_stack", "kernel_client"):
+    _load(_name)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory, request):
+    """A hub, a proxy and a fake service; `STACK` of the module says how."""
+    from hub_stack import HubStack
+
+    options = getattr(request.module, "STACK", {})
+    # short, because of the sockets, and passable for other users
+    home = Path("/tmp") / f"mlp-t{options['port']}"
+    made = HubStack(home, **options)
+    try:
+        made.up()
+        yield made
+    finally:
+        print(made.log("hub")[-3000:], made.log("proxy")[-1500:])
+        made.down()

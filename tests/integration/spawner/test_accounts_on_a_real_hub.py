@@ -1,0 +1,212 @@
+"""Sign-up, approval, lockout and the accounts API against a real JupyterHub."""
+
+from __future__ import annotations
+
+import pytest
+from hub_stack import PASSWORD, Browser, text_of, user_token
+
+STACK = {"port": 22011, "config": "c.NativeAccounts.lockout_s = 2\nc.MLPHub.notebook_ram = 512\n"}
+
+
+def test_signing_up_logging_in_and_approval(stack):
+    person = Browser(stack)
+    assert "An administrator must approve it" in text_of(person.get("/hub/signup"))
+    done = person.sign_up("ann")
+    assert done.status_code == 201
+    assert "waits for an administrator" in text_of(done)
+    refused = person.login("ann")
+    assert refused.status_code == 403
+    assert "The account ann waits for the approval of an administrator." in text_of(refused)
+    assert "waits for the approval" not in text_of(Browser(stack).login("ann", "a wrong password"))
+    listed = stack.api("GET", "/mlp/accounts").json()
+    assert {k: v for k, v in listed[0].items() if k != "created"} == {
+        "name": "ann",
+        "authorized": False,
+        "admin": False,
+    }
+    assert stack.api("POST", "/mlp/accounts/ann/authorize").json()["authorized"] is True
+    home = person.login("ann")
+    assert str(home.url).endswith("/hub/home")
+    assert 'href="/services/mlp/"' in home.text
+    assert "Admin panel" not in home.text
+
+
+@pytest.mark.parametrize("name", ["admin", "Admin", "ADMIN "])
+def test_nobody_signs_up_as_the_administrator(stack, name):
+    refused = Browser(stack).sign_up(name)
+    assert refused.status_code == 409
+    assert "The user name admin is taken" in text_of(refused)
+
+
+@pytest.mark.parametrize("name", ["Cat", "CAT", "cat"])
+def test_a_name_is_taken_in_every_spelling(stack, name):
+    if not any(a["name"] == "cat" for a in stack.api("GET", "/mlp/accounts").json()):
+        stack.add("cat")
+    assert Browser(stack).sign_up(name, "another long password").status_code == 409
+
+
+@pytest.mark.parametrize("name", ["ｃａｔ", "\u212aate", "a b", "../x", "a/b", "x" * 33])
+def test_other_alphabets_and_odd_names_are_refused(stack, name):
+    refused = Browser(stack).sign_up(name)
+    assert refused.status_code == 400
+    assert "cannot be used" in text_of(refused)
+
+
+@pytest.mark.parametrize(
+    ("password", "why"), [("short", "needs at least 8"), ("password1", "too common"), ("x" * 73, "72")]
+)
+def test_weak_passwords_are_refused(stack, password, why):
+    refused = Browser(stack).sign_up("weak", password)
+    assert refused.status_code == 400
+    assert why in text_of(refused)
+
+
+def test_a_user_whom_the_hub_knows_without_a_password_cannot_be_claimed(stack):
+    assert stack.api("POST", "/users/ghost").status_code == 201
+    assert Browser(stack).sign_up("ghost").status_code == 409
+    assert stack.api("POST", "/mlp/accounts", json={"name": "ghost", "password": PASSWORD}).status_code == 201
+
+
+def test_a_name_is_locked_after_five_wrong_passwords(stack):
+    stack.add("locked")
+    person = Browser(stack)
+    for _ in range(5):
+        assert "Invalid username or password" in text_of(person.login("locked", "not the password"))
+    assert "Too many failed logins for locked" in text_of(person.login("locked"))
+    answer = stack.http.post(
+        "/hub/api/users/locked/tokens", json={"auth": {"username": "locked", "password": PASSWORD}}
+    )
+    assert answer.status_code == 403
+    import time
+
+    time.sleep(2.1)
+    assert str(person.login("locked").url).endswith("/hub/home")
+
+
+def test_the_accounts_api_wants_the_scope(stack):
+    stack.add("dan")
+    token = user_token(stack, "dan")
+    for method, path in (
+        ("GET", "/mlp/accounts"),
+        ("POST", "/mlp/accounts"),
+        ("POST", "/mlp/accounts/dan/authorize"),
+        ("DELETE", "/mlp/accounts/dan"),
+    ):
+        assert stack.api(method, path, token, json={}).status_code in (403, 404), path
+        assert stack.http.request(method, f"/hub/api{path}").status_code == 403, path
+        spawner = stack.settings.secret("spawner_token")
+        assert stack.api(method, path, spawner, json={}).status_code == 403, path
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"name": "x"},
+        {"name": 1, "password": PASSWORD},
+        {"name": "x", "password": PASSWORD, "root": True},
+        [],
+    ],
+)
+def test_a_wrong_body_is_refused_in_words(stack, body):
+    answer = stack.api("POST", "/mlp/accounts", json=body)
+    assert answer.status_code == 400
+    assert answer.json().get("msg") or answer.json()["message"]
+
+
+def test_a_deauthorised_account_loses_its_sessions_and_tokens(stack):
+    stack.add("eve")
+    person = Browser(stack)
+    person.login("eve")
+    token = user_token(stack, "eve")
+    assert stack.api("GET", "/user", token).status_code == 200
+    assert stack.api("POST", "/mlp/accounts/eve/deauthorize").json()["authorized"] is False
+    assert stack.api("GET", "/user", token).status_code == 403
+    assert "/hub/login" in str(person.get("/hub/home").url)
+    assert "waits for the approval" in text_of(person.login("eve"))
+
+
+def test_a_deleted_account_can_be_asked_for_again_and_waits(stack):
+    stack.add("fay")
+    token = user_token(stack, "fay")
+    assert stack.api("DELETE", "/mlp/accounts/fay").status_code == 204
+    assert stack.api("DELETE", "/mlp/accounts/fay").status_code == 404
+    assert stack.api("GET", "/user", token).status_code == 403
+    person = Browser(stack)
+    assert person.sign_up("fay").status_code == 201
+    assert "waits for the approval" in text_of(person.login("fay"))
+
+
+def test_the_administrator_is_made_by_the_api_and_the_last_one_stays(stack):
+    stack.add("admin", admin=True)
+    person = Browser(stack)
+    home = person.login("admin")
+    assert "Admin panel" in home.text
+    answer = stack.api("POST", "/mlp/accounts/admin/deauthorize")
+    assert (answer.status_code, answer.json()["reason"]) == (409, "Conflict")
+    assert stack.api("DELETE", "/mlp/accounts/admin").status_code == 409
+    stack.add("admin2", admin=True)
+    assert stack.api("POST", "/mlp/accounts/admin2/deauthorize").status_code == 200
+
+
+def test_approving_by_a_link_is_not_possible(stack):
+    # NativeAuthenticator's own pages do it by GET, which any foreign page can cause
+    person = Browser(stack)
+    person.sign_up("gus")
+    admin = Browser(stack)
+    stack.add("boss", admin=True)
+    admin.login("boss")
+    assert admin.get("/hub/authorize/gus").status_code == 404
+    assert admin.get("/hub/discard/gus").status_code == 404
+    found = {a["name"]: a["authorized"] for a in stack.api("GET", "/mlp/accounts").json()}
+    assert found["gus"] is False
+
+
+def test_a_password_is_changed_by_its_owner(stack):
+    stack.add("hal")
+    person = Browser(stack)
+    person.login("hal")
+    new = "another long password"
+    fields = {"old_password": "wrong one", "new_password": new, "new_password_confirmation": new}
+    page = "/hub/change-password"
+    assert "not right" in text_of(person.post(page, page, fields))
+    assert "is changed" in text_of(person.post(page, page, {**fields, "old_password": PASSWORD}))
+    assert str(Browser(stack).login("hal", new).url).endswith("/hub/home")
+
+
+def test_the_operators_settings_reach_the_hub_last(stack):
+    # lockout_s of this stack's own file was in force above; MLPHub's values reach the form
+    stack.add("ida")
+    person = Browser(stack)
+    person.login("ida")
+    assert 'value="512"' in person.get("/hub/spawn/ida").text
+
+
+def test_logging_in_to_the_services_pages_needs_no_click(stack):
+    stack.add("jan")
+    person = Browser(stack)
+    person.login("jan")
+    page = person.get("/services/mlp/login")
+    assert str(page.url).endswith("/services/mlp/blank")
+    assert [h.status_code for h in page.history] == [302, 302, 302]
+    me = person.get("/services/mlp/api/v1/who").json()
+    assert me["name"] == "jan"
+    assert "custom:mlp:jobs:write" in me["scopes"]
+    assert "custom:mlp:cluster:read" not in me["scopes"]
+
+
+def test_an_administrators_session_holds_all_of_the_platforms_scopes(stack):
+    stack.add("kim", admin=True)
+    person = Browser(stack)
+    person.login("kim")
+    person.get("/services/mlp/login")
+    me = person.get("/services/mlp/api/v1/who").json()
+    assert {s for s in me["scopes"] if s.startswith("custom:")} >= {
+        "custom:mlp:cluster:read",
+        "custom:mlp:tenants:write",
+        "custom:mlp:users:write",
+    }
+
+
+def test_the_root_alias_reaches_the_service(stack):
+    assert stack.http.get("/api/v1/who").status_code == 401
