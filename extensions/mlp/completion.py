@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from mlp.client import Client
 from mlp.errors import MLPError, UsageError
 from mlp.options import Option
-from mlp.verbs import JSON, find, options_of, verbs_of
+from mlp.verbs import find, options_of, verbs_of
 
 Lookup = Callable[[str], Iterable[str]]
 BUILT_IN_RUNTIMES = ("mpi", "tf", "torch", "plain")
@@ -51,18 +51,18 @@ def complete(words: Sequence[str], current: str, surface: str, lookup: Lookup) -
     if before is not None and before.parse is not None:
         return _fitting(_values(before, lookup), current)
     if current.startswith("-"):
-        flag, equals, value = current.partition("=")
-        if equals and flag in known:
-            return [f"{flag}={v}" for v in _fitting(_values(known[flag], lookup), value)]
-        used = {known[w].name for w in words if w in known and not known[w].many}
-        return _fitting(
-            [o.flag for o in options_of(verb, surface) if o.name not in used or o is JSON], current
-        )
-    if verb.takes in {"job", "jobs"}:
-        return _fitting(lookup("jobs"), current)
-    if verb.takes == "shell":
-        return _fitting(SCRIPTS, current)
-    return []
+        return _flags(options_of(verb, surface), words, current, lookup)
+    names = lookup("jobs") if verb.takes in {"job", "jobs"} else SCRIPTS if verb.takes == "shell" else ()
+    return _fitting(names, current)
+
+
+def _flags(options: Sequence[Option], words: Sequence[str], current: str, lookup: Lookup) -> list[str]:
+    known = {flag: o for o in options for flag in o.flags}
+    flag, equals, value = current.partition("=")
+    if equals and flag in known:
+        return [f"{flag}={v}" for v in _fitting(_values(known[flag], lookup), value)]
+    used = {known[w].name for w in words if w in known and not known[w].many}
+    return _fitting([o.flag for o in options if o.name not in used], current)
 
 
 def _values(option: Option, lookup: Lookup) -> Iterable[str]:

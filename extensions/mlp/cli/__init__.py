@@ -1,0 +1,112 @@
+"""The `mlp` command: the magic's verbs in a shell.
+
+Exit status: 0 done, 1 the job failed, 2 usage, 3 refused (quota, rights, no login), 4 the service is unreachable,
+130 interrupted (a job that was watched goes on).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlp.errors import JobFailed, MLPError, Refused, Unauthorized, Unreachable, UsageError
+from mlp.verbs import COMMAND, VERBS, Call, find, overview, parse, usage
+
+DONE, JOB_FAILED, USAGE, REFUSED, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+STATUS: tuple[tuple[type[MLPError], int], ...] = (
+    (JobFailed, JOB_FAILED),
+    (UsageError, USAGE),
+    (Refused, REFUSED),
+    (Unauthorized, REFUSED),
+    (Unreachable, UNREACHABLE),
+    (MLPError, JOB_FAILED),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["_complete"]:
+        return _complete(words[1:])
+    own = words[: words.index("--")] if "--" in words else words
+    if not words or words[0] in {"help", "--help", "-h"}:
+        sys.stdout.write(overview(COMMAND) + "\n")
+        return DONE if words else USAGE
+    if words[0] == "--version":
+        from importlib.metadata import version  # noqa: PLC0415 - only here
+
+        sys.stdout.write(f"mlp {version('mlp-hub')}\n")
+        return DONE
+    try:
+        if "--help" in own or "-h" in own:
+            sys.stdout.write(usage(find(words[0], COMMAND), COMMAND) + "\n")
+            return DONE
+        return _run(parse(words, COMMAND))
+    except MLPError as error:
+        return _fail(error, as_json="--json" in own)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # who read us has gone: the interpreter must not complain about it at its end
+        sys.stdout = None  # type: ignore[assignment]
+        return DONE
+
+
+def _fail(error: MLPError, *, as_json: bool) -> int:
+    if as_json:
+        reason = getattr(error, "reason", type(error).__name__)
+        sys.stderr.write(json.dumps({"error": reason, "msg": str(error)}) + "\n")
+    else:
+        sys.stderr.write(f"mlp: {error}\n")
+    return next(status for kind, status in STATUS if isinstance(error, kind))
+
+
+def show(thing: Any, *, as_json: bool) -> None:
+    """Print what a verb gave."""
+    if as_json:
+        sys.stdout.write(json.dumps(_data(thing), indent=2, default=str) + "\n")
+    elif text := f"{thing!r}":
+        sys.stdout.write(text + "\n")
+
+
+def _data(thing: Any) -> Any:
+    if isinstance(thing, list):
+        return [_data(item) for item in thing]
+    return getattr(thing, "data", thing)
+
+
+def _run(call: Call) -> int:
+    from mlp import actions, cli  # noqa: PLC0415 - help and usage errors need none of it
+    from mlp.cli import own  # noqa: PLC0415 - likewise
+
+    mine: dict[str, Callable[[Call], int]] = {
+        "submit": own.submit,
+        "watch": own.watch,
+        "login": own.login,
+        "completion": own.completion,
+    }
+    name = call.verb.name
+    if name in mine:
+        return mine[name](call)
+    from mlp.client import Client  # noqa: PLC0415 - likewise
+
+    client = Client.from_env()
+    if name == "logs" and call.given.get("follow"):
+        return own.follow(client, call)
+    found = actions.SIMPLE[name](client, call)
+    cli.show(found, as_json=bool(call.given.get("json")))
+    return REFUSED if isinstance(found, actions.Outcomes) and found.failed else DONE
+
+
+def _complete(words: list[str]) -> int:
+    from mlp.completion import Remembering, complete  # noqa: PLC0415 - only for a shell's tab key
+
+    before, current = (words[:-1], words[-1]) if words else ([], "")
+    for found in complete(before, current, COMMAND, Remembering()):
+        sys.stdout.write(found + "\n")
+    return DONE
+
+
+__all__ = ["VERBS", "main", "show"]

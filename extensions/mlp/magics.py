@@ -1,0 +1,174 @@
+"""`%mlp` and `%%mlp`: the command's verbs in a notebook, with the cell as program."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Any
+
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+
+from mlp import actions, display, program
+from mlp.client import Client
+from mlp.completion import Remembering, complete
+from mlp.errors import JobFailed, MLPError, UsageError
+from mlp.handle import Job, dry_run, send
+from mlp.verbs import MAGIC, Call, find, overview, parse, usage
+
+
+def split(line: str) -> list[str]:
+    """Split a line as a shell does."""
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"the line cannot be split into words ({error}); quotes come in pairs") from None
+
+
+@magics_class
+class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
+    """The magics; `_mlp` is the job last submitted, watched or shown."""
+
+    @line_cell_magic  # type: ignore[untyped-decorator,unused-ignore]
+    def mlp(self, line: str, cell: str | None = None) -> Any:
+        """MLP Hub: submit, watch and steer jobs. `%mlp` alone shows help with examples."""
+        words = split(line)
+        if not words or words[0] in {"help", "--help", "-h"}:
+            sys.stdout.write(overview(MAGIC) + "\n")
+            return None
+        own = words[: words.index("--")] if "--" in words else words
+        if "--help" in own or "-h" in own:
+            sys.stdout.write(usage(find(words[0], MAGIC), MAGIC) + "\n")
+            return None
+        call = parse(words, MAGIC)
+        if cell is not None and call.verb.name != "submit":
+            raise UsageError(
+                f"a cell's text is a program: %%mlp submit. For {call.verb.name} write %mlp {line}"
+            )
+        if call.verb.name == "submit":
+            return self.submit(call, cell)
+        client = Client.from_env()
+        if call.verb.name == "watch":
+            self.watch(client, call)
+            return None
+        if call.verb.name == "logs" and call.given.get("follow"):
+            follow_log(client, call)
+            return None
+        found = actions.SIMPLE[call.verb.name](client, call)
+        if isinstance(found, actions.Picture):
+            self.remember(Job(client, found.data["job"]))
+        if isinstance(found, actions.Outcomes) and found.failed:
+            sys.stdout.write(f"{found!r}\n")
+            raise found.failed[0]
+        return found
+
+    def submit(self, call: Call, cell: str | None) -> Any:
+        """Submit a cell or a script."""
+        given = call.given
+        if given.get("wait") and given.get("detach"):
+            raise UsageError("--wait stays until the end, --detach leaves at once: one of them")
+        if not call.names and cell is None:
+            raise UsageError("nothing to run: %mlp submit SCRIPT, or %%mlp submit on top of a program")
+        script = call.names[0] if call.names else None
+        if script is not None and cell is not None and cell.strip():
+            raise UsageError(f"either {script} or the cell's text, not both: %mlp submit {script} with one %")
+        body = program.build(
+            given,
+            entry=script,
+            # the magic's line stays as a comment, so that line numbers in errors are the cell's
+            code=None
+            if script is not None or cell is None or not cell.strip()
+            else f"# %%mlp submit\n{cell}",
+            args=call.rest,
+            variables=self.variables(given.get("with", ())),
+        )
+        client = Client.from_env()
+        if given.get("dry_run"):
+            return dry_run(client, body)
+        job = send(client, body, named="name" in given)
+        self.remember(job)
+        if given.get("detach"):
+            sys.stdout.write(f"{job.name} was submitted. Follow it: %mlp watch {job.name}\n")
+        elif given.get("wait"):
+            self.wait(job)
+        else:
+            display.show_submitted(job)
+        return None
+
+    def wait(self, job: Job) -> None:
+        """Stay until the job ends; an interrupt leaves the job running and says so."""
+        try:
+            if display.mode() == "widget":
+                display.Monitor(job, widget=True).start()
+                job.wait()
+            else:
+                display.watch_text(job)
+                if display.mode() == "kernel":
+                    display.Monitor(job, widget=False).start()
+        except KeyboardInterrupt:
+            if display.mode() == "widget":
+                sys.stdout.write(f"No longer waiting; {job.name} goes on. Stop it: %mlp cancel {job.name}\n")
+            return
+        job.check()
+
+    def watch(self, client: Client, call: Call) -> None:
+        """Show a job live."""
+        job = Job(client, client.job(call.names[0]))
+        self.remember(job)
+        try:
+            display.show(job)
+        except KeyboardInterrupt:
+            return
+
+    def variables(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """Return the notebook's variables of these names."""
+        space = self.shell.user_ns
+        missing = [n for n in names if n not in space]
+        if missing:
+            raise UsageError(f"--with {','.join(names)}: there is no variable {missing[0]} in this notebook")
+        return {n: space[n] for n in names}
+
+    def remember(self, job: Job) -> None:
+        """Make a job `_mlp`."""
+        self.shell.user_ns["_mlp"] = job
+
+
+def follow_log(client: Client, call: Call, out: Any = None) -> Job:
+    """Write log lines as they come, until the job ends."""
+    from mlp.logtail import follow_lines  # noqa: PLC0415 - seldom used
+
+    job = Job(client, client.job(call.names[0]))
+    try:
+        follow_lines(job, out or sys.stdout, rank=call.given.get("rank"), tail=call.given.get("tail"))
+    except KeyboardInterrupt:
+        sys.stdout.write(f"\nNo longer following; {job.name} goes on.\n")
+    return job
+
+
+def completer(lookup: Remembering) -> Any:
+    """Return IPython's hook for lines that begin with `%mlp` or `%%mlp`."""
+
+    def hook(_shell: Any, event: Any) -> list[str]:
+        before = str(getattr(event, "text_until_cursor", event.line))
+        try:
+            words = before.split()
+            current = "" if before[-1:].isspace() else words.pop()
+            found = complete(words[1:], current, MAGIC, lookup)
+        except (MLPError, IndexError):
+            return []
+        # IPython replaces only what follows the last character that it splits at
+        symbol = str(getattr(event, "symbol", current))
+        cut = len(current) - len(symbol) if current.endswith(symbol) else 0
+        return [f[cut:] for f in found]
+
+    return hook
+
+
+def load(ipython: Any) -> None:
+    """Register magics, completion and the way our errors are shown."""
+    ipython.register_magics(MLPMagics)
+    hook = completer(Remembering())
+    for start in ("%mlp", "%%mlp"):
+        ipython.set_hook("complete_command", hook, str_key=start)
+
+
+__all__ = ["JobFailed", "MLPMagics", "load"]
