@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from mlp_hub.cli import plan as plans
 from mlp_hub.cli import processes, procs, state_dir
 from mlp_hub.settings import Settings

@@ -1,0 +1,190 @@
+"""The bundled proxy with node: its routes outlive it, and it answers for who is not there."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import json
+import os
+import socket
+import socketserver
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mlp_hub import proxy
+from mlp_hub.cli.http import Answer, request
+
+TOKEN = "proxy-token"
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class RunningProxy:
+    """A proxy on a free port with its files in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = free_port()
+        self.api = directory / "api.sock"
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.launch()
+        assert self.child is not None
+        deadline = time.monotonic() + 30
+        while self.get("/_chp_healthz").status != 200:
+            assert self.child.poll() is None, (self.directory / "log").read_text()
+            assert time.monotonic() < deadline, "the proxy does not answer"
+            time.sleep(0.02)
+
+    def launch(self) -> None:
+        command = proxy.launch_command(
+            bind="127.0.0.1",
+            port=self.port,
+            api_socket=self.api,
+            routes=self.directory / "routes.json",
+            hub_socket=self.directory / "hub.sock",
+            hosts=["my.example"],
+        )
+        env = {"PATH": os.environ["PATH"], "CONFIGPROXY_AUTH_TOKEN": TOKEN}
+        with (self.directory / "log").open("ab") as log:
+            self.child = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+
+    def stop(self, *, kill: bool) -> None:
+        assert self.child is not None
+        (self.child.kill if kill else self.child.terminate)()
+        self.child.wait(30)
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return request(("127.0.0.1", self.port), "GET", path, headers=headers)
+
+    def routes(self, method: str = "GET", path: str = "", body: object = None, token: str = TOKEN) -> Answer:
+        return request(
+            self.api, method, f"/api/routes{path}", body=body, headers={"Authorization": f"token {token}"}
+        )
+
+
+class _Echo(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = json.dumps({"path": self.path}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self) -> str:
+        return "socket"
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[RunningProxy]:
+    """Start a proxy, hand it out, end it."""
+    made = RunningProxy(tmp_path)
+    made.start()
+    yield made
+    made.stop(kill=True)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[str]:
+    """Serve on a UNIX socket and hand out its URL."""
+    with _Server(str(tmp_path / "target.sock"), _Echo) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield proxy.unix_url(tmp_path / "target.sock")
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_routes_are_there_again_after_the_proxy_died(running: RunningProxy, target: str, kill: bool) -> None:
+    assert running.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
+    assert running.get("/user/ann/lab").json() == {"path": "/user/ann/lab"}
+    running.stop(kill=kill)
+    running.start()
+    assert running.get("/user/ann/lab").json() == {"path": "/user/ann/lab"}
+    assert running.routes().json()["/user/ann"]["user"] == "ann"
+    assert running.routes("DELETE", "/user/ann").status == 204
+    running.stop(kill=kill)
+    running.start()
+    assert "/user/ann" not in running.routes().json()
+
+
+def test_broken_routes_cost_the_routes_and_not_the_start(running: RunningProxy) -> None:
+    running.stop(kill=True)
+    (running.directory / "routes.json").write_text('{"/user/ann": ')
+    running.start()
+    assert set(running.routes().json()) == {"/"}
+
+
+def test_the_api_wants_its_token(running: RunningProxy) -> None:
+    assert running.routes(token="wrong").status == 403
+    assert running.api.stat().st_mode & 0o077 == 0
+
+
+def test_without_a_hub_browsers_get_a_page_and_programs_get_json(running: RunningProxy) -> None:
+    page = running.get("/hub/login", Accept="text/html")
+    assert page.status == 503
+    assert b"tries again by itself" in page.body
+    assert "Not there at the moment" in running.get("/hub/login").json()["msg"]
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1:8000", "[::1]:8000", "MY.example:1", "hub.localhost"]
+)
+def test_our_own_names_and_all_addresses_are_answered(running: RunningProxy, host: str) -> None:
+    assert running.get("/hub/login", Host=host).status == 503
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "my.example.evil", "", "my.example@evil"]
+)
+def test_a_foreign_host_name_is_refused(running: RunningProxy, host: str) -> None:
+    refused = running.get("/hub/login", Host=host)
+    assert refused.status == 421
+    assert b"MLP_ALLOWED_HOSTS" in refused.body
+
+
+def test_a_foreign_host_name_opens_no_websocket(running: RunningProxy) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
+    headers = {
+        "Host": "evil.example",
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Key": "x",
+        "Sec-WebSocket-Version": "13",
+    }
+    connection.request("GET", "/user/ann/api", headers=headers)
+    assert connection.getresponse().status == 421
+    connection.close()
+
+
+def test_a_port_that_is_taken_ends_the_proxy_with_its_own_status(
+    running: RunningProxy, tmp_path: Path
+) -> None:
+    (tmp_path / "second").mkdir()
+    second = RunningProxy(tmp_path / "second")
+    second.port = running.port
+    try:
+        second.launch()
+        assert second.child is not None
+        assert second.child.wait(30) == 98
+    finally:
+        second.stop(kill=True)
+    assert "EADDRINUSE" in (second.directory / "log").read_text()
