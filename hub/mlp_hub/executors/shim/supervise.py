@@ -39,6 +39,7 @@ class Supervisor:
         self.stopping = False
         self.kill_at: float | None = None
         self.linger_at: float | None = None
+        self._term_at: float | None = None
         self.killed = False
         self.changed = False
         self.notes: list[str] = []
@@ -121,7 +122,7 @@ class Supervisor:
                 self._write_state()
 
     def _timeout(self) -> int | None:
-        times = [at for at in (self._deadline, self.kill_at, self.linger_at) if at is not None]
+        times = [at for at in (self._deadline, self.kill_at, self.linger_at, self._term_at) if at is not None]
         if self._paused_until:
             times.append(self._paused_until)
         if self._watchdog.needed:
@@ -144,6 +145,8 @@ class Supervisor:
         if self.linger_at is not None and now >= self.linger_at:
             self.linger_at = None
             self.stop(self.spec["grace_s"])
+        if self._term_at is not None and now >= self._term_at:
+            self._terminate_command()
         if self._watchdog.needed and now >= self._watch_at and self.child:
             self._watch_at = now + self._watchdog.PERIOD
             self._watch()
@@ -199,7 +202,7 @@ class Supervisor:
         with contextlib.suppress(OSError):
             self._child_fd = os.pidfd_open(child)
             self._poll.register(self._child_fd, select.POLLIN)
-        if self.stopping:
+        if self.stopping and self.started_at is None:
             self.kill()
             return
         if wanted(self.spec):
@@ -309,15 +312,21 @@ class Supervisor:
         known = [rank for rank in self.ranks if rank.state == "running" and rank.pid]
         for rank in known:
             self._terminate(rank)
-        if not known and self.child:
-            self.ranks[0].asked = True
-            for pid in files.children(self.child):
-                files.send_signal(pid, signal.SIGTERM)
+        if not known:
+            self._terminate_command()
 
     def _terminate(self, rank: Rank) -> None:
         rank.asked = True
         if rank.pid and rank.state == "running":
             files.send_signal(rank.pid, signal.SIGTERM)
+
+    def _terminate_command(self) -> None:
+        """Ask the sandbox's command to end; again in a moment when bubblewrap has not started it yet."""
+        self.ranks[0].asked = True
+        pids = files.children(self.child) if self.child else []
+        for pid in pids:
+            files.send_signal(pid, signal.SIGTERM)
+        self._term_at = None if pids else time.monotonic() + 0.01
 
     def kill(self) -> None:
         """End all that is inside, at once."""

@@ -1,0 +1,233 @@
+"""Bad programs: only the offender suffers, and its end says what it did."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+
+import pytest
+from executor_lab import ENDED, Lab, eventually, until
+from mlp_hub.domain.job import Cause
+from mlp_hub.domain.resources import Resources
+from mlp_hub.executors.base import AttemptPhase
+from mlp_hub.executors.logs import read_log, tail_log
+from mlp_hub.executors.sandbox import capabilities
+
+SMALL = Resources(cpu=1000, ram=128)
+needs_cpu_group = pytest.mark.skipif("cpu" not in capabilities().bases, reason="no cpu control group here")
+needs_pids_group = pytest.mark.skipif("pids" not in capabilities().bases, reason="no pids control group here")
+
+
+def test_a_program_that_fills_memory_is_out_of_memory(lab: Lab) -> None:
+    code = "x = []\nwhile True: x.append(bytearray(8 << 20))"
+    seen = lab.run(lab.spec(code, per_worker=SMALL))
+    assert seen.failure is not None
+    assert seen.failure.cause is Cause.OUT_OF_MEMORY
+    assert "128 MiB" in seen.failure.message
+
+
+def test_the_rank_that_filled_memory_is_named(lab: Lab) -> None:
+    code = """
+import os, time
+x = []
+while os.environ["MLP_RANK"] == "1": x.append(bytearray(8 << 20))
+time.sleep(600)
+"""
+    seen = lab.run(lab.spec(code, workers=2, per_worker=SMALL))
+    assert seen.failure is not None
+    assert (seen.failure.cause, seen.failure.rank) == (Cause.OUT_OF_MEMORY, 1)
+
+
+def test_temporary_files_count_as_memory_and_end_at_their_own_limit(lab: Lab) -> None:
+    code = """
+for place in ("/tmp/x", "/dev/shm/x"):
+    try:
+        with open(place, "wb") as f:
+            for _ in range(1000): f.write(bytes(1 << 20))
+    except OSError as e:
+        print(e.strerror)
+    import os; os.unlink(place)
+"""
+    spec = lab.spec(code, per_worker=Resources(cpu=1000, ram=256))
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
+    assert lab.output(spec) == ["No space left on device"] * 2
+
+
+@needs_pids_group
+def test_a_fork_bomb_fails_alone(lab: Lab) -> None:
+    code = """
+import os, time
+made = 0
+try:
+    for _ in range(2000):
+        if os.fork() == 0: time.sleep(600)
+        made += 1
+except BlockingIOError as e:
+    print(made < 1000, e.strerror)
+    raise SystemExit(7)
+"""
+
+    async def go() -> None:
+        executor = lab.executor()
+        bomb, good = lab.spec(code), lab.spec("print('fine')", user="bob")
+        await executor.start(bomb)
+        await executor.start(good)
+        assert (await until(executor, good.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
+        seen = await until(executor, bomb.attempt, ENDED)
+        assert seen.failure is not None
+        assert seen.failure.exit_code == 7
+        assert lab.output(bomb) == ["True Resource temporarily unavailable"]
+        await executor.close()
+
+    asyncio.run(go())
+
+
+def test_a_flood_of_output_is_bounded_and_its_start_and_end_stay_readable(lab: Lab) -> None:
+    code = """
+import sys
+print("first line")
+line = "x" * 99 + "\\n"
+for _ in range(280): sys.stdout.write(line * 1000)
+print("last line")
+"""
+    spec = lab.spec(code)
+    seen = lab.run(spec)
+    assert seen.phase is AttemptPhase.SUCCEEDED
+    stored = sum(entry.stat().st_size for entry in os.scandir(f"{spec.workspace}/log"))
+    assert 8 << 20 < stored < 21 << 20
+    assert read_log(spec.workspace, 0).lines[0].text == "first line"
+    assert tail_log(spec.workspace, 0, 1).lines[0].text == "last line"
+    dropped = at = lines = 0
+    while (chunk := read_log(spec.workspace, 0, at)).offset != at:
+        dropped += chunk.dropped
+        at = chunk.offset
+        lines += len(chunk.lines)
+    assert dropped > 1 << 20
+    assert dropped % (99 + 1 + 41) < 141  # what is dropped is whole segments
+    assert lines > 100_000 / 2
+
+
+def test_long_broken_and_unfinished_lines_arrive(lab: Lab) -> None:
+    code = r"""
+import os, time
+os.write(1, b"a" * 50000 + b"\n")
+os.write(1, b"bad \xff\xfe utf-8\n")
+os.write(1, "é".encode() * 20000 + b"\n")
+os.write(1, b"progress 10%\r")
+time.sleep(1)
+os.write(1, b"progress 20%")
+"""
+    spec = lab.spec(code)
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
+    assert lab.output(spec) == ["a" * 50000, "bad \ufffd\ufffd utf-8", "é" * 20000, "progress 10%\rprogress 20%"]
+
+
+@needs_cpu_group
+def test_a_spinning_program_gets_no_more_than_its_cores(lab: Lab) -> None:
+    code = """
+import os, time
+for _ in range(3):
+    if os.fork() == 0: break
+end = time.monotonic() + 2
+while time.monotonic() < end: pass
+"""
+    spec = lab.spec(code)
+    lab.run(spec)
+    from mlp_hub.executors import sandbox
+
+    state = sandbox.inspect(lab.run_dir(spec))
+    assert state.exit is not None
+    assert state.exit.cpu_s is not None
+    assert state.exit.cpu_s < 3.2  # four spinners of 2 s each on one core
+
+
+def test_a_program_that_ignores_sigterm_is_killed_after_the_grace(lab: Lab) -> None:
+    code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(600)"
+
+    async def go() -> None:
+        executor = lab.executor()
+        spec = lab.spec(code)
+        await executor.start(spec)
+        await eventually(lambda: lab.output(spec))
+        await executor.stop(spec.attempt, 0.5)
+        seen = await until(executor, spec.attempt, ENDED)
+        assert seen.phase is AttemptPhase.STOPPED
+        assert seen.ranks[0].signal == signal.SIGKILL
+        await executor.close()
+
+    asyncio.run(go())
+
+
+def test_a_program_may_save_within_the_grace(lab: Lab) -> None:
+    code = """
+import signal, sys, time
+def save(*_):
+    time.sleep(0.3)
+    open("/workspace/ckpt/state", "w").write("step 7")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("up", flush=True)
+time.sleep(600)
+"""
+
+    async def go() -> None:
+        executor = lab.executor()
+        spec = lab.spec(code, workers=2)
+        await executor.start(spec)
+        await eventually(lambda: lab.output(spec, 0) and lab.output(spec, 1))
+        await executor.stop(spec.attempt, 10)
+        seen = await until(executor, spec.attempt, ENDED)
+        assert seen.phase is AttemptPhase.STOPPED
+        with open(f"{spec.workspace}/ckpt/state") as file:
+            assert file.read() == "step 7"
+        await executor.close()
+
+    asyncio.run(go())
+
+
+def test_a_syntax_error_shows_its_traceback(lab: Lab) -> None:
+    seen = lab.run(lab.spec("def f(:\n"))
+    assert seen.failure is not None
+    assert (seen.failure.cause, seen.failure.rank, seen.failure.exit_code) == (Cause.PROGRAM_ERROR, 0, 1)
+    assert "SyntaxError" in seen.failure.tail
+
+
+def test_a_rank_killed_by_a_signal_says_which(lab: Lab) -> None:
+    seen = lab.run(lab.spec("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"))
+    assert seen.failure is not None
+    assert (seen.failure.cause, seen.failure.signal) == (Cause.SIGNAL, signal.SIGSEGV)
+
+
+def test_a_script_that_does_not_exist_fails_before_anything_runs(lab: Lab) -> None:
+    began = time.time()
+    seen = lab.run(lab.spec(None, entry="nowhere/train.py"))
+    assert seen.failure is not None
+    assert seen.failure.cause is Cause.START_FAILED
+    assert seen.failure.message == "there is no file nowhere/train.py in the home directory"
+    assert seen.started_at is None
+    assert seen.finished_at is not None
+    assert seen.finished_at >= began
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("run.py", "import sys; print('args', *sys.argv[1:])"),
+        ("run.sh", 'echo args "$@"'),
+        ("sub/run", "#!/bin/sh\necho args $@"),
+    ],
+)
+def test_files_of_the_home_directory_run_with_their_arguments(lab: Lab, name: str, content: str) -> None:
+    path = lab.home("ann") / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    path.chmod(0o755)
+    uid = lab.uid("ann")
+    if uid is not None:
+        os.chown(path.parent, uid, uid)
+        os.chown(path, uid, uid)
+    spec = lab.spec(None, entry=name, args=("--epochs", "5"))
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
+    assert lab.output(spec) == ["args --epochs 5"]
