@@ -111,7 +111,9 @@ class Monitor:
     def _publish(self, *, update: bool) -> None:
         from IPython.display import display  # noqa: PLC0415 - only in a kernel
 
-        display(self.bundle(), raw=True, display_id=self.display_id, update=update)
+        display(  # type: ignore[no-untyped-call,unused-ignore]
+            self.bundle(), raw=True, display_id=self.display_id, update=update
+        )
 
     def _run(self) -> None:
         born = shown = time.monotonic()

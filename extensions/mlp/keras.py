@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any
-
-import keras
 
 from mlp import reporting
 
+_keras: Any = import_module("keras")
 
-class ReportCallback(keras.callbacks.Callback):  # type: ignore[misc]
+
+class ReportCallback(_keras.callbacks.Callback):  # type: ignore[misc]
     """Report what Keras logs at the end of each epoch, with `epoch` and `progress`.
 
     `every` also reports the batch's logs each so many batches (0: never). Values that are not finite are left out.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any
 
 try:
-    from lightning.pytorch.callbacks import Callback
+    _callbacks: Any = import_module("lightning.pytorch.callbacks")
 except ImportError:
-    from pytorch_lightning.callbacks import Callback
+    _callbacks = import_module("pytorch_lightning.callbacks")
 
 from mlp import reporting
 
 
-class ReportCallback(Callback):  # type: ignore[misc]
+class ReportCallback(_callbacks.Callback):  # type: ignore[misc]
     """Report what the module logs (`self.log`) at the end of each epoch, with `epoch`, `step` and `progress`."""
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:

@@ -121,7 +121,7 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
 
     def variables(self, names: tuple[str, ...]) -> dict[str, Any]:
         """Return the notebook's variables of these names."""
-        space = self.shell.user_ns
+        space = self.space()
         missing = [n for n in names if n not in space]
         if missing:
             raise UsageError(f"--with {','.join(names)}: there is no variable {missing[0]} in this notebook")
@@ -129,7 +129,13 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
 
     def remember(self, job: Job) -> None:
         """Make a job `_mlp`."""
-        self.shell.user_ns["_mlp"] = job
+        self.space()["_mlp"] = job
+
+    def space(self) -> dict[str, Any]:
+        """Return the notebook's variables."""
+        shell: Any = self.shell
+        found: dict[str, Any] = shell.user_ns
+        return found
 
 
 def follow_log(client: Client, call: Call, out: Any = None) -> Job:

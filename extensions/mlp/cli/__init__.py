@@ -28,30 +28,35 @@ STATUS: tuple[tuple[type[MLPError], int], ...] = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["_complete"]:
-        return _complete(words[1:])
     own = words[: words.index("--")] if "--" in words else words
-    if not words or words[0] in {"help", "--help", "-h"}:
-        sys.stdout.write(overview(COMMAND) + "\n")
-        return DONE if words else USAGE
-    if words[0] == "--version":
-        from importlib.metadata import version  # noqa: PLC0415 - only here
-
-        sys.stdout.write(f"mlp {version('mlp-hub')}\n")
-        return DONE
     try:
-        if "--help" in own or "-h" in own:
-            sys.stdout.write(usage(find(words[0], COMMAND), COMMAND) + "\n")
-            return DONE
-        return _run(parse(words, COMMAND))
+        return _dispatch(words, own)
     except MLPError as error:
         return _fail(error, as_json="--json" in own)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         # who read us has gone: the interpreter must not complain about it at its end
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return DONE
+
+
+def _dispatch(words: list[str], own: list[str]) -> int:
+    status = DONE
+    if words[:1] == ["_complete"]:
+        _complete(words[1:])
+    elif not words or words[0] in {"help", "--help", "-h"}:
+        sys.stdout.write(overview(COMMAND) + "\n")
+        status = DONE if words else USAGE
+    elif words[0] == "--version":
+        from importlib.metadata import version  # noqa: PLC0415 - only here
+
+        sys.stdout.write(f"mlp {version('mlp-hub')}\n")
+    elif "--help" in own or "-h" in own:
+        sys.stdout.write(usage(find(words[0], COMMAND), COMMAND) + "\n")
+    else:
+        status = _run(parse(words, COMMAND))
+    return status
 
 
 def _fail(error: MLPError, *, as_json: bool) -> int:
@@ -100,13 +105,12 @@ def _run(call: Call) -> int:
     return REFUSED if isinstance(found, actions.Outcomes) and found.failed else DONE
 
 
-def _complete(words: list[str]) -> int:
+def _complete(words: list[str]) -> None:
     from mlp.completion import Remembering, complete  # noqa: PLC0415 - only for a shell's tab key
 
     before, current = (words[:-1], words[-1]) if words else ([], "")
     for found in complete(before, current, COMMAND, Remembering()):
         sys.stdout.write(found + "\n")
-    return DONE
 
 
 __all__ = ["VERBS", "main", "show"]
