@@ -132,7 +132,6 @@ log.info("Proxying %s:%s", args.bind, args.port);
 
 for (const signal of ["SIGTERM", "SIGINT"]) {
   process.on(signal, () => {
-    proxy._routes.flush();
     fs.rmSync(args["api-socket"], { force: true });
     process.exit(0);
   });

@@ -9,7 +9,6 @@ export class FileStore extends MemoryStore {
     super();
     this.path = path;
     this.log = log;
-    this.dirty = false;
     if (path) this.load();
   }
 
@@ -27,26 +26,21 @@ export class FileStore extends MemoryStore {
     this.log.info("Found %d routes again", Object.keys(this.routes).length);
   }
 
+  // Written before the change is answered: what the hub was told holds, whatever happens to this process.
+  // Activity alone is not worth a write: the hub keeps it.
   add(path, data) {
-    this.later();
-    return super.add(path, data);
+    return super.add(path, data).then(() => this.flush());
   }
 
   remove(path) {
-    this.later();
-    return super.remove(path);
-  }
-
-  // Written once for all changes of one turn. Activity alone is not worth a write: the hub keeps it.
-  later() {
-    if (this.dirty || !this.path) return;
-    this.dirty = true;
-    setImmediate(() => this.flush());
+    return super.remove(path).then((route) => {
+      this.flush();
+      return route;
+    });
   }
 
   flush() {
-    if (!this.dirty) return;
-    this.dirty = false;
+    if (!this.path) return;
     try {
       fs.writeFileSync(`${this.path}.new`, JSON.stringify(this.routes), { mode: 0o600 });
       fs.renameSync(`${this.path}.new`, this.path);
