@@ -415,7 +415,7 @@ class MetricPoint(Struct, kw_only=True, forbid_unknown_fields=True):
 
     n: Annotated[int, Meta(ge=1)]
     t: float
-    v: Annotated[dict[Annotated[str, Meta(min_length=1, max_length=100)], float], Meta(max_length=100)]
+    v: Annotated[dict[Annotated[str, Meta(min_length=1, max_length=100)], float | None], Meta(max_length=100)]
 
 
 class MetricBatch(Request):

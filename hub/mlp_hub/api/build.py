@@ -1,0 +1,91 @@
+"""Puts the HTTP side together around a platform."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tornado.httpserver import HTTPServer
+from tornado.web import Application
+
+from mlp_hub.api import answers, openapi
+from mlp_hub.api.auth import Authenticator
+from mlp_hub.api.call import Config, Service
+from mlp_hub.api.hubclient import HubClient
+from mlp_hub.api.limits import RATES, Limiter, Rate
+from mlp_hub.api.principal import Principal
+from mlp_hub.api.replay import Answers
+from mlp_hub.api.server import Front
+from mlp_hub.api.sessions import COOKIE, Sessions
+from mlp_hub.api.table import make_table
+from mlp_hub.service.applications import Applications
+
+if TYPE_CHECKING:
+    from mlp_hub.service.platform import Platform
+
+HEADER_BYTES = 32 * 1024
+BODY_TIMEOUT_S = 120.0
+IDLE_S = 300.0
+
+
+def make_service(
+    platform: Platform,
+    hub: HubClient,
+    config: Config,
+    sessions_dir: Path,
+    *,
+    cookie: str = COOKIE,
+    rates: Mapping[str, Rate] = RATES,
+    clock: Callable[[], float] = time.time,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Service:
+    """Make everything handlers work with."""
+    sessions = Sessions(sessions_dir, clock, cookie)
+    limiter = Limiter(monotonic, rates)
+    groups: dict[str, tuple[str, ...]] = {}
+
+    async def seen(principal: Principal) -> None:
+        # the hub's groups decide; asked of the database only when they changed since the last look
+        if groups.get(principal.name) == principal.groups:
+            return
+        await platform.users.ensure(principal.name)
+        await platform.tenants.sync_groups(principal.name, principal.groups)
+        if len(groups) > 50_000:
+            groups.clear()
+        groups[principal.name] = principal.groups
+
+    auth = Authenticator(
+        hub,
+        platform.jobs.job_of_token,
+        sessions,
+        monotonic,
+        seen=seen,
+        allow_lookup=lambda address: limiter.take("unknown-token", address),
+    )
+    service = Service(
+        platform,
+        hub,
+        auth,
+        sessions,
+        limiter,
+        config,
+        Answers(),
+        Applications(platform.db, platform.tenants),
+        clock,
+    )
+    service.openapi = answers.encode(openapi.document(make_table().routes, config.version))
+    return service
+
+
+def make_server(service: Service, application: Application, *, behind_proxy: bool) -> HTTPServer:
+    """Make the server of one listening socket."""
+    front = Front(service, make_table(), application, behind_proxy=behind_proxy)
+    return HTTPServer(
+        front,
+        max_header_size=HEADER_BYTES,
+        body_timeout=BODY_TIMEOUT_S,
+        idle_connection_timeout=IDLE_S,
+        xheaders=False,
+    )

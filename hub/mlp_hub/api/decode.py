@@ -1,0 +1,195 @@
+"""Bodies and query strings into structs, and what is wrong with them in words a person can act on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from mlp_api.types import NAME_PATTERN
+from mlp_hub.domain.errors import Reason, Refused
+
+SHOWN = 60  # characters of a bad value that are repeated in the answer
+JSON_DEPTH = 32
+NAME_WORDS = (
+    "a to z, 0 to 9 and -, beginning with a letter and ending with a letter or digit, at most 50 characters"
+)
+PATTERN_WORDS = {
+    NAME_PATTERN: NAME_WORDS,
+    r"^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$(?!\n)": "a number, or MIN:MAX such as 2:8",
+    r"^[A-Za-z_][A-Za-z0-9_]{0,127}$(?!\n)": "letters, digits and _, not beginning with a digit, at most 128 characters",
+    r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$(?!\n)": "RANK.RESTART.RANDOM such as 0.0.k3x9",
+}
+_KIND_WORDS = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "null",
+}
+_EXPECTED = re.compile(r"^Expected `([^`]+)`, got `([^`]+)`")
+_BOUND = re.compile(r"^Expected `\w+` (>=|<=|>|<) (\S+)")
+_LENGTH = re.compile(r"^Expected `(\w+)` of length (>=|<=) (\d+)")
+_REGEX = re.compile(r"^Expected `str` matching regex '(.*)'", re.DOTALL)
+_UNKNOWN = re.compile(r"^Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"^Object missing required field `(.*)`", re.DOTALL)
+_AT = re.compile(r" - at (?:`key` in )?`\$([^`]*)`$")
+_STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]|(\[\.\.\.\])")
+_INT = re.compile(r"-?[0-9]{1,18}")
+_FLOAT = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")
+
+
+def body(raw: bytes, kind: Any) -> Any:
+    """Decode a JSON body into a struct; raise Refused(Invalid) naming field, value and what would be right."""
+    try:
+        return _decoder(kind).decode(raw)
+    except msgspec.ValidationError as err:
+        raise Refused(Reason.INVALID, explain(str(err), kind, lambda: _generic(raw))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        if not raw.strip():
+            raise Refused(Reason.INVALID, "the body is empty; a JSON object is expected") from None
+        raise Refused(Reason.INVALID, f"the body is not JSON ({_syntax(str(err))})") from None
+    except RecursionError:
+        raise Refused(Reason.INVALID, f"the body is nested deeper than {JSON_DEPTH} levels") from None
+
+
+def query(raw: str, kind: Any) -> Any:
+    """Decode a query string into a struct; unknown and repeated parameters are refused."""
+    if not raw:
+        return kind() if kind is not None else None
+    try:
+        pairs = parse_qsl(
+            raw, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=100
+        )
+    except ValueError:
+        raise Refused(
+            Reason.INVALID, f"the query {clip(raw)} cannot be read; it must be NAME=VALUE&..."
+        ) from None
+    known = _query_kinds(kind) if kind is not None else {}
+    values: dict[str, Any] = {}
+    for name, text in pairs:
+        if name == "_xsrf":
+            continue
+        if name not in known:
+            may = f"known here: {', '.join(known)}" if known else "this route takes none"
+            raise Refused(Reason.INVALID, f"there is no parameter {clip(name)}; {may}")
+        if name in values:
+            raise Refused(Reason.INVALID, f"parameter {name} is given twice; it may be given once")
+        values[name] = _literal(text, known[name])
+    if kind is None:
+        return None
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as err:
+        raise Refused(Reason.INVALID, explain(str(err), kind, lambda: values)) from None
+
+
+def explain(err: str, kind: Any, load: Callable[[], Any]) -> str:
+    """Rewrite msgspec's message: which field, which value, what would be right."""
+    at = _AT.search(err)
+    path, text = (at[1], err[: at.start()]) if at else ("", err)
+    where = path.lstrip(".") or "the body"
+    if found := _UNKNOWN.match(text):
+        inside = f" in {where}" if path else ""
+        known = f"; known here: {', '.join(kind.__struct_fields__)}" if not path else ""
+        return f"there is no field {clip(found[1])}{inside}{known}"
+    if found := _MISSING.match(text):
+        return f"{where + '.' if path else ''}{found[1]} is missing; it is required"
+    if "`key` in" in err:
+        return f"a key of {where} is wrong; it must be {_right(text)}"
+    value = _value_at(load(), path)
+    shown = f"{where} is {value}" if value is not None else f"{where} is wrong"
+    return f"{shown}; it must be {_right(text)}"
+
+
+def clip(value: object) -> str:
+    """Show a value of any size in a line of bounded length."""
+    text = value if isinstance(value, str) else repr(value)
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: SHOWN + 1])
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+
+
+def _right(text: str) -> str:  # noqa: PLR0911 - one return a kind of error
+    if found := _EXPECTED.match(text):
+        return " or ".join(_KIND_WORDS.get(k, k) for k in found[1].split(" | "))
+    if found := _LENGTH.match(text):
+        unit = "characters" if found[1] == "str" else "entries"
+        return f"at {'most' if found[2] == '<=' else 'least'} {found[3]} {unit} long"
+    if found := _BOUND.match(text):
+        return {">=": "at least", "<=": "at most", ">": "above", "<": "below"}[found[1]] + f" {found[2]}"
+    if found := _REGEX.match(text):
+        pattern = found[1].replace("\\\\", "\\")
+        return PATTERN_WORDS.get(pattern, f"like {pattern}")
+    if text.startswith("Number out of range"):
+        return "a finite number"
+    if text.startswith("Invalid enum value"):
+        return "one of the values that the documentation lists"
+    return text[:1].lower() + text[1:]
+
+
+def _syntax(err: str) -> str:
+    if err.startswith("Input data was truncated"):
+        return "it ends too early"
+    return err.removeprefix("JSON is malformed: ")
+
+
+def _generic(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _value_at(value: Any, path: str) -> str | None:
+    for name, index, any_key in _STEP.findall(path):
+        if any_key:
+            return None
+        if name and isinstance(value, dict) and name in value:
+            value = value[name]
+        elif index and isinstance(value, list) and int(index) < len(value):
+            value = value[int(index)]
+        else:
+            return None
+    if isinstance(value, dict | list):
+        return None
+    return (
+        clip(msgspec.json.encode(value).decode())
+        if value is None or isinstance(value, bool)
+        else clip(repr(value))
+    )
+
+
+@lru_cache(maxsize=256)
+def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder[Any](kind)
+
+
+@lru_cache(maxsize=256)
+def _query_kinds(kind: Any) -> dict[str, frozenset[str]]:
+    """Tell which JSON kinds each field takes, so that `2` becomes a number where a number is wanted."""
+    found: dict[str, frozenset[str]] = {}
+    for item in msgspec.structs.fields(kind):
+        info = msgspec.inspect.type_info(item.type)
+        parts = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+        found[item.encode_name] = frozenset(type(_plain(part)).__name__ for part in parts)
+    return found
+
+
+def _plain(info: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    return info.type if isinstance(info, msgspec.inspect.Metadata) else info
+
+
+def _literal(text: str, kinds: frozenset[str]) -> str | int | float | bool:
+    if "BoolType" in kinds and text in ("1", "0", "true", "false"):
+        return text in ("1", "true")
+    if "IntType" in kinds and _INT.fullmatch(text):
+        return int(text)
+    if "FloatType" in kinds and _FLOAT.fullmatch(text):
+        return float(text)
+    return text

@@ -1,0 +1,48 @@
+"""Token buckets: who asks too often is told when to come again, and nobody else notices."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+KEPT = 10_000  # buckets; the one unused longest is forgotten first
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`burst` requests at once, refilled by `per_second`."""
+
+    per_second: float
+    burst: float
+
+
+RATES: Mapping[str, Rate] = {
+    "api": Rate(500, 5_000),
+    "metrics": Rate(200, 2_000),
+    "signup": Rate(0.2, 10),
+    "unknown-token": Rate(20, 100),
+}
+"""The service's buckets, per caller; sign-ups and unknown tokens per address."""
+
+
+class Limiter:
+    """All buckets of the service. `clock` gives monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float], rates: Mapping[str, Rate] = RATES) -> None:
+        self._clock = clock
+        self._rates = rates
+        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+
+    def take(self, bucket: str, key: str) -> int:
+        """Take one; 0 when it was there, else the whole seconds until one will be."""
+        rate = self._rates[bucket]
+        now = self._clock()
+        level, then = self._buckets.pop((bucket, key), (rate.burst, now))
+        level = min(rate.burst, level + (now - then) * rate.per_second)
+        wait = 0 if level >= 1 else math.ceil((1 - level) / rate.per_second)
+        self._buckets[bucket, key] = (level if wait else level - 1, now)
+        if len(self._buckets) > KEPT:
+            self._buckets.popitem(last=False)
+        return wait

@@ -1,0 +1,49 @@
+"""Idempotency keys of routes that do not keep their own: the same request gets the first one's answer."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mlp_hub.domain.errors import Reason, Refused
+
+KEPT = 2_000
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+class Answers:
+    """Recent answers by caller, route and key. Kept in memory: a repeat after a restart is a Conflict, not a second object."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str, str], tuple[bytes, Any]] = OrderedDict()
+
+    async def once(
+        self, caller: str, operation: str, key: str | None, raw: bytes, work: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        """Do the work unless it was done under this key; refuse another body under the same key."""
+        if key is None:
+            return await work()
+        slot = (caller, operation, key)
+        digest = hashlib.blake2b(raw, digest_size=16).digest()
+        known = self._kept.get(slot)
+        if known is not None:
+            if known[0] != digest:
+                raise Refused(
+                    Reason.CONFLICT, f"the Idempotency-Key {key} was used for another request; take a new one"
+                )
+            return known[1]
+        answer = await work()
+        self._kept[slot] = (digest, answer)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return answer
+
+
+def check_key(key: str | None) -> str | None:
+    """Return the key, or refuse one that is not 1 to 255 visible ASCII characters."""
+    if key is not None and not _KEY.fullmatch(key):
+        raise Refused(Reason.INVALID, "the Idempotency-Key must be 1 to 255 visible ASCII characters")
+    return key

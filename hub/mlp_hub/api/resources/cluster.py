@@ -1,0 +1,141 @@
+"""The cluster: nodes, the queue, resource requests, runtimes, offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct, structs
+
+from mlp_api.types import (
+    Cpu,
+    Gpu,
+    JobCreate,
+    Name,
+    Node,
+    Offer,
+    QueueEntry,
+    Ram,
+    ResourceRequestKey,
+    ResourceRequestTry,
+    Runtime,
+    Workers,
+)
+from mlp_hub.api.call import Call
+from mlp_hub.api.principal import Kind
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.scopes import CLUSTER_READ, JOBS_READ, LEDGER_WRITE, TENANTS_READ
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.service.runtimes import RUNTIMES
+
+
+class QueueQuery(Struct, forbid_unknown_fields=True):
+    """Which part of the queue."""
+
+    tenant: Name | None = None
+
+
+class OfferQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The shape of a job, with the defaults of a submission."""
+
+    workers: Workers = 1
+    ps: Annotated[int, Meta(ge=0, le=1000)] = 0
+    cpu: Cpu = 1.0
+    gpu: Gpu = 0
+    gpu_kind: Annotated[str, Meta(max_length=64)] | None = None
+    ram: Ram = 1024
+    tenant: Name | None = None
+    priority: Name = "normal"
+    runtime: Runtime | None = None
+    time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
+    retries: Annotated[int, Meta(ge=0, le=100)] = 0
+    checkpoint_every: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
+    topology: Annotated[str, Meta(max_length=100)] | None = None
+
+
+class RuntimeInfo(Struct, kw_only=True):
+    """A way to run a program on several ranks; `ps` says whether it may have parameter servers."""
+
+    name: str
+    title: str
+    description: str
+    ps: bool
+
+
+async def nodes(call: Call) -> Sequence[Node]:
+    """List the nodes with who uses what."""
+    return await call.platform.nodes.list()
+
+
+async def queue(call: Call) -> list[QueueEntry]:
+    """List what waits and what runs."""
+    return await call.platform.jobs.queue(call.query.tenant)
+
+
+async def tenant_queue(call: Call) -> list[QueueEntry]:
+    """List what waits and what runs in one tenant."""
+    return await call.platform.jobs.queue(call.params["tenant"])
+
+
+async def offer(call: Call) -> Offer:
+    """Say what a job of this shape would get: now or when, on what."""
+    shape = JobCreate(name="offer", entry="offer", **structs.asdict(call.query))
+    if call.principal.kind is not Kind.USER:
+        raise Refused(Reason.FORBIDDEN, "an offer is made to a user; this token is a service's")
+    return await call.platform.jobs.offer(call.principal.name, shape)
+
+
+async def runtimes(call: Call) -> list[RuntimeInfo]:
+    """List the runtimes."""
+    del call
+    return [RuntimeInfo(name=r.name, title=r.title, description=r.description, ps=r.ps) for r in RUNTIMES]
+
+
+async def try_(call: Call) -> str:
+    """Hold an amount, or give it back, until confirmed; repeating it is fine."""
+    await call.platform.ledger.try_(call.body)
+    return ""
+
+
+async def confirm(call: Call) -> str:
+    """Make a try last; one that does not exist is fine."""
+    await call.platform.ledger.confirm(call.body)
+    return ""
+
+
+async def cancel(call: Call) -> str:
+    """Take a try back; one that does not exist is fine."""
+    await call.platform.ledger.cancel(call.body)
+    return ""
+
+
+_REQUEST = "/resource_request"
+L, P = LEDGER_WRITE, Relation.PLATFORM
+
+ROUTES = (
+    Route("GET", "/nodes", nodes, "List nodes", P, CLUSTER_READ, reply=list[Node]),
+    Route("GET", "/queue", queue, "The queue", P, CLUSTER_READ, query=QueueQuery, reply=list[QueueEntry]),
+    Route(
+        "GET",
+        "/tenants/{tenant}/queue",
+        tenant_queue,
+        "A tenant's queue",
+        Relation.TENANT_ADMIN,
+        TENANTS_READ,
+        reply=list[QueueEntry],
+    ),
+    Route(
+        "GET",
+        "/offer",
+        offer,
+        "What a job of this shape would get",
+        Relation.ANYBODY,
+        JOBS_READ,
+        query=OfferQuery,
+        reply=Offer,
+    ),
+    Route("GET", "/runtimes", runtimes, "List runtimes", Relation.ANYBODY, reply=list[RuntimeInfo]),
+    Route("PUT", f"{_REQUEST}:try", try_, "Try to hold or give back quota", P, L, body=ResourceRequestTry),
+    Route("PUT", f"{_REQUEST}:confirm", confirm, "Confirm a resource request", P, L, body=ResourceRequestKey),
+    Route("PUT", f"{_REQUEST}:cancel", cancel, "Cancel a resource request", P, L, body=ResourceRequestKey),
+)

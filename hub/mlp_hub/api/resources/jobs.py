@@ -1,0 +1,202 @@
+"""Jobs: submit, look at, steer; why they wait, their timeline and their logs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from mlp_api.types import Event, Heartbeat, Job, JobCreate, JobState, LogLine, Name, Why
+from mlp_hub.api import answers
+from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.paging import Page
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
+from mlp_hub.domain.job import FINAL, Phase
+
+FOLLOW_EVERY_S = 0.3
+
+
+class JobQuery(Page, forbid_unknown_fields=True):
+    """Which jobs."""
+
+    state: JobState | None = None
+    tenant: Name | None = None
+
+
+class LogQuery(Struct, forbid_unknown_fields=True):
+    """Which part of which rank's log; `since` is the offset that the last answer gave."""
+
+    rank: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    since: Annotated[int, Meta(ge=0, le=2**62)] = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+    follow: bool = False
+
+
+class LogPage(Struct, kw_only=True):
+    """Lines of a rank's log; pass `offset` back as `since` to go on. `dropped` bytes were rotated away before."""
+
+    rank: int
+    lines: list[LogLine]
+    offset: int
+    dropped: int
+
+
+async def submit(call: Call) -> Job:
+    """Submit a job; it is durable when the answer comes."""
+    return await call.platform.jobs.submit(call.user, call.body, idempotency_key=call.idempotency_key)
+
+
+async def list_(call: Call) -> Reply:
+    """List a user's jobs, the newest first."""
+    query: JobQuery = call.query
+    jobs, cursor = await call.platform.jobs.list(
+        call.user, tenant=query.tenant, state=query.state, limit=query.limit, cursor=query.cursor
+    )
+    return Reply(answers.encode(jobs), headers={"X-Next-Cursor": cursor} if cursor else {})
+
+
+async def get(call: Call) -> Job:
+    """Show a job with its status."""
+    return await call.platform.jobs.get(call.user, call.params["job"])
+
+
+async def cancel(call: Call) -> Job:
+    """Stop a job for good."""
+    return await call.platform.jobs.cancel(call.user, call.params["job"])
+
+
+async def suspend(call: Call) -> Job:
+    """Stop a job so that it can be resumed; it gives back what it holds."""
+    return await call.platform.jobs.suspend(call.user, call.params["job"])
+
+
+async def resume(call: Call) -> Job:
+    """Queue a suspended job again."""
+    return await call.platform.jobs.resume(call.user, call.params["job"])
+
+
+async def resubmit(call: Call) -> Job:
+    """Submit an ended job again."""
+    return await call.platform.jobs.resubmit(call.user, call.params["job"])
+
+
+async def delete(call: Call) -> Job:
+    """Delete an ended job with its files."""
+    return await call.platform.jobs.delete(call.user, call.params["job"])
+
+
+async def heartbeat(call: Call) -> str:
+    """Take a job's own word on how it is doing."""
+    await call.platform.jobs.heartbeat(call.user, call.params["job"], call.body)
+    return ""
+
+
+async def why(call: Call) -> Why:
+    """Say why a job waits, with numbers, and until when."""
+    return await call.platform.jobs.why(call.user, call.params["job"])
+
+
+async def events(call: Call) -> list[Event]:
+    """Give a job's timeline."""
+    return await call.platform.jobs.events(call.user, call.params["job"])
+
+
+async def logs(call: Call) -> Reply:
+    """Give a rank's log as text, or as JSON with times where that is accepted; `follow=1` goes on until the end."""
+    query: LogQuery = call.query
+    if query.follow:
+        await get(call)  # a job that does not exist is refused before the stream begins
+        return Reply(stream=_follow(call, query), media="text/plain; charset=utf-8")
+    page = await _page(call, query.rank, query.since, query.limit)
+    if "application/json" in call.accept:
+        return Reply(answers.encode(page))
+    headers = {"X-Log-Offset": str(page.offset), "X-Log-Dropped": str(page.dropped)}
+    return Reply(_text(page), media="text/plain; charset=utf-8", headers=headers)
+
+
+async def follow_pages(call: Call, query: LogQuery) -> AsyncIterator[LogPage]:
+    """Yield a rank's log from `since` on, until the job has ended and all was given."""
+    since = query.since
+    while True:
+        # asked before reading: what is written before the end is then never missed
+        ended = Phase((await get(call)).phase) in FINAL | {Phase.DELETING}
+        page = await _page(call, query.rank, since, query.limit)
+        moved, since = page.offset != since, page.offset
+        if page.lines:
+            yield page
+        elif ended and not moved:
+            return
+        else:
+            await asyncio.sleep(FOLLOW_EVERY_S)
+
+
+async def _follow(call: Call, query: LogQuery) -> AsyncIterator[bytes]:
+    async for page in follow_pages(call, query):
+        yield _text(page)
+
+
+async def _page(call: Call, rank: int, since: int, limit: int) -> LogPage:
+    chunk = await call.platform.jobs.log_chunk(call.user, call.params["job"], rank, since, limit)
+    lines = [LogLine(rank=chunk.rank, time=x.time, stream=x.stream, text=x.text) for x in chunk.lines]
+    return LogPage(rank=chunk.rank, lines=lines, offset=chunk.offset, dropped=chunk.dropped)
+
+
+def _text(page: LogPage) -> bytes:
+    return "".join(f"{line.text}\n" for line in page.lines).encode("utf-8", "replace")
+
+
+_JOBS = "/users/{user}/jobs"
+_JOB = "/users/{user}/jobs/{job}"
+
+ROUTES = (
+    Route(
+        "POST",
+        _JOBS,
+        submit,
+        "Submit a job",
+        Relation.SELF,
+        JOBS_WRITE,
+        body=JobCreate,
+        reply=Job,
+        status=201,
+    ),
+    Route(
+        "GET", _JOBS, list_, "List a user's jobs", Relation.SELF, JOBS_READ, query=JobQuery, reply=list[Job]
+    ),
+    Route("GET", _JOB, get, "Show a job", Relation.JOB, JOBS_READ, reply=Job, job_token=True),
+    Route("PUT", f"{_JOB}:cancel", cancel, "Cancel a job", Relation.JOB, JOBS_WRITE, reply=Job),
+    Route("PUT", f"{_JOB}:suspend", suspend, "Suspend a job", Relation.JOB, JOBS_WRITE, reply=Job),
+    Route("PUT", f"{_JOB}:resume", resume, "Resume a suspended job", Relation.SELF, JOBS_WRITE, reply=Job),
+    Route(
+        "PUT", f"{_JOB}:resubmit", resubmit, "Run an ended job again", Relation.SELF, JOBS_WRITE, reply=Job
+    ),
+    Route("DELETE", _JOB, delete, "Delete an ended job", Relation.SELF, JOBS_WRITE, reply=Job),
+    Route(
+        "PUT",
+        f"{_JOB}:heartbeat",
+        heartbeat,
+        "A job tells how it is doing",
+        Relation.SELF,
+        JOBS_WRITE,
+        body=Heartbeat,
+        reply=str,
+        job_token=True,
+        bucket="metrics",
+    ),
+    Route("GET", f"{_JOB}/why", why, "Why a job waits", Relation.JOB, JOBS_READ, reply=Why),
+    Route("GET", f"{_JOB}/events", events, "A job's timeline", Relation.JOB, JOBS_READ, reply=list[Event]),
+    Route(
+        "GET",
+        f"{_JOB}/logs",
+        logs,
+        "A rank's log",
+        Relation.JOB,
+        JOBS_READ,
+        query=LogQuery,
+        reply=str,
+        media="text/plain",
+    ),
+)

@@ -1,0 +1,58 @@
+"""Who is asking, and what the service says of itself."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from mlp_api.types import Session
+from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.principal import Kind
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.sessions import xsrf_token
+from mlp_hub.domain.errors import Reason, Refused
+
+
+class Health(Struct):
+    """The service answers."""
+
+    status: str
+    version: str
+
+
+async def auth(call: Call) -> str:
+    """Give the name of the token's owner."""
+    return call.principal.name
+
+
+async def session(call: Call) -> Session:
+    """Tell a page all it needs before anything else. `xsrf` is empty for a caller without a cookie."""
+    principal = call.principal
+    if principal.kind is not Kind.USER:
+        raise Refused(Reason.FORBIDDEN, "only people have sessions; this token is a service's")
+    places = await call.platform.tenants.of_user(principal.name)
+    return Session(
+        username=principal.name,
+        admin=principal.is_platform_admin,
+        tenants=[m.tenant for m in places],
+        tenant_admin=[m.tenant for m in places if m.role == "admin"],
+        xsrf=xsrf_token(principal.session) if principal.session else "",
+        version=call.service.config.version,
+    )
+
+
+async def health(call: Call) -> Health:
+    """Say that the service answers. Needs no token and tells nothing else."""
+    return Health(status="ok", version=call.service.config.version)
+
+
+async def openapi(call: Call) -> Reply:
+    """Give this document."""
+    return Reply(call.service.openapi)
+
+
+ROUTES = (
+    Route("GET", "/auth", auth, "Whose token this is", Relation.ANYBODY, reply=str),
+    Route("GET", "/session", session, "Who is logged in", Relation.ANYBODY, reply=Session),
+    Route("GET", "/health", health, "The service answers", Relation.PUBLIC, reply=Health),
+    Route("GET", "/openapi.json", openapi, "This document", Relation.PUBLIC, reply=dict),
+)

@@ -1,0 +1,120 @@
+"""WebSockets: a job's stream, its metrics, its log, and hints that the queue changed.
+
+A handler is an asynchronous generator of frames (structs or dicts); the socket around it authenticates, sends
+with back-pressure, pings, and ends when the token does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from mlp_api.types import JobMetrics, LogLine
+from mlp_hub.api.call import Call
+from mlp_hub.api.resources.jobs import LogQuery, follow_pages
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.scopes import CLUSTER_READ, JOBS_READ
+
+KNOWN = ("epoch", "step", "accuracy", "loss", "progress")
+
+
+class SinceQuery(Struct, forbid_unknown_fields=True):
+    """From which point on; 0 for all."""
+
+    since: Annotated[int, Meta(ge=0, le=2**62)] = 0
+
+
+class Frame(Struct, kw_only=True):
+    """A frame of a stream; which other fields there are depends on `type`."""
+
+    type: str
+
+
+async def stream(call: Call) -> AsyncIterator[Any]:
+    """Follow all of a job over one socket: its state, points, events, log and reasons, with replay."""
+    async for frame in call.platform.watch(call.user, call.params["job"], call.query.since):
+        yield frame
+
+
+async def metrics(call: Call) -> AsyncIterator[JobMetrics]:
+    """Follow a job's points: all above `since`, then each as it comes."""
+    user, name = call.user, call.params["job"]
+    async for frame in call.platform.watch(user, name, call.query.since):
+        if frame["type"] == "metrics":
+            for point in frame["points"]:
+                values = dict(point["values"])
+                known = {k: values.pop(k, None) for k in KNOWN}
+                yield JobMetrics(
+                    user=user,
+                    name=name,
+                    seq=point["seq"],
+                    rank=point["rank"],
+                    time=point["time"],
+                    values=values,
+                    **known,
+                )
+
+
+async def logs(call: Call) -> AsyncIterator[LogLine]:
+    """Follow a rank's log from `since` on, one line a message."""
+    async for page in follow_pages(call, call.query):
+        for line in page.lines:
+            yield line
+
+
+async def queue(call: Call) -> AsyncIterator[Frame]:
+    """Hint that the queue changed and is worth fetching."""
+    with call.platform.broker.subscribe(("queue",), limit=1) as messages:
+        async for _ in messages:
+            yield Frame(type="changed")
+
+
+_JOB = "/users/{user}/jobs/{job}"
+
+ROUTES = (
+    Route(
+        "GET",
+        f"{_JOB}:stream",
+        stream,
+        "Follow a job",
+        Relation.JOB,
+        JOBS_READ,
+        query=SinceQuery,
+        reply=Frame,
+        socket=True,
+    ),
+    Route(
+        "GET",
+        "/users/{user}/job_metrics/{job}",
+        metrics,
+        "Follow a job's metrics",
+        Relation.JOB,
+        JOBS_READ,
+        query=SinceQuery,
+        reply=JobMetrics,
+        socket=True,
+    ),
+    Route(
+        "GET",
+        f"{_JOB}/logs:stream",
+        logs,
+        "Follow a rank's log",
+        Relation.JOB,
+        JOBS_READ,
+        query=LogQuery,
+        reply=LogLine,
+        socket=True,
+    ),
+    Route(
+        "GET",
+        "/queue:stream",
+        queue,
+        "Hints that the queue changed",
+        Relation.PLATFORM,
+        CLUSTER_READ,
+        reply=Frame,
+        socket=True,
+    ),
+)

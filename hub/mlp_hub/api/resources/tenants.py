@@ -1,0 +1,131 @@
+"""Tenants, their members and their use; a user's quota."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantUpdate, Usage
+from mlp_hub.api.call import Call
+from mlp_hub.api.decode import clip
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.scopes import TENANTS_READ, TENANTS_WRITE
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.tenant import DEFAULT_TENANT
+
+
+async def list_(call: Call) -> Sequence[Tenant]:
+    """List the tenants that the caller may know of."""
+    tenants = await call.platform.tenants.list()
+    if call.principal.is_platform_admin:
+        return tenants
+    mine = {m.tenant for m in await call.platform.tenants.of_user(call.principal.name)}
+    return [t for t in tenants if t.name in mine]
+
+
+async def create(call: Call) -> Tenant:
+    """Make a tenant."""
+    return await call.platform.tenants.create(call.body, actor=call.principal.name)
+
+
+async def get(call: Call) -> Tenant:
+    """Show a tenant."""
+    return await call.platform.tenants.get(call.params["tenant"])
+
+
+async def update(call: Call) -> Tenant:
+    """Set all that a tenant is; what is left out returns to its default."""
+    return await call.platform.tenants.update(call.params["tenant"], call.body, actor=call.principal.name)
+
+
+async def delete(call: Call) -> Tenant:
+    """Delete a tenant that nobody uses."""
+    return await call.platform.tenants.delete(call.params["tenant"], actor=call.principal.name)
+
+
+async def usage(call: Call) -> Usage:
+    """Show a tenant's quota, who uses it, and its use over time."""
+    return await call.platform.tenants.usage(call.params["tenant"])
+
+
+async def members(call: Call) -> Sequence[Member]:
+    """List a tenant's members."""
+    return await call.platform.tenants.members(call.params["tenant"])
+
+
+async def get_member(call: Call) -> Member:
+    """Show one member."""
+    return await _member(call)
+
+
+async def set_member(call: Call) -> Member:
+    """Add a member or change a role."""
+    tenant, user = call.params["tenant"], call.user
+    body: MemberUpdate = call.body if call.body is not None else MemberUpdate()
+    if not call.principal.is_platform_admin:
+        elsewhere = {m.tenant for m in await call.platform.tenants.of_user(user)} - {DEFAULT_TENANT}
+        if elsewhere and tenant not in elsewhere:
+            raise Refused(
+                Reason.FORBIDDEN,
+                f"{clip(user)} is not without a tenant; a platform admin can add them to {tenant}",
+            )
+    return await call.platform.tenants.set_member(tenant, user, body.role, actor=call.principal.name)
+
+
+async def remove_member(call: Call) -> Member:
+    """Remove a member."""
+    return await call.platform.tenants.remove_member(
+        call.params["tenant"], call.user, actor=call.principal.name
+    )
+
+
+async def quota(call: Call) -> list[Usage]:
+    """Show what a user's tenants may use, use, and who uses it."""
+    places = await call.platform.tenants.of_user(call.user)
+    return [await call.platform.tenants.usage(place.tenant) for place in places]
+
+
+async def _member(call: Call) -> Member:
+    for member in await call.platform.tenants.members(call.params["tenant"]):
+        if member.user == call.user:
+            return member
+    raise not_found("member", clip(call.user))
+
+
+_TENANT = "/tenants/{tenant}"
+_MEMBER = "/tenants/{tenant}/members/{user}"
+R, W = TENANTS_READ, TENANTS_WRITE
+
+ROUTES = (
+    Route("GET", "/tenants", list_, "List the caller's tenants", Relation.ANYBODY, R, reply=list[Tenant]),
+    Route(
+        "POST",
+        "/tenants",
+        create,
+        "Make a tenant",
+        Relation.PLATFORM,
+        W,
+        body=TenantCreate,
+        reply=Tenant,
+        status=201,
+        idempotent=True,
+    ),
+    Route("GET", _TENANT, get, "Show a tenant", Relation.MEMBER, R, reply=Tenant),
+    Route("PUT", _TENANT, update, "Change a tenant", Relation.PLATFORM, W, body=TenantUpdate, reply=Tenant),
+    Route("DELETE", _TENANT, delete, "Delete a tenant", Relation.PLATFORM, W, reply=Tenant),
+    Route("GET", f"{_TENANT}/usage", usage, "A tenant's use", Relation.MEMBER, R, reply=Usage),
+    Route("GET", f"{_TENANT}/members", members, "List members", Relation.MEMBER, R, reply=list[Member]),
+    Route("GET", _MEMBER, get_member, "Show a member", Relation.MEMBER, R, reply=Member),
+    Route(
+        "PUT",
+        _MEMBER,
+        set_member,
+        "Add a member or change a role",
+        Relation.TENANT_ADMIN,
+        W,
+        body=MemberUpdate,
+        body_optional=True,
+        reply=Member,
+    ),
+    Route("DELETE", _MEMBER, remove_member, "Remove a member", Relation.TENANT_ADMIN, W, reply=Member),
+    Route("GET", "/users/{user}/quota", quota, "A user's quota", Relation.SELF, R, reply=list[Usage]),
+)

@@ -1,0 +1,177 @@
+"""Accounts: signing up, approval, leaving, tokens."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from mlp_api.types import SpawnInfo, User, UserCreate
+from mlp_hub.api.call import Call
+from mlp_hub.api.hubclient import Account
+from mlp_hub.api.principal import Kind
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.scopes import ACCESS, LEDGER_WRITE, SCOPES, USERS_READ, USERS_WRITE
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.tenant import DEFAULT_TENANT
+
+TOKEN_LIFETIME_S = 30 * 24 * 3600
+
+
+class UserQuery(Struct, forbid_unknown_fields=True):
+    """Which users."""
+
+    state: Literal["NotActive", "Actived"] | None = None
+
+
+async def sign_up(call: Call) -> User:
+    """Make an account that waits for approval. The tenant named is applied for, and joined when it is approved."""
+    body: UserCreate = call.body
+    await call.service.hub.create_account(body.username, body.password, authorized=False)
+    if body.tenant is not None and body.tenant != DEFAULT_TENANT:
+        await call.service.applications.apply(body.username, body.tenant)
+    return User(username=body.username, state="NotActive", tenants=[])
+
+
+async def list_(call: Call) -> list[User]:
+    """List accounts, whether let in or not."""
+    query: UserQuery = call.query
+    places: dict[str, list[str]] = {}
+    for tenant in await call.platform.tenants.list():
+        for member in await call.platform.tenants.members(tenant.name):
+            places.setdefault(member.user, []).append(tenant.name)
+    defaults = {u.name: u.default_tenant for u in await call.platform.users.list()}
+    users = [
+        _shown(a, places.get(a.name, [DEFAULT_TENANT]), defaults.get(a.name, DEFAULT_TENANT))
+        for a in await call.service.hub.accounts()
+    ]
+    return [u for u in users if query.state is None or u.state == query.state]
+
+
+async def get(call: Call) -> User:
+    """Show one account."""
+    return await _user(call, await _account(call))
+
+
+async def approve(call: Call) -> User:
+    """Let an account in, and into the tenant that it applied for."""
+    principal = call.principal
+    tenant = await call.service.applications.tenant_of(call.user)
+    if not principal.is_platform_admin:
+        led = [m.tenant for m in await call.platform.tenants.of_user(principal.name) if m.role == "admin"]
+        if tenant is None or tenant not in led:
+            raise not_found("user", call.user)
+    account = await _account(call)
+    if not account.authorized:
+        await call.service.hub.authorize(account.name)
+    await call.platform.users.ensure(account.name)
+    await call.service.applications.accept(account.name, actor=principal.name)
+    return await _user(call, Account(account.name, True, account.admin))
+
+
+async def deregister(call: Call) -> User:
+    """Shut an account out; its data stay, an admin can approve it again."""
+    account = await _account(call)
+    await call.service.hub.deauthorize(account.name)
+    return await _user(call, Account(account.name, False, account.admin))
+
+
+async def token(call: Call) -> str:
+    """Give a new token of the user with no more scopes than the caller's own token holds, valid for 30 days."""
+    principal = call.principal
+    held = sorted((principal.scopes | principal.own_scopes) & set(SCOPES))
+    if principal.kind is not Kind.USER or principal.name != call.user:
+        # an admin must not become somebody else: what they do is done in their own name
+        raise Refused(Reason.FORBIDDEN, "a token is given to its user only; an operator uses `mlp-hub token`")
+    return await call.service.hub.new_token(
+        call.user, [ACCESS, *held], expires_in=TOKEN_LIFETIME_S, note="asked for through MLP Hub's API"
+    )
+
+
+async def spawn(call: Call) -> SpawnInfo:
+    """Tell the spawner what it needs to start a user's notebook server."""
+    user = await call.platform.users.ensure(call.user)
+    places = await call.platform.tenants.of_user(call.user)
+    tenants = [m.tenant for m in places] or [DEFAULT_TENANT]
+    return SpawnInfo(number=user.number, tenants=tenants, default_tenant=user.default_tenant)
+
+
+async def _account(call: Call) -> Account:
+    account = await call.service.hub.account(call.user)
+    if account is None:
+        raise not_found("user", call.user)
+    return account
+
+
+async def _user(call: Call, account: Account) -> User:
+    places = await call.platform.tenants.of_user(account.name)
+    try:
+        default = (await call.platform.users.get(account.name)).default_tenant
+    except Refused:  # who never came here yet
+        default = DEFAULT_TENANT
+    return _shown(account, [m.tenant for m in places], default)
+
+
+def _shown(account: Account, tenants: list[str], default_tenant: str) -> User:
+    return User(
+        username=account.name,
+        state="Actived" if account.authorized else "NotActive",
+        tenants=tenants,
+        admin=account.admin,
+        default_tenant=default_tenant,
+    )
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/users",
+        sign_up,
+        "Sign up; an admin approves the account",
+        Relation.PUBLIC,
+        body=UserCreate,
+        reply=User,
+        status=201,
+        idempotent=True,
+        bucket="signup",
+    ),
+    Route(
+        "GET",
+        "/users",
+        list_,
+        "List accounts",
+        Relation.PLATFORM,
+        USERS_READ,
+        query=UserQuery,
+        reply=list[User],
+    ),
+    Route("GET", "/users/{user}", get, "Show an account", Relation.SELF, USERS_READ, reply=User),
+    Route(
+        "PUT",
+        "/users/{user}",
+        deregister,
+        "Deregister (the body is ignored)",
+        Relation.SELF,
+        USERS_WRITE,
+        reply=User,
+    ),
+    Route(
+        "PUT",
+        "/users/{user}:approve",
+        approve,
+        "Approve an account",
+        Relation.ANYBODY,
+        USERS_WRITE,
+        reply=User,
+    ),
+    Route("GET", "/users/{user}/token", token, "Get a new token", Relation.SELF, USERS_WRITE, reply=str),
+    Route(
+        "GET",
+        "/users/{user}:spawn",
+        spawn,
+        "What the spawner needs to know of a user",
+        Relation.PLATFORM,
+        LEDGER_WRITE,
+        reply=SpawnInfo,
+    ),
+)

@@ -1,0 +1,147 @@
+"""The shape of a route, the table's type, and how a path finds its route."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
+
+if TYPE_CHECKING:
+    from mlp_hub.api.call import Call
+
+BODY_LIMIT = 2 * 1024 * 1024
+METRICS_BODY_LIMIT = 8 * 1024 * 1024
+
+
+class Relation(StrEnum):
+    """How the caller must stand to the object of the path; a platform admin stands so to all but JOB's own."""
+
+    PUBLIC = "public"  # no token is asked for
+    ANYBODY = "anybody"  # any caller with a token
+    SELF = "self"  # the user of the path
+    JOB = "job"  # the owner of the job of the path, or an admin of its tenant
+    MEMBER = "member"  # a member of the tenant of the path
+    TENANT_ADMIN = "tenant admin"
+    PLATFORM = "platform admin"
+
+
+Handler = Callable[["Call"], Any]
+"""Makes the answer, awaitable; of a WebSocket its frames, an asynchronous iterator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row of the table: everything that validation, authorisation and OpenAPI need to know.
+
+    `query` and `body` are msgspec structs; `reply` is any type that msgspec encodes. `job_token` lets a job's own
+    token in (for its own job). `socket` marks a WebSocket, whose handler sends frames of type `reply`.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    relation: Relation
+    scope: str | None = None
+    body: Any = None
+    query: Any = None
+    reply: Any = str
+    status: int = 200
+    body_limit: int = BODY_LIMIT
+    body_optional: bool = False
+    job_token: bool = False
+    socket: bool = False
+    idempotent: bool = False
+    media: str = "application/json"
+    bucket: str = "api"
+    tag: str = ""
+    params: tuple[str, ...] = field(default=(), init=False)
+
+    def __post_init__(self) -> None:
+        names = tuple(s[1:].split("}")[0] for s in self.path.split("/") if s.startswith("{"))
+        object.__setattr__(self, "params", names)
+
+    @property
+    def operation(self) -> str:
+        """Name the route in OpenAPI and in logs: the handler's module and name."""
+        return f"{self.handler.__module__.rsplit('.', 1)[-1]}_{self.handler.__name__}"
+
+
+@dataclass(slots=True)
+class _Node:
+    literal: dict[str, _Node] = field(default_factory=dict)
+    variable: _Node | None = None
+    routes: dict[tuple[str, str], Route] = field(default_factory=dict)  # (verb, method)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A route with the values of its path."""
+
+    route: Route
+    params: dict[str, str]
+
+
+class RouteTable:
+    """Finds the route of a path. Segments are split before they are decoded, so an encoded `/` or `:` stays text."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        self._root = _Node()
+        for route in self.routes:
+            self._add(route)
+
+    def _add(self, route: Route) -> None:
+        node = self._root
+        segments, verb = _split(route.path)
+        for segment in segments:
+            if segment.startswith("{"):
+                node.variable = node.variable or _Node()
+                node = node.variable
+            else:
+                node = node.literal.setdefault(segment, _Node())
+        key = (verb, "WS" if route.socket else route.method)
+        if key in node.routes:
+            raise ValueError(f"two routes answer {route.method} {route.path}")
+        node.routes[key] = route
+
+    def find(self, method: str, path: str) -> Found | None:
+        """Find the route for a method (`WS` for a WebSocket) and a raw path below the base, or None."""
+        segments, verb = _split(path)
+        values: list[str] = []
+        node = self._root
+        for segment in segments:
+            child = node.literal.get(segment)
+            if child is None:
+                child = node.variable
+                value = decode_segment(segment)
+                if child is None or not value:
+                    return None
+                values.append(value)
+            node = child
+        route = node.routes.get((verb, method))
+        return Found(route, dict(zip(route.params, values, strict=True))) if route else None
+
+
+def decode_segment(segment: str) -> str | None:
+    """Decode a path segment once; None when it is not UTF-8 or holds what no name holds."""
+    try:
+        value = unquote_to_bytes(segment).decode() if "%" in segment else segment
+    except UnicodeDecodeError:
+        return None
+    if "/" in value or "\\" in value or any(ord(c) < 32 or ord(c) == 127 for c in value):
+        return None
+    return value
+
+
+def _split(path: str) -> tuple[list[str], str]:
+    """Split `/users/ann/jobs/x:cancel` into its segments and its verb."""
+    segments = path.strip("/").split("/") if path.strip("/") else []
+    if path != "/" and (path.endswith("/") or "//" in path):
+        return ["\0"], ""  # no route: one spelling for one object
+    verb = ""
+    if segments:
+        segments[-1], _, verb = segments[-1].partition(":")
+    return segments, verb

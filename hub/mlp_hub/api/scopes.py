@@ -1,0 +1,57 @@
+"""Scopes as data: what a token may be allowed, who gets what, and who stands how to an object.
+
+The service checks requests by this table, the hub's configuration defines its custom scopes and roles from
+it, OpenAPI and the documentation print it. It imports nothing, so that the hub's configuration may read it
+at no cost.
+
+A request needs both: its token must hold the route's scope, and its owner must stand in the route's relation
+to the object (their own, their tenant's, any as a platform admin).
+"""
+
+from __future__ import annotations
+
+PREFIX = "custom:mlp:"
+JOBS_READ = f"{PREFIX}jobs:read"
+JOBS_WRITE = f"{PREFIX}jobs:write"
+TENANTS_READ = f"{PREFIX}tenants:read"
+TENANTS_WRITE = f"{PREFIX}tenants:write"
+USERS_READ = f"{PREFIX}users:read"
+USERS_WRITE = f"{PREFIX}users:write"
+CLUSTER_READ = f"{PREFIX}cluster:read"
+LEDGER_WRITE = f"{PREFIX}ledger:write"
+
+SCOPES: dict[str, str] = {
+    JOBS_READ: "Read jobs, their logs, metrics and events.",
+    JOBS_WRITE: "Submit, cancel, suspend, resume and delete jobs; report their metrics.",
+    TENANTS_READ: "Read tenants, their quota, members and use.",
+    TENANTS_WRITE: "Change tenants and their members.",
+    USERS_READ: "Read accounts and whether they were let in.",
+    USERS_WRITE: "Approve and deregister accounts; get a new token.",
+    CLUSTER_READ: "Read nodes and the whole queue; stand as a platform admin to every object.",
+    LEDGER_WRITE: "Hold and give back quota; the platform's own parts only.",
+}
+"""Every scope with its description."""
+
+ACCESS = "access:services!service=mlp"
+"""What a person's token must hold besides, whatever it asks for."""
+
+PLATFORM_ADMIN = CLUSTER_READ
+"""Who holds this stands as a platform admin to every object. A notebook server's token does not, so that an
+admin's notebook sees its owner's jobs only."""
+
+USER_SCOPES: tuple[str, ...] = (JOBS_READ, JOBS_WRITE, TENANTS_READ, TENANTS_WRITE, USERS_READ, USERS_WRITE)
+"""What every user's role holds. The relation bounds each: own jobs, own account, tenants that they administer."""
+
+SERVER_SCOPES: tuple[str, ...] = (ACCESS, JOBS_READ, JOBS_WRITE, TENANTS_READ)
+"""What a notebook server's token holds."""
+
+ADMIN_SCOPES: tuple[str, ...] = tuple(SCOPES)
+"""What the platform admins' role holds."""
+
+SPAWNER_SCOPES: tuple[str, ...] = (ACCESS, LEDGER_WRITE, TENANTS_READ)
+"""What the spawner's service token holds."""
+
+
+def custom_scopes() -> dict[str, dict[str, str]]:
+    """Give the definitions for `c.JupyterHub.custom_scopes`."""
+    return {name: {"description": text} for name, text in SCOPES.items()}

@@ -1,0 +1,18 @@
+"""The table of all routes."""
+
+from __future__ import annotations
+
+from mlp_hub.api.resources import cluster, jobs, metrics, session, streams, tenants, users
+from mlp_hub.api.routes import Route, RouteTable
+
+_MODULES = (session, users, tenants, jobs, metrics, streams, cluster)
+
+
+def all_routes() -> tuple[Route, ...]:
+    """List all routes in the order of the documentation."""
+    return tuple(route for module in _MODULES for route in module.ROUTES)
+
+
+def make_table() -> RouteTable:
+    """Make the table that finds routes."""
+    return RouteTable(all_routes())

@@ -1,0 +1,244 @@
+"""The service: `python -m mlp_hub.app`. One process, two UNIX sockets, no TCP.
+
+Its death takes nothing along: jobs, notebook servers and the hub go on, and the next start finds them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from tornado.httpserver import HTTPServer
+
+from mlp_hub.api.build import make_server, make_service
+from mlp_hub.api.call import API_BASES, Config
+from mlp_hub.api.hubclient import HubClient
+from mlp_hub.api.sessions import COOKIE
+from mlp_hub.api.sockets import close_all
+from mlp_hub.executors.base import Executor, NodeInfo
+from mlp_hub.service.config import Paths, Policy
+from mlp_hub.service.platform import Platform
+from mlp_hub.settings import Settings, SettingsError
+from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
+from mlp_hub.web.site import make_application
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+log = logging.getLogger("mlp_hub.app")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+DRAIN_S = 3.0
+
+
+class App:
+    """The running service, made from its settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.db = Database(settings.service_db_url, guard=True)
+        self.executor = make_executor(settings)
+        self.platform = Platform(self.db, self.executor, time.time, paths_of(settings), policy_of(settings))
+        hub_api = f"http+unix://{quote(str(settings.hub_socket), safe='')}/hub/api"
+        self.hub = HubClient(hub_api, settings.secret("service_token"))
+        self.service = make_service(
+            self.platform,
+            self.hub,
+            config_of(settings),
+            settings.secrets_dir / "sessions",
+            cookie=f"{COOKIE}-{settings.port}",
+        )
+        self.servers: list[tuple[HTTPServer, Path, int]] = []
+
+    async def start(self) -> None:
+        """Open the database, recover, then listen: the first request finds everything ready."""
+        self.db.open()
+        await self.platform.start()
+        application = make_application(self.service)
+        for path, mode, behind_proxy in (
+            (self.settings.service_socket, 0o600, True),
+            (self.settings.tenant_service_socket, 0o666, False),
+        ):
+            server = make_server(self.service, application, behind_proxy=behind_proxy)
+            listener = bind_socket(path, mode)
+            server.add_socket(listener)
+            self.servers.append((server, path, path.stat().st_ino))
+        log.info("listening on %s", ", ".join(str(path) for _, path, _ in self.servers))
+
+    async def stop(self) -> None:
+        """Answer what was begun, then end. Jobs go on."""
+        for server, path, inode in self.servers:
+            server.stop()
+            with contextlib.suppress(OSError):
+                if path.stat().st_ino == inode:  # not that of a service that was started since
+                    path.unlink()
+        close_all()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_S):
+                await asyncio.gather(*(server.close_all_connections() for server, _, _ in self.servers))
+        await self.platform.stop()
+        await self.executor.close()
+        self.hub.close()
+        self.db.close()
+
+
+def make_executor(settings: Settings) -> Executor:
+    """Make the executor that the settings name."""
+    if settings.executor == "simulated":
+        from mlp_hub.domain.resources import MILLI, Resources  # noqa: PLC0415 - the other one is usual
+        from mlp_hub.executors.simulated import SimulatedExecutor  # noqa: PLC0415
+
+        amount = Resources(cpu=16 * MILLI, ram=65_536)
+        simulated = [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
+        return SimulatedExecutor(simulated, time.time, journal=settings.jobs_run_dir / "simulated.journal")
+    from mlp_hub.executors.local import LocalExecutor  # noqa: PLC0415
+    from mlp_hub.executors.sandbox import Bind  # noqa: PLC0415
+
+    sockets = str(settings.tenant_dir)
+    return LocalExecutor(
+        settings.jobs_run_dir, nodes=nodes_of(settings), binds=[Bind(sockets, sockets, False)]
+    )
+
+
+def nodes_of(settings: Settings) -> Sequence[NodeInfo]:
+    """Describe this machine, with what the settings say instead of what is found."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from mlp_hub.domain.resources import milli  # noqa: PLC0415
+    from mlp_hub.executors.nodes import local_node  # noqa: PLC0415
+
+    node = local_node(
+        settings.node_name or None,
+        cpu_overcommit=settings.node_cpu_overcommit,
+        reserve_mib=settings.node_ram_reserve,
+        disk=str(settings.home),
+    )
+    physical, capacity, kind = node.physical, node.capacity, node.gpu_kind
+    if settings.node_cpu is not None:
+        cpu = milli(settings.node_cpu)
+        physical, capacity = physical.but(cpu=cpu), capacity.but(cpu=int(cpu * settings.node_cpu_overcommit))
+    if settings.node_ram is not None:
+        physical = physical.but(ram=settings.node_ram)
+        capacity = capacity.but(ram=max(0, settings.node_ram - settings.node_ram_reserve))
+    if settings.node_gpus is not None or settings.node_gpu_kind:
+        kind = settings.node_gpu_kind or kind
+        gpu = physical.gpu if settings.node_gpus is None else milli(settings.node_gpus)
+        kinds = ((kind, gpu),) if kind and gpu else ()
+        physical, capacity = replace(physical, gpu=gpu, kinds=kinds), replace(capacity, gpu=gpu, kinds=kinds)
+    return [replace(node, physical=physical, capacity=capacity, gpu_kind=kind)]
+
+
+def paths_of(settings: Settings) -> Paths:
+    """Tell the platform where files are."""
+    return Paths(homes=settings.homes_dir, jobs=settings.jobs_dir)
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Tell the platform how to run jobs."""
+    return Policy(
+        grace_s=settings.grace_s,
+        job_network=settings.job_network,
+        first_uid=settings.first_uid if os.getuid() == 0 else None,
+        api_url=f"http+unix://{quote(str(settings.tenant_service_socket), safe='')}{API_BASES[0]}",
+    )
+
+
+def config_of(settings: Settings) -> Config:
+    """Tell the HTTP side what it may be called: on loopback only names that are ours, against DNS rebinding."""
+    allowed: frozenset[str] | None = None
+    if settings.bind in LOOPBACK or settings.allowed_hosts:
+        names = {*LOOPBACK, settings.bind, *settings.allowed_hosts}
+        allowed = frozenset(name.lower().strip("[]") for name in names)
+    return Config(
+        version=version("mlp-hub"),
+        allowed_hosts=allowed,
+        cookie_secret=settings.secret("cookie_secret").encode(),
+    )
+
+
+def bind_socket(path: Path, mode: int) -> socket.socket:
+    """Listen on a UNIX socket. A file that a dead service left is replaced; one that answers is not touched."""
+    path.parent.mkdir(mode=0o700 if mode == 0o600 else 0o711, parents=True, exist_ok=True)
+    if path.exists():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(1)
+            try:
+                probe.connect(str(path))
+            except OSError:
+                pass
+            else:
+                raise SettingsError(
+                    f"another service listens on {path}; stop it first, or use another MLP_HOME"
+                )
+    # bound under another name and moved: the path is never there without its mode, nor missing for a moment
+    temporary = path.with_name(f".{path.name[:20]}{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.setblocking(False)
+    old = os.umask(0o177)
+    try:
+        listener.bind(str(temporary))
+    finally:
+        os.umask(old)
+    temporary.chmod(mode)
+    listener.listen(1024)
+    temporary.replace(path)
+    return listener
+
+
+class _Lines(logging.Formatter):
+    """One line an event: time, level, where, what; line ends inside are shown as such, so that none can be forged."""
+
+    def __init__(self) -> None:
+        self.converter = time.gmtime
+        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+
+
+def set_up_logging(level: str) -> None:
+    """Log to standard error, which the supervisor keeps and bounds."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.getLogger("mlp_hub.access").setLevel(logging.WARNING if level == "INFO" else level)
+
+
+async def serve(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT."""
+    app = App(settings)
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    try:
+        await app.start()
+        await ended.wait()
+        log.info("stopping; jobs go on")
+    finally:
+        await app.stop()
+
+
+def main() -> int:
+    """Run the service; 1 when it cannot start, with the cause and the remedy in one line."""
+    set_up_logging(os.environ.get("MLP_LOG_LEVEL", "INFO").upper())
+    try:
+        asyncio.run(serve(Settings.load(os.environ)))
+    except (SettingsError, WrongSchema, StoreInUse, StoreUnavailable, OSError) as error:
+        log.error("the service cannot run: %s", error)  # noqa: TRY400 - the cause is all there is to say
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

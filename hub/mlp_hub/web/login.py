@@ -1,0 +1,173 @@
+"""Logging in through the hub: OAuth's code flow with PKCE (S256), a signed state and a nonce; and out again.
+
+A browser that the hub knows is not asked anything, so a hidden frame can do this without its person noticing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from urllib.parse import urlencode
+
+import msgspec
+
+from mlp_hub.api import answers
+from mlp_hub.api.auth import Unauthorized, check_browser, may_enter
+from mlp_hub.api.call import BASE
+from mlp_hub.api.principal import Kind
+from mlp_hub.api.sessions import LIFETIME_S
+from mlp_hub.domain.errors import Refused
+from mlp_hub.web.pages import Page
+
+CALLBACK = f"{BASE}/oauth_callback"
+CLIENT_ID = "service-mlp"
+STATE_S = 600
+NEXT_LONGEST = 2000
+# what stays below our own pages, whatever a browser makes of it: no scheme, no `//`, no `\`, no control
+# characters, no dot segments
+_NEXT = re.compile(rf"{BASE}/(?!/)(?:[A-Za-z0-9_~!$&'()*+,;=:@%?#.-]|/(?!/))*")
+_DOTS = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:[/?#]|$)", re.IGNORECASE)
+
+
+class State(msgspec.Struct):
+    """What travels through the hub and back, signed."""
+
+    nonce: str
+    next: str
+    until: float
+
+
+def safe_next(wanted: str) -> str:
+    """Return where to go after the login: below our pages, or their home."""
+    if len(wanted) > NEXT_LONGEST or not _NEXT.fullmatch(wanted) or _DOTS.search(wanted):
+        return f"{BASE}/"
+    return wanted
+
+
+def sign(secret: bytes, state: State) -> str:
+    """Make the state parameter."""
+    data = base64.urlsafe_b64encode(msgspec.json.encode(state)).decode().rstrip("=")
+    return f"{data}.{_mac(secret, data)}"
+
+
+def verify(secret: bytes, text: str, now: float) -> State | None:
+    """Read a state parameter; None when it is not ours or too old."""
+    data, _, mac = text.partition(".")
+    if len(text) > 8000 or not text.isascii() or not hmac.compare_digest(mac, _mac(secret, data)):
+        return None
+    try:
+        state = msgspec.json.decode(base64.urlsafe_b64decode(data + "=" * (-len(data) % 4)), type=State)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    return state if now <= state.until else None
+
+
+class Login(Page):
+    """Sends the browser to the hub."""
+
+    def get(self) -> None:
+        """Begin; `next` says where to come back to."""
+        config = self.service.config
+        state = State(
+            secrets.token_urlsafe(12), safe_next(self.get_query_argument("next", "")), time.time() + STATE_S
+        )
+        verifier = secrets.token_urlsafe(48)
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+        self.set_cookie(
+            _cookie(state.nonce),
+            verifier,
+            path=CALLBACK,
+            max_age=STATE_S,
+            httponly=True,
+            secure=config.secure_cookies,
+            samesite="Lax",
+        )
+        query = {
+            "client_id": CLIENT_ID,
+            "redirect_uri": CALLBACK,
+            "response_type": "code",
+            "state": sign(config.cookie_secret, state),
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        self.redirect(f"{config.hub_prefix}/api/oauth2/authorize?{urlencode(query)}")
+
+
+class Callback(Page):
+    """Where the hub sends the browser back to, with a code."""
+
+    async def get(self) -> None:
+        """Trade the code for a token, begin a session, go on."""
+        config, service = self.service.config, self.service
+        state = verify(config.cookie_secret, self.get_query_argument("state", ""), time.time())
+        verifier = self.get_cookie(_cookie(state.nonce)) if state is not None else None
+        code = self.get_query_argument("code", "")
+        if state is None or verifier is None:
+            # a link that somebody else made, or one that is too old
+            self.message(403, "The login could not be finished", "It was begun elsewhere, or too long ago.")
+            return
+        self.clear_cookie(_cookie(state.nonce), path=CALLBACK)
+        if not code:
+            self.message(
+                403,
+                "The login was refused",
+                "The hub did not let you in.",
+                f"{config.hub_prefix}/home",
+                "Hub",
+            )
+            return
+        token = await service.hub.exchange_code(code, verifier, CALLBACK)
+        principal = await service.auth.identify_new(token) if token is not None else None
+        if token is None or principal is None or principal.kind is not Kind.USER or not may_enter(principal):
+            self.message(403, "The login could not be finished", "The hub did not confirm who you are.")
+            return
+        service.sessions.end(self.get_cookie(service.sessions.cookie, "") or "-")
+        session = service.sessions.create(principal.name, token)
+        self.set_cookie(
+            service.sessions.cookie,
+            session.id,
+            path=f"{BASE}/",
+            max_age=LIFETIME_S,
+            httponly=True,
+            secure=config.secure_cookies,
+            samesite="Lax",
+        )
+        self.redirect(state.next)
+
+
+class Logout(Page):
+    """Ends the session here; the hub's own page ends all others."""
+
+    async def post(self) -> None:
+        """End it and revoke its token. Needs the session's XSRF token like all that changes something."""
+        self.set_header("Content-Type", answers.JSON)
+        try:
+            credential = self.credential()
+            principal = await self.service.auth.identify(credential)
+            check_browser(self.request.headers, "POST", principal)
+        except (Unauthorized, Refused) as err:
+            status, body, _ = answers.of_error(err, "logout")
+            self.set_status(status)
+            self.finish(answers.encode(body))
+            return
+        self.service.sessions.end(credential.session)
+        self.service.auth.forget(credential.token)
+        self.clear_cookie(self.service.sessions.cookie, path=f"{BASE}/")
+        await self.service.hub.drop_token(credential.token)
+        self.finish(answers.encode({"next": f"{self.service.config.hub_prefix}/logout"}))
+
+    def get(self) -> None:
+        """Send a person to the hub's page, which asks nothing of another site's making."""
+        self.redirect(f"{self.service.config.hub_prefix}/logout")
+
+
+def _cookie(nonce: str) -> str:
+    return f"mlp-oauth-{nonce}"
+
+
+def _mac(secret: bytes, data: str) -> str:
+    return hmac.new(secret, b"mlp-oauth-state:" + data.encode(), hashlib.sha256).hexdigest()
