@@ -27,7 +27,7 @@ _object = msgspec.json.Decoder(dict[str, Any])
 
 def dumps(value: object) -> str:
     """Return the value as JSON text."""
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(value, enc_hook=_plain).decode()
 
 
 def loads(text: str) -> Any:
@@ -194,3 +194,10 @@ def shares_of(text: str | None) -> tuple[tuple[str, Resources], ...]:
 
 def _optional(quota: Quota | Mapping[str, Any] | None) -> str | None:
     return None if quota is None else dumps(quota)
+
+
+def _plain(value: object) -> object:
+    """Turn mappings of other types (a read-only view, say) into what JSON has."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"cannot store a {type(value).__name__}")

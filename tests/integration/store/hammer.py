@@ -1,6 +1,6 @@
 """A process that works on the ledger until it is killed, and tells each step once it was answered.
 
-    python hammer.py URL ROUND WORKERS
+python hammer.py URL ROUND WORKERS
 """
 
 from __future__ import annotations

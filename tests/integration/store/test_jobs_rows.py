@@ -12,7 +12,9 @@ from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import Remembered
 
 
-def job(number: int, name: str = "digits", user: str = "ann", phase: Phase = Phase.QUEUED, **spec: object) -> Job:
+def job(
+    number: int, name: str = "digits", user: str = "ann", phase: Phase = Phase.QUEUED, **spec: object
+) -> Job:
     base = {"tenant": "red", "runtime": "plain", "per_worker": Resources(cpu=1000, ram=512)}
     made = JobSpec(name=name, user=user, **{**base, **spec})
     return Job(f"{number:026d}", made, phase, Target.RUN, submitted_at=1700000000.123456 + number)
@@ -59,7 +61,9 @@ def test_a_job_comes_back_as_it_was_stored(db: Database) -> None:
         assert tx.jobs.get(FULL.uid) == FULL == tx.jobs.find("ann", "digits")
         assert tx.jobs.get("nobody") is None
     with db.begin() as tx:
-        changed = tx.jobs.update(replace(FULL, message="last words\0", failure=Failure(Cause.SIGNAL, tail="\0")))
+        changed = tx.jobs.update(
+            replace(FULL, message="last words\0", failure=Failure(Cause.SIGNAL, tail="\0"))
+        )
         assert tx.events.add(FULL.uid, 1.0, "failed", "\0").seq == 1
     with db.reading() as tx:
         assert tx.jobs.get(FULL.uid) == replace(changed, message="last words\ufffd")
@@ -148,7 +152,10 @@ def test_all_that_belongs_to_a_job_goes_with_it(db: Database) -> None:
     uid = job(1).uid
     with db.begin() as tx:
         tx.jobs.insert(job(1))
-        assert [tx.events.add(uid, 1.5, "submitted", "by ann").seq, tx.events.add(uid, 2, "x", "y", "Gated").seq] == [
+        assert [
+            tx.events.add(uid, 1.5, "submitted", "by ann").seq,
+            tx.events.add(uid, 2, "x", "y", "Gated").seq,
+        ] == [
             1,
             2,
         ]

@@ -42,7 +42,9 @@ def test_of_a_hundred_at_once_below_the_limit_exactly_one_gets_the_last_place(db
 
     async def run() -> list[object]:
         await asyncio.gather(*(ledger.try_(asked(f"before{i}")) for i in range(9)))
-        return await asyncio.gather(*(ledger.try_(asked(f"r{i}")) for i in range(100)), return_exceptions=True)
+        return await asyncio.gather(
+            *(ledger.try_(asked(f"r{i}")) for i in range(100)), return_exceptions=True
+        )
 
     results = asyncio.run(run())
     assert sum(isinstance(r, ResourceRequest) for r in results) == 1
@@ -50,7 +52,9 @@ def test_of_a_hundred_at_once_below_the_limit_exactly_one_gets_the_last_place(db
     assert in_use(db) == 10_000
 
 
-def test_of_a_hundred_processes_own_transactions_exactly_one_gets_the_last_place(db: Database, url: str) -> None:
+def test_of_a_hundred_processes_own_transactions_exactly_one_gets_the_last_place(
+    db: Database, url: str
+) -> None:
     ledger = ledger_on(db, cpu=1000)
     results: list[str] = []
 

@@ -31,7 +31,9 @@ def points(first: int, last: int) -> list[P]:
 @pytest.fixture
 def store(db: Database) -> Database:
     with db.begin() as tx:
-        tx.jobs.insert(Job(UID, JobSpec("j", "ann", "red", "mpi", Resources()), Phase.RUNNING, Target.RUN, 1.0))
+        tx.jobs.insert(
+            Job(UID, JobSpec("j", "ann", "red", "mpi", Resources()), Phase.RUNNING, Target.RUN, 1.0)
+        )
     return db
 
 
@@ -51,7 +53,13 @@ def test_points_are_numbered_in_the_job_over_all_sources(store: Database) -> Non
     assert (first.last, first.seq_first, second.last, second.seq_first) == (3, 1, 2, 4)
     found = all_points(store)
     assert found == first.points() + second.points()
-    assert [(p.seq, p.rank, p.time) for p in found] == [(1, 0, 1.0), (2, 0, 2.0), (3, 0, 3.0), (4, 1, 1.0), (5, 1, 2.0)]
+    assert [(p.seq, p.rank, p.time) for p in found] == [
+        (1, 0, 1.0),
+        (2, 0, 2.0),
+        (3, 0, 3.0),
+        (4, 1, 1.0),
+        (5, 1, 2.0),
+    ]
     assert found[1].values == {"loss": 0.5, "step": 2}
     with store.reading() as tx:
         assert tx.metrics.sources(UID) == {A: 3, B: 2}
@@ -100,7 +108,9 @@ def test_reading_goes_on_from_any_point_in_any_page_size(store: Database) -> Non
 
 
 def test_strange_numbers_come_back(store: Database) -> None:
-    append(store, A, [P(1, 0.0, {"a": math.inf, "b": 2**63, "c": -1, "ü": 1e-300}), P(2, 1e12, {"big": 2**80})])
+    append(
+        store, A, [P(1, 0.0, {"a": math.inf, "b": 2**63, "c": -1, "ü": 1e-300}), P(2, 1e12, {"big": 2**80})]
+    )
     found = all_points(store)
     assert found[0].values == {"a": math.inf, "b": 2**63, "c": -1, "ü": 1e-300}
     assert found[1].values == {"big": float(2**80)}

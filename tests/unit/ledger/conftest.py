@@ -34,7 +34,13 @@ class Bench:
                 tx.tenants.update(Tenant(name, Quota(**quota)))
 
     def try_(
-        self, request_id: str, *, applier: str = "jm", tenant: str = "red", release: bool = False, **kw: object
+        self,
+        request_id: str,
+        *,
+        applier: str = "jm",
+        tenant: str = "red",
+        release: bool = False,
+        **kw: object,
     ) -> ResourceRequest | None:
         kind = "release" if release else "request"
         asked = api.ResourceRequestTry(id=request_id, applier=applier, request_type=kind, tenant=tenant, **kw)

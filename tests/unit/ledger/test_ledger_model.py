@@ -140,7 +140,9 @@ class LedgerMachine(RuleBasedStateMachine):
         elif n == 0:
             expected = True
         else:
-            earmarked = sum(r.amount for (a, _), r in self.rows.items() if a == applier and r.phase == "tried-release")
+            earmarked = sum(
+                r.amount for (a, _), r in self.rows.items() if a == applier and r.phase == "tried-release"
+            )
             can = sum(r.amount for r in self.givers()) if applier == "jm" else 0
             expected = n <= can - earmarked
             if expected:
@@ -218,5 +220,5 @@ def teardown_module() -> None:
 
 TestLedger = LedgerMachine.TestCase
 TestLedger.settings = settings(
-    max_examples=12, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=8, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -192,7 +192,9 @@ def test_an_unknown_tenant_is_not_found(bench) -> None:
 
 
 def test_a_decision_holds_and_releases_in_its_own_transaction(bench) -> None:
-    request = ResourceRequest("j.0", "jm", "red", Resources(cpu=2000, ram=1024), RequestPhase.TRIED, bench.now)
+    request = ResourceRequest(
+        "j.0", "jm", "red", Resources(cpu=2000, ram=1024), RequestPhase.TRIED, bench.now
+    )
     placement = {"n1": Resources(cpu=2000, ram=1024)}
     with bench.db.begin() as tx:
         held = bench.ledger.hold(tx, request, placement=placement)
@@ -211,7 +213,10 @@ def test_a_hold_is_refused_where_a_notebook_took_the_node_in_the_meantime(bench)
     bench.tenant("red")
     bench.held("ann", applier="sp", ram=7000, user="ann", tenant="default")
     request = ResourceRequest("j.0", "jm", "red", Resources(ram=2048), RequestPhase.TRIED, bench.now)
-    with bench.db.begin() as tx, refused(Reason.WAITING_FOR_RESOURCES, "node n1 has 4 cpu and 1192 MiB ram free"):
+    with (
+        bench.db.begin() as tx,
+        refused(Reason.WAITING_FOR_RESOURCES, "node n1 has 4 cpu and 1192 MiB ram free"),
+    ):
         bench.ledger.hold(tx, request, placement={"n1": Resources(ram=2048)})
     assert bench.in_use() == ZERO
 

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mlp_api import types as api
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant import Member, Role, User
+from mlp_hub.executors.base import NodeInfo
+from mlp_hub.service.ledger import Ledger
+from mlp_hub.service.nodes import Nodes
+from mlp_hub.service.tenants import Tenants
+from mlp_hub.service.users import Users
+from mlp_hub.store import Database
+
+SIZE = Resources(cpu=4000, ram=8192)
+
+
+class Hub:
+    """Tenants, users, ledger and nodes on one database; calls are made synchronous."""
+
+    name = "fake"
+
+    def __init__(self, db: Database) -> None:
+        self.db, self.changes = db, 0
+        self.at = 1000.0
+        self.tenants = Tenants(db, lambda: self.at, changed=self.changed)
+        self.users = Users(db, lambda: self.at)
+        self.ledger = Ledger(db, lambda: self.at, self.nodes, changed=self.changed)
+        self.node_list = Nodes(db, self, lambda: self.at)
+
+    def nodes(self) -> list[NodeInfo]:
+        return [NodeInfo("n1", SIZE, Resources(cpu=2000, ram=8192), labels={"zone": "a"})]
+
+    def changed(self) -> None:
+        self.changes += 1
+
+    def create(self, name: str, /, **kw: object) -> api.Tenant:
+        return asyncio.run(self.tenants.create(api.TenantCreate(name=name, **kw), actor="root"))
+
+    def update(self, name: str, /, **kw: object) -> api.Tenant:
+        return asyncio.run(self.tenants.update(name, api.TenantUpdate(**kw), actor="root"))
+
+    def delete(self, name: str) -> api.Tenant:
+        return asyncio.run(self.tenants.delete(name, actor="root"))
+
+    def put(self, tenant: str, user: str, role: str = "member") -> api.Member:
+        return asyncio.run(self.tenants.set_member(tenant, user, role, actor="root"))
+
+    def hold(self, request_id: str, tenant: str, **kw: object) -> None:
+        asked = api.ResourceRequestTry(
+            id=request_id, applier="sp", request_type="request", tenant=tenant, **kw
+        )
+        asyncio.run(self.ledger.try_(asked))
+        asyncio.run(self.ledger.confirm(api.ResourceRequestKey(id=request_id, applier="sp")))
+
+    def audit(self) -> list[tuple[str, str, str]]:
+        with self.db.reading() as tx:
+            return [(e.actor, e.action, e.name) for e in reversed(tx.audit.page())]
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    db = Database(str(tmp_path / "mlp.sqlite"))
+    db.create_schema()
+    yield Hub(db)
+    db.close()
+
+
+def refused(reason: Reason, words: str = ""):
+    return pytest.raises(Refused, match=f"(?s)^{reason}: .*{words}")
+
+
+def test_a_tenant_is_made_changed_and_deleted_with_a_row_in_the_audit_for_each(hub: Hub) -> None:
+    made = hub.create(
+        "red", cpu=2, ram=4096, gpu_kinds={"a100": 0.5}, borrowing_limit={"cpu": 1, "gpu:a100": 2}
+    )
+    assert (made.cpu, made.gpu, made.ram, made.cpu_inuse) == (2.0, None, 4096, 0.0)
+    assert made.borrowing_limit == {"cpu": 1.0, "gpu:a100": 2.0}
+    assert asyncio.run(hub.tenants.get("red")) == made
+    changed = hub.update("red", cpu=3)
+    assert (changed.cpu, changed.ram, changed.borrowing_limit) == (3.0, None, None)
+    hub.update("red", cpu=3)
+    assert hub.delete("red") == changed
+    assert [t.name for t in asyncio.run(hub.tenants.list())] == ["default"]
+    assert hub.audit() == [("root", f"tenant.{a}", "red") for a in ("create", "update", "delete")]
+    assert hub.changes == 4
+
+
+def test_names_that_are_taken_missing_or_changed_are_refused(hub: Hub) -> None:
+    hub.create("red")
+    with refused(Reason.CONFLICT, "tenant red already"):
+        hub.create("red")
+    with refused(Reason.NOT_FOUND, "no tenant blue"):
+        hub.update("blue")
+    with refused(Reason.NOT_FOUND):
+        hub.delete("blue")
+    with refused(Reason.NOT_FOUND):
+        asyncio.run(hub.tenants.get("blue"))
+    with refused(Reason.INVALID, "tenants are not renamed"):
+        hub.update("red", name="blue")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("cpu", math.nan),
+        ("gpu", math.inf),
+        ("weight", math.inf),
+        ("weight", -1.0),
+        ("gpu_kinds", {"a100": math.nan}),
+        ("lending_limit", {"cpu": -1}),
+        ("reserved", {"ram": 1.5}),
+        ("reserved", {"ram": 1e300}),
+        ("borrowing_limit", {"disk": 1}),
+        ("borrowing_limit", {"cpu:x": 1}),
+    ],
+)
+def test_limits_that_are_no_amounts_are_refused(hub: Hub, field: str, value: object) -> None:
+    with refused(Reason.INVALID, "weight" if field == "weight" else field):
+        hub.create("red", **{field: value})
+
+
+def test_parents_must_exist_and_make_no_circle(hub: Hub) -> None:
+    with refused(Reason.INVALID, "the parent top does not exist"):
+        hub.create("red", parent="top")
+    with refused(Reason.INVALID, "red > red"):
+        hub.create("red", parent="red")
+    hub.create("top")
+    hub.create("mid", parent="top")
+    hub.create("low", parent="mid")
+    with refused(Reason.INVALID, "top > low > mid > top"):
+        hub.update("top", parent="low")
+    with refused(Reason.WRONG_STATE, "1 tenant below it \\(low\\)"):
+        hub.delete("mid")
+
+
+def test_a_tenant_in_use_is_not_deleted_and_the_default_one_never(hub: Hub) -> None:
+    hub.create("red", cpu=2)
+    hub.put("red", "bob")
+    hub.hold("bob", "red", cpu=0.5, ram=512, user="bob")
+    with hub.db.begin() as tx:
+        spec = JobSpec("j", "bob", "red", "plain", Resources())
+        tx.jobs.insert(Job("1" * 26, spec, Phase.QUEUED, Target.RUN, 1.0))
+    with refused(
+        Reason.WRONG_STATE, "has 1 member, 1 active job and 1 held request \\(bob's notebook\\) and cannot"
+    ):
+        hub.delete("red")
+    with refused(Reason.WRONG_STATE, "default tenant cannot be deleted"):
+        hub.delete("default")
+
+
+def test_lowering_a_quota_below_its_use_is_allowed_and_shows(hub: Hub) -> None:
+    hub.create("red", cpu=2)
+    hub.hold("bob", "red", cpu=2, ram=512, user="bob")
+    shown = hub.update("red", cpu=1)
+    assert (shown.cpu, shown.cpu_inuse) == (1.0, 2.0)
+
+
+def test_usage_names_the_holders_and_has_a_history(hub: Hub) -> None:
+    hub.create("red", cpu=2)
+    hub.hold("bob", "red", cpu=0.5, ram=512, user="bob")
+    asyncio.run(hub.tenants.sample())
+    hub.at += 60
+    asyncio.run(hub.tenants.sample())
+    usage = asyncio.run(hub.tenants.usage("red"))
+    assert [(h.holder, h.cpu, h.ram, h.since.isoformat()) for h in usage.holdings] == [
+        ("bob's notebook", 0.5, 512, "1970-01-01T00:16:40+00:00")
+    ]
+    assert [(p["time"], p["cpu"]) for p in usage.history] == [
+        ("1970-01-01T00:16:40Z", 0.5),
+        ("1970-01-01T00:17:40Z", 0.5),
+    ]
+    hub.at += 30 * 86_400
+    asyncio.run(hub.tenants.sample())
+    assert len(asyncio.run(hub.tenants.usage("red")).history) == 1
+
+
+def test_who_is_in_no_tenant_is_in_the_default_one(hub: Hub) -> None:
+    for name in ("ann", "bob"):
+        asyncio.run(hub.users.ensure(name))
+    hub.create("red")
+    hub.put("red", "bob", "admin")
+    assert asyncio.run(hub.tenants.of_user("ann")) == [Member("default", "ann", Role.MEMBER, "default")]
+    assert asyncio.run(hub.tenants.of_user("bob")) == [Member("red", "bob", Role.ADMIN, "local")]
+    assert [m.user for m in asyncio.run(hub.tenants.members("default"))] == ["ann"]
+    assert {t.name: t.members for t in asyncio.run(hub.tenants.list())} == {"default": 1, "red": 1}
+    gone = asyncio.run(hub.tenants.remove_member("red", "bob"))
+    assert gone.role == "admin"
+    assert [m.user for m in asyncio.run(hub.tenants.members("default"))] == ["ann", "bob"]
+    with refused(Reason.NOT_FOUND, "bob of tenant red"):
+        asyncio.run(hub.tenants.remove_member("red", "bob"))
+    with refused(Reason.INVALID, "the roles are member and admin"):
+        hub.put("red", "bob", "king")
+    with refused(Reason.NOT_FOUND):
+        hub.put("blue", "bob")
+
+
+def test_group_members_come_and_go_with_their_groups_and_local_ones_stay(hub: Hub) -> None:
+    for name in ("red", "blue", "green"):
+        hub.create(name)
+    hub.put("green", "bob")
+
+    def sync(*groups: str) -> list[tuple[str, str]]:
+        return [(m.tenant, m.source) for m in asyncio.run(hub.tenants.sync_groups("bob", groups))]
+
+    assert sync("red", "green", "elsewhere") == [("green", "local"), ("red", "group")]
+    written = hub.db.group_commit
+    assert sync("red", "green", "elsewhere") == [("green", "local"), ("red", "group")]
+    assert hub.db.group_commit == written
+    assert sync("blue") == [("blue", "group"), ("green", "local")]
+    with refused(Reason.WRONG_STATE, "because of the JupyterHub group blue"):
+        asyncio.run(hub.tenants.remove_member("blue", "bob"))
+    hub.put("blue", "bob", "admin")
+    assert sync() == [("blue", "local"), ("green", "local")]
+    actions = [(a, t) for _, a, t in hub.audit() if a.startswith("member")]
+    assert actions == [("member.set", "bob")] * 2 + [("member.set", "bob"), ("member.remove", "bob")] + [
+        ("member.set", "bob")
+    ]
+
+
+def test_a_user_keeps_one_number_for_ever(hub: Hub) -> None:
+    async def together() -> list[User]:
+        return await asyncio.gather(*(hub.users.ensure(n) for n in ("ann", "bob", "ann", "ann")))
+
+    users = asyncio.run(together())
+    assert users[0] == users[2] == users[3]
+    assert {u.number for u in users} == {1, 2}
+    assert asyncio.run(hub.users.get("ann")) == users[0]
+    assert [u.name for u in asyncio.run(hub.users.list())] == ["ann", "bob"]
+    with refused(Reason.NOT_FOUND, "no user eve"):
+        asyncio.run(hub.users.get("eve"))
+
+
+def test_work_goes_to_the_users_choice_else_to_their_first_tenant(hub: Hub) -> None:
+    assert asyncio.run(hub.users.ensure("bob")).default_tenant == "default"
+    hub.create("red")
+    hub.create("blue")
+    with refused(Reason.INVALID, "bob is in default, not in red"):
+        asyncio.run(hub.users.set_default_tenant("bob", "red"))
+    hub.put("red", "bob")
+    assert asyncio.run(hub.users.get("bob")).default_tenant == "red"
+    hub.put("blue", "bob")
+    assert asyncio.run(hub.users.get("bob")).default_tenant == "blue"
+    asyncio.run(hub.users.set_default_tenant("bob", "red"))
+    assert asyncio.run(hub.users.ensure("bob")).default_tenant == "red"
+    asyncio.run(hub.tenants.remove_member("red", "bob"))
+    assert asyncio.run(hub.users.get("bob")).default_tenant == "blue"
+    with refused(Reason.NOT_FOUND):
+        asyncio.run(hub.users.set_default_tenant("eve", "red"))
+
+
+def test_nodes_show_what_is_there_what_may_be_given_out_and_who_holds_it(hub: Hub) -> None:
+    hub.hold("ann", "default", cpu=0.2, ram=1024, user="ann")
+    (node,) = asyncio.run(hub.node_list.list())
+    assert (node.cpu, node.cpu_allocatable, node.cpu_inuse) == (2.0, 4.0, 0.2)
+    assert (node.ram, node.ram_inuse, node.labels) == (8192, 1024, {"zone": "a"})
+    assert [h.holder for h in node.holders] == ["ann's notebook"]
+
+
+def test_the_default_tenant_is_made_again_if_it_was_lost(hub: Hub) -> None:
+    with hub.db.begin() as tx:
+        tx.tenants.remove("default")
+    asyncio.run(hub.tenants.start())
+    assert [t.name for t in asyncio.run(hub.tenants.list())] == ["default"]
