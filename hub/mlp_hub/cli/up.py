@@ -149,13 +149,20 @@ def wait_until_ready(settings: Settings, plan: dict[str, Any]) -> None:
     """Return when the login page and the service answer on the public port; raise Failure otherwise."""
     deadline = time.monotonic() + START_S
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(settings.bind, settings.bind)  # noqa: S104 - compared, not bound
-    waiting = {"the login page": "/hub/login", "the service": HEALTH}
+    # asked at their own sockets first, so that the proxy's log does not fill with what is only early
+    waiting = {
+        "the login page": ("/hub/login", settings.hub_socket),
+        "the service": (HEALTH, settings.service_socket),
+    }
     while waiting:
         state = processes.state(settings)
         if state.get("plan") == plan["id"]:
             _check_deaths(settings, state)
-            for what, path in list(waiting.items()):
-                if request((host, settings.port), "GET", path, timeout=10).status == 200:
+            for what, (path, socket) in list(waiting.items()):
+                if all(
+                    request(to, "GET", path, timeout=10).status == 200
+                    for to in (socket, (host, settings.port))
+                ):
                     del waiting[what]
         if waiting and time.monotonic() > deadline:
             raise Failure(
