@@ -105,6 +105,7 @@ class Outbound:
             raise NetworkError("slirp4netns did not get the network ready (is /dev/net/tun usable?)")
 
     def _close_to_host(self, net: int, owner: int) -> None:
+        closed = [*((address, 32) for address in host_addresses()), LINK_LOCAL]  # asked in our own network
         helper = os.fork()
         if helper == 0:
             status = 1
@@ -112,7 +113,7 @@ class Outbound:
                 with contextlib.suppress(OSError):  # EINVAL: it is our own user namespace
                     linux.setns(owner, linux.CLONE_NEWUSER)
                 linux.setns(net, linux.CLONE_NEWNET)
-                prohibit([*((address, 32) for address in host_addresses()), LINK_LOCAL])
+                prohibit(closed)
                 status = 0
             finally:
                 os._exit(status)
