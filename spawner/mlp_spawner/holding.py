@@ -62,12 +62,14 @@ class Holding:
         if found is None:
             return
         step, amount = found
-        if step == "confirmed":
+        for way in ("release", "cancel") if step == "confirmed" else ("cancel", "release"):
             try:
-                await self.service.release(self.key, amount)
+                if way == "release":
+                    await self.service.release(self.key, amount)
+                else:
+                    await self.service.cancel(self.key)
+                break
             except ServiceRefused:
-                # not held for good: its try was never confirmed, or the service gave it back already
-                await self.service.cancel(self.key)
-        else:
-            await self.service.cancel(self.key)
+                # it stands the other way: its confirm never arrived, or did although no answer came
+                continue
         self.file.unlink(missing_ok=True)

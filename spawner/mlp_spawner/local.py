@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import quote
 
 from jupyterhub.spawner import Spawner, SpawnException
-from mlp_hub.executors import sandbox
 from tornado import web
 from traitlets import Float, Integer, Unicode, default
 
+from mlp_hub.executors import sandbox
 from mlp_spawner import options, server
 from mlp_spawner.environment import Who, build, pip_settings
 from mlp_spawner.errors import OptionsError, ServiceRefused, ServiceUnreachable
@@ -83,7 +83,8 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
 
     @default("start_timeout")
     def _start_timeout_default(self) -> int:
-        return 120
+        # shorter than a try in the ledger holds, so that a server that starts late is never confirmed in vain
+        return 100
 
     # ------------------------------------------------------------- where things are
 

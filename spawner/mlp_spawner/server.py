@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+
 from mlp_hub.executors import sandbox
 from mlp_hub.executors.sandbox import Bind, Limits, SandboxSpec
-
 from mlp_spawner.environment import Who
 from mlp_spawner.errors import ServiceUnreachable
 from mlp_spawner.holding import Holding

@@ -46,7 +46,10 @@ class Service:
     async def account(self, user: str) -> Account:
         """Ask for a user's number and tenants; the service makes the user known if need be."""
         found = await self._call("GET", f"/users/{quote(user, safe='')}:spawn")
-        return Account(found["number"], tuple(found["tenants"]), found["default_tenant"])
+        tenants = tuple(found["tenants"])
+        # one may have left the tenant that one once made the default
+        default = found["default_tenant"] if found["default_tenant"] in tenants else tenants[0]
+        return Account(found["number"], tenants, default)
 
     async def try_hold(self, key: str, user: str, holder: str, amount: Amount) -> None:
         """Hold the amount until it expires, or raise ServiceRefused with the numbers."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
 from mlp_hub.cli import state_dir
 from mlp_hub.cli.plan import make as make_plan
 from mlp_hub.settings import Settings
@@ -50,6 +51,7 @@ class HubStack:
         self.limits = limits or {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.http = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        self.clients = [self.http]
 
     # -------------------------------------------------------------- processes
 
@@ -120,7 +122,8 @@ class HubStack:
         self.processes[name].wait()
 
     def down(self) -> None:
-        self.http.close()
+        for client in self.clients:
+            client.close()
         for name, process in self.processes.items():
             if name != "hub":
                 continue
@@ -173,6 +176,7 @@ class Browser:
     def __init__(self, stack: HubStack) -> None:
         self.http = httpx.Client(base_url=stack.url, follow_redirects=True, timeout=60, trust_env=False)
         self.http.headers["Sec-Fetch-Mode"] = "navigate"
+        stack.clients.append(self.http)
 
     def get(self, path: str, **more: Any) -> httpx.Response:
         return self.http.get(path, **more)

@@ -27,7 +27,9 @@ class Kernel:
     def open(self) -> None:
         """Connect anew."""
         url = f"{self.base}/api/kernels/{self.id}/channels".replace("http", "ws", 1)
-        self.ws = connect(url, legacy=True, additional_headers=self.headers, max_size=None, proxy=None, open_timeout=30)
+        self.ws = connect(
+            url, legacy=True, additional_headers=self.headers, max_size=None, proxy=None, open_timeout=30
+        )
 
     def run(self, code: str, timeout: float = 60) -> str:
         """Return what the code printed and its value; an exception's traceback, if it raised one."""

@@ -12,10 +12,10 @@ def known_classes() -> dict[str, set[str]]:
     """Map the names of the classes that the embedded hub is configured by to their settings."""
     # imported here: the hub has loaded them already, everybody else need not
     from jupyterhub.app import JupyterHub  # noqa: PLC0415
-    from mlp_spawner import LocalSpawner  # noqa: PLC0415
 
     from mlp_hub.hubside.authenticator import NativeAccounts  # noqa: PLC0415
     from mlp_hub.hubside.proxy import SocketProxy  # noqa: PLC0415
+    from mlp_spawner import LocalSpawner  # noqa: PLC0415
 
     found: dict[str, set[str]] = {}
     for leaf in (JupyterHub, NativeAccounts, LocalSpawner, SocketProxy):

@@ -12,7 +12,8 @@ SUPPORT = Path(__file__).parents[2] / "support"
 def _load(name: str):
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, SUPPORT / f"{name}.py")
-        assert spec and spec.loader
+        assert spec is not None
+        assert spec.loader is not None
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     return sys.modules[name]

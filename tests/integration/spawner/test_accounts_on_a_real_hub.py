@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from hub_stack import PASSWORD, Browser, text_of, user_token
 
 STACK = {"port": 22011, "config": "c.NativeAccounts.lockout_s = 2\nc.MLPHub.notebook_ram = 512\n"}

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from traitlets import TraitError
+from traitlets.config import Config
+
 from mlp_hub.hubside import configure as module
 from mlp_hub.hubside.config_check import check
 from mlp_hub.hubside.proxy import SocketProxy
 from mlp_hub.settings import Settings
-from traitlets import TraitError
-from traitlets.config import Config
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 
 import pytest
+
 from mlp_spawner.homes import ensure_home, place_samples
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 from mlp_spawner.holding import Holding
 from mlp_spawner.service import Amount

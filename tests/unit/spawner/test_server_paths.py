@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from mlp_spawner.errors import OptionsError
 from mlp_spawner.paths import Paths
 
