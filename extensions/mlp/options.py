@@ -120,6 +120,8 @@ def env(value: object) -> dict[str, str]:
     for key, text in items:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", key):
             raise ValueError(f"{key!r} is no variable's name; right: letters, digits and _")
+        if key.startswith("MLP_"):
+            raise ValueError(f"{key}: names that begin with MLP_ are the platform's")
         if len(text) > 65_536:
             raise ValueError(f"{key} is {len(text):,} characters; at most 65,536")
     if len(items) > 500:
@@ -206,6 +208,8 @@ SHAPE: tuple[Option, ...] = tuple(o for o in SUBMIT if o.wire and o.name not in 
 BY_NAME: Mapping[str, Option] = {o.name: o for o in (*SUBMIT, WITH)}
 
 
-def default_runtime(count: int | str) -> str:
+def default_runtime(count: int | str, ps: int = 0) -> str:
     """Return the runtime of a job that names none."""
+    if ps:
+        return "tf"
     return "mpi" if most_workers(count) > 1 else "plain"

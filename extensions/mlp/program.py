@@ -19,7 +19,8 @@ CODE_LIMIT = 1_048_576
 VARIABLES_LIMIT = 65_536
 PYTHON = frozenset({"mpi", "tf", "torch", "plain"})
 """Runtimes known to run Python; a tenant's own may run anything, its program is not looked at."""
-PROLOGUE = "globals().update(__import__('json').loads(__import__('os').environ['MLP_WITH']))"
+VARIABLES = "NOTEBOOK_VARIABLES"
+PROLOGUE = "globals().update(__import__('json').loads(__import__('os').environ['NOTEBOOK_VARIABLES']))"
 
 
 def build(
@@ -37,7 +38,7 @@ def build(
     Raises `UsageError`; `given` holds parsed values by option name.
     """
     body = {o.name: given[o.name] for o in SUBMIT if o.wire and given.get(o.name) not in (None, o.default)}
-    runtime = given.get("runtime") or default_runtime(given.get("workers") or 1)
+    runtime = given.get("runtime") or default_runtime(given.get("workers") or 1, given.get("ps") or 0)
     body.setdefault("name", f"{runtime}-{time.strftime('%m%d-%H%M%S', time.localtime(clock()))}")
     if (entry is None) == (code is None or not code.strip()):
         what = "both a script and a program's text" if entry is not None else "nothing to run"
@@ -47,7 +48,7 @@ def build(
     else:
         body["code"] = code
     if variables:
-        body["env"] = {**body.get("env", {}), "MLP_WITH": variables_json(variables)}
+        body["env"] = {**body.get("env", {}), VARIABLES: variables_json(variables)}
     if "code" in body:
         text = body["code"]
         if runtime in PYTHON:
@@ -157,5 +158,5 @@ def with_prologue(text: str) -> str:
 
 def variables(env: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Inside a job: what was sent with `--with` (a script reads it so; a cell has it as variables)."""
-    found = json.loads(env.get("MLP_WITH", "{}"))
+    found = json.loads(env.get(VARIABLES, "{}"))
     return found if isinstance(found, dict) else {}
