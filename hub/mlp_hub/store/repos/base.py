@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Table
@@ -23,3 +25,15 @@ class Repo:
         that other queued work shares.
         """
         return sqlite.insert(table) if self._c.dialect.name == "sqlite" else postgresql.insert(table)
+
+    def _upsert(self, table: Table, keys: Sequence[str]) -> Any:
+        """Return the statement that stores a whole row, new or changed; give it all columns as parameters."""
+        return _upsert_of(self._c.dialect.name, table, tuple(keys))
+
+
+@cache
+def _upsert_of(dialect: str, table: Table, keys: tuple[str, ...]) -> Any:
+    """Build the statement once: building costs more than running it."""
+    insert = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+    changed = {c.name: insert.excluded[c.name] for c in table.columns if c.name not in keys}
+    return insert.on_conflict_do_update(index_elements=list(keys), set_=changed)

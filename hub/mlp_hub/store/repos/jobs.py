@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from sqlalchemy import case, delete, func, or_, select, update
+from sqlalchemy import bindparam, case, delete, func, or_, select, update
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
@@ -15,6 +15,12 @@ from mlp_hub.store.tables import job as t
 
 _HOLDING = [p.value for p in sorted(HOLDING)]
 _ACTIVE = [p.value for p in Phase if p not in FINAL]
+
+
+# built once: building a statement costs more than running it
+_GET = select(t).where(t.c.uid == bindparam("uid"))
+_FIND = select(t).where(t.c.user == bindparam("user"), t.c.name == bindparam("name"))
+_UPDATE = update(t).where(t.c.uid == bindparam("b_uid"), t.c.version == bindparam("b_version"))
 
 
 class Stale(Refused):
@@ -40,12 +46,12 @@ class Jobs(Repo):
 
     def get(self, uid: str) -> Job | None:
         """Return the job of this uid."""
-        row = self._c.execute(select(t).where(t.c.uid == uid)).first()
+        row = self._c.execute(_GET, {"uid": uid}).first()
         return None if row is None else codec.job_of(row)
 
     def find(self, user: str, name: str) -> Job | None:
         """Return the user's job of this name."""
-        row = self._c.execute(select(t).where(t.c.user == user, t.c.name == name)).first()
+        row = self._c.execute(_FIND, {"user": user, "name": name}).first()
         return None if row is None else codec.job_of(row)
 
     def names(self, user: str, prefix: str = "") -> set[str]:
@@ -95,11 +101,8 @@ class Jobs(Repo):
         Compare-and-set: `job.version` must be the stored one. The specification never changes and is not
         written. Raises `Stale` when it was changed (or removed) since it was read.
         """
-        done = self._c.execute(
-            update(t)
-            .where(t.c.uid == job.uid, t.c.version == job.version)
-            .values(**codec.job_state(job), version=job.version + 1)
-        )
+        values = {**codec.job_state(job), "version": job.version + 1}
+        done = self._c.execute(_UPDATE, {**values, "b_uid": job.uid, "b_version": job.version})
         if not done.rowcount:
             raise Stale(job)
         return replace(job, version=job.version + 1)

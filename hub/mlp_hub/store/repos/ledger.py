@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select
 
 from mlp_hub.domain.ledger import HELD, RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
@@ -17,13 +17,24 @@ _TRIED = RequestPhase.TRIED.value
 _ENDED = [p.value for p in RequestPhase if p not in HELD]
 
 
-def _holds(now: float) -> ColumnElement[bool]:
+def _holds(now: float | BindParameter[float]) -> ColumnElement[bool]:
     """Return the condition under which a row counts as in use: a try whose time is over does not."""
     return and_(
         t.c.kind == "request",
         t.c.phase.in_(_HELD),
         or_(t.c.phase != _TRIED, t.c.expires_at.is_(None), t.c.expires_at > now),
     )
+
+
+# built once: in a transaction that takes resources, building a statement costs more than running it
+_NOW: BindParameter[float] = bindparam("now")
+_GET = select(t).where(t.c.applier == bindparam("applier"), t.c.id == bindparam("id"))
+_IN_USE = select(
+    func.sum(t.c.cpu), func.sum(t.c.gpu), func.sum(t.c.ram), func.sum(t.c.rom), func.count(t.c.kinds)
+).where(_holds(_NOW), t.c.tenant == bindparam("tenant"))
+_IN_USE_KINDS = select(t.c.kinds).where(
+    _holds(_NOW), t.c.tenant == bindparam("tenant"), t.c.kinds.is_not(None)
+)
 
 
 class Requests(Repo):
@@ -33,22 +44,22 @@ class Requests(Repo):
 
     def get(self, applier: str, request_id: str) -> ResourceRequest | None:
         """Return the request of this key."""
-        row = self._c.execute(select(t).where(t.c.applier == applier, t.c.id == request_id)).first()
+        row = self._c.execute(_GET, {"applier": applier, "id": request_id}).first()
         return None if row is None else codec.request_of(row)
 
     def put(self, request: ResourceRequest) -> None:
         """Store a request, new or changed."""
-        values = codec.request_row(request)
-        changed = {k: v for k, v in values.items() if k not in ("applier", "id")}
-        self._c.execute(
-            self._insert(t)
-            .values(values)
-            .on_conflict_do_update(index_elements=["applier", "id"], set_=changed)
-        )
+        self._c.execute(self._upsert(t, ("applier", "id")), codec.request_row(request))
 
     def in_use(self, tenant: str, now: float) -> Resources:
         """Sum up what the tenant holds at `now`, gpu kinds included."""
-        return self._sum(now, t.c.tenant == tenant)
+        asked = {"tenant": tenant, "now": now}
+        cpu, gpu, ram, rom, kinds = self._c.execute(_IN_USE, asked).one()
+        total = Resources(int(cpu or 0), int(gpu or 0), int(ram or 0), int(rom or 0))
+        if kinds:
+            for text in self._c.scalars(_IN_USE_KINDS, asked):
+                total += Resources(kinds=codec.kinds_of(text))
+        return total
 
     def in_use_by_tenant(self, now: float) -> dict[str, Resources]:
         """Sum up what each tenant that holds anything holds at `now`."""
@@ -124,15 +135,3 @@ class Requests(Repo):
         """Remove rows that hold nothing and were made before; return how many. Held ones always stay."""
         done = self._c.execute(delete(t).where(t.c.phase.in_(_ENDED), t.c.created_at < before))
         return int(done.rowcount)
-
-    def _sum(self, now: float, condition: ColumnElement[bool]) -> Resources:
-        query = select(
-            func.sum(t.c.cpu), func.sum(t.c.gpu), func.sum(t.c.ram), func.sum(t.c.rom), func.count(t.c.kinds)
-        ).where(_holds(now), condition)
-        cpu, gpu, ram, rom, kinds = self._c.execute(query).one()
-        total = Resources(int(cpu or 0), int(gpu or 0), int(ram or 0), int(rom or 0))
-        if kinds:
-            named = select(t.c.kinds).where(_holds(now), condition, t.c.kinds.is_not(None))
-            for text in self._c.scalars(named):
-                total += Resources(kinds=codec.kinds_of(text))
-        return total

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import delete, func, select
+from sqlalchemy import bindparam, delete, func, select
 
 from mlp_hub.store.records import Appended, MetricPoint, Sample
 from mlp_hub.store.repos.base import Repo
@@ -17,6 +17,12 @@ _payload = msgspec.msgpack.Decoder(list[tuple[float, dict[str, float | int]]])
 _encoder = msgspec.msgpack.Encoder()
 ROW_POINTS = 2000
 """Points in one row at most, so that a reader in the middle of a job unpacks little that it drops."""
+
+
+# built once: building a statement costs more than running it
+_ADD = t.insert()
+_LAST = select(s.c.last).where(s.c.job == bindparam("job"), s.c.source == bindparam("source"))
+_LAST_SEQ = select(func.max(t.c.seq_last)).where(t.c.job == bindparam("job"))
 
 
 def rank_of(source: str) -> int:
@@ -55,17 +61,13 @@ class Metrics(Repo):
                     "payload": _pack(part),
                 }
             )
-        self._c.execute(t.insert(), rows)
-        self._c.execute(
-            self._insert(s)
-            .values(job=job, source=source, last=new_last)
-            .on_conflict_do_update(index_elements=["job", "source"], set_={"last": new_last})
-        )
+        self._c.execute(_ADD, rows)
+        self._c.execute(self._upsert(s, ("job", "source")), {"job": job, "source": source, "last": new_last})
         return Appended(new_last, first, rank_of(source), fresh)
 
     def last(self, job: str, source: str) -> int:
         """Return the highest number of this source that is stored; 0 when there is none."""
-        return self._c.scalar(select(s.c.last).where(s.c.job == job, s.c.source == source)) or 0
+        return self._c.scalar(_LAST, {"job": job, "source": source}) or 0
 
     def sources(self, job: str) -> dict[str, int]:
         """Return the highest stored number of each source of the job."""
@@ -73,7 +75,7 @@ class Metrics(Repo):
 
     def last_seq(self, job: str) -> int:
         """Return how many points of the job are stored; the last one's `seq`."""
-        return self._c.scalar(select(func.max(t.c.seq_last)).where(t.c.job == job)) or 0
+        return self._c.scalar(_LAST_SEQ, {"job": job}) or 0
 
     def since(self, job: str, seq: int = 0, limit: int = 5000) -> list[MetricPoint]:
         """Return the points with a number above `seq`, in order, `limit` of them at most."""

@@ -23,7 +23,14 @@ class Events(Repo):
         """Append a step to the job's timeline and return it with its number."""
         e = job_event
         seq = int(self._c.scalar(select(func.max(e.c.seq)).where(e.c.job == job)) or 0) + 1
-        values = {"job": job, "seq": seq, "time": time, "kind": kind, "message": codec.text(message), "reason": reason}
+        values = {
+            "job": job,
+            "seq": seq,
+            "time": time,
+            "kind": kind,
+            "message": codec.text(message),
+            "reason": reason,
+        }
         self._c.execute(e.insert().values(values))
         return JobEvent(seq, time, kind, message, reason)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant, User
 from mlp_hub.store import codec
@@ -10,6 +10,8 @@ from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import member as m
 from mlp_hub.store.tables import tenant as t
 from mlp_hub.store.tables import user as u
+
+_GET = select(t).where(t.c.name == bindparam("name"))
 
 
 class Tenants(Repo):
@@ -19,7 +21,7 @@ class Tenants(Repo):
 
     def get(self, name: str) -> Tenant | None:
         """Return the tenant of this name."""
-        row = self._c.execute(select(t).where(t.c.name == name)).first()
+        row = self._c.execute(_GET, {"name": name}).first()
         return None if row is None else codec.tenant_of(row)
 
     def all(self) -> list[Tenant]:
