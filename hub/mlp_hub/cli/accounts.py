@@ -54,8 +54,6 @@ def ensure_admin(settings: Settings) -> bool:
 def _create(settings: Settings, name: str, password: str, *, admin: bool) -> None:
     body = {"name": name, "password": password, "authorized": True, "admin": admin}
     made = _hub(settings, "POST", "/mlp/accounts", body)
-    if made.status == 409:
-        raise Failure(f"{made.message}.".replace("..", "."), "")
     if made.status != 201:
         raise UsageFailure(f"{name} was not made: {made.message}")
 
@@ -106,9 +104,10 @@ def token(settings: Settings, name: str, scopes: list[str], *, note: str, expire
         body["scopes"] = scopes
     if expires_in is not None:
         body["expires_in"] = expires_in
+    # asked first: for a user that does not exist the hub answers as for one that may not be touched
+    if _hub(settings, "GET", f"/users/{quote(name)}").status == 404:
+        raise UsageFailure(f"There is no user {name}.", f"Make one: mlp-hub user add {name}")
     made = _hub(settings, "POST", f"/users/{quote(name)}/tokens", body)
-    if made.status == 404:
-        raise UsageFailure(f"There is no user {name}", f"Make one: mlp-hub user add {name}")
     if made.status not in (200, 201):
         raise UsageFailure(f"No token for {name}: {made.message}")
     return str(made.json()["token"])
