@@ -18,14 +18,19 @@ function useLines(store: JobStore, paused: boolean): { lines: Line[]; version: n
   useEffect(() => store.subscribe((changes) => {
     if (changes.has("logs")) setVersion(store.logs.version);
   }), [store]);
+  const was = useRef(paused);
   if (!paused) held.current = store.logs.lines;
+  else if (!was.current) held.current = [...held.current]; // the store goes on adding to its own
+  was.current = paused;
   return { lines: held.current, version };
 }
 
-export function LogTail({ store, rank, onRank }: {
+export function LogTail({ store, rank, onRank, settled }: {
   store: JobStore;
   rank: number | null;
   onRank: (rank: number | null) => void;
+  /** No more lines will come: the box may be as small as what it holds. */
+  settled: boolean;
 }): JSX.Element {
   const [follow, setFollow] = useState(true);
   const [errOnly, setErrOnly] = useState(false);
@@ -83,7 +88,7 @@ export function LogTail({ store, rank, onRank }: {
           </button>
         </div>
       </div>
-      <div ref={box} class="mlp-log" role="log" aria-live="off" aria-label="Log lines" tabIndex={0} onScroll={scrolled}>
+      <div ref={box} class={settled ? "mlp-log mlp-log-settled" : "mlp-log"} role="log" aria-live="off" aria-label="Log lines" tabIndex={0} onScroll={scrolled}>
         {shown.length === 0 ? (
           <p class="mlp-log-none">{errOnly ? "Nothing on the error output" : rank === null ? "Nothing printed yet" : `Nothing printed by rank ${rank} yet`}</p>
         ) : (

@@ -58,10 +58,12 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
       <FailureBox job={job} onRank={setRank} />
       <Progress job={job} left={view.saved === null ? live.store.timeLeft() : null} />
       {view.metrics.length ? <Curves store={live.store} names={view.metrics} /> : <NoCurves job={job} />}
-      <div class={job.ranks.length ? "mlp-two" : ""}>
-        {job.ranks.length ? <RankGrid job={job} selected={rank} onSelect={setRank} /> : null}
-        {job.ranks.length || !isWaiting(job.phase) ? <LogTail store={live.store} rank={rank} onRank={setRank} /> : null}
-      </div>
+      {job.ranks.length || !isWaiting(job.phase) ? (
+        <div class={job.ranks.length ? "mlp-two" : ""}>
+          {job.ranks.length ? <RankGrid job={job} selected={rank} onSelect={setRank} /> : null}
+          <LogTail store={live.store} rank={rank} onRank={setRank} settled={isFinal(job.phase)} />
+        </div>
+      ) : null}
       <Timeline events={view.events} now={now} open={page} />
     </div>
   );

@@ -40,9 +40,14 @@ export function Chip({ kind = "idle", children }: { kind?: string; children: Com
  * A bar of how much of something is in use; above the limit it turns to the warning colour.
  * Only for the eye: the text beside it says the same.
  */
-export function Bar({ value, of }: { value: number; of: number | null }): JSX.Element {
+export function Bar({ value, of, calm = false }: {
+  value: number;
+  of: number | null;
+  /** Being full is as it should be: no warning colour. */
+  calm?: boolean;
+}): JSX.Element {
   const part = of === null || of <= 0 ? (value > 0 ? 1 : 0) : value / of;
-  const kind = of === null ? "open" : part > 1.0001 ? "over" : part >= 0.9 ? "high" : "fine";
+  const kind = of === null ? "open" : calm ? "fine" : part > 1.0001 ? "over" : part >= 0.9 ? "high" : "fine";
   return (
     <span class={`mlp-bar mlp-bar-${kind}`} aria-hidden="true">
       <span class="mlp-bar-fill" style={{ width: `${Math.min(100, (of === null ? 0 : part) * 100)}%` }} />

@@ -170,14 +170,15 @@ export class Chart {
     const x = c && at !== null ? (c.data[0][at] ?? null) : null;
     const note = this.options.ranks && all.length > RANKS_MAX ? `Showing ${RANKS_MAX} of ${all.length} ranks` : "";
     const time = this.options.x === "time";
-    this.tell({ last, xLabel: time ? "after" : "step", x: x === null ? null : time ? `${trim(x, 1)} s` : trim(x, 1), values, note });
+    const xLabel = time ? "after" : all.some(([, t]) => !t.ascends) ? "report" : "step";
+    this.tell({ last, xLabel, x: x === null ? null : time ? `${trim(x, 1)} s` : trim(x, 1), values, note });
   }
 
   private plotOptions(tracks: [number, Track][], width: number, columns: number): uPlot.Options {
     const c = colors(this.host);
     const color = (i: number): string => c.palette[i % c.palette.length] as string;
     const line = (i: number): uPlot.Series => ({
-      stroke: color(i), width: 1.5, spanGaps: true, points: { show: (u, s) => few(u, s), size: 4 },
+      stroke: color(i), width: 1.5, spanGaps: true, pxAlign: 0, points: { show: (u, s) => few(u, s), size: 4 },
       ...(i >= c.palette.length ? { dash: [5, 3] } : {}),
     });
     const band: uPlot.Series = { stroke: "transparent", width: 0, spanGaps: true, points: { show: false } };

@@ -1,6 +1,6 @@
 /** Parts of the job monitor: progress, why it waits, how it failed, ranks, timeline. */
 import type { JSX } from "preact";
-import { clock, cores, duration, ms, plural, ram, trim } from "../core/format";
+import { clock, cores, duration, ms, plural, ram, ramOf, trim } from "../core/format";
 import { causeWords, ending, isFinal, isWaiting } from "../core/phase";
 import type { Failure, Job, JobEvent, Rank, Why } from "../core/wire";
 import { Bar, Icon } from "./basics";
@@ -31,7 +31,7 @@ export function Progress({ job, left }: { job: Job; left: number | null }): JSX.
   );
 }
 
-const numberName = (key: string): string => key.replaceAll("_", " ");
+const numberName = (key: string): string => key.replaceAll("_", " ").replace("inuse", "in use");
 const numberText = (key: string, value: number): string => (key.startsWith("ram") ? ram(value) : trim(value, 2));
 
 export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: number }): JSX.Element | null {
@@ -176,10 +176,10 @@ function Rows({ job, selected, pick }: { job: Job; selected: number | null; pick
               </td>
               <td class="mlp-col-grow">{r.node}</td>
               <td class="mlp-col-num">
-                {r.cpu === null ? "–" : <Use text={`${cores(r.cpu)} / ${cores(job.cpu)}`} value={r.cpu} of={job.cpu} />}
+                {r.cpu === null ? "–" : <Use text={`${cores(r.cpu)} / ${cores(job.cpu)}`} value={r.cpu} of={job.cpu} calm />}
               </td>
               <td class="mlp-col-num">
-                {r.ram === null ? "–" : <Use text={`${ram(r.ram)} / ${ram(job.ram)}`} value={r.ram} of={job.ram} />}
+                {r.ram === null ? "–" : <Use text={ramOf(r.ram, job.ram)} value={r.ram} of={job.ram} />}
               </td>
             </tr>
           ))}
@@ -189,11 +189,11 @@ function Rows({ job, selected, pick }: { job: Job; selected: number | null; pick
   );
 }
 
-function Use({ text, value, of }: { text: string; value: number; of: number }): JSX.Element {
+function Use({ text, value, of, calm = false }: { text: string; value: number; of: number; calm?: boolean }): JSX.Element {
   return (
     <span class="mlp-use">
       {text}
-      <Bar value={Math.min(value, of)} of={of} />
+      <Bar value={Math.min(value, of)} of={of} calm={calm} />
     </span>
   );
 }
@@ -229,26 +229,23 @@ function Cells({ ranks, selected, pick }: { ranks: Rank[]; selected: number | nu
   );
 }
 
-export function Timeline({ events, now, open }: { events: JobEvent[]; now: number; open: boolean }): JSX.Element {
+export function Timeline({ events, now, open }: { events: JobEvent[]; now: number; open: boolean }): JSX.Element | null {
+  if (!events.length) return null;
   return (
     <details class="mlp-section mlp-timeline" open={open}>
       <summary>
         <h3>Timeline</h3>
         <span class="mlp-dim">{plural(events.length, "event")}</span>
       </summary>
-      {events.length === 0 ? (
-        <p class="mlp-dim">Nothing happened yet</p>
-      ) : (
-        <ol>
-          {events.map((event) => (
-            <li key={event.seq}>
-              <time dateTime={event.time}>{clock(event.time, now, true)}</time>
-              <span class="mlp-event-kind">{event.kind}</span>
-              <span class="mlp-event-text">{event.message}</span>
-            </li>
-          ))}
-        </ol>
-      )}
+      <ol>
+        {events.map((event) => (
+          <li key={event.seq}>
+            <time dateTime={event.time}>{clock(event.time, now, true)}</time>
+            <span class="mlp-event-kind">{event.kind}</span>
+            <span class="mlp-event-text">{event.message}</span>
+          </li>
+        ))}
+      </ol>
     </details>
   );
 }

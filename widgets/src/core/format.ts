@@ -22,6 +22,13 @@ export function ram(mib: number): string {
   return `${trim(mib / 1024 / 1024, 1)} TiB`;
 }
 
+/** "212 / 512 MiB": one unit for both where it is the same. */
+export function ramOf(used: number, of: number): string {
+  const [a, b] = [ram(used), ram(of)];
+  const unit = (text: string): string => text.split(" ")[1] ?? "";
+  return `${unit(a) === unit(b) ? a.split(" ")[0] : a} / ${b}`;
+}
+
 export function bytes(n: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let value = n;
