@@ -79,7 +79,8 @@ async def tenant_queue(call: Call) -> list[QueueEntry]:
 
 async def offer(call: Call) -> Offer:
     """Say what a job of this shape would get: now or when, on what."""
-    shape = JobCreate(name="offer", entry="offer", **structs.asdict(call.query))
+    # the program does not matter, but there must be one
+    shape = JobCreate(name="offer", code="pass", **structs.asdict(call.query))
     if call.principal.kind is not Kind.USER:
         raise Refused(Reason.FORBIDDEN, "an offer is made to a user; this token is a service's")
     return await call.platform.jobs.offer(call.principal.name, shape)

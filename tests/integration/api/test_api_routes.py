@@ -1,0 +1,230 @@
+"""What each route does, through real sockets, on a real platform with simulated nodes."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from api_rig import ApiRig
+from websockets.exceptions import ConnectionClosed
+
+
+def test_health_needs_no_token_and_tells_nothing_of_users(rig: ApiRig) -> None:
+    answer = rig.ask("GET", "/health")
+    assert (answer.status, answer.json) == (200, {"status": "ok", "version": "0"})
+
+
+def test_the_same_api_answers_at_the_root_alias(rig: ApiRig) -> None:
+    below = rig.ask("GET", "/users/ann/jobs/digits", token=rig.ann)
+    alias = rig.ask("GET", "/users/ann/jobs/digits", token=rig.ann, base="/api/v1")
+    assert (alias.status, alias.json["uid"]) == (200, below.json["uid"])
+
+
+def test_both_sockets_authenticate_alike(rig: ApiRig) -> None:
+    for proxy in (True, False):
+        assert rig.ask("GET", "/auth", token=rig.ann, proxy=proxy).json == "ann"
+        assert rig.ask("GET", "/auth", proxy=proxy).status == 401
+
+
+def test_a_session_tells_a_page_who_is_there(rig: ApiRig) -> None:
+    session, headers = rig.session("rita", rig.rita)
+    found = rig.ask("GET", "/session", headers=headers).json
+    assert found == {
+        "username": "rita",
+        "admin": False,
+        "tenants": ["red"],
+        "tenant_admin": ["red"],
+        "xsrf": headers["X-XSRFToken"],
+        "version": "0",
+    }
+    assert rig.ask("GET", "/session", token=rig.root_user).json["admin"] is True
+
+
+def test_a_job_is_submitted_looked_at_and_cancelled(rig: ApiRig) -> None:
+    job = rig.job("ann", "one", rig.ann)
+    assert (job["user"], job["tenant"], job["workers"]) == ("ann", "red", 1)
+    rig.until("ann", "one", "running")
+    assert rig.ask("GET", "/users/ann/jobs/one/why", token=rig.ann).json["job"] == "one"
+    kinds = [e["kind"] for e in rig.ask("GET", "/users/ann/jobs/one/events", token=rig.ann).json]
+    assert kinds[0] == "submitted"
+    assert rig.ask("PUT", "/users/ann/jobs/one:cancel", token=rig.ann).status == 200
+    rig.until("ann", "one", "cancelled")
+    again = rig.ask("PUT", "/users/ann/jobs/one:resubmit", {}, token=rig.ann).json
+    assert rig.ask("PUT", f"/users/ann/jobs/{again['name']}:cancel", token=rig.ann).status == 200
+    assert rig.ask("DELETE", "/users/ann/jobs/one", token=rig.ann).status == 200
+
+
+def test_suspend_and_resume(rig: ApiRig) -> None:
+    rig.job("ann", "two", rig.ann)
+    rig.until("ann", "two", "running")
+    assert rig.ask("PUT", "/users/ann/jobs/two:suspend", token=rig.ann).status == 200
+    rig.until("ann", "two", "suspended")
+    assert rig.ask("PUT", "/users/ann/jobs/two:resume", token=rig.ann).status == 200
+    rig.until("ann", "two", "running")
+    rig.ask("PUT", "/users/ann/jobs/two:cancel", token=rig.ann)
+
+
+def test_a_repeated_submission_with_its_key_makes_one_job(rig: ApiRig) -> None:
+    body = {"name": "once", "code": "x", "cpu": 1, "ram": 100}
+    key = {"Idempotency-Key": "k-1"}
+    first, second = (rig.ask("POST", "/users/ann/jobs", body, token=rig.ann, headers=key) for _ in range(2))
+    assert (first.status, second.status, first.json["uid"]) == (201, 201, second.json["uid"])
+    other = rig.ask("POST", "/users/ann/jobs", {**body, "cpu": 2}, token=rig.ann, headers=key)
+    assert (other.status, other.json["reason"]) == (403, "Conflict")
+
+
+def test_a_repeated_creation_of_a_tenant_with_its_key_makes_one_tenant(rig: ApiRig) -> None:
+    key = {"Idempotency-Key": "k-2"}
+    answers = [rig.ask("POST", "/tenants", {"name": "once"}, token=rig.root_user, headers=key) for _ in range(2)]
+    assert [a.status for a in answers] == [201, 201]
+    assert rig.ask("POST", "/tenants", {"name": "once"}, token=rig.root_user).json["reason"] == "Conflict"
+
+
+def test_lists_come_in_pages(rig: ApiRig) -> None:
+    for n in range(3):
+        rig.job("bob", f"page-{n}", rig.bob)
+    names, path = [], "/users/bob/jobs?limit=2"
+    while path:
+        answer = rig.ask("GET", path, token=rig.bob)
+        names += [j["name"] for j in answer.json]
+        cursor = answer.headers.get("x-next-cursor")
+        path = f"/users/bob/jobs?limit=2&cursor={cursor}" if cursor else ""
+    assert sorted(names) == ["page-0", "page-1", "page-2"]
+
+
+def test_metrics_are_taken_in_once_and_from_the_jobs_own_token(rig: ApiRig) -> None:
+    job = rig.ask("GET", "/users/ann/jobs/digits", token=rig.ann).json
+    token = rig.job_token(job["uid"])
+    points = [{"n": n, "t": time.time(), "v": {"loss": 1 / n, "epoch": n}} for n in (1, 2, 3)]
+    batch = {"source": "0.0.abc", "points": points}
+    for _ in range(2):
+        answer = rig.ask("POST", "/users/ann/job_metrics/digits", batch, token=token)
+        assert (answer.status, answer.json) == (200, {"last": 3})
+    beat = rig.ask("PUT", "/users/ann/jobs/digits:heartbeat", {"state": "running", "progress": 30}, token=token)
+    assert (beat.status, beat.json) == (200, "")
+    with rig.socket("/users/ann/job_metrics/digits?since=1", token=rig.ann) as socket:
+        frames = [json.loads(socket.recv(5)) for _ in range(2)]
+    assert [(f["seq"], f["epoch"], f["user"], f["name"]) for f in frames] == [(2, 2, "ann", "digits"), (3, 3, "ann", "digits")]
+    assert rig.ask("PUT", "/users/ann/job_metrics/digits:begin", {}, token=rig.root_user).json == ""
+
+
+def test_a_stream_replays_and_follows_a_job_to_its_end(rig: ApiRig) -> None:
+    rig.job("ann", "short", rig.ann, env={"SIM_DURATION": "0.3"})
+    kinds: list[str] = []
+    with rig.socket("/users/ann/jobs/short:stream", token=rig.ann) as socket, pytest.raises(ConnectionClosed) as end:
+        while True:
+            kinds.append(json.loads(socket.recv(10))["type"])
+    assert end.value.rcvd is not None
+    assert end.value.rcvd.code == 1000
+    assert "synced" in kinds
+    assert kinds[-1] == "end"
+    assert {"job", "events"} <= set(kinds)
+
+
+def test_logs_are_text_json_and_followed(rig: ApiRig) -> None:
+    rig.job("ann", "talks", rig.ann, env={"SIM_DURATION": "0.3"})
+    followed = rig.ask("GET", "/users/ann/jobs/talks/logs?follow=1", token=rig.ann)
+    assert followed.headers["content-type"].startswith("text/plain")
+    assert followed.body.decode().splitlines() == ["simulated rank 0 runs on n1", "simulated rank 0 ended"]
+    page = rig.ask("GET", "/users/ann/jobs/talks/logs", token=rig.ann, headers={"Accept": "application/json"}).json
+    assert [line["text"] for line in page["lines"]] == followed.body.decode().splitlines()
+    plain = rig.ask("GET", f"/users/ann/jobs/talks/logs?since={page['offset']}", token=rig.ann)
+    assert (plain.body, plain.headers["x-log-offset"]) == (b"", str(page["offset"]))
+    with rig.socket("/users/ann/jobs/talks/logs:stream", token=rig.ann) as socket:
+        assert json.loads(socket.recv(5))["text"] == "simulated rank 0 runs on n1"
+
+
+def test_the_queue_hints_at_changes(rig: ApiRig) -> None:
+    with rig.socket("/queue:stream", token=rig.root_user) as socket:
+        rig.job("ann", "hint", rig.ann, env={"SIM_DURATION": "0.1"})
+        assert json.loads(socket.recv(5)) == {"type": "changed"}
+    assert any(e["name"] == "digits" for e in rig.ask("GET", "/queue", token=rig.root_user).json)
+    assert [e["name"] for e in rig.ask("GET", "/tenants/blue/queue", token=rig.blue).json if e["user"] == "ann"] == []
+
+
+def test_tenants_members_quota_and_use(rig: ApiRig) -> None:
+    rig.tenant("green", cpu=4)
+    changed = rig.ask("PUT", "/tenants/green", {"cpu": 8, "weight": 2}, token=rig.root_user).json
+    assert (changed["cpu"], changed["weight"]) == (8, 2)
+    assert rig.ask("PUT", "/tenants/green/members/gil", token=rig.root_user).json["role"] == "member"
+    assert rig.ask("GET", "/tenants/green/members/gil", token=rig.root_user).json["user"] == "gil"
+    assert rig.ask("DELETE", "/tenants/green/members/gil", token=rig.root_user).status == 200
+    assert rig.ask("DELETE", "/tenants/green", token=rig.root_user).status == 200
+    assert [u["tenant"]["name"] for u in rig.ask("GET", "/users/ann/quota", token=rig.ann).json] == ["red"]
+    assert rig.ask("GET", "/tenants/red/usage", token=rig.ann).json["tenant"]["name"] == "red"
+    assert [t["name"] for t in rig.ask("GET", "/tenants", token=rig.ann).json] == ["red"]
+    assert {"red", "blue", "default"} <= {t["name"] for t in rig.ask("GET", "/tenants", token=rig.root_user).json}
+
+
+def test_nodes_runtimes_and_offers(rig: ApiRig) -> None:
+    assert [n["name"] for n in rig.ask("GET", "/nodes", token=rig.root_user).json] == ["n1"]
+    assert {"mpi", "tf", "torch", "plain"} == {r["name"] for r in rig.ask("GET", "/runtimes", token=rig.ann).json}
+    offer = rig.ask("GET", "/offer?workers=2&cpu=1.5&ram=200", token=rig.ann).json
+    assert (offer["fits_now"], offer["cpu"]) == (True, 3.0)
+
+
+def test_the_spawner_holds_and_gives_back_quota(rig: ApiRig) -> None:
+    info = rig.ask("GET", "/users/ann:spawn", token=rig.spawner).json
+    assert (info["tenants"], info["default_tenant"]) == (["red"], "red")
+    key = {"id": "ann-server", "applier": "sp"}
+    asked = {**key, "request_type": "request", "tenant": "red", "cpu": 1, "ram": 100, "user": "ann"}
+    for verb, body in (("try", asked), ("try", asked), ("confirm", key), ("confirm", key), ("cancel", {**key, "id": "no"})):
+        answer = rig.ask("PUT", f"/resource_request:{verb}", body, token=rig.spawner)
+        assert (answer.status, answer.json) == (200, ""), answer.body
+
+
+def test_a_person_signs_up_applies_for_a_tenant_and_is_let_in_by_its_admin(rig: ApiRig) -> None:
+    body = {"username": "zoe", "password": "long enough", "tenant": "red"}
+    made = rig.ask("POST", "/users", body)
+    assert (made.status, made.json["state"]) == (201, "NotActive")
+    assert rig.ask("POST", "/users", body).json["reason"] == "Conflict"
+    assert rig.ask("POST", "/users", {**body, "username": "yan", "password": "x"}).json["reason"] == "Invalid"
+    refused = rig.ask("PUT", "/users/zoe:approve", token=rig.blue)
+    assert refused.json == {"msg": "there is no user zoe", "reason": "NotFound"}
+    assert rig.ask("PUT", "/users/zoe:approve", token=rig.ann).status == 403
+    let_in = rig.ask("PUT", "/users/zoe:approve", token=rig.rita)
+    assert (let_in.status, let_in.json["state"], let_in.json["tenants"]) == (200, "Actived", ["red"])
+    waiting = rig.ask("GET", "/users?state=NotActive", token=rig.root_user).json
+    assert "zoe" not in [u["username"] for u in waiting]
+    out = rig.ask("PUT", "/users/zoe", token=rig.root_user)
+    assert (out.status, out.json["state"]) == (200, "NotActive")
+
+
+def test_a_new_token_holds_no_more_than_the_one_that_asked(rig: ApiRig) -> None:
+    held = ("access:services!service=mlp", "custom:mlp:users:write", "custom:mlp:jobs:read")
+    small = rig.hub.user("ann", "small-token", held=held)
+    assert rig.ask("GET", "/users/ann/token", token=small).status == 200
+    assert set(rig.hub.minted[-1]["scopes"]) == set(held)
+    # an admin cannot become somebody else, a notebook's token makes no other
+    assert rig.ask("GET", "/users/ann/token", token=rig.root_user).json["reason"] == "Forbidden"
+    assert rig.ask("GET", "/users/ann/token", token=rig.notebook).json["reason"] == "Forbidden"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"name": "Foo"}, "name is 'Foo'; it must be a to z"),
+        ({"name": "a\n"}, "name is"),
+        ({"name": "a", "foo": 1}, "there is no field foo; known here: name, entry"),
+        ({"code": "x"}, "name is missing; it is required"),
+        ({"name": "a", "cpu": 0.01}, "cpu is 0.01; it must be at least 0.1"),
+        ({"name": "a", "ram": "much"}, "ram is 'much'; it must be a whole number"),
+        ({"name": "a", "args": ["x", 1]}, "args[1] is 1; it must be a text"),
+        ({"name": "a", "env": {"1A": "x"}}, "a key of env is wrong"),
+        ({"name": "a", "workers": "many"}, "workers is 'many'; it must be a number, or MIN:MAX"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_value_and_what_would_be_right(rig: ApiRig, body: Any, says: str) -> None:
+    answer = rig.ask("POST", "/users/ann/jobs", body, token=rig.ann)
+    assert (answer.status, answer.json["reason"]) == (403, "Invalid")
+    assert says in answer.json["msg"]
+
+
+def test_what_happens_on_the_hub_side_is_seen_within_seconds(rig: ApiRig) -> None:
+    groups = rig.hub.tokens["bob-token"]["groups"]
+    token = rig.hub.user("carl", "carl-token")
+    rig.hub.tokens[token]["groups"] = ["blue"]
+    assert rig.ask("GET", "/session", token=token).json["tenants"] == ["blue"]
+    assert groups == []

@@ -1,0 +1,247 @@
+"""The HTTP side on two UNIX sockets, around a real platform with simulated nodes and a fake hub; in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import http.client
+import json
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+from fake_hub import SERVICE_TOKEN, FakeHub
+from mlp_hub.api import scopes
+from mlp_hub.api.build import make_server, make_service
+from mlp_hub.api.call import API_BASES, Config
+from mlp_hub.api.hubclient import HubClient
+from mlp_hub.api.limits import RATES, Rate
+from mlp_hub.api.sessions import Session, xsrf_token
+from mlp_hub.api.sockets import close_all
+from mlp_hub.app import bind_socket
+from mlp_hub.web.site import make_application
+from platform_rig import Rig, node
+from tornado.httpserver import HTTPServer
+from websockets.sync.client import ClientConnection, unix_connect
+
+T = TypeVar("T")
+BASE = API_BASES[0]
+HOST = "127.0.0.1:21000"
+PLENTY: Mapping[str, Rate] = {name: Rate(1e6, 1e6) for name in RATES}
+
+
+@dataclass
+class Answer:
+    """An HTTP answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def json(self) -> Any:
+        """The body, parsed."""
+        return json.loads(self.body)
+
+
+class ApiRig:
+    """Start with `with ApiRig(directory) as rig:`. `rates` are the limiter's; `recheck_s` of open sockets."""
+
+    def __init__(self, root: Path, *, rates: Mapping[str, Rate] = PLENTY, recheck_s: float = 0.1) -> None:
+        self.root = root
+        self.hub = FakeHub()
+        self.rates = rates
+        self.recheck_s = recheck_s
+        self.sockets = {True: root / "p.sock", False: root / "t.sock"}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._servers: list[HTTPServer] = []
+        self.ann = self.hub.user("ann", "ann-token")
+        self.bob = self.hub.user("bob", "bob-token")
+        self.rita = self.hub.user("rita", "rita-token")  # admin of red, ann's tenant
+        self.blue = self.hub.user("blue", "blue-token")  # admin of another tenant
+        self.root_user = self.hub.user("admin", "admin-token", admin=True)
+        self.spawner = self.hub.service("mlp-spawner", "spawner-token", scopes.SPAWNER_SCOPES)
+        self.notebook = self.hub.user("ann", "notebook-token", held=scopes.SERVER_SCOPES)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.run(self._start())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.run(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run on the rig's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _start(self) -> None:
+        hub_socket = self.root / "hub.sock"
+        self._hub_server = HTTPServer(self.hub.application())
+        self._hub_server.add_socket(bind_socket(hub_socket, 0o600))
+        self.rig = Rig(self.root, node("n1", 64, 65536))
+        self.platform = await self.rig.start()
+        self.client = HubClient(f"http+unix://{quote(str(hub_socket), safe='')}/hub/api", SERVICE_TOKEN)
+        await self._serve()
+
+    async def _serve(self) -> None:
+        config = Config(
+            version="0",
+            allowed_hosts=frozenset({"127.0.0.1", "localhost", "hub.example"}),
+            cookie_secret=b"s" * 32,
+            recheck_s=self.recheck_s,
+        )
+        self.service = make_service(
+            self.platform, self.client, config, self.root / "sessions", rates=self.rates
+        )
+        application = make_application(self.service)
+        for behind_proxy, path in self.sockets.items():
+            server = make_server(self.service, application, behind_proxy=behind_proxy)
+            path.unlink(missing_ok=True)
+            server.add_socket(bind_socket(path, 0o600))
+            self._servers.append(server)
+
+    async def _unserve(self) -> None:
+        for server in self._servers:
+            server.stop()
+        close_all()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                await asyncio.gather(*(s.close_all_connections() for s in self._servers))
+        self._servers.clear()
+
+    def restart_service(self) -> None:
+        """Take the HTTP side down and start another one on the same directory."""
+        self.run(self._unserve())
+        self.run(self._serve())
+
+    async def _stop(self) -> None:
+        await self._unserve()
+        self._hub_server.stop()
+        await self._hub_server.close_all_connections()
+        self.client.close()
+        await self.rig.close()
+
+    # ------------------------------------------------------------ asking
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        raw: bytes | None = None,
+        base: str = BASE,
+        proxy: bool = True,
+    ) -> Answer:
+        """Send a request to the API; `raw` instead of a JSON body; `base=""` for pages."""
+        connection = _Unix(self.sockets[proxy])
+        sent = {"Host": HOST, **({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
+        data = raw if raw is not None else json.dumps(body).encode() if body is not None else None
+        if data is not None and "Content-Type" not in sent:
+            sent["Content-Type"] = "application/json"
+        try:
+            connection.putrequest(method, base + path, skip_host=True, skip_accept_encoding=True)
+            for name, value in sent.items():
+                connection.putheader(name, value)
+            if data is not None:
+                connection.putheader("Content-Length", str(len(data)))
+            connection.endheaders(data)
+            answer = connection.getresponse()
+            return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def socket(
+        self, path: str, *, token: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> ClientConnection:
+        """Open a WebSocket."""
+        sent = {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
+        return unix_connect(
+            str(self.sockets[True]), f"ws://{HOST}{BASE}{path}", additional_headers=sent, compression=None
+        )
+
+    def session(self, user: str, token: str) -> tuple[Session, dict[str, str]]:
+        """Make a browser's session; returns it with the headers of a same-origin request."""
+        session = self.service.sessions.create(user, token)
+        cookie = f"{self.service.sessions.cookie}={session.id}"
+        return session, {
+            "Cookie": cookie,
+            "X-XSRFToken": xsrf_token(session.id),
+            "Sec-Fetch-Site": "same-origin",
+        }
+
+    # ----------------------------------------------------------- objects
+
+    def tenant(self, name: str, *admins: str, members: tuple[str, ...] = (), **quota: Any) -> None:
+        """Make a tenant with its people."""
+        assert self.ask("POST", "/tenants", {"name": name, **quota}, token=self.root_user).status == 201
+        for user, role in [*((a, "admin") for a in admins), *((m, "member") for m in members)]:
+            answer = self.ask("PUT", f"/tenants/{name}/members/{user}", {"role": role}, token=self.root_user)
+            assert answer.status == 200, answer.body
+
+    def job(self, user: str, name: str, token: str, **fields: Any) -> dict[str, Any]:
+        """Submit a job that runs for a minute unless told otherwise."""
+        env = {"SIM_DURATION": "60", **fields.pop("env", {})}
+        body = {"name": name, "code": "x", "cpu": 1, "ram": 100, "env": env, **fields}
+        answer = self.ask("POST", f"/users/{user}/jobs", body, token=token)
+        assert answer.status == 201, answer.body
+        found: dict[str, Any] = answer.json
+        return found
+
+    def until(self, user: str, name: str, *phases: str) -> dict[str, Any]:
+        """Wait until the job is in one of the phases."""
+        deadline = time.monotonic() + 20
+        while True:
+            job: dict[str, Any] = self.ask("GET", f"/users/{user}/jobs/{name}", token=self.root_user).json
+            if job["phase"] in phases:
+                return job
+            assert time.monotonic() < deadline, f"{name} is {job['phase']}, not {phases}"
+            time.sleep(0.02)
+
+    def job_token(self, uid: str) -> str:
+        """Make a token of a job."""
+        token = f"mlpj-{secrets.token_urlsafe(16)}"
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        with self.rig.db.begin() as tx:
+            tx.tokens.add(digest, uid, time.time())
+        return token
+
+
+class _Unix(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=20)
+        self._path = str(path)
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(20)
+        self.sock.connect(self._path)
+
+
+def parts_of_story(rig: ApiRig) -> None:
+    """Make what most tests need: red with ann and its admin rita, ann's running job; blue with bob."""
+    rig.tenant("red", "rita", members=("ann",))
+    rig.tenant("blue", "blue", members=("bob",))
+    rig.job("ann", "digits", rig.ann)
+    rig.until("ann", "digits", "running")
+
+
+def started(root: Path) -> Iterator[ApiRig]:
+    """Give a rig with the parts of the story, for a fixture."""
+    with ApiRig(root) as rig:
+        parts_of_story(rig)
+        yield rig
