@@ -1,4 +1,4 @@
-"""Users' home directories and the sample notebooks in them.
+"""The sample notebooks in users' homes.
 
 The hub may be root and the home belongs to its user, who may have planted anything in it. So nothing below the
 home is ever followed: files are made directly in it, by directory descriptor, where no file of any kind is yet.
@@ -6,7 +6,6 @@ home is ever followed: files are made directly in it, by directory descriptor, w
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Iterable
@@ -14,27 +13,6 @@ from pathlib import Path
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def ensure_home(homes: Path, user: str, uid: int | None) -> Path:
-    """Make the home where it is missing, 0700 and of `uid` where one is given, and return it.
-
-    Raises OSError when something else has its place.
-    """
-    homes.mkdir(parents=True, exist_ok=True)
-    parent = os.open(homes, _DIRECTORY)
-    try:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(user, 0o700, dir_fd=parent)
-        home = os.open(user, _DIRECTORY, dir_fd=parent)
-        try:
-            if uid is not None and os.fstat(home).st_uid != uid:
-                os.fchown(home, uid, uid)
-        finally:
-            os.close(home)
-    finally:
-        os.close(parent)
-    return homes / user
 
 
 def place_samples(home: Path, samples: Iterable[Path], placed_file: Path, uid: int | None) -> list[str]:

@@ -19,9 +19,14 @@ from mlp_spawner import options, server
 from mlp_spawner.environment import Who, build, pip_settings
 from mlp_spawner.errors import OptionsError, ServiceRefused, ServiceUnreachable
 from mlp_spawner.holding import Holding
-from mlp_spawner.homes import ensure_home, place_samples
+from mlp_spawner.homes import place_samples
 from mlp_spawner.paths import Paths
 from mlp_spawner.service import Account, Amount, Service
+
+_NO_SERVICE = (
+    "The platform's service does not answer, so that no quota can be taken for a server. "
+    "It is restarted by itself: try again in a few seconds."
+)
 
 
 class ServerFailed(web.HTTPError):
@@ -29,6 +34,15 @@ class ServerFailed(web.HTTPError):
 
     def __init__(self, msg: str) -> None:
         super().__init__(500, msg.replace("%", "%%"))
+        self.jupyterhub_message = msg
+
+
+class ServerRefused(SpawnException):  # type: ignore[misc]
+    """No server for a reason of policy: an option, the quota, a service that cannot be asked."""
+
+    def __init__(self, msg: str, reason: str, status_code: int = 403) -> None:
+        # HTTPError takes what it logs for a format
+        super().__init__(msg, reason=reason, log_message=msg.replace("%", "%%"), status_code=status_code)
         self.jupyterhub_message = msg
 
 
@@ -120,21 +134,16 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         try:
             return options.from_form(form_data)
         except OptionsError as error:
-            raise SpawnException(_sentence(str(error)), reason="options") from error
+            raise ServerRefused(_sentence(str(error)), "options", 400) from error
 
     async def _account(self) -> Account:
         try:
             return await self._service.account(self.user.name)
         except ServiceUnreachable as error:
             self.log.warning("The service does not answer: %s", error)
-            raise SpawnException(
-                "The platform's service does not answer, so that no quota can be taken for a server. "
-                "It is restarted by itself: try again in a few seconds.",
-                reason="service-unreachable",
-                status_code=503,
-            ) from error
+            raise ServerRefused(_NO_SERVICE, "service-unreachable", 503) from error
         except ServiceRefused as refused:
-            raise SpawnException(_sentence(refused.msg), reason=refused.reason, status_code=403) from refused
+            raise ServerRefused(_sentence(refused.msg), refused.reason) from refused
 
     # --------------------------------------------------------------- start, poll, stop
 
@@ -149,7 +158,7 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
                 )
                 paths = self._paths
             except OptionsError as error:
-                raise SpawnException(_sentence(str(error)), reason="options") from error
+                raise ServerRefused(_sentence(str(error)), "options", 400) from error
             await self._clear_leftovers()
             await self._take(choice)
             try:
@@ -177,15 +186,10 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         try:
             await self._holding.take(user, holder, amount)
         except ServiceRefused as refused:
-            raise SpawnException(_sentence(refused.msg), reason=refused.reason, status_code=403) from refused
+            raise ServerRefused(_sentence(refused.msg), refused.reason) from refused
         except ServiceUnreachable as error:
             self.log.warning("The service does not answer: %s", error)
-            raise SpawnException(
-                "The platform's service does not answer, so that no quota can be taken for a server. "
-                "It is restarted by itself: try again in a few seconds.",
-                reason="service-unreachable",
-                status_code=503,
-            ) from error
+            raise ServerRefused(_NO_SERVICE, "service-unreachable", 503) from error
 
     async def _confirm(self) -> None:
         try:
@@ -232,7 +236,7 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
 
     def _prepare(self, paths: Paths, uid: int | None) -> Path:
         paths.log_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        home = ensure_home(Path(self.homes_dir), self.user.name, uid)
+        home = sandbox.ensure_home(Path(self.homes_dir), self.user.name, uid)
         new = place_samples(home, server.samples(), paths.placed_file, uid)
         if new:
             self.log.info("Placed %s in the home of %s", ", ".join(new), self.user.name)

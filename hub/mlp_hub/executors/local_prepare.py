@@ -8,13 +8,13 @@ import re
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from mlp_hub.domain.resources import MILLI
 from mlp_hub.executors import runtimes
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.runtimes import CannotStart
-from mlp_hub.executors.sandbox import Bind, Limits, SandboxSpec, environment_binds
+from mlp_hub.executors.sandbox import Bind, Limits, SandboxSpec, ensure_home, environment_binds
 
 WORKSPACE = "/workspace"
 OWN = ("ckpt", "metrics")  # the program's to write
@@ -31,10 +31,12 @@ class Surroundings:
 
 
 def make_directories(spec: LaunchSpec, *, root: bool) -> None:
-    """Make the job's directory so that its program can neither replace nor redirect what we write there.
+    """Make the user's home where it is missing, and the job's directory so that its program can neither replace nor redirect what we write there.
 
     As root: the directory is ours and sticky, its user may make files in it; `log` and `code` are ours.
     """
+    # a user may have jobs before the first notebook server
+    ensure_home(Path(spec.home).parent, Path(spec.home).name, spec.uid if root else None)
     os.makedirs(spec.workspace, exist_ok=True)  # noqa: PTH103
     fd = os.open(spec.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from mlp_spawner.homes import ensure_home, place_samples
+from mlp_hub.executors.sandbox import ensure_home
+from mlp_spawner.homes import place_samples
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from mlp_hub.executors.sandbox.capabilities import Capabilities, Missing, capabi
 from mlp_hub.executors.sandbox.control import inspect, kill, launch, remove, signal, stop
 from mlp_hub.executors.sandbox.environment import environment_binds
 from mlp_hub.executors.sandbox.errors import SandboxUnavailable
+from mlp_hub.executors.sandbox.homes import ensure_home
 from mlp_hub.executors.sandbox.spec import Bind, Limits, RankPlan, SandboxSpec
 from mlp_hub.executors.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
 
@@ -25,6 +26,7 @@ __all__ = [
     "SandboxState",
     "SandboxUnavailable",
     "capabilities",
+    "ensure_home",
     "environment_binds",
     "inspect",
     "kill",
