@@ -157,6 +157,7 @@ def test_what_cannot_be_undone_asks_first(pages: Pages, front: FrontService) -> 
     expect(dialog).to_have_count(0)
     assert "PUT /users/ann/jobs/digits:cancel" not in front.seen
     page.get_by_role("button", name="Cancel job").click()
+    expect(dialog.get_by_role("button", name="Keep it")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(monitor(page)).to_have_attribute("data-phase", "cancelled")

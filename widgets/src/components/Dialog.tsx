@@ -1,6 +1,6 @@
 /** A question in front of everything else; the browser's own modal dialog keeps the focus inside. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { useId } from "./hooks";
 
 const FOCUSABLE = "button:not([disabled]), [href], input:not([disabled]), select:not([disabled]), textarea, [tabindex='0']";
@@ -12,7 +12,7 @@ export function Dialog({ title, onClose, children }: {
 }): JSX.Element {
   const box = useRef<HTMLDialogElement>(null);
   const id = useId("dialog");
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = box.current;
     const before = document.activeElement;
     dialog?.showModal();

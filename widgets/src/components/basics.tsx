@@ -124,17 +124,19 @@ export interface Column<T> {
   kind?: string;
 }
 
-export function Table<T>({ columns, rows, rowKey, caption, selected }: {
+export function Table<T>({ columns, rows, rowKey, caption, stack, selected }: {
   columns: Column<T>[];
   rows: T[];
   rowKey: (row: T) => string;
   caption: string;
+  /** Where it is narrow each row becomes a small card: for rows that hold sentences. */
+  stack?: boolean;
   selected?: (row: T) => boolean;
 }): JSX.Element {
   const cls = (c: Column<T>): string => (c.kind ?? "").split(" ").map((k) => (k ? `mlp-col-${k}` : "")).join(" ");
   return (
     <div class="mlp-table-box">
-      <table class="mlp-table">
+      <table class={stack ? "mlp-table mlp-stack" : "mlp-table"}>
         <caption class="mlp-hidden">{caption}</caption>
         <thead>
           <tr>
@@ -149,7 +151,7 @@ export function Table<T>({ columns, rows, rowKey, caption, selected }: {
           {rows.map((row) => (
             <tr key={rowKey(row)} class={selected?.(row) ? "mlp-selected" : ""}>
               {columns.map((c) => (
-                <td key={c.title} class={cls(c)}>
+                <td key={c.title} class={cls(c)} data-title={c.title}>
                   {c.cell(row)}
                 </td>
               ))}

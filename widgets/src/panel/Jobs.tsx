@@ -43,7 +43,7 @@ export function JobsPage(): JSX.Element {
   const columns: Column<Job>[] = [
     { title: "Name", cell: (j) => <Link to={href("jobs", j.user, j.name)}>{j.name}</Link>, kind: "name" },
     { title: "State", cell: (j) => <StateBadge phase={j.phase} />, kind: "tight" },
-    { title: "", cell: (j) => <span class="mlp-clip" title={note(j, now)}>{note(j, now)}</span>, kind: "grow low" },
+    { title: "", cell: (j) => <span class="mlp-clip" title={note(j, now)}>{note(j, now)}</span>, kind: "grow" },
     { title: "Tenant", cell: (j) => j.tenant, kind: "low" },
     { title: "Shape", cell: (j) => `${j.runtime}, ${workersWords(j)}, ${cores(j.cpu)} cpu, ${ram(j.ram)}`, kind: "low" },
     { title: "Time", cell: (j) => timing(j, now), kind: "num" },
@@ -74,7 +74,7 @@ export function JobsPage(): JSX.Element {
           )}
         </Empty>
       ) : (
-        <Table caption="My jobs, newest first" columns={columns} rows={items} rowKey={(j) => j.uid || j.name} />
+        <Table stack caption="My jobs, newest first" columns={columns} rows={items} rowKey={(j) => j.uid || j.name} />
       )}
     </>
   );

@@ -94,9 +94,9 @@ export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: bo
   return (
     <>
       <h3 class="mlp-h-section">Waiting</h3>
-      {waiting.length ? <Table caption="Waiting jobs in their order" columns={waits} rows={waiting} rowKey={key} /> : <p class="mlp-dim">Nothing waits.</p>}
+      {waiting.length ? <Table caption="Waiting jobs in their order" stack columns={waits} rows={waiting} rowKey={key} /> : <p class="mlp-dim">Nothing waits.</p>}
       <h3 class="mlp-h-section">Running</h3>
-      {running.length ? <Table caption="Running jobs" columns={runs} rows={running} rowKey={key} /> : <p class="mlp-dim">Nothing runs.</p>}
+      {running.length ? <Table caption="Running jobs" stack columns={runs} rows={running} rowKey={key} /> : <p class="mlp-dim">Nothing runs.</p>}
     </>
   );
 }

@@ -101,7 +101,7 @@ export function UsersPage(): JSX.Element {
       {!users.data ? (
         users.error ? null : <Loading what="users" lines={5} />
       ) : rows.length ? (
-        <Table caption="Users, those waiting for approval first" columns={columns} rows={rows} rowKey={(u) => u.username} />
+        <Table stack caption="Users, those waiting for approval first" columns={columns} rows={rows} rowKey={(u) => u.username} />
       ) : (
         <Empty title={filter ? `No user's name holds "${filter}"` : "No users yet"} />
       )}
