@@ -56,7 +56,7 @@ def form(defaults: Defaults, tenants: Sequence[str], default_tenant: str, last: 
     text = "A share: idle cores may be used."
     parts.append(_number("cpu", "CPU (cores)", value=f"{cpu:g}", low=f"{CPU_MIN:g}", step="0.1", text=text))
     text = "A limit for notebooks and terminals together."
-    parts.append(_number("ram", "Memory (MiB)", value=f"{ram:g}", low=f"{RAM_MIN}", step="1", text=text))
+    parts.append(_number("ram", "Memory (MiB)", value=f"{ram:.0f}", low=f"{RAM_MIN}", step="1", text=text))
     parts.append("</fieldset>")
     return "".join(parts)
 

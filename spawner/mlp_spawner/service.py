@@ -88,7 +88,9 @@ class Service:
             connector = aiohttp.UnixConnector(path=self.socket)
             async with (
                 aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session,
-                session.request(method, f"http://mlp{API_PATH}{path}", json=body, headers=headers) as answer,
+                session.request(
+                    method, f"http://localhost{API_PATH}{path}", json=body, headers=headers
+                ) as answer,
             ):
                 text = await answer.text()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
