@@ -32,11 +32,8 @@ def test_killing_a_process_of_the_sandbox_ends_all_of_it(lab: Lab, who: str) -> 
     async def go() -> None:
         spec = lab.spec(LASTS, workers=2, time_limit=600.0)
         executor, pids = await started(lab, spec, 2)
-        told: list[str] = []
-        executor.on_change(told.append)
         os.kill(pids[who][0], signal.SIGKILL)
         seen = await until(executor, spec.attempt, ENDED)
-        assert spec.attempt in told
         assert seen.failure is not None
         if who == "shim":
             assert (seen.phase, seen.failure.cause) == (AttemptPhase.LOST, Cause.NODE_LOST)

@@ -105,7 +105,6 @@ print("last line")
         at = chunk.offset
         lines += len(chunk.lines)
     assert dropped > 1 << 20
-    assert dropped % (99 + 1 + 41) < 141  # what is dropped is whole segments
     assert lines > 100_000 / 2
 
 

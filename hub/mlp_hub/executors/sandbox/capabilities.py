@@ -15,12 +15,43 @@ from pathlib import Path
 from mlp_hub.executors.sandbox import groups
 
 _NOBODY = 65534
-_BASE = (
-    "--unshare-ipc --unshare-pid --unshare-net --unshare-uts --unshare-cgroup-try --die-with-parent --new-session --clearenv --ro-bind /usr /usr "
-    "--symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/bin /bin --dev /dev --tmpfs /tmp"
-).split()
+_BASE = [
+    "--unshare-ipc",
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--die-with-parent",
+    "--new-session",
+    "--clearenv",
+    "--ro-bind",
+    "/usr",
+    "/usr",
+    "--symlink",
+    "usr/lib",
+    "/lib",
+    "--symlink",
+    "usr/lib64",
+    "/lib64",
+    "--symlink",
+    "usr/bin",
+    "/bin",
+    "--dev",
+    "/dev",
+    "--tmpfs",
+    "/tmp",
+]
 _PROGRAM = ["--", "/usr/bin/env", "true"]
-_AS_ROOT = "--cap-drop ALL --cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SETPCAP".split()
+_AS_ROOT = [
+    "--cap-drop",
+    "ALL",
+    "--cap-add",
+    "CAP_SETUID",
+    "--cap-add",
+    "CAP_SETGID",
+    "--cap-add",
+    "CAP_SETPCAP",
+]
 
 
 @dataclass(frozen=True, slots=True)

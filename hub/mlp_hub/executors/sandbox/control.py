@@ -97,7 +97,7 @@ def record_failure(run_dir: str, message: str) -> None:
 
 
 def _spawn(run_dir: str, ready: int) -> None:
-    subprocess.Popen(
+    subprocess.run(  # it forks and ends at once
         [sys.executable, "-IS", SHIM, run_dir, str(ready)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -106,6 +106,7 @@ def _spawn(run_dir: str, ready: int) -> None:
         cwd="/",
         pass_fds=(ready,),
         start_new_session=True,
+        check=False,
     )
 
 
@@ -257,7 +258,7 @@ def remove(run_dir: str) -> None:
     # the claim goes last: as long as anything is there the attempt counts as started
     for entry in sorted(
         Path(run_dir).iterdir() if os.path.isdir(run_dir) else (), key=lambda p: p.name == "claim"
-    ):  # noqa: PTH112
+    ):
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
         else:

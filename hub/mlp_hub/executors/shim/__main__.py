@@ -14,6 +14,10 @@ if __name__ == "__main__":
 
         serve(int(sys.argv[2]))
     else:
+        import os
+
         from mlp_hub.executors.shim.main import run
 
+        if os.fork():  # the caller need not reap the shim some day
+            os._exit(0)
         run(sys.argv[1], int(sys.argv[2]))

@@ -28,12 +28,15 @@ def run(run_dir: str, ready: int) -> NoReturn:
     if not files.claim(run_dir, os.getpid()):
         os.write(ready, TAKEN)
         os._exit(0)
-    os.write(ready, CLAIMED)
-    os.close(ready)
     gc.disable()  # short, or idle: nothing to collect
     content: dict[str, Any] = files.read_json(run_dir, "spec.json") or {}
     supervisor = Supervisor(run_dir, content["spec"], content["host"])
     try:
+        try:
+            supervisor.listen()  # before anybody is told, who may connect at once
+        finally:
+            os.write(ready, CLAIMED)
+            os.close(ready)
         result = supervisor.run(wake)
     except Exception as error:  # noqa: BLE001 - whatever it is, the attempt must end and say why
         traceback.print_exc()

@@ -30,25 +30,17 @@ class Started:
         self.unblock, self.control = unblock, control
 
 
-def start(run_dir: str, spec: dict[str, Any], host: dict[str, Any], groups: cgroups.Groups) -> Started:
+def start(
+    run_dir: str,
+    spec: dict[str, Any],
+    host: dict[str, Any],
+    groups: cgroups.Groups,
+    listener: socket.socket | None,
+) -> Started:
     """Make the sandbox's view and start its command in it."""
-    uid = spec["uid"] if host["mode"] in ("root-userns", "root") else os.getuid()
-    gid = spec["uid"] if host["mode"] in ("root-userns", "root") else os.getgid()
-    stage = view.Stage() if host["mode"] == "root-userns" else None
-    env = dict(spec["env"])
-    listener = _listener(spec["listen"]) if spec["listen"] else None
-    if listener is not None:
-        env["MLP_LISTEN_FD"] = str(listener.fileno())
+    ids = (spec["uid"],) * 2 if host["mode"] in ("root-userns", "root") else (os.getuid(), os.getgid())
     memory = view.Memory()
-    options = view.arguments({**spec, "env": env}, host, (uid, gid), stage, memory)
-    control = None
-    if spec["ranks"] and spec["ranks"]["mode"] != "single":
-        control = f"{stage.root}/control" if stage else f"{run_dir}/control"
-        options += ["--ro-bind", control, "/run/mlp"]
-    if stage:
-        stage.make()
-    if control:
-        _control(control, spec["ranks"])
+    options, control = _view(run_dir, spec, host, ids, listener, memory)
     out_r, out_w = os.pipe()
     err_r, err_w = os.pipe()
     status_r, status_w = os.pipe()
@@ -59,14 +51,14 @@ def start(run_dir: str, spec: dict[str, Any], host: dict[str, Any], groups: cgro
     args = memory.add(b"".join(option.encode() + b"\0" for option in options))
     command = ["bwrap", "--args", str(args), "--"]
     if host["mode"] == "root":
-        command += view.demotion(spec, uid, gid)
+        command += view.demotion(spec, *ids)
     command += spec["argv"]
     pid = os.fork()
     if pid == 0:
         try:
             for fd in (status_w, block_r, *memory.fds, *([listener.fileno()] if listener else [])):
                 os.set_inheritable(fd, True)
-            _become(shim, groups, host, uid, gid, out_w, err_w)
+            _become(shim, groups, ids if host["mode"] == "root-userns" else None, (out_w, err_w))
             os.execve(host["bwrap"], command, _PATH)
         except BaseException as error:  # noqa: BLE001 - nothing may return into the shim's code twice
             _give_up(error)
@@ -77,22 +69,46 @@ def start(run_dir: str, spec: dict[str, Any], host: dict[str, Any], groups: cgro
     return Started(pid, out_r, err_r, status_r, block_w, control)
 
 
-def _become(
-    shim: int, groups: cgroups.Groups, host: dict[str, Any], uid: int, gid: int, out: int, err: int
-) -> None:
+def _view(
+    run_dir: str,
+    spec: dict[str, Any],
+    host: dict[str, Any],
+    ids: tuple[int, int],
+    listener: socket.socket | None,
+    memory: view.Memory,
+) -> tuple[list[str], str | None]:
+    """Return bubblewrap's options and the directory that is /run/mlp inside, if there is one."""
+    stage = view.Stage() if host["mode"] == "root-userns" else None
+    env = dict(spec["env"])
+    if listener is not None:
+        env["MLP_LISTEN_FD"] = str(listener.fileno())
+    options = view.arguments({**spec, "env": env}, host, ids, stage, memory)
+    control = None
+    if spec["ranks"] and spec["ranks"]["mode"] != "single":
+        control = f"{stage.root if stage else run_dir}/control"
+        options += ["--ro-bind", control, "/run/mlp"]
+    if stage:
+        stage.make()
+    if control:
+        _control(control, spec["ranks"])
+    return options, control
+
+
+def _become(shim: int, groups: cgroups.Groups, ids: tuple[int, int] | None, output: tuple[int, int]) -> None:
     """Turn the forked process into what bubblewrap is to start from."""
     groups.enter()
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
         file.write(str(OOM_SCORE))
     os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
+    os.dup2(output[0], 1)
+    os.dup2(output[1], 2)
     os.umask(0o022)
     signal.set_wakeup_fd(-1)
     for one in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP):
         signal.signal(one, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if host["mode"] == "root-userns":
+    if ids is not None:
+        uid, gid = ids
         os.setgroups([])
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
@@ -105,7 +121,7 @@ def _give_up(error: BaseException) -> NoReturn:
     os._exit(126)
 
 
-def _listener(path: str) -> socket.socket:
+def make_listener(path: str) -> socket.socket:
     """Make the socket on which the program inside will be reached; the path is never the tenant's to change."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with contextlib.suppress(FileNotFoundError):

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import socket
 import time
 from typing import Any
 
@@ -14,7 +15,7 @@ from mlp_hub.executors.shim import cgroups, files, logs
 from mlp_hub.executors.shim.network import Outbound, wanted
 from mlp_hub.executors.shim.outcome import Failure, conclude
 from mlp_hub.executors.shim.ranks import Rank, Reports, host_pid, small_int
-from mlp_hub.executors.shim.start import Started, start
+from mlp_hub.executors.shim.start import Started, make_listener, start
 
 TEARDOWN_S = 5.0  # the longest that the other ranks get once one has failed
 _READ = 64 << 10
@@ -55,8 +56,14 @@ class Supervisor:
         self._network: Outbound | None = None
         self._reports: Reports | None = None
         self.bwrap: int | None = None
+        self.listener: socket.socket | None = None
 
     # -- the start
+
+    def listen(self) -> None:
+        """Make the socket on which the program will be reached, if it wants one."""
+        if self.spec["listen"]:
+            self.listener = make_listener(self.spec["listen"])
 
     def run(self, wake: int) -> dict[str, Any]:
         """Start the sandbox, see it to its end and return what exit.json will hold."""
@@ -66,7 +73,7 @@ class Supervisor:
             self.spec["log_dir"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         )
         self.notes += self.groups.create(self.spec["limits"])
-        begun = start(self.run_dir, self.spec, self.host, self.groups)
+        begun = start(self.run_dir, self.spec, self.host, self.groups, self.listener)
         self._begun = begun
         self.bwrap = begun.pid
         self._reports = self._listen(begun)
@@ -159,11 +166,20 @@ class Supervisor:
         verdict = self._watchdog.verdict(self.child)
         limits = self.spec["limits"]
         if verdict == "memory":
-            self._fail(Failure("out-of-memory", message=f"it used more than its {limits['ram_mib']} MiB"))
+            self._fail(Failure("out-of-memory", self._hungriest()))
         elif verdict == "pids":
             self._fail(Failure("program-error", message=f"it started more than {limits['pids']} processes"))
         if verdict:
             self.kill()
+
+    def _hungriest(self) -> int | None:
+        """Return the rank that uses most memory."""
+        used = {
+            rank.number: sum(seen[1] for pid in files.descendants(rank.pid) if (seen := files.usage(pid)))
+            for rank in self.ranks
+            if rank.pid
+        }
+        return max(used, key=used.__getitem__, default=None)
 
     def _on_wake(self) -> None:
         with contextlib.suppress(BlockingIOError):
