@@ -66,7 +66,9 @@ class ResourceRequest:
     user: str = ""
     kind: str = "request"  # or "release": an anonymous one, which gives back `amount` when confirmed
     shares: tuple[tuple[str, Resources], ...] = ()  # what it takes of which node; empty: of none
-    last: str = "try"  # what moved it last (try, confirm, cancel, release, expire): a repeated call is known by it
+    last: str = (
+        "try"  # what moved it last (try, confirm, cancel, release, expire): a repeated call is known by it
+    )
 
     @property
     def held(self) -> bool:
@@ -86,4 +88,6 @@ def check_request_move(request: ResourceRequest, new: RequestPhase) -> None:
     """Raise `IllegalTransition` unless the table allows the move."""
     table = REQUEST_TRANSITIONS if request.kind == "request" else RELEASE_TRANSITIONS
     if new not in table.get(request.phase, frozenset()):
-        raise IllegalTransition("resource request", f"{request.applier}/{request.id}", request.phase, f"become {new}")
+        raise IllegalTransition(
+            "resource request", f"{request.applier}/{request.id}", request.phase, f"become {new}"
+        )

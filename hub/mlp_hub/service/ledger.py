@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from mlp_api import types as api
-
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest, check_request_move
 from mlp_hub.domain.resources import ZERO, Resources

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlp_api import types as api
-
 from mlp_hub.executors.base import Executor
 from mlp_hub.service import wire
 from mlp_hub.store import Database

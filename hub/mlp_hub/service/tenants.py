@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from mlp_api import types as api
-
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant

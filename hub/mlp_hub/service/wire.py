@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from mlp_api import types as api
-
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import ZERO, Quota, Resources, milli, units
