@@ -112,7 +112,11 @@ class Server:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     root = Path(tempfile.mkdtemp(prefix="mlp-pg-", dir="/tmp"))
-    server = Server(root)
+    try:
+        server = Server(root)
+    except BaseException:
+        shutil.rmtree(root)
+        raise
     try:
         server.start()
         server.run("CREATE DATABASE {}", "template")
