@@ -1,0 +1,254 @@
+"""The operator's command against a real hub: up, down, status, accounts, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from live_hub import BIN, LiveHub, free_port, live_hub, wait_for
+
+COMPONENTS = ("hub", "service", "proxy")
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
+    """One hub for the tests of this file; each leaves it running."""
+    with live_hub(tmp_path_factory.mktemp("hub") / "home") as hub:
+        hub.token("admin")  # kept from here on: a hub that was just killed gives none
+        yield hub
+
+
+def pids(hub: LiveHub) -> dict[str, int]:
+    return {name: c["pid"] for name, c in hub.status()["components"].items()}
+
+
+def answers(hub: LiveHub, user: str = "admin") -> bool:
+    return hub.call("GET", "/session", user).status_code == 200
+
+
+def test_up_tells_where_to_go_and_who_to_be(hub: LiveHub) -> None:
+    text = hub.up()
+    for part in (hub.url, "admin", hub.admin_password, str(hub.home), "down"):
+        assert part in text
+
+
+def test_up_on_a_running_hub_changes_nothing(hub: LiveHub) -> None:
+    before = pids(hub)
+    assert "already running" in hub.up()
+    assert pids(hub) == before
+
+
+def test_two_ups_at_once_start_one_hub(hub: LiveHub) -> None:
+    hub.down()
+    both = [
+        subprocess.Popen([str(BIN / "mlp-hub"), "up"], env=hub.env, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    texts = [child.communicate(timeout=120)[0] for child in both]
+    assert [child.returncode for child in both] == [0, 0]
+    assert sum("already running" in text for text in texts) == 1
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_killed_component_comes_back_by_itself(hub: LiveHub, component: str) -> None:
+    before = pids(hub)
+    hub.kill(component)
+    wait_for(lambda: pids(hub)[component] not in (None, before[component]), message=component)
+    wait_for(lambda: answers(hub))
+    after = pids(hub)
+    assert {n: p for n, p in after.items() if n != component} == {
+        n: p for n, p in before.items() if n != component
+    }
+
+
+def test_after_the_supervisors_death_up_adopts_what_runs(hub: LiveHub) -> None:
+    before = pids(hub)
+    hub.kill("supervisor")
+    wait_for(lambda: hub.status()["components"]["supervisor"]["pid"] is None)
+    assert answers(hub)
+    assert "found again" in hub.up()
+    after = pids(hub)
+    assert after["supervisor"] != before["supervisor"]
+    assert {n: after[n] for n in COMPONENTS} == {n: before[n] for n in COMPONENTS}
+
+
+def test_down_without_a_supervisor_stops_the_rest_too(hub: LiveHub) -> None:
+    hub.kill("supervisor")
+    wait_for(lambda: hub.status()["components"]["supervisor"]["pid"] is None)
+    hub.down()
+    assert set(pids(hub).values()) == {None}
+    assert hub.run("status", check=False).returncode == 1
+    hub.up()
+
+
+def test_the_public_port_is_the_only_one_that_is_opened(hub: LiveHub) -> None:
+    links = [fd for pid in pids(hub).values() for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    inodes = {str(fd.readlink()) for fd in links if fd.is_symlink()}
+    listening = [
+        line.split()[1]
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        for line in Path(table).read_text().splitlines()[1:]
+        if line.split()[3] == "0A" and f"socket:[{line.split()[9]}]" in inodes
+    ]
+    assert listening == [f"0100007F:{hub.port:04X}"]
+
+
+def test_a_changed_config_file_is_taken_over_by_the_next_up(hub: LiveHub, tmp_path: Path) -> None:
+    before = pids(hub)
+    config = tmp_path / "config.py"
+    config.write_text("c.JupyterHub.template_vars = {'announcement': 'Backups at noon'}\n")
+    hub.env["MLP_CONFIG"] = str(config)
+    try:
+        hub.up()
+        assert "Backups at noon" in hub.http.get("/hub/login").text
+        after = pids(hub)
+    finally:
+        del hub.env["MLP_CONFIG"]
+        hub.up()
+    assert after["hub"] != before["hub"]
+    assert {n: after[n] for n in ("supervisor", "service", "proxy")} == {
+        n: before[n] for n in ("supervisor", "service", "proxy")
+    }
+
+
+def test_an_unknown_setting_stops_the_start_and_names_what_is_close(hub: LiveHub, tmp_path: Path) -> None:
+    config = tmp_path / "config.py"
+    config.write_text("c.MLPHub.notebook_ramm = 512\n")
+    other = LiveHub(tmp_path / "home", MLP_CONFIG=str(config))
+    done = other.run("up", check=False)
+    assert done.returncode == 2
+    assert "c.MLPHub.notebook_ramm, which is no setting; close to it: notebook_ram" in done.stderr
+    assert not other.home.exists()
+    other.destroy()
+
+
+def test_a_port_that_is_taken_names_its_owner(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        other = LiveHub(tmp_path / "home", port=taken.getsockname()[1])
+        done = other.run("up", check=False)
+    assert done.returncode == 3
+    assert f"Port {other.port} is in use by process {os.getpid()}" in done.stderr
+    assert "MLP_PORT=" in done.stderr
+    assert set(pids(other).values()) == {None}
+    other.destroy()
+
+
+def test_a_component_that_cannot_start_shows_its_last_words_and_nothing_is_left(tmp_path: Path) -> None:
+    config = tmp_path / "config.py"
+    config.write_text("c.JupyterHub.db_url = 'nonsense://'\n")
+    other = LiveHub(tmp_path / "home", MLP_CONFIG=str(config))
+    done = other.run("up", check=False)
+    assert done.returncode == 1
+    assert "--- hub.log" in done.stderr
+    assert "nonsense" in done.stderr
+    assert "The hub does not stay up" in done.stderr
+    assert set(pids(other).values()) == {None}
+    other.destroy()
+
+
+def test_two_hubs_run_side_by_side(hub: LiveHub, tmp_path: Path) -> None:
+    with live_hub(tmp_path / ("deep" * 30) / "home") as other:
+        assert other.port != hub.port
+        assert answers(hub)
+        assert answers(other)
+        assert hub.admin_password != other.admin_password
+        assert not set(pids(hub).values()) & set(pids(other).values())
+        token = other.token("admin")
+        refused = hub.http.get("/services/mlp/api/v1/session", headers={"Authorization": f"Bearer {token}"})
+        assert refused.status_code == 401
+    assert answers(hub)
+
+
+def test_token_prints_a_token_and_nothing_else(hub: LiveHub) -> None:
+    text = hub.run("token", "--user", "admin").stdout
+    assert text.count("\n") == 1
+    mine = hub.http.get("/hub/api/user", headers={"Authorization": f"Bearer {text.strip()}"})
+    assert mine.json()["name"] == "admin"
+
+
+def test_a_token_can_be_held_to_some_scopes(hub: LiveHub) -> None:
+    hub.add_user("carl")
+    token = hub.run("token", "--user", "carl", "--scope", "read:users:name!user").stdout.strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    assert hub.http.get("/hub/api/user", headers=headers).json()["name"] == "carl"
+    assert hub.http.get("/services/mlp/api/v1/session", headers=headers).status_code in (401, 403)
+
+
+def test_a_token_for_nobody_is_refused_with_the_way_out(hub: LiveHub) -> None:
+    done = hub.run("token", "--user", "nobody-here", check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "There is no user nobody-here" in done.stderr
+    assert "mlp-hub user add nobody-here" in done.stderr
+
+
+def test_user_add_makes_a_member_who_may_work_at_once(hub: LiveHub) -> None:
+    hub.ok("POST", "/tenants", body={"name": "red"})
+    hub.add_user("dora", tenant="red")
+    assert hub.ok("GET", "/session", "dora")["tenants"] == ["red"]
+
+
+def test_user_add_without_a_password_makes_one_up(hub: LiveHub) -> None:
+    done = hub.run("user", "add", "emil")
+    assert "Password: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "says"),
+    [
+        (["Über"], "long enough", "Über was not made"),
+        (["frida"], "short", "it needs at least 8"),
+        (["frida"], "", "password on standard input is empty"),
+        (["frida", "--tenant", "none-such"], "long enough", "no tenant none-such"),
+        (["admin"], "long enough", "admin"),
+    ],
+)
+def test_user_add_refuses_what_cannot_be(hub: LiveHub, arguments: list[str], stdin: str, says: str) -> None:
+    done = hub.run("user", "add", *arguments, "--password-stdin", stdin=stdin + "\n", check=False)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert hub.run("token", "--user", "frida", check=False).returncode == 2
+
+
+def test_logs_show_the_last_lines_of_each_component(hub: LiveHub) -> None:
+    text = hub.run("logs", "--no-follow", "--tail", "3").stdout
+    assert {line.split(" |")[0].strip() for line in text.splitlines()} == {*COMPONENTS, "supervisor"}
+    assert hub.run("logs", "kernel", check=False).returncode == 2
+
+
+def test_doctor_finds_a_running_hub_whole(hub: LiveHub) -> None:
+    done = hub.run("doctor", "--json", check=False)
+    found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert {"sandbox", "cgroups", "mpi", "tensorflow", "gpu", "port", "disk", "database", "node"} <= set(
+        found
+    )
+    assert {
+        name: found[name]["status"] for name in ("hub", "database", "port", "mpi", "node")
+    } == dict.fromkeys(("hub", "database", "port", "mpi", "node"), "ok"), done.stdout
+
+
+def test_down_with_jobs_stop_suspends_jobs_and_the_next_up_remembers(hub: LiveHub) -> None:
+    hub.submit("admin", "long", "import time\nwhile True: time.sleep(0.1)", runtime="plain")
+    hub.wait_phase("admin", "long", "running")
+    hub.down(jobs="stop")
+    hub.up()
+    assert hub.wait_phase("admin", "long", "suspended")
+    hub.ok("PUT", "/users/admin/jobs/long:cancel")
+
+
+def test_secrets_and_databases_are_closed_to_others(hub: LiveHub) -> None:
+    open_to_others = [
+        str(path)
+        for folder in ("secrets", "db", "log", "run/private")
+        for path in ((hub.home / folder), *(hub.home / folder).iterdir())
+        if (hub.home / folder).stat().st_mode & 0o077
+    ]
+    assert open_to_others == []
+    assert free_port() != hub.port
