@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+
 from mlp_hub.domain.job import Cause
 from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec, Observation
 

@@ -47,7 +47,9 @@ class Lab:
                 os.chown(home, uid, uid)
         return home
 
-    def spec(self, code: str | None = None, *, user: str = "ann", attempt: str | None = None, **more: Any) -> LaunchSpec:
+    def spec(
+        self, code: str | None = None, *, user: str = "ann", attempt: str | None = None, **more: Any
+    ) -> LaunchSpec:
         """Return an attempt that runs this code on one rank, or as said."""
         self.count += 1
         name = attempt or f"job{self.count:04d}.0"
@@ -106,7 +108,9 @@ class Lab:
         for pid in processes(str(self.base)):
             left.append(f"process {pid}: {command_line(pid)}")
         for base in set(capabilities().bases.values()):
-            left += [str(path) for path in Path(base).iterdir() if path.is_dir() and path.name.startswith("job")]
+            left += [
+                str(path) for path in Path(base).iterdir() if path.is_dir() and path.name.startswith("job")
+            ]
         return left
 
     def close(self) -> None:

@@ -300,4 +300,3 @@ class LocalExecutor:
                 f"{attempt!r} is no id of an attempt: letters, digits, dots and hyphens, 121 at most"
             )
         return f"{self._root}/{attempt}"
-

@@ -53,6 +53,6 @@ class UsageMeter:
             cpu = round(max(0.0, used) / (now - last.at), 2)
         usage = Usage(cpu, ram >> 20)
         self._looks[pid] = _Look(now, cpu_s, usage)
-        if len(self._looks) > 4096:  # noqa: PLR2004 - of processes that ended unseen
-            self._looks = {key: look for key, look in self._looks.items() if now - look.at < 60}  # noqa: PLR2004
+        if len(self._looks) > 4096:
+            self._looks = {key: look for key, look in self._looks.items() if now - look.at < 60}
         return usage

@@ -76,7 +76,7 @@ def memory_mib() -> int:
 def gpus() -> tuple[Gpu, ...]:
     """List the NVIDIA devices; empty where there is no driver or no binding for it."""
     try:
-        import pynvml  # noqa: PLC0415 - optional
+        import pynvml  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
     except ImportError:
         return ()
     try:

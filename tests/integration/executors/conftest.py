@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from executor_lab import Lab
 from mlp_hub.executors.sandbox import capabilities
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from executor_lab import ENDED, ROOT, Lab, eventually, tree, until
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.executors.logs import read_log
@@ -59,7 +60,9 @@ attack("homes", lambda: os.listdir("/home") == ["ann"] or 1 / 0)
 def test_other_processes_cannot_be_seen_signalled_or_traced(lab: Lab) -> None:
     async def go() -> None:
         executor = lab.executor()
-        victim = lab.spec("print('up', flush=True)\nimport time; time.sleep(600)", user="bob", env={"TOKEN": "bob's"})
+        victim = lab.spec(
+            "print('up', flush=True)\nimport time; time.sleep(600)", user="bob", env={"TOKEN": "bob's"}
+        )
         await executor.start(victim)
         await eventually(lambda: lab.output(victim))
         pid = tree(lab.run_dir(victim))["all"][-1]
@@ -191,7 +194,9 @@ def test_the_users_variables_cannot_reach_what_runs_outside(lab: Lab) -> None:
 def test_secrets_of_an_attempt_are_on_no_command_line(lab: Lab) -> None:
     async def go() -> None:
         executor = lab.executor()
-        spec = lab.spec("print('up', flush=True)\nimport time; time.sleep(600)", env={"MLP_JOB_TOKEN": "s3cr3t-token"})
+        spec = lab.spec(
+            "print('up', flush=True)\nimport time; time.sleep(600)", env={"MLP_JOB_TOKEN": "s3cr3t-token"}
+        )
         await executor.start(spec)
         await eventually(lambda: lab.output(spec))
         for entry in os.listdir("/proc"):
@@ -250,7 +255,10 @@ def test_links_planted_for_the_next_attempt_are_not_followed(lab: Lab, tmp_path:
     os.unlink(workspace / "log/rank-0.log")
     os.unlink(workspace / "code/main.py")
     os.symlink(target / "main.py", workspace / "code/main.py")
-    assert lab.run(lab.spec("print('ok')", attempt=spec.attempt.replace(".0", ".3"))).phase is AttemptPhase.SUCCEEDED
+    assert (
+        lab.run(lab.spec("print('ok')", attempt=spec.attempt.replace(".0", ".3"))).phase
+        is AttemptPhase.SUCCEEDED
+    )
     assert (target / "rank-0.log").read_text() == (target / "main.py").read_text() == "untouched"
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from executor_lab import ENDED, Lab, alive, command_line, eventually, tree, until
 from mlp_hub.domain.job import Cause
 from mlp_hub.executors import sandbox
@@ -59,7 +60,11 @@ def test_killing_one_rank_ends_the_gang_and_names_it(lab: Lab) -> None:
         os.kill(rank.pid, signal.SIGKILL)
         seen = await until(executor, spec.attempt, ENDED)
         assert seen.failure is not None
-        assert (seen.failure.cause, seen.failure.rank, seen.failure.signal) == (Cause.SIGNAL, 1, signal.SIGKILL)
+        assert (seen.failure.cause, seen.failure.rank, seen.failure.signal) == (
+            Cause.SIGNAL,
+            1,
+            signal.SIGKILL,
+        )
         await eventually(lambda: not alive(pids["all"]))
         await executor.close()
 
@@ -93,7 +98,9 @@ def test_killing_the_launcher_or_a_rank_of_mpi_ends_all(lab: Lab, who: str) -> N
 
 def test_the_hub_may_be_killed_and_finds_its_attempts_again(lab: Lab) -> None:
     """The service is a process of its own here; its attempt runs on, and is not started twice."""
-    spec = lab.spec("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(3)\nprint('done')", attempt="jobx.0")
+    spec = lab.spec(
+        "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(3)\nprint('done')", attempt="jobx.0"
+    )
     program = f"""
 import asyncio, sys
 sys.path.insert(0, {str(Path(__file__).parents[2] / "support")!r})
@@ -175,7 +182,9 @@ def test_an_attempt_of_before_the_machines_last_start_is_lost(lab: Lab) -> None:
 
 def test_removing_kills_what_runs(lab: Lab) -> None:
     async def go() -> None:
-        spec = lab.spec("import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('up')\ntime.sleep(600)")
+        spec = lab.spec(
+            "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('up')\ntime.sleep(600)"
+        )
         executor, pids = await started(lab, spec)
         await executor.forget(spec.attempt)
         assert not alive(pids["all"] + pids["bwrap"] + pids["shim"])

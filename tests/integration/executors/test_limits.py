@@ -8,6 +8,7 @@ import signal
 import time
 
 import pytest
+
 from executor_lab import ENDED, Lab, eventually, until
 from mlp_hub.domain.job import Cause
 from mlp_hub.domain.resources import Resources
@@ -120,7 +121,12 @@ os.write(1, b"progress 20%")
 """
     spec = lab.spec(code)
     assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
-    assert lab.output(spec) == ["a" * 50000, "bad \ufffd\ufffd utf-8", "é" * 20000, "progress 10%\rprogress 20%"]
+    assert lab.output(spec) == [
+        "a" * 50000,
+        "bad \ufffd\ufffd utf-8",
+        "é" * 20000,
+        "progress 10%\rprogress 20%",
+    ]
 
 
 @needs_cpu_group

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from executor_contract import ExecutorContract
 from executor_lab import Lab
 from mlp_hub.executors.base import Executor, LaunchSpec

@@ -6,6 +6,7 @@ import importlib.util
 import json
 
 import pytest
+
 from executor_lab import Lab
 from mlp_hub.domain.job import Cause
 from mlp_hub.domain.resources import Resources

@@ -135,7 +135,9 @@ def test_launching_again_changes_nothing(lab: Lab) -> None:
 
 def test_kill_is_at_once(lab: Lab) -> None:
     run_dir = str(lab.run_root / "s")
-    sandbox.launch(spec(lab, "import signal, time\nsignal.signal(15, signal.SIG_IGN)\ntime.sleep(600)"), run_dir)
+    sandbox.launch(
+        spec(lab, "import signal, time\nsignal.signal(15, signal.SIG_IGN)\ntime.sleep(600)"), run_dir
+    )
     wait(run_dir, SandboxPhase.RUNNING)
     sandbox.kill(run_dir)
     state = sandbox.inspect(run_dir)
@@ -148,8 +150,12 @@ def test_packages_installed_by_the_user_are_there_in_the_next_sandbox(lab: Lab) 
     wheel = home / "tinymod-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("tinymod.py", "ANSWER = 42\n")
-        archive.writestr("tinymod-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinymod\nVersion: 1.0\n")
-        archive.writestr("tinymod-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            "tinymod-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinymod\nVersion: 1.0\n"
+        )
+        archive.writestr(
+            "tinymod-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         archive.writestr("tinymod-1.0.dist-info/RECORD", "")
     if ROOT:
         uid = lab.uid("ann") or 0
@@ -159,6 +165,8 @@ def test_packages_installed_by_the_user_are_there_in_the_next_sandbox(lab: Lab) 
         "'--no-index', '--break-system-packages', 'tinymod-1.0-py3-none-any.whl'])"
     )
     assert lab.run(lab.spec(install)).phase is AttemptPhase.SUCCEEDED
-    use = lab.spec("import tinymod; print(tinymod.ANSWER, tinymod.__file__.startswith('/home/ann/.local/'))", workers=2)
+    use = lab.spec(
+        "import tinymod; print(tinymod.ANSWER, tinymod.__file__.startswith('/home/ann/.local/'))", workers=2
+    )
     assert lab.run(use).phase is AttemptPhase.SUCCEEDED
     assert lab.output(use, 1) == ["42 True"]

@@ -19,7 +19,7 @@ def build(shape: Shape) -> Start:
     MultiWorkerMirroredStrategy wants it, and workers may finish after it. With them rank 0 is the coordinator
     (`chief`), the others serve it and are stopped when it ends.
     """
-    if shape.ps and shape.workers < 2:  # noqa: PLR2004
+    if shape.ps and shape.workers < 2:
         raise CannotStart(
             f"--ps {shape.ps} needs --workers 2 or more: rank 0 is the chief, and somebody has to work for it"
         )

@@ -256,11 +256,10 @@ def remove(run_dir: str) -> None:
     kill(run_dir)
     sweep(run_dir)
     # the claim goes last: as long as anything is there the attempt counts as started
-    for entry in sorted(
-        Path(run_dir).iterdir() if os.path.isdir(run_dir) else (), key=lambda p: p.name == "claim"
-    ):
+    place = Path(run_dir)
+    for entry in sorted(place.iterdir() if place.is_dir() else (), key=lambda path: path.name == "claim"):
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
         else:
             entry.unlink(missing_ok=True)
-    shutil.rmtree(run_dir, ignore_errors=True)
+    shutil.rmtree(place, ignore_errors=True)

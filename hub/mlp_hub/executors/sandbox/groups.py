@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WANTED = ("cpu", "cpuacct", "memory", "pids")
+LIMITING: tuple[str, ...] = ("cpu", "memory", "pids")
 NAME = "mlp-hub"
 SELF = "mlp-hub-self"  # where the hub moves itself when its group must have no processes of its own
 Note = tuple[str, str, str]
@@ -32,10 +33,10 @@ def find(proc: Path = Path("/proc/self")) -> tuple[str, dict[str, str], list[Not
     own = _own(proc / "cgroup")
     bases = _version2(mounts, own.get("", "/"))
     version = "v2"
-    if not {"cpu", "memory", "pids"} & bases.keys():
+    if not bases.keys() & set(LIMITING):
         bases = _version1(mounts, own)
         version = "v1" if bases else "none"
-    lacking = [name for name in ("cpu", "memory", "pids") if name not in bases]
+    lacking = [name for name in LIMITING if name not in bases]
     effects = {
         "cpu": "a sandbox may take every core while others wait",
         "memory": "memory is watched four times a second, not limited",
@@ -105,7 +106,7 @@ def _delegate(parent: Path) -> dict[str, str]:
         has = (parent / "cgroup.controllers").read_text().split()
     except OSError:
         return {}
-    wanted = [name for name in ("cpu", "memory", "pids") if name in has]
+    wanted = [name for name in LIMITING if name in has]
     base = parent / NAME
     if not wanted:
         return {}

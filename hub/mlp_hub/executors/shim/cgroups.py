@@ -20,7 +20,7 @@ def _write(path: str, value: str) -> None:
 
 
 def _read(path: str) -> str:
-    with open(path) as file:  # noqa: PTH123
+    with open(path) as file:
         return file.read()
 
 
@@ -53,7 +53,7 @@ class Groups:
         """Make the groups and set the limits; return what could not be set."""
         for path in self.directories:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(path, 0o755)  # noqa: PTH102
+                os.mkdir(path, 0o755)
         failed = []
         for controller, name, value in settings(self.version, limits):
             if controller in self.paths:
@@ -126,7 +126,7 @@ class Groups:
             still = []
             for path in left:
                 try:
-                    os.rmdir(path)  # noqa: PTH106
+                    os.rmdir(path)
                 except FileNotFoundError:
                     continue
                 except OSError:

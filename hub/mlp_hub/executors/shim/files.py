@@ -37,7 +37,7 @@ def sync_directory(directory: str) -> None:
 def read_json(directory: str, name: str) -> Any | None:
     """Read such a file; `None` when it does not exist."""
     try:
-        with open(f"{directory}/{name}", "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
+        with open(f"{directory}/{name}", "rb") as file:
             return json.loads(file.read())
     except FileNotFoundError:
         return None
@@ -45,7 +45,7 @@ def read_json(directory: str, name: str) -> Any | None:
 
 def boot_id() -> str:
     """Return the name of this run of the machine."""
-    with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # noqa: PTH123
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
         return file.read().strip().decode()
 
 
@@ -57,19 +57,19 @@ def claim(directory: str, pid: int) -> bool:
     The claim appears with its content in one step, so that nobody sees half of it.
     """
     new = f"{directory}/claim.{get_native_id()}.new"
-    with open(new, "wb") as file:  # noqa: PTH123
+    with open(new, "wb") as file:
         file.write(json.dumps({"pid": pid, "start": start_time(pid), "boot": boot_id()}).encode())
     try:
         os.link(new, f"{directory}/claim")
     except FileExistsError:
         return False
     finally:
-        os.unlink(new)  # noqa: PTH108
+        os.unlink(new)
     return True
 
 
 def _stat(pid: int) -> list[bytes]:
-    with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+    with open(f"/proc/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
 
 
@@ -86,10 +86,10 @@ def children(pid: int) -> list[int]:
     """List the children of all threads of a process; empty when it is gone."""
     found: list[int] = []
     with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+        for thread in os.listdir(f"/proc/{pid}/task"):
             with (
                 contextlib.suppress(OSError),
-                open(f"/proc/{pid}/task/{thread}/children", "rb") as file,  # noqa: PTH123
+                open(f"/proc/{pid}/task/{thread}/children", "rb") as file,
             ):
                 found += map(int, file.read().split())
     return found
@@ -114,7 +114,7 @@ def usage(pid: int) -> tuple[float, int] | None:
 
 def inner_pid(pid: int) -> int | None:
     """Return the number that a process has in its own pid namespace."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
         for line in file:
             if line.startswith(b"NSpid:"):
                 return int(line.split()[-1])

@@ -19,7 +19,7 @@ import sys
 from typing import Any
 
 _DEFAULTS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores the last two
-HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib costs start-up time
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Gang:
@@ -93,7 +93,7 @@ class Gang:
 
 def main() -> int:
     """Do what the first argument says."""
-    with open(f"{HERE}/plan.json") as file:  # noqa: PTH123
+    with open(f"{HERE}/plan.json") as file:
         plan = json.load(file)
     gang = Gang(plan)
     signal.signal(signal.SIGTERM, gang.forward)

@@ -24,7 +24,7 @@ _NAME = re.compile(r"rank-(\d+)(?:\.(\d+))?\.log")
 def segments(directory: int, rank: int) -> list[tuple[int, str]]:
     """List (offset, file name) of a rank's segments in order."""
     found = []
-    for name in os.listdir(directory):  # noqa: PTH208 - a descriptor
+    for name in os.listdir(directory):
         match = _NAME.fullmatch(name)
         if match and int(match[1]) == rank:
             found.append((int(match[2] or 0), name))
@@ -163,7 +163,7 @@ def _valid(data: bytes) -> bytes:
 def _boundary(data: bytes, at: int) -> int:
     """Step back to where a character begins."""
     for cut in range(at, at - 4, -1):
-        if data[cut] & 0xC0 != 0x80:  # noqa: PLR2004 - UTF-8's continuation bytes
+        if data[cut] & 0xC0 != 0x80:
             return cut
     return at
 

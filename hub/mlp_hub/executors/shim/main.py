@@ -46,7 +46,7 @@ def run(run_dir: str, ready: int) -> NoReturn:
     result["notes"] += [f"could not remove {path}" for path in left]
     if listen := content["spec"]["listen"]:
         with contextlib.suppress(OSError):
-            os.unlink(listen)  # noqa: PTH108
+            os.unlink(listen)
     shutil.rmtree(f"{run_dir}/control", ignore_errors=True)
     files.write_json(run_dir, "exit.json", result, durable=True)
     os._exit(0)

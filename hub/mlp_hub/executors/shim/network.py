@@ -27,7 +27,7 @@ def host_addresses() -> list[str]:
     """List this machine's IPv4 addresses but loopback's."""
     found: set[str] = set()
     address = ""
-    with contextlib.suppress(OSError), open("/proc/net/fib_trie") as file:  # noqa: PTH123
+    with contextlib.suppress(OSError), open("/proc/net/fib_trie") as file:
         for line in file:
             text = line.strip()
             if text.startswith("|-- "):
@@ -72,7 +72,7 @@ class Outbound:
     def _start(self, net: int, owner: int, slirp: str, uid: int | None, timeout: float) -> None:
         ready, ready_w = os.pipe()
         gone, self._alive = os.pipe()
-        foreign = not os.path.samestat(os.fstat(owner), os.stat("/proc/self/ns/user"))  # noqa: PTH116
+        foreign = not os.path.samestat(os.fstat(owner), os.stat("/proc/self/ns/user"))
         command = [
             slirp, "--configure", "--mtu=65520", "--disable-host-loopback", f"--ready-fd={ready_w}",
             f"--exit-fd={gone}", "--netns-type=path",

@@ -24,7 +24,7 @@ class Started:
     """
 
     def __init__(
-        self, pid: int, stdout: int, stderr: int, status: int, unblock: int, control: str | None
+        self, *, pid: int, stdout: int, stderr: int, status: int, unblock: int, control: str | None
     ) -> None:
         self.pid, self.stdout, self.stderr, self.status = pid, stdout, stderr, status
         self.unblock, self.control = unblock, control
@@ -40,7 +40,7 @@ def start(
     """Make the sandbox's view and start its command in it."""
     ids = (spec["uid"],) * 2 if host["mode"] in ("root-userns", "root") else (os.getuid(), os.getgid())
     memory = view.Memory()
-    options, control = _view(run_dir, spec, host, ids, listener, memory)
+    options, control = _view(run_dir=run_dir, spec=spec, host=host, ids=ids, listener=listener, memory=memory)
     out_r, out_w = os.pipe()
     err_r, err_w = os.pipe()
     status_r, status_w = os.pipe()
@@ -66,10 +66,11 @@ def start(
         os.close(fd)
     if listener is not None:
         listener.close()
-    return Started(pid, out_r, err_r, status_r, block_w, control)
+    return Started(pid=pid, stdout=out_r, stderr=err_r, status=status_r, unblock=block_w, control=control)
 
 
 def _view(
+    *,
     run_dir: str,
     spec: dict[str, Any],
     host: dict[str, Any],
@@ -97,7 +98,7 @@ def _view(
 def _become(shim: int, groups: cgroups.Groups, ids: tuple[int, int] | None, output: tuple[int, int]) -> None:
     """Turn the forked process into what bubblewrap is to start from."""
     groups.enter()
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(str(OOM_SCORE))
     os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
     os.dup2(output[0], 1)
@@ -125,14 +126,14 @@ def make_listener(path: str) -> socket.socket:
     """Make the socket on which the program inside will be reached; the path is never the tenant's to change."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)  # noqa: PTH108
+        os.unlink(path)
     directory, _, name = path.rpartition("/")
     fd = os.open(directory or ".", os.O_PATH | os.O_CLOEXEC)
     try:
         listener.bind(f"/proc/self/fd/{fd}/{name}")
     finally:
         os.close(fd)
-    os.chmod(path, 0o600)  # noqa: PTH101
+    os.chmod(path, 0o600)
     listener.listen(256)
     listener.setblocking(False)
     return listener
@@ -140,12 +141,12 @@ def make_listener(path: str) -> socket.socket:
 
 def _control(directory: str, plan: dict[str, Any]) -> None:
     """Fill the directory in which the starter of ranks finds itself, the plan and the socket."""
-    os.mkdir(directory, 0o755)  # noqa: PTH102
-    os.chmod(directory, 0o755)  # noqa: PTH101
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-    with open(f"{here}/inside.py", "rb") as file:  # noqa: PTH123
+    os.mkdir(directory, 0o755)
+    os.chmod(directory, 0o755)
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(f"{here}/inside.py", "rb") as file:
         code = file.read()
     for name, content in (("inside.py", code), ("plan.json", json.dumps(plan).encode())):
-        with open(f"{directory}/{name}", "wb") as file:  # noqa: PTH123
+        with open(f"{directory}/{name}", "wb") as file:
             file.write(content)
             os.fchmod(file.fileno(), 0o644)

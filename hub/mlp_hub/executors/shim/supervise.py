@@ -258,9 +258,8 @@ class Supervisor:
         if fd == self._reports.listener.fileno():
             if (sender := self._reports.accept()) is not None:
                 self._poll.register(sender, select.POLLIN)
-        elif fd in self._reports.senders:
-            if not self._reports.read(fd):
-                self._poll.unregister(fd)
+        elif fd in self._reports.senders and not self._reports.read(fd):
+            self._poll.unregister(fd)
 
     def _report(self, kind: str, starter: int, message: dict[str, Any], fds: list[int]) -> None:
         number = small_int(message["rank"], 0, len(self.ranks) - 1)

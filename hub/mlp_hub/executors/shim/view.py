@@ -27,7 +27,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.root = next(
-            path for path in STAGES if os.path.isdir(path) and os.stat(path).st_mode & stat.S_IXOTH  # noqa: PTH112, PTH116
+            path for path in STAGES if os.path.isdir(path) and os.stat(path).st_mode & stat.S_IXOTH
         )  # fmt: skip
         self._sources: list[str] = []
 
@@ -47,8 +47,8 @@ class Stage:
         for number, fd in enumerate(fds):
             target = f"{self.root}/{number}"
             if stat.S_ISDIR(os.fstat(fd).st_mode):
-                os.mkdir(target)  # noqa: PTH102
-                os.chmod(target, 0o755)  # noqa: PTH101
+                os.mkdir(target)
+                os.chmod(target, 0o755)
             else:
                 os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
             linux.mount(f"/proc/self/fd/{fd}", target, None, linux.MS_BIND | linux.MS_REC)
@@ -116,9 +116,9 @@ def _system(spec: dict[str, Any], host: dict[str, Any]) -> list[str]:
     out = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib32", "lib64", "libx32", "sbin"):
         path = f"/{name}"
-        if os.path.islink(path):  # noqa: PTH114
-            out += ["--symlink", os.readlink(path), path]  # noqa: PTH115
-        elif os.path.isdir(path):  # noqa: PTH112
+        if os.path.islink(path):
+            out += ["--symlink", os.readlink(path), path]
+        elif os.path.isdir(path):
             out += ["--ro-bind", path, path]
     out += ["--proc", "/proc"] if host["proc"] == "own" else ["--ro-bind", "/proc", "/proc"]
     size = str(max(1, spec["limits"]["tmp_mib"]) << 20)
@@ -155,7 +155,7 @@ def _parents(spec: dict[str, Any]) -> list[str]:
 
 def _bind(bind: dict[str, Any], stage: Stage | None) -> list[str]:
     source = bind["src"]
-    if bind.get("optional") and not os.path.exists(source):  # noqa: PTH110
+    if bind.get("optional") and not os.path.exists(source):
         return []
     kind = "--dev-bind" if bind.get("device") else "--bind" if bind["writable"] else "--ro-bind"
     return [kind, stage.add(source) if stage else source, bind["dst"]]
