@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
+from tornado.httpserver import HTTPServer
+from websockets.sync.client import ClientConnection, unix_connect
+
 from fake_hub import SERVICE_TOKEN, FakeHub
 from mlp_hub.api import scopes
 from mlp_hub.api.build import make_server, make_service
@@ -28,8 +31,6 @@ from mlp_hub.api.sockets import close_all
 from mlp_hub.app import bind_socket
 from mlp_hub.web.site import make_application
 from platform_rig import Rig, node
-from tornado.httpserver import HTTPServer
-from websockets.sync.client import ClientConnection, unix_connect
 
 T = TypeVar("T")
 BASE = API_BASES[0]

@@ -8,8 +8,9 @@ import json
 from typing import Any
 from urllib.parse import parse_qs
 
-from mlp_hub.api import scopes
 from tornado.web import Application, RequestHandler
+
+from mlp_hub.api import scopes
 
 SERVICE_TOKEN = "the-services-own-token"
 
@@ -29,7 +30,13 @@ class FakeHub:
         """Make a user with a token that holds what their role gives, or `held`."""
         if held is None:
             held = (scopes.ACCESS, *(scopes.ADMIN_SCOPES if admin else scopes.USER_SCOPES))
-        self.tokens[token] = {"kind": "user", "name": name, "admin": admin, "groups": [], "scopes": list(held)}
+        self.tokens[token] = {
+            "kind": "user",
+            "name": name,
+            "admin": admin,
+            "groups": [],
+            "scopes": list(held),
+        }
         self.accounts.setdefault(
             name, {"name": name, "authorized": True, "admin": admin, "created": "2026-01-01T00:00:00Z"}
         )
@@ -107,7 +114,12 @@ class _Accounts(_Base):
         if len(body["password"]) < 8:
             self.refuse(400, "the password has fewer than 8 characters", "Invalid")
             return
-        account = {"name": body["name"], "authorized": body["authorized"], "admin": body["admin"], "created": "x"}
+        account = {
+            "name": body["name"],
+            "authorized": body["authorized"],
+            "admin": body["admin"],
+            "created": "x",
+        }
         self.hub.accounts[body["name"]] = account
         self.set_status(201)
         self.finish(account)

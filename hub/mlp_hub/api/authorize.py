@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from mlp_api.types import NAME_PATTERN
 from mlp_hub.api.auth import may_enter
 from mlp_hub.api.decode import clip
 from mlp_hub.api.principal import Kind, Principal
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.domain.errors import Reason, Refused, not_found
+
+USER_NAME_MAX = 255
+_NAME = re.compile(NAME_PATTERN)
 
 
 class Jobs(Protocol):
@@ -72,6 +77,7 @@ async def authorize(route: Route, principal: Principal, params: dict[str, str], 
     everywhere = route.scope is None or route.scope in principal.scopes
     if not everywhere and route.scope not in principal.own_scopes:
         raise Refused(Reason.FORBIDDEN, f"this token lacks the scope {route.scope}")
+    _check_names(params)
     if route.relation in (Relation.PUBLIC, Relation.ANYBODY):
         return
     if everywhere and principal.is_platform_admin:
@@ -118,6 +124,13 @@ def _check_job_token(route: Route, principal: Principal, params: dict[str, str])
         )
     if params.get("user") != principal.name or params.get("job") != principal.job:
         raise _refusal(params)
+
+
+def _check_names(params: dict[str, str]) -> None:
+    """Refuse names that nothing can have, before they go any further."""
+    for kind, value in params.items():
+        if len(value) > USER_NAME_MAX or (kind != "user" and not _NAME.fullmatch(value)):
+            raise _refusal(params)
 
 
 def _refusal(params: dict[str, str]) -> Refused:

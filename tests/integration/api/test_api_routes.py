@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 import pytest
-from api_rig import ApiRig
 from websockets.exceptions import ConnectionClosed
+
+from api_rig import ApiRig
 
 
 def test_health_needs_no_token_and_tells_nothing_of_users(rig: ApiRig) -> None:
@@ -77,7 +78,9 @@ def test_a_repeated_submission_with_its_key_makes_one_job(rig: ApiRig) -> None:
 
 def test_a_repeated_creation_of_a_tenant_with_its_key_makes_one_tenant(rig: ApiRig) -> None:
     key = {"Idempotency-Key": "k-2"}
-    answers = [rig.ask("POST", "/tenants", {"name": "once"}, token=rig.root_user, headers=key) for _ in range(2)]
+    answers = [
+        rig.ask("POST", "/tenants", {"name": "once"}, token=rig.root_user, headers=key) for _ in range(2)
+    ]
     assert [a.status for a in answers] == [201, 201]
     assert rig.ask("POST", "/tenants", {"name": "once"}, token=rig.root_user).json["reason"] == "Conflict"
 
@@ -102,18 +105,26 @@ def test_metrics_are_taken_in_once_and_from_the_jobs_own_token(rig: ApiRig) -> N
     for _ in range(2):
         answer = rig.ask("POST", "/users/ann/job_metrics/digits", batch, token=token)
         assert (answer.status, answer.json) == (200, {"last": 3})
-    beat = rig.ask("PUT", "/users/ann/jobs/digits:heartbeat", {"state": "running", "progress": 30}, token=token)
+    beat = rig.ask(
+        "PUT", "/users/ann/jobs/digits:heartbeat", {"state": "running", "progress": 30}, token=token
+    )
     assert (beat.status, beat.json) == (200, "")
     with rig.socket("/users/ann/job_metrics/digits?since=1", token=rig.ann) as socket:
         frames = [json.loads(socket.recv(5)) for _ in range(2)]
-    assert [(f["seq"], f["epoch"], f["user"], f["name"]) for f in frames] == [(2, 2, "ann", "digits"), (3, 3, "ann", "digits")]
+    assert [(f["seq"], f["epoch"], f["user"], f["name"]) for f in frames] == [
+        (2, 2, "ann", "digits"),
+        (3, 3, "ann", "digits"),
+    ]
     assert rig.ask("PUT", "/users/ann/job_metrics/digits:begin", {}, token=rig.root_user).json == ""
 
 
 def test_a_stream_replays_and_follows_a_job_to_its_end(rig: ApiRig) -> None:
     rig.job("ann", "short", rig.ann, env={"SIM_DURATION": "0.3"})
     kinds: list[str] = []
-    with rig.socket("/users/ann/jobs/short:stream", token=rig.ann) as socket, pytest.raises(ConnectionClosed) as end:
+    with (
+        rig.socket("/users/ann/jobs/short:stream", token=rig.ann) as socket,
+        pytest.raises(ConnectionClosed) as end,
+    ):
         while True:
             kinds.append(json.loads(socket.recv(10))["type"])
     assert end.value.rcvd is not None
@@ -128,7 +139,9 @@ def test_logs_are_text_json_and_followed(rig: ApiRig) -> None:
     followed = rig.ask("GET", "/users/ann/jobs/talks/logs?follow=1", token=rig.ann)
     assert followed.headers["content-type"].startswith("text/plain")
     assert followed.body.decode().splitlines() == ["simulated rank 0 runs on n1", "simulated rank 0 ended"]
-    page = rig.ask("GET", "/users/ann/jobs/talks/logs", token=rig.ann, headers={"Accept": "application/json"}).json
+    page = rig.ask(
+        "GET", "/users/ann/jobs/talks/logs", token=rig.ann, headers={"Accept": "application/json"}
+    ).json
     assert [line["text"] for line in page["lines"]] == followed.body.decode().splitlines()
     plain = rig.ask("GET", f"/users/ann/jobs/talks/logs?since={page['offset']}", token=rig.ann)
     assert (plain.body, plain.headers["x-log-offset"]) == (b"", str(page["offset"]))
@@ -141,7 +154,9 @@ def test_the_queue_hints_at_changes(rig: ApiRig) -> None:
         rig.job("ann", "hint", rig.ann, env={"SIM_DURATION": "0.1"})
         assert json.loads(socket.recv(5)) == {"type": "changed"}
     assert any(e["name"] == "digits" for e in rig.ask("GET", "/queue", token=rig.root_user).json)
-    assert [e["name"] for e in rig.ask("GET", "/tenants/blue/queue", token=rig.blue).json if e["user"] == "ann"] == []
+    assert [
+        e["name"] for e in rig.ask("GET", "/tenants/blue/queue", token=rig.blue).json if e["user"] == "ann"
+    ] == []
 
 
 def test_tenants_members_quota_and_use(rig: ApiRig) -> None:
@@ -155,12 +170,16 @@ def test_tenants_members_quota_and_use(rig: ApiRig) -> None:
     assert [u["tenant"]["name"] for u in rig.ask("GET", "/users/ann/quota", token=rig.ann).json] == ["red"]
     assert rig.ask("GET", "/tenants/red/usage", token=rig.ann).json["tenant"]["name"] == "red"
     assert [t["name"] for t in rig.ask("GET", "/tenants", token=rig.ann).json] == ["red"]
-    assert {"red", "blue", "default"} <= {t["name"] for t in rig.ask("GET", "/tenants", token=rig.root_user).json}
+    assert {"red", "blue", "default"} <= {
+        t["name"] for t in rig.ask("GET", "/tenants", token=rig.root_user).json
+    }
 
 
 def test_nodes_runtimes_and_offers(rig: ApiRig) -> None:
     assert [n["name"] for n in rig.ask("GET", "/nodes", token=rig.root_user).json] == ["n1"]
-    assert {"mpi", "tf", "torch", "plain"} == {r["name"] for r in rig.ask("GET", "/runtimes", token=rig.ann).json}
+    assert {"mpi", "tf", "torch", "plain"} == {
+        r["name"] for r in rig.ask("GET", "/runtimes", token=rig.ann).json
+    }
     offer = rig.ask("GET", "/offer?workers=2&cpu=1.5&ram=200", token=rig.ann).json
     assert (offer["fits_now"], offer["cpu"]) == (True, 3.0)
 
@@ -170,7 +189,13 @@ def test_the_spawner_holds_and_gives_back_quota(rig: ApiRig) -> None:
     assert (info["tenants"], info["default_tenant"]) == (["red"], "red")
     key = {"id": "ann-server", "applier": "sp"}
     asked = {**key, "request_type": "request", "tenant": "red", "cpu": 1, "ram": 100, "user": "ann"}
-    for verb, body in (("try", asked), ("try", asked), ("confirm", key), ("confirm", key), ("cancel", {**key, "id": "no"})):
+    for verb, body in (
+        ("try", asked),
+        ("try", asked),
+        ("confirm", key),
+        ("confirm", key),
+        ("cancel", {**key, "id": "no"}),
+    ):
         answer = rig.ask("PUT", f"/resource_request:{verb}", body, token=rig.spawner)
         assert (answer.status, answer.json) == (200, ""), answer.body
 
@@ -216,7 +241,9 @@ def test_a_new_token_holds_no_more_than_the_one_that_asked(rig: ApiRig) -> None:
         ({"name": "a", "workers": "many"}, "workers is 'many'; it must be a number, or MIN:MAX"),
     ],
 )
-def test_a_wrong_field_is_named_with_its_value_and_what_would_be_right(rig: ApiRig, body: Any, says: str) -> None:
+def test_a_wrong_field_is_named_with_its_value_and_what_would_be_right(
+    rig: ApiRig, body: Any, says: str
+) -> None:
     answer = rig.ask("POST", "/users/ann/jobs", body, token=rig.ann)
     assert (answer.status, answer.json["reason"]) == (403, "Invalid")
     assert says in answer.json["msg"]
