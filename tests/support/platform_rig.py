@@ -53,6 +53,21 @@ class Rig:
         self.platform = self.make()
         return await self.start()
 
+    def crash(self) -> None:
+        """Take the platform away in the middle of whatever it does; what is in its memory is lost."""
+        p = self.platform
+        p.board.stop()
+        p.reconciler._stopped = True
+        tasks = [*p.reconciler._queue.active.values(), *p.board._tasks, p.reconciler._scan, p.admission._task]
+        for task in (*tasks, p._sweeper, *p.metrics._flushes.values()):
+            if task is not None:
+                task.cancel()
+        for timer in p.reconciler._queue.timers.values():
+            timer.cancel()
+        p.reconciler._queue.waiting.clear()
+        self.executor._callbacks.clear()
+        self.platform = self.make()
+
     async def close(self) -> None:
         """Stop all."""
         await self.platform.stop()

@@ -155,7 +155,8 @@ class Admission:
             if self._next_expiry is not None:
                 timeout = min(timeout, max(self._next_expiry - self._clock(), 0.0) + 0.01)
             try:
-                await asyncio.wait_for(self._wake.wait(), timeout)
+                async with asyncio.timeout(timeout):  # wait_for of Python 3.11 may swallow a cancellation
+                    await self._wake.wait()
             except TimeoutError:
                 pass
             else:

@@ -1,0 +1,182 @@
+"""What the reconciler does next, as a table: stored job and what the executor sees, to actions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mlp_hub.domain.job import TRANSITIONS, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
+from mlp_hub.domain.resources import Resources
+from mlp_hub.executors.base import AttemptPhase, Observation
+from mlp_hub.service import decide as d
+
+P, T, A = Phase, Target, AttemptPhase
+NOW, GRACE = 1000.0, 30.0
+SPEC = JobSpec("digits", "ann", "red", "mpi", Resources(1000, 0, 100), 2, 2, code="x", retries=1)
+BAD = Failure(Cause.PROGRAM_ERROR, rank=1, exit_code=3)
+
+
+def job(phase: Phase, target: Target = T.RUN, **more: Any) -> Job:
+    spec = replace(SPEC, **more.pop("spec", {}))
+    placed = ("n1", "n1") if phase not in {P.QUEUED, P.SUSPENDED} else ()
+    return Job("u1", spec, phase, target, 1.0, placement=placed, queued_at=1.0, **more)
+
+
+def seen(phase: AttemptPhase, failure: Failure | None = None, **more: Any) -> Observation:
+    return Observation("u1.0", phase, failure=failure, **more)
+
+
+def outline(actions: list[d.Action]) -> list[str]:
+    """Actions as words: a move by the phase it leads to."""
+    return [a.job.phase.value if isinstance(a, d.Move) else type(a).__name__ for a in actions]
+
+
+LEAVE = ["Forget", "Sweep"]
+TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
+    (P.QUEUED, T.RUN, A.ABSENT, []),
+    (P.QUEUED, T.SUSPEND, A.ABSENT, ["suspended"]),
+    (P.QUEUED, T.CANCEL, A.ABSENT, ["cancelled"]),
+    (P.ADMITTED, T.RUN, A.ABSENT, ["starting", "Start"]),
+    (P.ADMITTED, T.SUSPEND, A.ABSENT, ["suspended"]),
+    (P.ADMITTED, T.PREEMPT, A.ABSENT, ["queued"]),
+    (P.ADMITTED, T.CANCEL, A.ABSENT, ["cancelled"]),
+    (P.STARTING, T.RUN, A.ABSENT, ["Start"]),
+    (P.STARTING, T.RUN, A.STARTING, []),
+    (P.STARTING, T.RUN, A.RUNNING, ["running"]),
+    (P.STARTING, T.RUN, A.SUCCEEDED, ["finishing"]),
+    (P.STARTING, T.RUN, A.FAILED, ["finishing"]),
+    (P.STARTING, T.RUN, A.LOST, ["finishing"]),
+    (P.STARTING, T.CANCEL, A.ABSENT, ["cancelling"]),
+    (P.STARTING, T.SUSPEND, A.STARTING, ["suspending", "Stop"]),
+    (P.RUNNING, T.RUN, A.RUNNING, []),
+    (P.RUNNING, T.RUN, A.SUCCEEDED, ["finishing"]),
+    (P.RUNNING, T.RUN, A.FAILED, ["finishing"]),
+    (P.RUNNING, T.RUN, A.LOST, ["finishing"]),
+    (P.RUNNING, T.RUN, A.ABSENT, ["finishing"]),
+    (P.RUNNING, T.RUN, A.STOPPED, ["finishing"]),
+    (P.RUNNING, T.CANCEL, A.RUNNING, ["cancelling", "Stop"]),
+    (P.RUNNING, T.SUSPEND, A.RUNNING, ["suspending", "Stop"]),
+    (P.RUNNING, T.PREEMPT, A.RUNNING, ["preempting", "Stop"]),
+    (P.RUNNING, T.CANCEL, A.SUCCEEDED, ["finishing"]),
+    (P.RUNNING, T.CANCEL, A.STOPPED, ["cancelling"]),
+    (P.SUSPENDING, T.SUSPEND, A.RUNNING, ["Stop", "LookAgain"]),
+    (P.SUSPENDING, T.SUSPEND, A.STOPPED, [*LEAVE, "suspended"]),
+    (P.SUSPENDING, T.SUSPEND, A.ABSENT, [*LEAVE, "suspended"]),
+    (P.SUSPENDING, T.SUSPEND, A.LOST, [*LEAVE, "suspended"]),
+    (P.SUSPENDING, T.RUN, A.STOPPED, [*LEAVE, "suspended"]),
+    (P.SUSPENDING, T.SUSPEND, A.SUCCEEDED, ["finishing"]),
+    (P.SUSPENDING, T.SUSPEND, A.FAILED, ["finishing"]),
+    (P.SUSPENDING, T.CANCEL, A.RUNNING, ["cancelling", "Stop"]),
+    (P.SUSPENDED, T.SUSPEND, A.ABSENT, []),
+    (P.SUSPENDED, T.RUN, A.ABSENT, ["queued"]),
+    (P.SUSPENDED, T.CANCEL, A.ABSENT, ["cancelled"]),
+    (P.PREEMPTING, T.PREEMPT, A.RUNNING, ["Stop", "LookAgain"]),
+    (P.PREEMPTING, T.PREEMPT, A.STOPPED, [*LEAVE, "queued"]),
+    (P.PREEMPTING, T.PREEMPT, A.SUCCEEDED, ["finishing"]),
+    (P.PREEMPTING, T.SUSPEND, A.RUNNING, ["suspending", "Stop"]),
+    (P.PREEMPTING, T.CANCEL, A.RUNNING, ["cancelling", "Stop"]),
+    (P.CANCELLING, T.CANCEL, A.RUNNING, ["Stop", "LookAgain"]),
+    (P.CANCELLING, T.CANCEL, A.STOPPED, [*LEAVE, "cancelled"]),
+    (P.CANCELLING, T.CANCEL, A.ABSENT, [*LEAVE, "cancelled"]),
+    (P.CANCELLING, T.CANCEL, A.FAILED, [*LEAVE, "cancelled"]),
+    (P.CANCELLING, T.CANCEL, A.SUCCEEDED, ["finishing"]),
+    (P.FINISHING, T.RUN, A.ABSENT, [*LEAVE, "finished"]),
+    (P.FINISHED, T.RUN, A.ABSENT, []),
+    (P.FINISHED, T.DELETE, A.ABSENT, ["deleting"]),
+    (P.FAILED, T.DELETE, A.ABSENT, ["deleting"]),
+    (P.CANCELLED, T.DELETE, A.ABSENT, ["deleting"]),
+    (P.DELETING, T.DELETE, A.ABSENT, ["Forget", "Erase"]),
+]
+
+
+@pytest.mark.parametrize(("phase", "target", "sight", "want"), TABLE)
+def test_the_table_of_decisions(phase: Phase, target: Target, sight: AttemptPhase, want: list[str]) -> None:
+    failure = BAD if sight is A.FAILED else None
+    assert outline(d.decide(job(phase, target), seen(sight, failure), NOW, GRACE)) == want
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+@pytest.mark.parametrize("target", list(Target))
+@pytest.mark.parametrize("sight", list(AttemptPhase))
+def test_every_combination_is_answered_by_legal_moves(phase: Phase, target: Target, sight: AttemptPhase) -> None:
+    moves = [a for a in d.decide(job(phase, target), seen(sight), NOW, GRACE) if isinstance(a, d.Move)]
+    assert len(moves) <= 1
+    assert all(m.job.phase in TRANSITIONS[phase] for m in moves)
+
+
+@pytest.mark.parametrize("target", list(Target))
+def test_a_running_attempt_is_never_given_up(target: Target) -> None:
+    for phase in (P.STARTING, P.RUNNING, P.SUSPENDING, P.PREEMPTING, P.CANCELLING):
+        for sight in (A.STARTING, A.RUNNING):
+            words = outline(d.decide(job(phase, target), seen(sight), NOW, GRACE))
+            assert not {"queued", "suspended", "cancelled", "finishing", "Forget", "Start"} & set(words)
+
+
+@pytest.mark.parametrize(
+    ("failure", "failures", "target", "want"),
+    [
+        (BAD, 0, T.RUN, ("queued", 1, 1)),
+        (BAD, 1, T.RUN, ("failed", 0, 1)),
+        (Failure(Cause.OUT_OF_MEMORY, rank=0), 0, T.RUN, ("queued", 1, 1)),
+        (Failure(Cause.NODE_LOST), 0, T.RUN, ("queued", 1, 0)),
+        (Failure(Cause.NODE_LOST), 1, T.RUN, ("queued", 1, 1)),
+        (Failure(Cause.TIME_LIMIT), 0, T.RUN, ("failed", 0, 0)),
+        (Failure(Cause.START_FAILED), 0, T.RUN, ("failed", 0, 0)),
+        (BAD, 0, T.CANCEL, ("cancelled", 0, 0)),
+    ],
+)
+def test_how_a_failed_attempt_goes_on(
+    failure: Failure, failures: int, target: Target, want: tuple[str, int, int]
+) -> None:
+    stored = job(P.FINISHING, target, failure=failure, failures=failures, message="it failed", finished_at=9.0)
+    move = d.decide(stored, seen(A.ABSENT), NOW, GRACE)[-1]
+    assert isinstance(move, d.Move)
+    assert (move.job.phase.value, move.job.restarts, move.job.failures) == want
+    assert move.job.queued_at == 1.0
+
+
+def test_a_requeued_job_forgets_its_attempt_and_no_longer_wants_to_be_preempted() -> None:
+    stored = job(P.PREEMPTING, T.PREEMPT, started_at=5.0, admitted_at=4.0)
+    move = d.decide(stored, seen(A.STOPPED), NOW, GRACE)[-1]
+    assert isinstance(move, d.Move)
+    assert move.job == replace(
+        job(P.QUEUED), restarts=1, placement=(), message=move.message, target=T.RUN
+    )
+
+
+def test_the_stop_is_sent_once_and_then_waited_for_and_then_made_sure_of() -> None:
+    stored = job(P.CANCELLING, T.CANCEL)
+    assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 1) == [d.LookAgain(NOW - 1 + 40)]
+    assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 41) == [d.Forget()]
+
+
+def test_a_time_limit_that_nobody_enforced_is_enforced_after_all() -> None:
+    stored = job(P.RUNNING, started_at=NOW - 100, spec={"time_limit": 50})
+    assert outline(d.decide(stored, seen(A.RUNNING), NOW, GRACE)) == ["finishing"]
+    earlier = d.decide(stored, seen(A.RUNNING), NOW - 20, GRACE)
+    assert earlier == [d.LookAgain(NOW - 100 + 50 + GRACE + d.KILL_MARGIN_S)]
+
+
+def test_times_and_ranks_are_those_that_the_executor_saw() -> None:
+    ranks = (RankStatus(0, "worker", "n1", "failed", exit_code=3),)
+    sight = seen(A.FAILED, BAD, started_at=5.0, finished_at=7.5, ranks=ranks)
+    move = d.decide(job(P.STARTING), sight, NOW, GRACE)[0]
+    assert isinstance(move, d.Move)
+    assert (move.job.started_at, move.job.finished_at, move.job.ranks) == (5.0, 7.5, ranks)
+    assert (move.job.failure, move.message, move.reason) == (BAD, "rank 1 failed with exit code 3", "program-error")
+
+
+def test_a_change_of_ranks_is_stored_without_an_event() -> None:
+    ranks = (RankStatus(0, "worker", "n1", "running", cpu=0.5),)
+    assert d.decide(job(P.RUNNING), seen(A.RUNNING, ranks=ranks), NOW, GRACE) == [
+        d.Update(job(P.RUNNING, ranks=ranks))
+    ]
+
+
+def test_giving_up_to_start_fails_the_job_with_its_error() -> None:
+    move = d.give_up_starting(job(P.STARTING), "no sandbox", 5, NOW)
+    assert (move.job.phase, move.job.failure) == (
+        P.FINISHING,
+        Failure(Cause.START_FAILED, message="could not be started in 5 tries: no sandbox"),
+    )
