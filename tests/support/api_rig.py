@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 from tornado.httpserver import HTTPServer
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, unix_connect
 
 from fake_hub import SERVICE_TOKEN, FakeHub
@@ -231,6 +232,16 @@ class _Unix(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(20)
         self.sock.connect(self._path)
+
+
+def drain(socket: ClientConnection) -> tuple[list[Any], int]:
+    """Receive until the server closes; returns the frames and the close code."""
+    frames = []
+    try:
+        while True:
+            frames.append(json.loads(socket.recv(10)))
+    except ConnectionClosed as closed:
+        return frames, closed.rcvd.code if closed.rcvd is not None else 0
 
 
 def parts_of_story(rig: ApiRig) -> None:
