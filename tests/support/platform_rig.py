@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from mlp_api.types import Job, JobCreate
-
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.executors.simulated import SimulatedExecutor

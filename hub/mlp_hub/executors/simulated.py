@@ -101,7 +101,6 @@ class _Attempt:
             return Failure(Cause.SIGNAL, rank=s.rank, signal=s.signal)
         return Failure(Cause.PROGRAM_ERROR, rank=s.rank, exit_code=s.exit_code) if s.exit_code else None
 
-
     def log(self, now: float) -> list[tuple[int, LogLine]]:
         """List (rank, line) of all that was written up to `now`."""
         lines: list[tuple[int, LogLine]] = []

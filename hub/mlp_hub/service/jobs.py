@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mlp_api import types as api
-
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase, State, Target, state_of
 from mlp_hub.domain.resources import units

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from mlp_api.types import MetricAck, MetricBatch
-
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.service import spool

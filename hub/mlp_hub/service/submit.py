@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import msgspec
-from mlp_api.types import JobCreate
 
+from mlp_api.types import JobCreate
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import PRIORITIES, JobSpec
 from mlp_hub.domain.tenant import Member

@@ -49,7 +49,6 @@ class _Place:
     cursors: dict[int, int] = field(default_factory=dict)
     removed: bool = False
 
-    @property
     def over(self) -> bool:
         return self.removed or self.job.phase in _OVER
 
@@ -86,11 +85,16 @@ class Watcher:
                 async for frame in self._catch_up(place, first=True):
                     yield frame
                 yield {"type": "synced"}
-                while not place.over:
-                    if follower is None and self._writes(place.job):
-                        follower = asyncio.ensure_future(self._follow(place.job, news))
-                    async for frame in self._next(place, await anext(news)):
-                        yield frame
+                if not place.over():
+                    follower = self._follow_soon(place.job, news, follower)
+                    async for message in news:
+                        async for frame in self._next(place, message):
+                            yield frame
+                        if place.over():
+                            break
+                        follower = self._follow_soon(place.job, news, follower)
+                    else:
+                        return  # the service stops; its end is not the job's
                 if not place.removed:
                     async for frame in self._rest(place):
                         yield frame
@@ -178,6 +182,14 @@ class Watcher:
                 if tail or len(chunk.lines) < CHUNK_LINES:
                     break
 
+    def _follow_soon(
+        self, job: Job, news: Subscription, follower: asyncio.Task[None] | None
+    ) -> asyncio.Task[None] | None:
+        """Follow the logs from when the job can write some."""
+        if follower is None and job.phase in HOLDING and job.phase is not Phase.ADMITTED:
+            return asyncio.ensure_future(self._follow(job, news))
+        return follower
+
     async def _follow(self, job: Job, news: Subscription) -> None:
         """Tell the watcher whenever a rank has written; what, it reads itself from where it stands."""
         workspace = str(self._paths.workspace(job.spec.user, job.spec.name))
@@ -195,10 +207,6 @@ class Watcher:
         why = self._admission.expected(job.uid)
         waiting = self._admission.waiting(job.uid)
         return {"type": "job", "job": wire.job_to(job, waiting, None if why is None else why.expected_start)}
-
-    @staticmethod
-    def _writes(job: Job) -> bool:
-        return job.phase in HOLDING and job.phase is not Phase.ADMITTED
 
 
 def _tail(executor: Executor, workspace: str, rank: int) -> LogChunk:

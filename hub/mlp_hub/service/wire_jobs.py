@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mlp_api import types as api
-
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.executors.base import LogChunk

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from mlp_hub.domain.job import HOLDING
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources

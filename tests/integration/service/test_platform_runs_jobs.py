@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+
 from mlp_api.types import Heartbeat, JobCreate, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
@@ -41,7 +42,10 @@ def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -> None
         assert (made.phase, made.state, made.runtime, made.tenant) == ("queued", "creating", "mpi", "default")
         running = await rig.until("digits", "running")
         assert rig.held().cpu == 2000
-        assert [(r.rank, r.node, r.state) for r in running.ranks] == [(0, "n1", "running"), (1, "n1", "running")]
+        assert [(r.rank, r.node, r.state) for r in running.ranks] == [
+            (0, "n1", "running"),
+            (1, "n1", "running"),
+        ]
         done = await rig.until("digits", "finished")
         assert (done.state, done.progress, done.failure) == ("finished", 100, None)
         assert rig.held() == ZERO
@@ -57,7 +61,12 @@ def test_a_failing_rank_fails_the_job_with_its_cause(tmp_path: Path) -> None:
         await rig.submit("bad", workers=2, sim={"DURATION": 0.05, "EXIT": 3, "RANK": 1})
         job = await rig.until("bad", "failed")
         assert job.failure is not None
-        assert (job.state, job.reason, job.failure.rank, job.failure.exit_code) == ("error", "program-error", 1, 3)
+        assert (job.state, job.reason, job.failure.rank, job.failure.exit_code) == (
+            "error",
+            "program-error",
+            1,
+            3,
+        )
         assert job.message == "rank 1 failed with exit code 3"
         assert rig.held() == ZERO
 

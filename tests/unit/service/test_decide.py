@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from mlp_hub.domain.job import TRANSITIONS, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
@@ -99,7 +100,9 @@ def test_the_table_of_decisions(phase: Phase, target: Target, sight: AttemptPhas
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("target", list(Target))
 @pytest.mark.parametrize("sight", list(AttemptPhase))
-def test_every_combination_is_answered_by_legal_moves(phase: Phase, target: Target, sight: AttemptPhase) -> None:
+def test_every_combination_is_answered_by_legal_moves(
+    phase: Phase, target: Target, sight: AttemptPhase
+) -> None:
     moves = [a for a in d.decide(job(phase, target), seen(sight), NOW, GRACE) if isinstance(a, d.Move)]
     assert len(moves) <= 1
     assert all(m.job.phase in TRANSITIONS[phase] for m in moves)
@@ -129,7 +132,9 @@ def test_a_running_attempt_is_never_given_up(target: Target) -> None:
 def test_how_a_failed_attempt_goes_on(
     failure: Failure, failures: int, target: Target, want: tuple[str, int, int]
 ) -> None:
-    stored = job(P.FINISHING, target, failure=failure, failures=failures, message="it failed", finished_at=9.0)
+    stored = job(
+        P.FINISHING, target, failure=failure, failures=failures, message="it failed", finished_at=9.0
+    )
     move = d.decide(stored, seen(A.ABSENT), NOW, GRACE)[-1]
     assert isinstance(move, d.Move)
     assert (move.job.phase.value, move.job.restarts, move.job.failures) == want
@@ -140,9 +145,7 @@ def test_a_requeued_job_forgets_its_attempt_and_no_longer_wants_to_be_preempted(
     stored = job(P.PREEMPTING, T.PREEMPT, started_at=5.0, admitted_at=4.0)
     move = d.decide(stored, seen(A.STOPPED), NOW, GRACE)[-1]
     assert isinstance(move, d.Move)
-    assert move.job == replace(
-        job(P.QUEUED), restarts=1, placement=(), message=move.message, target=T.RUN
-    )
+    assert move.job == replace(job(P.QUEUED), restarts=1, placement=(), message=move.message, target=T.RUN)
 
 
 def test_the_stop_is_sent_once_and_then_waited_for_and_then_made_sure_of() -> None:
@@ -164,7 +167,11 @@ def test_times_and_ranks_are_those_that_the_executor_saw() -> None:
     move = d.decide(job(P.STARTING), sight, NOW, GRACE)[0]
     assert isinstance(move, d.Move)
     assert (move.job.started_at, move.job.finished_at, move.job.ranks) == (5.0, 7.5, ranks)
-    assert (move.job.failure, move.message, move.reason) == (BAD, "rank 1 failed with exit code 3", "program-error")
+    assert (move.job.failure, move.message, move.reason) == (
+        BAD,
+        "rank 1 failed with exit code 3",
+        "program-error",
+    )
 
 
 def test_a_change_of_ranks_is_stored_without_an_event() -> None:

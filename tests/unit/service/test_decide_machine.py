@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
 from mlp_hub.domain.job import FINAL, HOLDING, TRANSITIONS, Cause, Failure, Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
@@ -38,9 +39,16 @@ class JobMachine(RuleBasedStateMachine):
 
     @rule()
     def admit(self) -> None:
-        if self.job and self.job.phase is P.QUEUED and self.job.target in (T.RUN, T.PREEMPT) and not self.todo:
+        if (
+            self.job
+            and self.job.phase is P.QUEUED
+            and self.job.target in (T.RUN, T.PREEMPT)
+            and not self.todo
+        ):
             assert self.job.attempt not in self.held
-            self.store(replace(self.job, phase=P.ADMITTED, target=T.RUN, placement=("n1",), admitted_at=self.now))
+            self.store(
+                replace(self.job, phase=P.ADMITTED, target=T.RUN, placement=("n1",), admitted_at=self.now)
+            )
 
     @rule()
     def look(self) -> None:

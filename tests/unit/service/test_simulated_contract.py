@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from executor_contract import ExecutorContract
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec, NodeInfo

@@ -1,0 +1,187 @@
+"""Reported points: stored exactly once, replayed, swept from the spool at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mlp_api.types import MetricBatch, MetricPoint
+from mlp_hub.domain.errors import Reason, Refused
+from platform_rig import Rig, until
+
+
+def batch(source: str, first: int, last: int, **values: float | None) -> MetricBatch:
+    v = values or {"loss": 0.5}
+    return MetricBatch(
+        source=source, points=[MetricPoint(n=n, t=float(n), v=v) for n in range(first, last + 1)]
+    )
+
+
+def play(root: Path, story: Callable[[Rig], Awaitable[None]]) -> None:
+    async def go() -> None:
+        rig = Rig(root)
+        await rig.start()
+        try:
+            await story(rig)
+        finally:
+            await rig.close()
+
+    asyncio.run(go())
+
+
+async def points(rig: Rig, name: str, since: int = 0) -> list[dict[str, Any]]:
+    return [p async for page in rig.platform.metrics.replay("ann", name, since) for p in page]
+
+
+def spool(root: Path, job: str, source: str, numbers: range, tail: str = "", **values: float) -> None:
+    directory = root / "jobs/ann" / job / "metrics"
+    with (directory / f"{source}.jsonl").open("a") as f:
+        for n in numbers:
+            f.write(json.dumps({"n": n, "t": float(n), "v": values or {"loss": 0.25}}) + "\n")
+        f.write(tail)
+
+
+def test_points_are_stored_once_and_replayed_in_order(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        m = rig.platform.metrics
+        await rig.submit("j", sim={"DURATION": 30})
+        await rig.until("j", "running")
+        assert (await m.append("ann", "j", batch("0.0.a", 1, 10))).last == 10
+        assert (await m.append("ann", "j", batch("0.0.a", 5, 12))).last == 12
+        assert (await m.append("ann", "j", batch("1.0.b", 1, 3))).last == 3
+        assert (await m.append("ann", "j", batch("0.0.a", 20, 22))).last == 12  # a gap: go on from 13
+        stored = await points(rig, "j")
+        assert [p["seq"] for p in stored] == list(range(1, 16))
+        assert [p["rank"] for p in stored] == [0] * 12 + [1] * 3
+        assert [p["seq"] for p in await points(rig, "j", 13)] == [14, 15]
+
+    play(tmp_path, story)
+
+
+def test_what_is_not_finite_is_kept_and_delivered_as_null(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        m = rig.platform.metrics
+        await rig.submit("j", sim={"DURATION": 30})
+        await rig.until("j", "running")
+        await m.append("ann", "j", batch("0.0.a", 1, 1, loss=None, step=3))
+        await m.append("ann", "j", batch("0.0.a", 2, 2, loss=math.inf, progress=math.nan))
+        sent = msgspec.json.decode(msgspec.json.encode(await points(rig, "j")))
+        assert [p["values"] for p in sent] == [{"loss": None, "step": 3}, {"loss": None, "progress": None}]
+        assert sent[0]["step"] == 3
+
+    play(tmp_path, story)
+
+
+def test_points_of_a_job_that_does_not_run_are_ignored(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        m = rig.platform.metrics
+        await rig.submit("blocker", workers=4, sim={"DURATION": 30})
+        await rig.until("blocker", "running")
+        await rig.submit("j")
+        assert (await m.append("ann", "j", batch("0.0.a", 1, 3))).last == 0
+        assert await points(rig, "j") == []
+        with pytest.raises(Refused) as caught:
+            await m.append("ann", "nobody", batch("0.0.a", 1, 3))
+        assert caught.value.reason is Reason.NOT_FOUND
+
+    play(tmp_path, story)
+
+
+def test_progress_comes_from_points(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 30})
+        await rig.until("j", "running")
+        for n, progress in enumerate((10, 20, 130), 1):
+            await rig.platform.metrics.append("ann", "j", batch("0.0.a", n, n, progress=progress))
+
+        async def full() -> bool:
+            return (await rig.platform.jobs.get("ann", "j")).progress == 100
+
+        await until(full)
+
+    play(tmp_path, story)
+
+
+def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", workers=2, retries=1, sim={"DURATION": 0.3, "EXIT": 1})
+        await rig.until("j", "running")
+        spool(tmp_path, "j", "0.0.a", range(1, 101))
+        spool(tmp_path, "j", "1.0.b", range(1, 51), tail='{"n": 51, "t"')  # killed while it wrote
+        await rig.platform.metrics.append("ann", "j", batch("0.0.a", 1, 40))
+
+        async def second() -> bool:
+            job = await rig.platform.jobs.get("ann", "j")
+            return job.restarts == 1 and job.phase == "running"
+
+        await until(second)
+        assert len(await points(rig, "j")) == 150
+        spool(tmp_path, "j", "0.1.c", range(1, 8))
+        await rig.until("j", "failed")
+        stored = await points(rig, "j")
+        assert [p["seq"] for p in stored] == list(range(1, 158))
+        assert (await rig.platform.metrics.append("ann", "j", batch("0.1.c", 1, 9))).last == 7
+
+    play(tmp_path, story)
+
+
+def test_a_sweep_survives_a_crash_in_its_middle(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 0.2})
+        await rig.until("j", "running")
+        spool(tmp_path, "j", "0.0.a", range(1, 30_001))
+        await asyncio.sleep(0.2)
+        for _ in range(6):
+            await asyncio.sleep(0.02)
+            rig.crash()
+            await rig.start()
+        await rig.until("j", "finished", timeout=60)
+        assert [p["seq"] for p in await points(rig, "j")] == list(range(1, 30_001))
+
+    play(tmp_path, story)
+
+
+def test_spool_files_that_are_traps_are_passed_by(tmp_path: Path) -> None:
+    import os
+
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 0.2})
+        await rig.until("j", "running")
+        directory = tmp_path / "jobs/ann/j/metrics"
+        secret = tmp_path / "secret"
+        secret.write_text('{"n": 1, "t": 0, "v": {"password": 1}}\n')
+        (directory / "0.0.link.jsonl").symlink_to(secret)
+        os.mkfifo(directory / "0.0.pipe.jsonl")
+        (directory / "0.0.dir.jsonl").mkdir()
+        (directory / "0.0.odd.jsonl").write_text(
+            '[]\n{"n": true}\n{"n": 1, "t": 1, "v": {"x": "y", "z": 2}}\nNaN\n'
+        )
+        await rig.until("j", "finished")
+        assert [p["values"] for p in await points(rig, "j")] == [{"z": 2}]
+
+    play(tmp_path, story)
+
+
+def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        m = rig.platform.metrics
+        await rig.submit("j", sim={"DURATION": 0.3})
+        await rig.until("j", "running")
+        await m.begin("ann", "j")
+        await m.append("ann", "j", batch("0.0.a", 1, 3))
+        with pytest.raises(Refused) as caught:
+            await m.delete("ann", "j")
+        assert caught.value.reason is Reason.WRONG_STATE
+        await m.finish("ann", "j")
+        await rig.until("j", "finished")
+        await m.delete("ann", "j")
+        assert await points(rig, "j") == []
+
+    play(tmp_path, story)

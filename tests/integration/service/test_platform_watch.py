@@ -1,0 +1,190 @@
+"""The one stream of a job: what there is, then what happens, then the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mlp_api.types import MetricBatch, MetricPoint
+from mlp_hub.domain.errors import Refused
+from mlp_hub.service import broker
+from platform_rig import Rig, until
+
+Frame = dict[str, Any]
+
+
+def play(root: Path, story: Callable[[Rig], Awaitable[None]]) -> None:
+    async def go() -> None:
+        rig = Rig(root)
+        await rig.start()
+        try:
+            await asyncio.wait_for(story(rig), 60)
+        finally:
+            await rig.close()
+
+    asyncio.run(go())
+
+
+class Watching:
+    """Collects frames in the background."""
+
+    def __init__(self, rig: Rig, name: str, since: int = 0) -> None:
+        self.frames: list[Frame] = []
+        self.task = asyncio.ensure_future(self._read(rig, name, since))
+
+    async def _read(self, rig: Rig, name: str, since: int) -> None:
+        async for frame in rig.platform.watch("ann", name, since):
+            self.frames.append(msgspec.json.decode(msgspec.json.encode(frame)))
+
+    def kinds(self) -> list[str]:
+        return [f["type"] for f in self.frames]
+
+    def phases(self) -> list[str]:
+        seen = [f["job"]["phase"] for f in self.frames if f["type"] == "job"]
+        return [p for i, p in enumerate(seen) if i == 0 or seen[i - 1] != p]
+
+    def seqs(self) -> list[int]:
+        return [p["seq"] for f in self.frames if f["type"] == "metrics" for p in f["points"]]
+
+    def events(self) -> list[int]:
+        return [e["seq"] for f in self.frames if f["type"] == "events" for e in f["events"]]
+
+    def lines(self) -> list[str]:
+        return [x["text"] for f in self.frames if f["type"] == "log" for x in f["lines"]]
+
+    async def synced(self) -> None:
+        async def look() -> bool:
+            return "synced" in self.kinds()
+
+        await until(look)
+
+
+async def report(rig: Rig, name: str, first: int, last: int) -> None:
+    points = [MetricPoint(n=n, t=float(n), v={"loss": 1 / n}) for n in range(first, last + 1)]
+    await rig.platform.metrics.append("ann", name, MetricBatch(source="0.0.a", points=points))
+
+
+def test_a_watcher_from_the_start_sees_all_and_the_end(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 0.4})
+        w = Watching(rig, "j")
+        await rig.until("j", "running")
+        await report(rig, "j", 1, 5)
+        await report(rig, "j", 6, 10)
+        await w.task
+        assert w.kinds()[0] == "job"
+        assert w.kinds()[-1] == "end"
+        assert w.phases()[-1] == "finished"
+        assert w.seqs() == list(range(1, 11))
+        assert w.events() == list(range(1, 7))
+        assert w.lines() == ["simulated rank 0 runs on n1", "simulated rank 0 ended"]
+
+    play(tmp_path, story)
+
+
+def test_a_watcher_who_comes_late_or_again_gets_what_is_missing(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 0.3})
+        await rig.until("j", "running")
+        await report(rig, "j", 1, 5000)
+        await rig.until("j", "finished")
+        late = Watching(rig, "j")
+        again = Watching(rig, "j", since=4990)
+        await asyncio.gather(late.task, again.task)
+        assert late.seqs() == list(range(1, 5001))
+        assert again.seqs() == list(range(4991, 5001))
+        assert late.kinds()[-2:] == ["synced", "end"]
+
+    play(tmp_path, story)
+
+
+def test_a_waiting_job_tells_why_and_each_change_of_it(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("blocker", workers=4, sim={"DURATION": 30})
+        await rig.until("blocker", "running")
+        await rig.submit("first", workers=4, sim={"DURATION": 30})
+        await rig.submit("second", workers=4)
+        w = Watching(rig, "second")
+        await w.synced()
+
+        async def place(n: int) -> bool:
+            whys = [f["why"] for f in w.frames if f["type"] == "why"]
+            return bool(whys) and whys[-1]["position"] == n
+
+        await until(lambda: place(2))
+        await rig.platform.jobs.cancel("ann", "first")
+        await until(lambda: place(1))
+        await rig.platform.jobs.cancel("ann", "second")
+        await w.task
+        assert w.kinds()[-1] == "end"
+
+    play(tmp_path, story)
+
+
+def test_a_slow_watcher_misses_nothing_that_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker.Broker.subscribe, "__defaults__", (4,))
+
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 1.0})
+        await rig.until("j", "running")
+        stream = rig.platform.watch("ann", "j")
+        frames: list[Frame] = []
+        async for frame in stream:
+            frames.append(frame)
+            if frame["type"] == "synced":
+                for n in range(50):  # far more than the queue holds, while nobody reads
+                    await report(rig, "j", 2 * n + 1, 2 * n + 2)
+        seqs = [p["seq"] for f in frames if f["type"] == "metrics" for p in f["points"]]
+        assert seqs == list(range(1, 101))
+        assert frames[-1] == {"type": "end"}
+
+    play(tmp_path, story)
+
+
+def test_watching_a_job_that_is_deleted_ends(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 0.01})
+        await rig.until("j", "finished")
+        await rig.platform.jobs.delete("ann", "j")
+
+        async def gone() -> bool:
+            return not (await rig.platform.jobs.list("ann"))[0]
+
+        await until(gone)
+        with pytest.raises(Refused):
+            await Watching(rig, "j").task
+
+    play(tmp_path, story)
+
+
+def test_many_watchers_leave_nothing_behind(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 0.3})
+        watching = [Watching(rig, "j") for _ in range(20)]
+        await asyncio.sleep(0.1)
+        for w in watching[:10]:
+            w.task.cancel()
+        await asyncio.gather(*(w.task for w in watching), return_exceptions=True)
+        assert all(w.kinds()[-1] == "end" for w in watching[10:])
+        assert rig.platform.broker._topics == {}
+
+    play(tmp_path, story)
+
+
+def test_a_stream_just_stops_when_the_service_does(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 30})
+        w = Watching(rig, "j")
+        await w.synced()
+        await rig.platform.stop()
+        await w.task
+        assert "end" not in w.kinds()
+
+    play(tmp_path, story)
