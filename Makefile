@@ -61,15 +61,21 @@ test-integration: test-tools  ## run the tests with real hubs, proxies and sandb
 test-acceptance: test-tools  ## run the tests in a real browser; pictures go to build/screenshots
 	$(PYTEST) tests/acceptance $(ARGS)
 
-.PHONY: check check-tools
+.PHONY: check check-tools check-lint check-format check-types check-layers check-front
 check-tools:
 	$(BOOTSTRAP) check
 
-check: check-tools  ## run the linters, the type checks and the checks of the layers
+check: check-lint check-format check-types check-layers check-front  ## run all linters and type checks (-k: go on after one that fails)
+
+check-lint: check-tools
 	$(BIN)/ruff check .
+check-format: check-tools
 	$(BIN)/ruff format --check .
+check-types: check-tools
 	$(BIN)/mypy
+check-layers: check-tools
 	$(BIN)/lint-imports
+check-front: check-tools
 	@$(NPM) --prefix widgets run --silent check
 
 .PHONY: bench dev clean
