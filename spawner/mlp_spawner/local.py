@@ -235,7 +235,7 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         await self._wait_ready(paths)
 
     def _prepare(self, paths: Paths, uid: int | None) -> Path:
-        paths.log_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        server.fresh_log(paths.log_dir)
         home = sandbox.ensure_home(Path(self.homes_dir), self.user.name, uid)
         new = place_samples(home, server.samples(), paths.placed_file, uid)
         if new:

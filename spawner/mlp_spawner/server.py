@@ -108,13 +108,22 @@ def why_it_ended(state: sandbox.SandboxState, log_dir: Path) -> str:
     )
 
 
+def fresh_log(log_dir: Path) -> None:
+    """Make the directory of a server's output, without what an earlier server wrote."""
+    log_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for old in log_dir.iterdir():
+        old.unlink()
+
+
 def _tail(log: Path, lines: int = 5) -> str:
+    """Return the last lines of the output, without the time and stream before each."""
     try:
         with log.open("rb") as f:
             f.seek(max(0, log.stat().st_size - 8192))
-            return "\n".join(f.read().decode(errors="replace").splitlines()[-lines:])
+            last = f.read().decode(errors="replace").splitlines()[-lines:]
     except OSError:
         return ""
+    return "\n".join(line.split(" ", 3)[-1] for line in last)
 
 
 def exit_status(state: sandbox.SandboxState) -> int:

@@ -8,6 +8,7 @@ import os
 import select
 import socket
 import struct
+import time
 from typing import Any
 
 from mlp_hub.executors.shim import linux
@@ -55,11 +56,27 @@ def prohibit(networks: list[tuple[str, int]]) -> None:
                 raise OSError(error, f"prohibit {address}/{length}: {os.strerror(error)}")
 
 
+def _wait_loopback(child: int, timeout: float = 5.0) -> None:
+    """Return when bubblewrap has set up the loopback of the sandbox.
+
+    It tells its process number before that. slirp4netns brings the loopback up too, whereby the kernel gives it
+    its address: bubblewrap then finds the address taken and dies, in some of a hundred starts.
+    """
+    deadline = time.monotonic() + timeout
+    with contextlib.suppress(OSError):  # the child has ended: what comes next will say so
+        while time.monotonic() < deadline:
+            with open(f"/proc/{child}/net/fib_trie") as file:
+                if "127.0.0.1" in file.read():
+                    return
+            time.sleep(0.001)
+
+
 class Outbound:
     """slirp4netns on the network of a sandbox; ends with this process, however that ends."""
 
     def __init__(self, child: int, slirp: str, uid: int | None, timeout: float = 10.0) -> None:
         self._child = child
+        _wait_loopback(child)
         net = os.open(f"/proc/{child}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         owner = fcntl.ioctl(net, _NS_GET_USERNS)
         try:
