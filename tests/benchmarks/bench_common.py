@@ -11,6 +11,18 @@ from typing import Any
 
 from live_hub import LiveHub
 
+ROOT = Path(__file__).parents[2]
+
+
+def anchor_proxy() -> list[str]:
+    """Return the command of configurable-http-proxy as it comes, which JupyterHub alone is measured with."""
+    from mlp_hub.proxy import node
+
+    program = ROOT / "hub/mlp_hub/proxy/node_modules/configurable-http-proxy/bin/configurable-http-proxy"
+    if not program.exists():
+        raise FileNotFoundError(f"{program} is missing: npm --prefix {program.parents[3]} ci")
+    return [node(), str(program)]
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:

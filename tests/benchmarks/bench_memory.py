@@ -6,7 +6,8 @@ import subprocess
 import time
 
 import httpx
-from bench_common import Context, Figure
+
+from bench_common import Context, Figure, anchor_proxy
 from live_hub import BIN, free_port, wait_for
 from proc import pss_of_tree
 
@@ -25,7 +26,6 @@ c.JupyterHub.cookie_secret_file = "{dir}/cookie"
 
 
 def run(context: Context) -> list[Figure]:
-    from mlp_hub.proxy import command
 
     hub = context.hub
     hub.ok("GET", "/session")
@@ -40,7 +40,7 @@ def run(context: Context) -> list[Figure]:
     port = free_port()
     (directory / "c.py").write_text(
         BARE.format(
-            port=port, hub_port=free_port(), api_port=free_port(), dir=directory, command=list(command())
+            port=port, hub_port=free_port(), api_port=free_port(), dir=directory, command=anchor_proxy()
         )
     )
     child = subprocess.Popen(

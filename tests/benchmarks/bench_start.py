@@ -7,7 +7,8 @@ import threading
 import time
 
 import httpx
-from bench_common import Context, Figure, Stopwatch, median_of
+
+from bench_common import Context, Figure, Stopwatch, anchor_proxy, median_of
 from live_hub import BIN, free_port
 
 NAME = "start"
@@ -58,7 +59,6 @@ def _until_login(url: str, watch: Stopwatch) -> float:
 
 def _bare(context: Context) -> float:
     from bench_memory import BARE
-    from mlp_hub.proxy import command
 
     times = []
     directory = context.tmp / "bare-start"
@@ -67,7 +67,7 @@ def _bare(context: Context) -> float:
         port = free_port()
         (directory / "c.py").write_text(
             BARE.format(
-                port=port, hub_port=free_port(), api_port=free_port(), dir=directory, command=list(command())
+                port=port, hub_port=free_port(), api_port=free_port(), dir=directory, command=anchor_proxy()
             )
         )
         watch = Stopwatch()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+
 from mlp_hub.cli import database
 from mlp_hub.cli.main import run
 from mlp_hub.cli.up import check_sandbox

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from mlp_hub.cli import component as components
 from mlp_hub.cli import procs
 from mlp_hub.cli.component import Component

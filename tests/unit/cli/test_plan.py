@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from mlp_hub import proxy
 from mlp_hub.cli import plan as plans
 from mlp_hub.settings import Settings

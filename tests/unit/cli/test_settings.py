@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from mlp_hub.settings import SOCKET_PATH_MAX, Settings, SettingsError, table, variable_of
 
 

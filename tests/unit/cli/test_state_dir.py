@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from mlp_hub.cli import state_dir
 from mlp_hub.cli.errors import Failure
 from mlp_hub.settings import Settings
