@@ -7,8 +7,10 @@ running or ended, and none is started a second time.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -143,7 +145,7 @@ class LocalExecutor:
             caps = sandbox.capabilities()
             around = Surroundings(self._python, self._binds, caps.outbound)
             described = sandbox_spec(spec, around, devices, [sorted(share) for share in shares])
-        except (CannotStart, OSError) as error:
+        except (CannotStart, OSError, subprocess.SubprocessError) as error:
             self._write_about(spec, run_dir, [])
             record_failure(run_dir, str(error))
             return
@@ -268,9 +270,16 @@ class LocalExecutor:
         if self._opened:
             return
         self._opened = True
+        # what the first start would have to wait for: what this machine allows, where its Python lives
+        asyncio.get_running_loop().run_in_executor(None, self._warm)
         for entry in os.scandir(self._root):
             if entry.is_dir(follow_symlinks=False):
                 self._attach(entry.name)
+
+    def _warm(self) -> None:
+        sandbox.capabilities()
+        with contextlib.suppress(OSError, subprocess.SubprocessError):  # a start will say it
+            sandbox.environment_binds(self._python)
 
     def _attach(self, attempt: str) -> None:
         if attempt in self._watching or attempt in self._final:

@@ -65,7 +65,7 @@ def _outermost(paths: list[str]) -> list[str]:
     every = [os.path.normpath(path) for path in paths]
     every += [os.path.realpath(path) for path in paths]
     kept: list[str] = []
-    for path in sorted(set(every), key=len):
+    for path in sorted(set(every), key=lambda path: (len(path), path)):
         if path != "/" and not any(_below(path, other) for other in (*_SYSTEM, *kept)):
             kept.append(path)
     return kept

@@ -1,0 +1,103 @@
+"""From a job's shape to commands, roles and environments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.executors.runtimes import CannotStart, Shape, build
+from mlp_hub.executors.sandbox.spec import INSIDE
+
+PYTHON = "/venv/bin/python"
+PROGRAM = (PYTHON, "-u", "/workspace/code/main.py")
+
+
+def shape(workers: int = 1, ps: int = 0, python: str = PYTHON) -> Shape:
+    return Shape((python, *PROGRAM[1:]), workers, ps, python)
+
+
+def test_one_plain_rank_is_the_sandboxs_own_command() -> None:
+    start = build("plain", shape())
+    assert start.argv == PROGRAM
+    assert start.ranks.mode == "single"
+    assert start.env == {"MLP_RANK": "0", "MLP_WORLD_SIZE": "1"}
+
+
+def test_several_plain_ranks_are_a_gang() -> None:
+    start = build("plain", shape(3))
+    assert start.argv == (PYTHON, "-IS", INSIDE, "gang")
+    assert (start.ranks.mode, start.ranks.roles) == ("gang", ("worker",) * 3)
+
+
+def test_tf_workers_are_one_cluster_whose_first_is_chief() -> None:
+    start = build("tf", shape(2))
+    config = [json.loads(env["TF_CONFIG"]) for env in start.ranks.envs]
+    assert config[0]["cluster"] == {"worker": ["127.0.0.1:20000", "127.0.0.1:20001"]}
+    assert [c["task"] for c in config] == [{"type": "worker", "index": 0}, {"type": "worker", "index": 1}]
+    assert start.ranks.roles == ("chief", "worker")
+    assert (start.ranks.leader, start.ranks.linger_s) == (0, 10.0)
+
+
+def test_tf_servers_come_last_and_end_with_the_chief() -> None:
+    start = build("tf", shape(3, 2))
+    config = [json.loads(env["TF_CONFIG"]) for env in start.ranks.envs]
+    assert {kind: len(members) for kind, members in config[0]["cluster"].items()} == {
+        "chief": 1,
+        "worker": 2,
+        "ps": 2,
+    }
+    assert [(c["task"]["type"], c["task"]["index"]) for c in config] == [
+        ("chief", 0),
+        ("worker", 0),
+        ("worker", 1),
+        ("ps", 0),
+        ("ps", 1),
+    ]
+    for own in config:
+        cluster, task = own["cluster"], own["task"]
+        assert cluster[task["type"]][task["index"]]
+    assert start.ranks.roles == ("chief", "worker", "worker", "ps", "ps")
+    assert start.ranks.linger_s == 0.0
+
+
+def test_a_chief_without_workers_for_its_servers_is_refused() -> None:
+    with pytest.raises(CannotStart, match="--workers 2"):
+        build("tf", shape(1, 1))
+
+
+@pytest.mark.parametrize("runtime", ["plain", "mpi", "torch"])
+def test_servers_are_for_tf_only(runtime: str) -> None:
+    with pytest.raises(CannotStart, match="only for the runtime tf"):
+        build(runtime, shape(2, 1))
+
+
+def test_mpi_without_mpich_says_what_to_install() -> None:
+    with pytest.raises(CannotStart, match="pip install mpich"):
+        build("mpi", shape(2))
+
+
+def test_mpi_runs_python_so_that_an_exception_ends_all(tmp_path: Path) -> None:
+    python = str(tmp_path / "bin/python")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/mpiexec.hydra").touch()
+    package = tmp_path / "lib/python3.11/site-packages/mpi4py"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    start = build("mpi", shape(2, python=python))
+    launcher = (str(tmp_path / "bin/mpiexec.hydra"), "-launcher", "fork", "-n", "2")
+    assert start.argv == (*launcher, python, "-IS", INSIDE, "rank")
+    assert start.ranks.program == (python, "-u", "-m", "mpi4py", "/workspace/code/main.py")
+
+
+def test_torch_starts_through_torchrun() -> None:
+    start = build("torch", shape(2))
+    assert start.argv[:3] == (PYTHON, "-m", "torch.distributed.run")
+    assert start.argv[-4:] == (PYTHON, "-IS", INSIDE, "rank")
+    assert start.ranks.rank_env == "RANK"
+
+
+def test_an_unknown_runtime_names_those_there_are() -> None:
+    with pytest.raises(CannotStart, match="plain, mpi, tf, torch"):
+        build("horovod", shape())
