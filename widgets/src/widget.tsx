@@ -29,10 +29,9 @@ const text = (value: unknown): string => (typeof value === "string" ? value : ""
 export function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const root = document.createElement("div");
   root.className = "mlp mlp-widget";
-  // JupyterLab's single-key shortcuts must not act on the cell while somebody uses the widget
-  root.dataset["lmSuppressShortcuts"] = "true";
   root.dataset["jpSuppressContextMenu"] = "";
   el.append(root);
+  const free = keepKeys(root);
   let stop = mount(model, root);
   const again = (): void => {
     stop();
@@ -41,9 +40,25 @@ export function render({ model, el }: { model: Model; el: HTMLElement }): () => 
   for (const trait of ["user", "name", "api"]) model.on(`change:${trait}`, again);
   return () => {
     for (const trait of ["user", "name", "api"]) model.off(`change:${trait}`, again);
+    free();
     stop();
     root.remove();
   };
+}
+
+/**
+ * JupyterLab's single-key shortcuts (`d d` deletes the cell) must not act while somebody uses the widget, those with
+ * Ctrl and the like still should. Lab looks for this attribute on the focused element itself, from its listener on
+ * the document; the window hears of the key before it.
+ */
+function keepKeys(root: HTMLElement): () => void {
+  const keys = (event: KeyboardEvent): void => {
+    const at = event.target;
+    if (!(at instanceof Element) || !root.contains(at)) return;
+    at.toggleAttribute("data-lm-suppress-shortcuts", !event.ctrlKey && !event.metaKey && !event.altKey);
+  };
+  window.addEventListener("keydown", keys, true);
+  return () => window.removeEventListener("keydown", keys, true);
 }
 
 function mount(model: Model, root: HTMLElement): () => void {

@@ -248,3 +248,15 @@ def test_from_report_to_drawn_at_a_thousand_points_a_second(pages: Pages, front:
     )
     print(f"report to drawn, ms: {found}, {len(latencies)} points in {len(seen)} draws")
     shot(page, "widget-fast")
+
+
+def test_curves_change_to_all_ranks_log_scale_and_time(pages: Pages, front: FrontService) -> None:
+    story(front)
+    page = pages.widget()
+    for name in ("All ranks", "Log scale", "By time"):
+        page.get_by_role("button", name=name).click()
+        expect(page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
+        expect(page.locator(".mlp-chart canvas")).to_have_count(3)
+    expect(page.locator("[data-metric=loss] .mlp-legend")).to_contain_text("rank 1")
+    page.wait_for_timeout(100)
+    shot(page, "widget-all-ranks-log-time")

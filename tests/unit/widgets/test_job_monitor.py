@@ -48,5 +48,5 @@ def test_what_the_browser_needs_is_synchronised() -> None:
         "api": "/hub-b/services/mlp/api/v1",
         "snapshot": {},
     }
-    assert "lmSuppressShortcuts" in state["_esm"]
+    assert "data-lm-suppress-shortcuts" in state["_esm"]
     assert ".mlp-monitor" in state["_css"]
