@@ -113,7 +113,11 @@ class _Attempt:
 
 
 class SimulatedExecutor:
-    """Runs attempts in simulation on given nodes. `journal` (a file) makes what was started outlive the process."""
+    """Runs attempts in simulation on given nodes.
+
+    `journal` (a file) makes what was started outlive the process; with `directories` each job gets its
+    directory, as from the real executors, else nothing is written.
+    """
 
     name = "simulated"
 
@@ -124,10 +128,12 @@ class SimulatedExecutor:
         *,
         journal: Path | None = None,
         real_time: bool = True,
+        directories: bool = False,
     ) -> None:
         self._nodes = {n.name: n for n in nodes}
         self._clock = clock
         self._real_time = real_time
+        self._directories = directories
         self._attempts: dict[str, _Attempt] = {}
         self._forgotten: set[str] = set()
         self._logs: dict[str, list[tuple[int, LogLine]]] = {}  # of forgotten attempts, by workspace
@@ -151,6 +157,9 @@ class SimulatedExecutor:
         if self.failing_starts > 0:
             self.failing_starts -= 1
             raise Unavailable("the simulated node does not answer")
+        if self._directories:
+            for part in ("ckpt", "log", "metrics", "code"):
+                Path(spec.workspace, part).mkdir(parents=True, exist_ok=True)
         attempt = _Attempt(
             spec.attempt,
             spec.workspace,

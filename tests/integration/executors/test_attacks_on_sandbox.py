@@ -107,11 +107,11 @@ print(open("/proc/self/uid_map").read().split()[::2])
 libc = ctypes.CDLL(None, use_errno=True)
 for name, call in {
     "mount": lambda: libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, None),
-    "userns": lambda: libc.unshare(0x10000000),
-    "netns": lambda: libc.unshare(0x40000000),
     "setuid": lambda: libc.setuid(0),
     "chroot": lambda: libc.chroot(b"/tmp"),
     "sethostname": lambda: libc.sethostname(b"x", 1),
+    "netns": lambda: libc.unshare(0x40000000),
+    "userns": lambda: libc.unshare(0x10000000),
 }.items():
     print(name, call())
 for path in ("/usr/bin/x", "/etc/passwd", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger"):

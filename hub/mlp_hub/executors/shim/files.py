@@ -68,6 +68,12 @@ def claim(directory: str, pid: int) -> bool:
     return True
 
 
+def name_process(name: str) -> None:
+    """Set the name that ps and top show; shims forked from the nursery have its command line."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w") as file:
+        file.write(name)
+
+
 def _stat(pid: int) -> list[bytes]:
     with open(f"/proc/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()

@@ -22,6 +22,7 @@ def run(run_dir: str, ready: int) -> NoReturn:
     with contextlib.suppress(PermissionError):  # we may lead a session already
         os.setsid()
     os.umask(0o077)
+    files.name_process("mlp-shim")
     os.chdir("/")
     _detach(run_dir)
     wake = _signals()

@@ -12,6 +12,7 @@ import signal
 import socket
 from typing import NoReturn
 
+from mlp_hub.executors.shim import files
 from mlp_hub.executors.shim.main import run
 
 MESSAGE = 8 << 10
@@ -21,6 +22,7 @@ def serve(fd: int) -> NoReturn:
     """Take run directories, each with the descriptor that its shim reports to, until the asker is gone."""
     asker = socket.socket(fileno=fd)
     asker.set_inheritable(False)
+    files.name_process("mlp-nursery")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # shims are reaped by nobody's hand
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()  # keeps the shims' pages shared with ours

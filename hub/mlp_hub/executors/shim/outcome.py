@@ -73,9 +73,10 @@ def settle(sandbox: Supervisor) -> None:
     ranks = sandbox.ranks
     stderr = ranks[0].streams[1].tail if ranks[0].streams else sandbox.launcher.tail
     never = all(rank.state == "pending" for rank in ranks) and sandbox.exit_code is not None
+    starters = ("bwrap: ", "setpriv: ", "env: ") if sandbox.host["mode"] == "root" else ("bwrap: ",)
     quiet = sandbox.failure is None and not sandbox.stopping
     broken = sandbox.exit_code is None and (sandbox.status or 0) > 0
-    if quiet and (broken or (code and stderr.startswith("bwrap: "))):
+    if quiet and (broken or (code and stderr.startswith(starters))):
         message = (
             stderr.removeprefix("bwrap: ").replace("execvp", "cannot execute")
             or "the sandbox could not be made"

@@ -223,7 +223,8 @@ class Supervisor:
             return
         if wanted(self.spec):
             self._network = Outbound(child, self.host["slirp"], self.host["slirp_uid"])
-        os.write(self._begun.unblock, b"1")
+        with contextlib.suppress(BrokenPipeError):  # it has failed already, and its exit status will say so
+            os.write(self._begun.unblock, b"1")
         os.close(self._begun.unblock)
         if self.mode == "single":
             self.ranks[0].state = "running"
