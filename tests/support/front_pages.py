@@ -51,7 +51,9 @@ class Pages:
     def unexpected(self) -> list[str]:
         """What was complained of, but for the statuses that the test itself provoked."""
         return [
-            c for c in self.complaints if not re.search(r"status of (401|403|404|503)|WebSocket connection to", c)
+            c
+            for c in self.complaints
+            if not re.search(r"status of (401|403|404|503)|WebSocket connection to", c)
         ]
 
 

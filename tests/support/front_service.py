@@ -122,9 +122,19 @@ class FrontService:
                 (rf"{API}/queue:stream", Hints, {"front": self}),
                 (rf"{API}(/.*)", Rest, {"front": self}),
                 (r"/services/mlp/login", Login, {"front": self}),
-                (r"/services/mlp/blank", Page, {"text": "<!doctype html><link rel=icon href=data:,><title>blank</title>"}),
+                (
+                    r"/services/mlp/blank",
+                    Page,
+                    {"text": "<!doctype html><link rel=icon href=data:,><title>blank</title>"},
+                ),
                 (r"/services/mlp/.*", Page, {"text": SHELL}),
-                (r"/hub/home", Page, {"text": "<!doctype html><link rel=icon href=data:,><title>Hub home</title><h1>Hub home</h1>"}),
+                (
+                    r"/hub/home",
+                    Page,
+                    {
+                        "text": "<!doctype html><link rel=icon href=data:,><title>Hub home</title><h1>Hub home</h1>"
+                    },
+                ),
             ]
         )
         self._server = HTTPServer(app)

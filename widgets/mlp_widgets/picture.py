@@ -96,9 +96,10 @@ def _notes(snapshot: Mapping[str, Any]) -> list[str]:
     elif job.get("message"):
         notes.append(str(job["message"]))
     why = snapshot.get("why")
-    if isinstance(why, Mapping) and job.get("phase") in {"queued", "suspended"}:
+    if isinstance(why, Mapping) and str(job.get("phase")) in {"queued", "suspended"}:
         reasons = why.get("reasons")
-        notes += [str(r["message"]) for r in reasons or [] if isinstance(r, Mapping) and r.get("message")]
+        reasons = reasons if isinstance(reasons, list) else []
+        notes += [str(r["message"]) for r in reasons if isinstance(r, Mapping) and r.get("message")]
         if why.get("expected_start"):
             notes.append(f"Expected start {why['expected_start']}")
     return list(dict.fromkeys(notes))

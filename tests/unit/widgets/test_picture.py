@@ -89,15 +89,31 @@ def test_curves_become_points_inside_the_picture() -> None:
     assert found[1] == "0.0,4.0 220.0,56.0"
 
 
+KEYS = ["job", "why", "curves", "log", "saved_at"]
+FIELDS = [
+    "name",
+    "phase",
+    "progress",
+    "message",
+    "failure",
+    "workers",
+    "cause",
+    "rank",
+    "reasons",
+    "loss",
+    "x",
+    "y",
+    "text",
+]
+
 values = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.sampled_from(["queued", "failed"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
     max_leaves=8,
 )
-KEYS = ["job", "why", "curves", "log", "saved_at"]
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(KEYS), values))
 def test_any_snapshot_gives_a_picture(still: dict[str, Any]) -> None:
     assert picture_text(still).startswith("Job ")

@@ -244,7 +244,7 @@ function near(column: (number | null)[] | undefined, at: number): number | null 
 
 function short(n: number | null, seconds: boolean): string {
   if (n === null) return "";
-  if (seconds) return n >= 7200 ? `${trim(n / 3600, 1)} h` : n >= 180 ? `${trim(n / 60, 1)} min` : `${trim(n, 1)} s`;
+  if (seconds) return n >= 7200 ? `${trim(n / 3600, 1)} h` : n >= 180 ? `${trim(n / 60, 1)} min` : `${trim(n, n < 1 ? 2 : 1)} s`;
   if (Math.abs(n) >= 1e6) return `${trim(n / 1e6, 1)}M`;
   return Math.abs(n) >= 1e4 ? `${trim(n / 1e3, 1)}k` : trim(n, 2);
 }
