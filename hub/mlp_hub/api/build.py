@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from tornado.httpserver import HTTPServer
 from tornado.web import Application
 
-from mlp_hub.api import answers, openapi
 from mlp_hub.api.auth import Authenticator
 from mlp_hub.api.call import Config, Service
 from mlp_hub.api.hubclient import HubClient
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 HEADER_BYTES = 32 * 1024
 BODY_TIMEOUT_S = 120.0
 IDLE_S = 300.0
+GROUPS_S = 30.0
+GROUPS_KEPT = 50_000
 
 
 def make_service(
@@ -44,17 +45,18 @@ def make_service(
     """Make everything handlers work with."""
     sessions = Sessions(sessions_dir, clock, cookie)
     limiter = Limiter(monotonic, rates)
-    groups: dict[str, tuple[str, ...]] = {}
+    groups: dict[str, tuple[tuple[str, ...], float]] = {}
 
     async def seen(principal: Principal) -> None:
-        # the hub's groups decide; asked of the database only when they changed since the last look
-        if groups.get(principal.name) == principal.groups:
+        # the hub's groups decide; looked at again now and then, for a tenant named like one may be new
+        known, until = groups.get(principal.name, ((), 0.0))
+        if known == principal.groups and monotonic() < until:
             return
         await platform.users.ensure(principal.name)
         await platform.tenants.sync_groups(principal.name, principal.groups)
-        if len(groups) > 50_000:
+        if len(groups) > GROUPS_KEPT:
             groups.clear()
-        groups[principal.name] = principal.groups
+        groups[principal.name] = (principal.groups, monotonic() + GROUPS_S)
 
     auth = Authenticator(
         hub,
@@ -64,7 +66,7 @@ def make_service(
         seen=seen,
         allow_lookup=lambda address: limiter.take("unknown-token", address),
     )
-    service = Service(
+    return Service(
         platform,
         hub,
         auth,
@@ -75,8 +77,6 @@ def make_service(
         Applications(platform.db, platform.tenants),
         clock,
     )
-    service.openapi = answers.encode(openapi.document(make_table().routes, config.version))
-    return service
 
 
 def make_server(service: Service, application: Application, *, behind_proxy: bool) -> HTTPServer:

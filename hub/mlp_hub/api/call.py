@@ -53,7 +53,7 @@ class Service:
     answers: Answers
     applications: Applications
     clock: Callable[[], float] = time.time
-    openapi: bytes = b""
+    openapi: bytes = b""  # made when it is first asked for
 
 
 @dataclass(slots=True)

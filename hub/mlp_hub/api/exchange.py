@@ -114,7 +114,8 @@ class Exchange(HTTPMessageDelegate):
         else:
             principal = await service.auth.identify(service.auth.credential(headers), self._address)
             check_browser(headers, request.method or "", principal, _xsrf_of(request.query))
-            self._take(found.route.bucket if found else "api", principal.key)
+            bucket = found.route.bucket if found else "api"
+            self._take("service" if principal.kind is Kind.SERVICE else bucket, principal.key)
             if found is None:
                 raise Refused(
                     Reason.NOT_FOUND, f"there is no {request.method} {decode.clip(request.path)} here"

@@ -21,10 +21,11 @@ class Rate:
 RATES: Mapping[str, Rate] = {
     "api": Rate(500, 5_000),
     "metrics": Rate(200, 2_000),
+    "service": Rate(20_000, 100_000),
     "signup": Rate(0.2, 10),
     "unknown-token": Rate(20, 100),
 }
-"""The service's buckets, per caller; sign-ups and unknown tokens per address."""
+"""The buckets, per caller (`service`: the platform's own parts, which ask for everybody); sign-ups and unknown tokens per address."""
 
 
 class Limiter:

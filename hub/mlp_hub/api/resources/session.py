@@ -45,14 +45,20 @@ async def health(call: Call) -> Health:
     return Health(status="ok", version=call.service.config.version)
 
 
-async def openapi(call: Call) -> Reply:
+async def openapi_json(call: Call) -> Reply:
     """Give this document."""
-    return Reply(call.service.openapi)
+    service = call.service
+    if not service.openapi:
+        # made late: most services are never asked, and what its making needs stays in memory
+        from mlp_hub.api import answers, openapi, table  # noqa: PLC0415
+
+        service.openapi = answers.encode(openapi.document(table.all_routes(), service.config.version))
+    return Reply(service.openapi)
 
 
 ROUTES = (
     Route("GET", "/auth", auth, "Whose token this is", Relation.ANYBODY, reply=str),
     Route("GET", "/session", session, "Who is logged in", Relation.ANYBODY, reply=Session),
     Route("GET", "/health", health, "The service answers", Relation.PUBLIC, reply=Health),
-    Route("GET", "/openapi.json", openapi, "This document", Relation.PUBLIC, reply=dict),
+    Route("GET", "/openapi.json", openapi_json, "This document", Relation.PUBLIC, reply=dict),
 )

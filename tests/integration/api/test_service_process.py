@@ -1,0 +1,117 @@
+"""The service as a process: `python -m mlp_hub.app`, its sockets, its end, and what it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.settings import Settings
+from mlp_hub.store import migrate
+
+HEALTH = "/services/mlp/api/v1/health"
+
+
+def ask(path: Path, target: str = HEALTH, host: str = "127.0.0.1") -> int:
+    """Send a request over a UNIX socket; 0 when nobody answers."""
+    connection = http.client.HTTPConnection("localhost", timeout=5)
+    try:
+        connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.sock.settimeout(5)
+        connection.sock.connect(str(path))
+        connection.request("GET", target, headers={"Host": host})
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def wait_for(settings: Settings, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 30
+    while ask(settings.service_socket) != 200:
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    found = Settings.load({"MLP_HOME": str(tmp_path), "MLP_EXECUTOR": "simulated", "MLP_PORT": "21001"})
+    for path in (found.private_dir, found.tenant_dir, found.secrets_dir, found.db_dir, found.jobs_run_dir):
+        path.mkdir(parents=True, exist_ok=True)
+    for name in ("service_token", "cookie_secret"):
+        found.secret_file(name).write_text("x" * 32)
+    migrate.upgrade(found.service_db_url)
+    return found
+
+
+@contextlib.contextmanager
+def started(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
+    env = {**os.environ, **settings.to_environ()}
+    process = subprocess.Popen([sys.executable, "-m", "mlp_hub.app"], env=env, stderr=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_it_listens_on_two_sockets_ends_on_sigterm_and_leaves_nothing(settings: Settings) -> None:
+    with started(settings) as process:
+        wait_for(settings, process)
+        assert stat.S_IMODE(settings.service_socket.stat().st_mode) == 0o600
+        assert stat.S_IMODE(settings.tenant_service_socket.stat().st_mode) == 0o666
+        assert ask(settings.tenant_service_socket, host="anything") == 200
+        assert ask(settings.service_socket, host="evil.example") == 403
+        assert ask(settings.service_socket, "/services/mlp/api/v1/auth") == 401
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 0, errors
+    assert not settings.service_socket.exists()
+    assert not settings.tenant_service_socket.exists()
+    assert b"Traceback" not in errors
+
+
+def test_it_starts_again_over_the_sockets_of_one_that_was_killed(settings: Settings) -> None:
+    with started(settings) as process:
+        wait_for(settings, process)
+        process.kill()
+        process.wait()
+        assert settings.service_socket.exists()
+        with started(settings) as second:
+            wait_for(settings, second)
+
+
+def test_a_second_one_on_the_same_state_says_why_it_cannot_run(settings: Settings) -> None:
+    with started(settings) as process:
+        wait_for(settings, process)
+        with started(settings) as second:
+            _, errors = second.communicate(timeout=20)
+        assert second.returncode == 1
+        assert b"cannot run" in errors
+        assert b"Traceback" not in errors
+        assert ask(settings.service_socket) == 200
+
+
+def test_it_does_not_import_what_it_does_not_need(settings: Settings) -> None:
+    code = (
+        "import sys, mlp_hub.app as app\n"
+        "from mlp_hub.settings import Settings; import os\n"
+        "app.App(Settings.load(os.environ))\n"
+        "heavy = {'jupyterhub', 'pydantic', 'requests', 'alembic', 'numpy', 'traitlets', 'sqlalchemy.orm'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    env = {**os.environ, **settings.to_environ()}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
