@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from typing import Any
 
 
@@ -16,6 +17,9 @@ def main() -> None:
     fd = int(os.environ.pop("MLP_LISTEN_FD"))
     # kernels and terminals must not get it
     os.set_inheritable(fd, False)
+
+    # a grammar for a format that no schema of the server uses; building it is a second of every start, and 16 MB
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
 
     from jupyter_server import serverapp  # noqa: PLC0415
 

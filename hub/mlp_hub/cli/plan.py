@@ -33,7 +33,7 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
         "hub": _entry(
             settings,
             "hub",
-            [python, "-m", "jupyterhub", "-f", str(hub_config)],
+            [python, "-m", "mlp_hub.hubside", "-f", str(hub_config)],
             base | with_config,
             # a changed file restarts the hub
             extra=_digest_of(settings.config),
