@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from live_hub import LiveHub, wait_for
 
 CGROUPS = Path("/sys/fs/cgroup")

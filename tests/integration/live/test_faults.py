@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterable
 
 import psutil
 import pytest
+
 from live_hub import LiveHub, tenant_use, wait_for
+from mlp_hub.executors.sandbox import inspect
 
 POINTS = 300
 PROGRAM = f"""
@@ -29,18 +32,23 @@ def assert_each_point_once(hub: LiveHub, user: str, name: str, ranks: int) -> No
         assert steps == list(range(POINTS)), f"rank {rank}: {len(steps)} points"
 
 
+def shim_of(hub: LiveHub, user: str, name: str) -> psutil.Process | None:
+    """Return the process that keeps the job's present attempt, None when there is none."""
+    job = hub.job(user, name)
+    pid = inspect(str(hub.home / "jobs-run" / f"{job['uid']}.{job['restarts']}")).shim_pid
+    try:
+        return None if pid is None else psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        return None
+
+
 def processes_of(hub: LiveHub, user: str, name: str) -> list[psutil.Process]:
     """List the live processes of a job: its shim and all below it."""
-    uid = hub.job(user, name)["uid"]
-    found: dict[int, psutil.Process] = {}
-    for process in psutil.process_iter():
-        try:
-            if any(uid in part for part in process.cmdline()):
-                found[process.pid] = process
-                found |= {p.pid: p for p in process.children(recursive=True)}
-        except psutil.Error:
-            continue
-    return list(found.values())
+    shim = shim_of(hub, user, name)
+    try:
+        return [] if shim is None else [shim, *shim.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def find(hub: LiveHub, user: str, name: str, word: str) -> psutil.Process:
@@ -58,8 +66,13 @@ def find(hub: LiveHub, user: str, name: str, word: str) -> psutil.Process:
     return wait_for(look, 20, message=f"for a process {word} of {name}")
 
 
-def assert_nothing_left(hub: LiveHub, user: str, name: str) -> None:
-    wait_for(lambda: not processes_of(hub, user, name), 20, message="for its processes to be gone")
+def assert_gone(processes: Iterable[psutil.Process]) -> None:
+    """None of these processes lives any more; a zombie that its parent has yet to reap counts as dead."""
+
+    def gone() -> bool:
+        return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+    wait_for(gone, 20, message="for the processes to be gone")
 
 
 @pytest.mark.parametrize("component", ["hub", "service", "proxy", "supervisor"])
@@ -68,17 +81,18 @@ def test_a_job_goes_on_when_a_part_of_the_platform_is_killed(hub: LiveHub, compo
     name = f"through-{component}"
     hub.submit("ann", name, MPI_PROGRAM, **SHAPE)
     hub.wait_phase("ann", name, "running")
-    pids = {p.pid for p in processes_of(hub, "ann", name)}
+    processes = processes_of(hub, "ann", name)
+    assert len(processes) >= 5, "shim, bwrap, launcher and two ranks"
     old = hub.kill(component)
     if component == "supervisor":
         hub.up()
     hub.wait_back(component, old)
-    assert {p.pid for p in processes_of(hub, "ann", name)} & pids, "its processes were not touched"
+    assert all(p.is_running() for p in processes), "its processes were not touched"
     job = hub.wait_phase("ann", name, "finished")
     assert (job["restarts"], job["progress"]) == (0, 100)
     assert_each_point_once(hub, "ann", name, 2)
     assert tenant_use(hub) == before
-    assert_nothing_left(hub, "ann", name)
+    assert_gone(processes)
 
 
 @pytest.mark.parametrize(("victim", "word"), [("launcher", "mpiexec"), ("rank", "main.py")])
@@ -90,21 +104,25 @@ def test_a_killed_rank_or_launcher_takes_the_gang_down_whole_and_it_is_retried(
     first = "import os, time\nif os.environ['MLP_RESTART_COUNT'] == '0': time.sleep(600)\n"
     hub.submit("ann", name, "from mpi4py import MPI\n" + first + PROGRAM, retries=1, **SHAPE)
     hub.wait_phase("ann", name, "running")
-    find(hub, "ann", name, word).kill()
+    killed = find(hub, "ann", name, word)
+    processes = processes_of(hub, "ann", name)
+    killed.kill()
     job = hub.wait_phase("ann", name, "finished")
     assert job["restarts"] == 1
     assert_each_point_once(hub, "ann", name, 2)
     assert tenant_use(hub) == before
-    assert_nothing_left(hub, "ann", name)
+    assert_gone(processes)
 
 
 def test_a_killed_rank_without_retries_fails_the_job_and_says_which_signal(hub: LiveHub) -> None:
     hub.submit("ann", "one-shot", "from mpi4py import MPI\nimport time; time.sleep(600)\n", **SHAPE)
     hub.wait_phase("ann", "one-shot", "running")
-    find(hub, "ann", "one-shot", "main.py").kill()
+    killed = find(hub, "ann", "one-shot", "main.py")
+    processes = processes_of(hub, "ann", "one-shot")
+    killed.kill()
     job = hub.wait_phase("ann", "one-shot", "failed")
     assert (job["failure"]["cause"], job["failure"]["signal"]) == ("signal", signal.SIGKILL)
-    assert_nothing_left(hub, "ann", "one-shot")
+    assert_gone(processes)
 
 
 def test_a_killed_shim_counts_as_a_lost_node_and_uses_up_no_retry(hub: LiveHub) -> None:
@@ -112,12 +130,13 @@ def test_a_killed_shim_counts_as_a_lost_node_and_uses_up_no_retry(hub: LiveHub) 
     code = "import os, time\nif os.environ['MLP_RESTART_COUNT'] == '0': time.sleep(600)\n" + PROGRAM
     hub.submit("ann", "lost", code, cpu=0.5, ram=256)
     hub.wait_phase("ann", "lost", "running")
-    find(hub, "ann", "lost", "shim").kill()
+    processes = processes_of(hub, "ann", "lost")
+    processes[0].kill()
     job = hub.wait_phase("ann", "lost", "finished")
     assert job["restarts"] == 1
     assert_each_point_once(hub, "ann", "lost", 1)
     assert tenant_use(hub) == before
-    assert_nothing_left(hub, "ann", "lost")
+    assert_gone(processes)
 
 
 def test_the_service_killed_at_the_moment_of_submission_neither_loses_nor_doubles_jobs(hub: LiveHub) -> None:
@@ -136,9 +155,9 @@ def test_the_service_killed_at_the_moment_of_submission_neither_loses_nor_double
 def test_down_leaves_a_job_running_and_the_next_up_finds_it(hub: LiveHub) -> None:
     hub.submit("ann", "overnight", MPI_PROGRAM, **SHAPE)
     hub.wait_phase("ann", "overnight", "running")
-    pids = {p.pid for p in processes_of(hub, "ann", "overnight")}
+    processes = processes_of(hub, "ann", "overnight")
     hub.down()
-    assert all(psutil.pid_exists(pid) for pid in pids)
+    assert all(p.is_running() for p in processes)
     hub.up()
     job = hub.wait_phase("ann", "overnight", "finished")
     assert job["restarts"] == 0
