@@ -74,6 +74,15 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
 
     _url = ""
     _starting = False
+    _looked_for_debts = False
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not LocalSpawner._looked_for_debts and self.state_dir:
+            # once in the life of a hub: the one before may have died owing quota of servers that ended
+            with contextlib.suppress(RuntimeError):  # no loop runs: no hub
+                server.settle_later(Path(self.state_dir), self._service, self.log)
+                LocalSpawner._looked_for_debts = True
 
     @default("default_url")
     def _default_url_lab(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import importlib.util
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from mlp_spawner.service import Service
 HERE = Path(__file__).parent
 PIDS = 2048  # a notebook with TensorFlow has some hundred threads
 TMP_MIB = 512
+STARTING_S = 150.0  # longer than any start may take
 ALIVE = (sandbox.SandboxPhase.STARTING, sandbox.SandboxPhase.RUNNING)
 _settling: set[asyncio.Task[None]] = set()
 
@@ -138,7 +140,8 @@ def exit_status(state: sandbox.SandboxState) -> int:
 def settle_later(state_dir: Path, service: Service, log: Any) -> None:
     """Give back, once the service answers again, what ended servers still hold."""
     if not any(not task.done() for task in _settling):
-        task = asyncio.ensure_future(_settle(state_dir, service, log))
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(_settle(state_dir, service, log))
         _settling.add(task)
         task.add_done_callback(_settling.discard)
 
@@ -146,24 +149,26 @@ def settle_later(state_dir: Path, service: Service, log: Any) -> None:
 async def _settle(state_dir: Path, service: Service, log: Any) -> None:
     while True:
         await asyncio.sleep(10)
-        owed = _owed(state_dir)
-        if not owed:
+        ended = _ended(state_dir)
+        if not ended:
             return
-        for file in owed:
+        for file in ended:
+            if time.time() - file.stat().st_mtime < STARTING_S:
+                continue  # it may be about to start
             key = json.loads(file.read_text())["key"]
             with contextlib.suppress(ServiceUnreachable):
                 await Holding(file, key, service).give_back()
                 log.info("Gave back what the ended server %s held", key)
 
 
-def _owed(state_dir: Path) -> list[Path]:
-    """List what servers hold of which nothing else is there any more."""
-    files = state_dir.glob("*/*.holding.json")
-    return [f for f in files if _ended(f.with_name(f.name.removesuffix(".holding.json")))]
-
-
-def _ended(run_dir: Path) -> bool:
-    return sandbox.inspect(str(run_dir)).phase is sandbox.SandboxPhase.ABSENT
+def _ended(state_dir: Path) -> list[Path]:
+    """List what servers hold of which nothing else is there."""
+    suffix = ".holding.json"
+    return [
+        f
+        for f in state_dir.glob(f"*/*{suffix}")
+        if sandbox.inspect(str(f.with_name(f.name.removesuffix(suffix)))).phase is sandbox.SandboxPhase.ABSENT
+    ]
 
 
 async def wait_ended(run_dir: str, timeout_s: float) -> None:
