@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from front_service import FrontService
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from front_service import FrontService
 
 PATIENCE = 15_000
 LOOKS = {"light": (False, 1280), "dark": (True, 1280), "narrow": (False, 420)}

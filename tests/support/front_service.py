@@ -13,11 +13,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-import front_data as shapes
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler, StaticFileHandler
 from tornado.websocket import WebSocketHandler
+
+import front_data as shapes
 
 ROOT = Path(__file__).resolve().parents[2]
 PANEL = ROOT / "hub" / "mlp_hub" / "web" / "static"

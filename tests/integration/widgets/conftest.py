@@ -6,10 +6,11 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser
+
 from browser import chromium
 from front_pages import Pages
 from front_service import PANEL, WIDGET, FrontService
-from playwright.sync_api import Browser
 
 PORTS = range(25000, 25100)
 

@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from playwright.sync_api import Page, expect
+
 from browser import SHOTS, shot
 from front_data import job, rank, when
 from front_pages import LOOKS, Pages, fits, story
 from front_service import FrontService
-from playwright.sync_api import Page, expect
 
 EVIL = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>&amp;'
 

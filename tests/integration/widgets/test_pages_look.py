@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
+
 from browser import shot
 from front_pages import LOOKS, Pages, fits, story
 from front_service import FrontService
-from playwright.sync_api import expect
 
 PAGES = {
     "jobs": ("", "mnist-tf"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from playwright.sync_api import Page, expect
+
 from browser import shot
 from front_data import job
 from front_pages import Pages
 from front_service import FrontService
-from playwright.sync_api import Page, expect
 
 EVIL = '<img src=x onerror="window.owned=1">'
 

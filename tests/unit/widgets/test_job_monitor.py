@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import mlp_widgets
 import pytest
+
+import mlp_widgets
 
 BUNDLE = Path(mlp_widgets.__file__).parent / "static" / "job_monitor.js"
 built = pytest.mark.skipif(

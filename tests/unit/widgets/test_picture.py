@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from mlp_widgets.picture import picture_html, picture_text
 
 EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)">\x1b]0;owned\x07'
