@@ -34,7 +34,7 @@ class Rig:
         self.policy = policy
         self.db = Database(str(root / "mlp.sqlite"))
         self.db.create_schema()
-        self.executor = SimulatedExecutor(nodes or (node(),), time.time)
+        self.executor = SimulatedExecutor(nodes or (node(),), time.time, directories=True)
         self.platform = self.make()
 
     def make(self) -> Platform:

@@ -158,8 +158,7 @@ class SimulatedExecutor:
             self.failing_starts -= 1
             raise Unavailable("the simulated node does not answer")
         if self._directories:
-            for part in ("ckpt", "log", "metrics", "code"):
-                Path(spec.workspace, part).mkdir(parents=True, exist_ok=True)
+            _make_directories(spec.workspace)
         attempt = _Attempt(
             spec.attempt,
             spec.workspace,
@@ -326,6 +325,11 @@ class SimulatedExecutor:
             else:
                 self._forgotten.add(entry["forget"])
                 self._attempts.pop(entry["forget"], None)
+
+
+def _make_directories(workspace: str) -> None:
+    for part in ("ckpt", "log", "metrics", "code"):
+        Path(workspace, part).mkdir(parents=True, exist_ok=True)
 
 
 def _to_json(attempt: _Attempt) -> dict[str, Any]:

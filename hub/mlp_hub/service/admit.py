@@ -102,6 +102,10 @@ class Admission:
         """Return the present snapshot."""
         return (await self._maker.make(self._clock()))[0]
 
+    async def capacity(self) -> Snapshot:
+        """Return the nodes and tenants alone, for the question whether a job can ever run."""
+        return await self._maker.empty()
+
     async def explain(self, uid: str) -> Why | None:
         """Return why a job waits and until when; None when it does not wait."""
         known = self.expected(uid)

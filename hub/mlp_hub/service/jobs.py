@@ -73,7 +73,7 @@ class Jobs:
                 return self._to_wire(again)
         spec = await self._checked(user, asked)
         now = self._clock()
-        submit.check_can_run(await self._admission.snapshot(), spec, now)
+        submit.check_can_run(await self._admission.capacity(), spec, now)
         return self._to_wire(await self._store(spec, idempotency_key, print_))
 
     async def resubmit(self, user: str, name: str) -> api.Job:

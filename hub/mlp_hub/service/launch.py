@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
-from mlp_hub.domain.job import Job, RankStatus
+from mlp_hub.domain.job import Job
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.config import Paths, Policy
 
-SUBDIRECTORIES = ("ckpt", "metrics", "code")  # the program's
-LOG = "log"  # written from outside of the sandbox only
 INSIDE = "/workspace"
 
 
@@ -52,33 +48,9 @@ def launch_spec(job: Job, uid: int | None, token: str, paths: Paths, policy: Pol
     )
 
 
-def make_workspace(workspace: Path, uid: int | None) -> None:
-    """Make the job's directory with its parts, the program's own for its uid; may be done again."""
-    workspace.parent.mkdir(parents=True, exist_ok=True)
-    workspace.mkdir(mode=0o750, exist_ok=True)
-    for name in (*SUBDIRECTORIES, LOG):
-        part = workspace / name
-        if not part.is_symlink():
-            part.mkdir(mode=0o750, exist_ok=True)
-    if uid is not None:
-        os.chown(workspace, uid, uid, follow_symlinks=False)
-        for name in SUBDIRECTORIES:
-            os.chown(workspace / name, uid, uid, follow_symlinks=False)
-
-
 def remove_workspace(workspace: Path) -> None:
     """Remove the job's directory with all in it; links in it are removed, not followed."""
     if workspace.is_symlink():
         workspace.unlink()
     elif workspace.exists():
         shutil.rmtree(workspace)
-
-
-def with_pending_ranks(job: Job) -> Job:
-    """Return the job with its ranks as they will start, for people to see where they go."""
-    workers = len(job.placement) - job.spec.ps
-    ranks = tuple(
-        RankStatus(r, "worker" if r < workers else "ps", node, "pending")
-        for r, node in enumerate(job.placement)
-    )
-    return replace(job, ranks=ranks)

@@ -19,7 +19,7 @@ from mlp_hub.executors.base import AttemptPhase, Executor, Observation
 from mlp_hub.service import decide as d
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, release
 from mlp_hub.service.config import Paths, Policy
-from mlp_hub.service.launch import launch_spec, make_workspace, remove_workspace
+from mlp_hub.service.launch import launch_spec, remove_workspace
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.tokens import make_token
 from mlp_hub.store.repos.jobs import Stale
@@ -73,6 +73,7 @@ class Reconciler:
         self._policy = policy
         self._queue = _Queue()
         self._memory: dict[str, _Memory] = {}
+        self._numbers: dict[str, int] = {}  # of users
         self._stopped = True
         self._scan: asyncio.Task[None] | None = None
 
@@ -241,10 +242,7 @@ class Reconciler:
         await self._board.commit(lambda tx, changes: changes.update(tx, job))
 
     async def _start(self, job: Job, memory: _Memory) -> None:
-        user = await self._board.db.read(lambda tx: tx.users.get(job.spec.user))
-        uid = None
-        if self._policy.first_uid is not None and user is not None:
-            uid = self._policy.first_uid + user.number
+        uid = await self._uid_of(job.spec.user)
         if memory.token is None:
             # after a restart nobody knows the token any more; the attempt may hold the first one, so both are good
             token = make_token()
@@ -253,8 +251,6 @@ class Reconciler:
             memory.token = token.secret
         spec = launch_spec(job, uid, memory.token, self._paths, self._policy)
         try:
-            workspace = self._paths.workspace(job.spec.user, job.spec.name)
-            await asyncio.to_thread(make_workspace, workspace, uid)
             await self._executor.start(spec)
         except Exception as error:
             memory.start_errors += 1
@@ -264,6 +260,15 @@ class Reconciler:
                 return
             raise
         memory.start_errors = 0
+
+    async def _uid_of(self, name: str) -> int | None:
+        """Return the system uid that the user's ranks run as; a user's number never changes."""
+        if self._policy.first_uid is None:
+            return None
+        if name not in self._numbers:
+            user = await self._board.db.write(lambda tx: tx.users.ensure(name, self._clock()))
+            self._numbers[name] = user.number
+        return self._policy.first_uid + self._numbers[name]
 
     async def _erase(self, job: Job) -> None:
         workspace = self._paths.workspace(job.spec.user, job.spec.name)

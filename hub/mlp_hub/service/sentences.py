@@ -27,14 +27,13 @@ def ended(failure: Failure) -> str:
     who = "the job" if failure.rank is None else f"rank {failure.rank}"
     match failure.cause:
         case Cause.PROGRAM_ERROR if failure.exit_code is not None:
-            text = f"{who} failed with exit code {failure.exit_code}"
+            return f"{who} failed with exit code {failure.exit_code}"
         case Cause.SIGNAL if failure.signal is not None:
-            text = f"{who} was killed by signal {failure.signal} ({_name(failure.signal)})"
+            return f"{who} was killed by signal {failure.signal} ({_name(failure.signal)})"
         case Cause.OUT_OF_MEMORY:
-            text = f"{who} ran out of memory"
+            return failure.message or f"{who} ran out of memory"
         case _:
             return failure.message or f"{who} ended: {failure.cause.value}"
-    return f"{text}: {failure.message}" if failure.message and failure.message not in text else text
 
 
 def behind(position: int | None) -> str:

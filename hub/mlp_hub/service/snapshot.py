@@ -72,6 +72,12 @@ class SnapshotMaker:
         holders = await self._board.db.read(lambda tx: read_holders(tx, now))
         return self.of(holders, now), holders
 
+    async def empty(self) -> Snapshot:
+        """Return the nodes and the tenants with nothing in use: all that says whether a job can ever run."""
+        tenants = await self._board.db.read(lambda tx: tx.tenants.all())
+        nodes = tuple(Node(n.name, n.capacity, ZERO, n.gpu_kind, n.labels, (), n.up) for n in self._nodes())
+        return Snapshot(nodes, tuple(TenantQueue(t.name, t.quota) for t in tenants), (), (), self._policy)
+
     def of(self, holders: Holders, now: float) -> Snapshot:
         """Make a snapshot of what is in memory and these holders."""
         nodes = tuple(

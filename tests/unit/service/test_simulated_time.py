@@ -1,25 +1,16 @@
-"""The simulated executor keeps the contract of the real ones."""
+"""What only simulated nodes can do: virtual time and lost nodes."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from executor_contract import ExecutorContract
 from mlp_hub.domain.resources import Resources
-from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec, NodeInfo
+from mlp_hub.executors.base import AttemptPhase, LaunchSpec, NodeInfo
 from mlp_hub.executors.simulated import SimulatedExecutor
 
 ROOM = Resources(8000, 0, 8192)
-SCRIPTS = {
-    "succeeds": {"SIM_DURATION": "0.02"},
-    "fails": {"SIM_DURATION": "0.02", "SIM_EXIT": "3"},
-    "lasts": {"SIM_DURATION": "600", "SIM_STOP": "0.01"},
-}
 
 
 def launch(name: str, env: dict[str, str], **more: Any) -> LaunchSpec:
@@ -43,20 +34,6 @@ def launch(name: str, env: dict[str, str], **more: Any) -> LaunchSpec:
         "env": env,
     }
     return LaunchSpec(**{**fields, **more})
-
-
-class TestSimulatedExecutor(ExecutorContract):
-    @pytest.fixture(autouse=True)
-    def _journal(self, tmp_path: Path) -> None:
-        self.journal = tmp_path / "journal"
-        self.count = 0
-
-    def make_executor(self) -> Executor:
-        return SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time, journal=self.journal)
-
-    def attempt(self, kind: str, **more: Any) -> LaunchSpec:
-        self.count += 1
-        return launch(f"job{self.count}.0", SCRIPTS[kind], **more)
 
 
 def test_in_virtual_time_an_attempt_ends_when_the_clock_says_so() -> None:
