@@ -112,7 +112,7 @@ def test_users_are_approved_put_into_tenants_and_deactivated(pages: Pages, front
     page.get_by_role("button", name="Approve dave").click()
     expect(page.get_by_role("button", name="Approve dave")).to_have_count(0)
     page.get_by_role("button", name="Add carol to a tenant").click()
-    page.get_by_role("dialog").get_by_label("Tenant").select_option("red")
+    page.get_by_role("dialog").get_by_label("Tenant", exact=True).select_option("red")
     shot(page, "panel-add-to-tenant")
     page.get_by_role("dialog").get_by_role("button", name="Add").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
