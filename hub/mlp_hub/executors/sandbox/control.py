@@ -17,6 +17,7 @@ from mlp_hub.executors import shim
 from mlp_hub.executors.sandbox.capabilities import Capabilities, capabilities
 from mlp_hub.executors.sandbox.errors import SandboxUnavailable
 from mlp_hub.executors.sandbox.nursery import Nursery
+from mlp_hub.executors.sandbox.open_mode import translate
 from mlp_hub.executors.sandbox.spec import SandboxSpec
 from mlp_hub.executors.sandbox.state import ABSENT, SandboxExit, SandboxPhase, SandboxState, rank_state
 from mlp_hub.executors.shim import cgroups, files
@@ -47,7 +48,8 @@ def prepare(spec: SandboxSpec, run_dir: str, caps: Capabilities | None = None) -
         "slirp": caps.slirp,
         "slirp_uid": spec.uid if caps.slirp_as_user and caps.mode == "root-userns" else None,
     }
-    content = {"boot": files.boot_id(), "host": host, "spec": spec.to_json()}
+    described = translate(spec) if caps.mode == "open" else spec
+    content = {"boot": files.boot_id(), "host": host, "spec": described.to_json()}
     files.write_json(run_dir, "spec.json", content, durable=True)
     files.sync_directory(str(Path(run_dir).parent))
     return True
@@ -114,7 +116,7 @@ def _check(spec: SandboxSpec, caps: Capabilities) -> None:
     if caps.mode is None:
         reasons = "; ".join(f"{m.what}: {m.effect}. Remedy: {m.remedy}" for m in caps.missing)
         raise SandboxUnavailable(f"no sandbox can be made on this machine. {reasons}")
-    if spec.network == "outbound" and not caps.outbound:
+    if spec.network == "outbound" and not caps.outbound and caps.mode != "open":
         raise SandboxUnavailable("network outbound was asked for, but slirp4netns cannot be used here")
     if caps.mode in ("root", "root-userns") and not spec.uid:
         raise ValueError("a hub that runs as root needs a uid above 0 for each sandbox")

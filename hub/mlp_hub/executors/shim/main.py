@@ -48,7 +48,8 @@ def run(run_dir: str, ready: int) -> NoReturn:
     if listen := content["spec"]["listen"]:
         with contextlib.suppress(OSError):
             os.unlink(listen)
-    shutil.rmtree(f"{run_dir}/control", ignore_errors=True)
+    if supervisor.control:
+        shutil.rmtree(supervisor.control, ignore_errors=True)
     files.write_json(run_dir, "exit.json", result, durable=True)
     os._exit(0)
 

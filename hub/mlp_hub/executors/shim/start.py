@@ -8,6 +8,8 @@ import os
 import resource
 import signal
 import socket
+import sys
+import tempfile
 from typing import Any, NoReturn
 
 from mlp_hub.executors.shim import cgroups, linux, view
@@ -39,6 +41,8 @@ def start(
 ) -> Started:
     """Make the sandbox's view and start its command in it."""
     ids = (spec["uid"],) * 2 if host["mode"] in ("root-userns", "root") else (os.getuid(), os.getgid())
+    if host["mode"] == "open":
+        return _start_bare(spec, host, groups, listener)
     memory = view.Memory()
     options, control = _view(run_dir=run_dir, spec=spec, host=host, ids=ids, listener=listener, memory=memory)
     out_r, out_w = os.pipe()
@@ -63,6 +67,43 @@ def start(
         except BaseException as error:  # noqa: BLE001 - nothing may return into the shim's code twice
             _give_up(error)
     for fd in (out_w, err_w, status_w, block_r, *memory.fds):
+        os.close(fd)
+    if listener is not None:
+        listener.close()
+    return Started(pid=pid, stdout=out_r, stderr=err_r, status=status_r, unblock=block_w, control=control)
+
+
+def _start_bare(
+    spec: dict[str, Any], host: dict[str, Any], groups: cgroups.Groups, listener: socket.socket | None
+) -> Started:
+    """Start the command without a sandbox."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    uid = spec["uid"] if os.geteuid() == 0 else None
+    env, argv, control = dict(spec["env"]), list(spec["argv"]), None
+    if listener is not None:
+        env["MLP_LISTEN_FD"] = str(listener.fileno())
+    if spec["ranks"] and spec["ranks"]["mode"] != "single":
+        control = tempfile.mkdtemp(prefix=f"mlp-{host['group']}-")
+        _control(control, spec["ranks"])
+        argv = [f"{control}/inside.py" if word == "/run/mlp/inside.py" else word for word in argv]
+    memory = view.Memory()
+    what = memory.add(json.dumps({"argv": argv, "env": env, "cwd": spec["cwd"]}).encode())
+    out_r, out_w = os.pipe()
+    err_r, err_w = os.pipe()
+    status_r, status_w = os.pipe()
+    block_r, block_w = os.pipe()
+    shim = os.getpid()
+    command = [sys.executable, "-IS", f"{here}/bare.py", str(status_w), str(block_r), str(what)]
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for fd in (status_w, block_r, what, *([listener.fileno()] if listener else [])):
+                os.set_inheritable(fd, True)
+            _become(shim, groups, (uid, uid) if uid else None, (out_w, err_w))
+            os.execve(sys.executable, command, _PATH)
+        except BaseException as error:  # noqa: BLE001 - nothing may return into the shim's code twice
+            _give_up(error)
+    for fd in (out_w, err_w, status_w, block_r, what):
         os.close(fd)
     if listener is not None:
         listener.close()
@@ -141,7 +182,8 @@ def make_listener(path: str) -> socket.socket:
 
 def _control(directory: str, plan: dict[str, Any]) -> None:
     """Fill the directory in which the starter of ranks finds itself, the plan and the socket."""
-    os.mkdir(directory, 0o755)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(directory)
     os.chmod(directory, 0o755)
     here = os.path.dirname(os.path.abspath(__file__))
     with open(f"{here}/inside.py", "rb") as file:

@@ -56,6 +56,7 @@ class Supervisor:
         self._network: Outbound | None = None
         self._reports: Reports | None = None
         self.bwrap: int | None = None
+        self.control: str | None = None
         self.listener: socket.socket | None = None
 
     # -- the start
@@ -75,7 +76,7 @@ class Supervisor:
         self.notes += self.groups.create(self.spec["limits"])
         begun = start(self.run_dir, self.spec, self.host, self.groups, self.listener)
         self._begun = begun
-        self.bwrap = begun.pid
+        self.bwrap, self.control = begun.pid, begun.control
         self._reports = self._listen(begun)
         if self.mode == "single":
             self.ranks[0].streams = self._rank_streams(0)
@@ -221,7 +222,7 @@ class Supervisor:
         if self.stopping and self.started_at is None:
             self.kill()
             return
-        if wanted(self.spec):
+        if wanted(self.spec) and self.host["mode"] != "open":
             self._network = Outbound(child, self.host["slirp"], self.host["slirp_uid"])
         with contextlib.suppress(BrokenPipeError):  # it has failed already, and its exit status will say so
             os.write(self._begun.unblock, b"1")
@@ -349,7 +350,10 @@ class Supervisor:
         self.killed = self.stopping = True
         for rank in self.ranks:
             rank.asked = True
-        for pid in (self.child, self.bwrap):
+        bare = (
+            self.host["mode"] == "open" and self.bwrap is not None
+        )  # then no namespace ends with its first process
+        for pid in (*(files.descendants(self.bwrap or 0) if bare else ()), self.child, self.bwrap):
             if pid:
                 files.send_signal(pid, signal.SIGKILL)
 
