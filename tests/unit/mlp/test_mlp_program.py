@@ -1,0 +1,116 @@
+"""From what a person writes to the request."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mlp import program
+from mlp.errors import UsageError
+
+NOTEBOOK = {"JUPYTERHUB_USER": "ann"}
+
+
+def build(given=None, **more):
+    return program.build(given or {}, env={}, clock=lambda: 0, **more)
+
+
+def run(text, variables):
+    space = {"__name__": "__main__"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(program.VARIABLES, json.dumps(variables))
+        exec(compile(text, "cell", "exec"), space)  # noqa: S102 - as a job would run it
+    return space
+
+
+def test_only_what_differs_from_the_defaults_is_sent():
+    body = build({"name": "digits", "workers": 2, "cpu": 1.0, "ram": 1024}, code="print(1)\n")
+    assert body == {"name": "digits", "workers": 2, "code": "print(1)\n"}
+
+
+def test_a_job_without_a_name_is_named_after_runtime_and_date():
+    assert build(code="1", given={"workers": 2})["name"].startswith("mpi-0101-")
+    assert build(code="1")["name"].startswith("plain-0101-")
+
+
+def test_nothing_to_run_and_two_programs_are_refused():
+    with pytest.raises(UsageError, match="nothing to run"):
+        build()
+    with pytest.raises(UsageError, match="nothing to run"):
+        build(code="  \n")
+    with pytest.raises(UsageError, match="both"):
+        build(code="1", entry="a.py")
+
+
+def test_a_script_is_named_relative_to_the_home_directory(tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "train.py").write_text("1")
+    monkeypatch.chdir(tmp_path / "sub")
+    body = program.build({}, entry="train.py", env={**NOTEBOOK, "HOME": str(tmp_path)}, args=["--epochs", 5])
+    assert body["entry"] == "sub/train.py"
+    assert body["args"] == ["--epochs", "5"]
+
+
+def test_a_script_that_is_not_there_or_outside_of_the_home_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="is not there"):
+        build(entry=tmp_path / "no.py")
+    with pytest.raises(UsageError, match="a directory"):
+        build(entry=tmp_path)
+    (tmp_path / "a.py").write_text("1")
+    with pytest.raises(UsageError, match="not below your home"):
+        program.build({}, entry=tmp_path / "a.py", env={**NOTEBOOK, "HOME": str(tmp_path / "home")})
+
+
+def test_from_another_machine_a_script_travels_as_text(tmp_path):
+    (tmp_path / "a.py").write_text("print('ä')")
+    assert build(entry=tmp_path / "a.py")["code"] == "print('ä')"
+
+
+def test_a_program_that_does_not_parse_is_refused_with_its_line():
+    with pytest.raises(UsageError, match=r"line 2: x = = 1"):
+        build(code="import os\nx = = 1")
+    with pytest.raises(UsageError, match="lines with ! and %"):
+        build(code="!pip install x")
+
+
+def test_a_tenants_own_runtime_may_run_anything():
+    assert build({"runtime": "julia"}, code="println(1) end")["code"] == "println(1) end"
+
+
+def test_a_program_that_is_too_long_is_refused():
+    with pytest.raises(UsageError, match="at most 1,048,576"):
+        build(code="#" * program.CODE_LIMIT + "\n1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# %%mlp submit\nline = __import__('sys')._getframe().f_lineno\nfound = (lr, names)",
+        '"""Text."""\nline = __import__(\'sys\')._getframe().f_lineno\nfound = (lr, names)',
+        "from __future__ import annotations  # ü\nline = __import__('sys')._getframe().f_lineno\nfound = (lr, names)",
+    ],
+)
+def test_variables_are_there_from_the_first_line_and_move_no_line(text):
+    space = run(program.with_prologue(text), {"lr": 0.1, "names": ["ä"]})
+    assert space["found"] == (0.1, ["ä"])
+    assert space["line"] == 2
+
+
+def test_a_docstring_stays_one():
+    assert run(program.with_prologue('"""Text."""\nx = lr'), {"lr": 1})["__doc__"] == "Text."
+
+
+def test_variables_of_numpy_become_plain():
+    np = pytest.importorskip("numpy")
+    text = program.variables_json({"a": np.float32(0.5), "b": np.arange(3), "c": {"d": (1, 2)}})
+    assert json.loads(text) == {"a": 0.5, "b": [0, 1, 2], "c": {"d": [1, 2]}}
+
+
+def test_variables_that_cannot_be_sent_are_named():
+    with pytest.raises(UsageError, match="model cannot be sent"):
+        program.variables_json({"lr": 1, "model": object()})
+    with pytest.raises(UsageError, match="loss cannot be sent"):
+        program.variables_json({"loss": float("nan")})
+    with pytest.raises(UsageError, match=r"data has 7.*at most 65,536"):
+        program.variables_json({"data": "x" * 70_000})

@@ -1,0 +1,168 @@
+"""Magic, Python, command, and the schemas of REST say the same."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import mlp
+from mlp.completion import SCRIPTS, complete
+from mlp.errors import UsageError
+from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
+from mlp.verbs import COMMAND, MAGIC, VERBS, find, options_of, overview, parse, usage
+from mlp_api.types import JobCreate
+from mlp_hub.api.resources.cluster import OfferQuery
+from mlp_hub.service import runtimes as service_runtimes
+
+HERE_ONLY = {"wait", "detach", "dry_run"}
+SAMPLES = Path(mlp.__file__).parent / "samples"
+VALUES = {
+    "runtime": "tf", "workers": "2:4", "cpu": "0.5", "gpu": "1", "gpu_kind": "a100", "ram": "2G", "ps": "1",
+    "tenant": "red", "priority": "high", "time_limit": "1h30m", "retries": "2", "checkpoint_every": "10m",
+    "topology": "spread", "env": "A=b", "name": "digits",
+}  # fmt: skip
+
+
+def test_the_table_holds_exactly_what_the_service_takes():
+    fields = {f.name for f in msgspec.structs.fields(JobCreate)}
+    assert {o.name for o in SUBMIT if o.wire} == fields - {"entry", "code", "args"}
+    assert {o.name for o in SUBMIT if not o.wire} == HERE_ONLY
+
+
+def test_defaults_are_those_of_the_schema():
+    defaults = {f.name: f.default for f in msgspec.structs.fields(JobCreate)}
+    for option in SUBMIT:
+        if option.wire and option.name not in {"name", "env"}:
+            assert option.default == defaults[option.name], option.name
+
+
+def test_an_offer_takes_exactly_what_the_service_takes():
+    assert {o.name for o in SHAPE} == {f.name for f in msgspec.structs.fields(OfferQuery)}
+
+
+def test_magic_command_and_python_take_the_same_options():
+    magic = {o.name for o in options_of(find("submit", MAGIC), MAGIC)}
+    command = {o.name for o in options_of(find("submit", COMMAND), COMMAND)}
+    python = set(inspect.signature(mlp.submit).parameters) - {"entry", "code", "args", "variables"}
+    assert magic - {WITH.name} == command - {"json"} == python == {o.name for o in SUBMIT}
+    for key, parameter in inspect.signature(mlp.submit).parameters.items():
+        if key in python:
+            assert parameter.default == BY_NAME[key].default
+
+
+def test_what_each_surface_parses_passes_the_schema():
+    words = ["submit"]
+    for key, value in VALUES.items():
+        words += [BY_NAME[key].flag, value]
+    magic, command = parse(words, MAGIC).given, parse(words, COMMAND).given
+    assert magic == command
+    made = msgspec.convert({**magic, "code": "x"}, JobCreate)
+    assert (made.ram, made.time_limit, made.workers, made.env) == (2048, 5400, "2:4", {"A": "b"})
+
+
+def test_options_whose_feature_is_not_there_are_not_offered():
+    for flag in ("--image", "--data", "--out"):
+        with pytest.raises(UsageError, match=f"no option {flag}"):
+            parse(["submit", "a.py", flag, "x"], MAGIC)
+
+
+@pytest.mark.parametrize(("workers", "ps"), [(1, 0), (2, 0), (1, 1), (4, 2)])
+def test_the_runtime_chosen_here_is_the_one_the_service_chooses(workers, ps):
+    assert default_runtime(workers, ps) == service_runtimes.default_runtime(workers, ps)
+
+
+@pytest.mark.parametrize("surface", [MAGIC, COMMAND])
+def test_help_names_every_verb_and_every_option(surface):
+    for verb in VERBS:
+        if surface in verb.surfaces:
+            assert f"{surface} {verb.name}" in overview(surface)
+            assert all(o.flag in usage(verb, surface) for o in options_of(verb, surface))
+    assert overview(surface).count("\n  " + ("%" if surface == MAGIC else "mlp ")) >= 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["submt"], "Did you mean submit"),
+        (["submit", "--nmae", "x"], "Did you mean --name"),
+        (["submit", "a.py", "--epochs", "5"], "go after --"),
+        (["submit", "a.py", "b"], "a.py -- b"),
+        (["submit", "--workers"], "--workers needs a value"),
+        (["submit", "--workers", "0"], "from 1 to 10000"),
+        (["submit", "--workers", "4:2"], "MIN must not be above MAX"),
+        (["submit", "--time-limit", "soon"], "30m, 2h"),
+        (["submit", "--ram", "50"], "at least 100 MiB"),
+        (["submit", "--cpu", "nan"], "must be from 0.1"),
+        (["submit", "--name", "Digits!"], "a-z first"),
+        (["submit", "--env", "A"], "NAME=VALUE"),
+        (["submit", "--env", "MLP_RANK=3"], "the platform's"),
+        (["submit", "--wait=yes"], "takes no value"),
+        (["watch"], "one job is needed"),
+        (["cancel"], "which jobs"),
+        (["logs", "a", "--tail", "0"], "at least 1"),
+        (["quota", "red"], "red is too much"),
+    ],
+)
+def test_a_wrong_line_is_told_what_is_wrong_and_what_is_right(words, said):
+    with pytest.raises(UsageError, match=said):
+        parse(words, MAGIC)
+
+
+def test_both_ways_of_writing_a_value_and_repeated_variables_are_understood():
+    call = parse(
+        ["submit", "a.py", "-w", "2", "--env=A=1", "-e", "B=x=y", "--wait", "--", "--epochs", "5"], COMMAND
+    )
+    assert call.names == ["a.py"]
+    assert call.rest == ["--epochs", "5"]
+    assert call.given == {"workers": 2, "env": {"A": "1", "B": "x=y"}, "wait": True}
+
+
+NAMES = {"jobs": ["digits", "digits-2", "nap"], "tenants": ["red"], "runtimes": ["mpi", "tf"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "current", "found"),
+    [
+        ([], "su", ["submit", "suspend"]),
+        (["submit"], "--wo", ["--workers"]),
+        (["submit", "--runtime"], "", ["mpi", "tf"]),
+        (["submit"], "--runtime=m", ["--runtime=mpi"]),
+        (["submit", "--tenant"], "", ["red"]),
+        (["submit", "--workers", "2"], "--work", []),
+        (["submit", "--env", "A=b"], "--en", ["--env"]),
+        (["watch"], "dig", ["digits", "digits-2"]),
+        (["cancel", "nap"], "digits-", ["digits-2"]),
+        (["submit", "a.py", "--"], "--wo", []),
+        (["jobs", "--state"], "fin", ["finished"]),
+        (["nonsense"], "--", []),
+    ],
+)
+def test_completion_knows_verbs_options_and_names(words, current, found):
+    assert complete(words, current, COMMAND, lambda kind: NAMES[kind]) == found
+
+
+def test_there_is_a_completion_script_for_each_shell_that_help_names():
+    assert set(SCRIPTS) == {"bash", "zsh", "fish"}
+
+
+def test_sample_notebooks_hold_lines_that_parse_and_programs_that_compile_and_no_outputs():
+    found = sorted(SAMPLES.glob("*.ipynb"))
+    assert len(found) == 3
+    for path in found:
+        for cell in json.loads(path.read_text())["cells"]:
+            text = "".join(cell["source"])
+            if cell["cell_type"] != "code":
+                continue
+            assert cell["outputs"] == []
+            first, _, rest = text.partition("\n")
+            if first.startswith("%%mlp "):
+                parse(first.removeprefix("%%mlp ").replace("$count", "1").split(), MAGIC)
+                compile(rest, str(path), "exec")
+            elif first.startswith("%mlp "):
+                parse(first.removeprefix("%mlp ").split(), MAGIC)
+            else:
+                compile(text, str(path), "exec")
