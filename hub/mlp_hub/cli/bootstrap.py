@@ -109,7 +109,10 @@ class Bootstrap:
 
     def system_tools(self) -> str | None:
         """Install what no wheel brings: bubblewrap (a wheel stands in) and slirp4netns."""
-        return apt({"bwrap": "bubblewrap", "slirp4netns": "slirp4netns"})
+        done = apt({"bwrap": "bubblewrap", "slirp4netns": "slirp4netns"})
+        return (
+            f"{done} (else a wheel's bubblewrap, no way out)" if done and done.startswith("missing") else done
+        )
 
     def make_venv(self) -> str | None:
         """Make the environment. It sees the system's packages: `pip install --user` inside asks for that."""
