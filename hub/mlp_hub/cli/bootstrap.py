@@ -36,6 +36,8 @@ _PACKAGES = ("hub", "extensions", "spawner", "widgets")
 _MADE = {"node_modules", "__pycache__", "static", "dist", "build", ".mypy_cache"}
 _UNCOMPILED = r"/(tests?|testing/data|lib2to3|idlelib)/"  # never imported by users; a third of all files
 
+_ONE_APT = threading.Lock()
+
 
 class BootstrapError(Exception):
     """Something could not be made; the message says what and how to go on."""
@@ -276,13 +278,15 @@ def apt(programs: dict[str, str], force: Sequence[str] = ()) -> str | None:
     if os.getuid() != 0 or shutil.which("apt-get") is None:
         return None if force else f"missing; as root: {line}"
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *wanted]
+    wait = ["-o", "DPkg::Lock::Timeout=120"]  # another installation may be at work on this machine
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *wait, *wanted]
     try:
-        try:
-            call("apt", install, env)
-        except BootstrapError:  # the lists of packages may be missing or old
-            call("apt", ["apt-get", "update", "-q"], env)
-            call("apt", install, env, append=True)
+        with _ONE_APT:
+            try:
+                call("apt", install, env, append=True)
+            except BootstrapError:  # the lists of packages may be missing or old
+                call("apt", ["apt-get", "update", "-q"], env, append=True)
+                call("apt", install, env, append=True)
     except BootstrapError as error:
         if force:
             raise
