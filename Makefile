@@ -46,11 +46,14 @@ doctor:  ## tell what works on this machine and what not
 	$(INSTALLED)
 	@$(BIN)/mlp-hub doctor
 
-.PHONY: test test-tools test-unit test-integration test-acceptance
-test: test-unit test-integration test-acceptance  ## run the whole test suite against the installed wheel
+.PHONY: test test-tools test-front test-unit test-integration test-acceptance
+test: test-front test-unit test-integration test-acceptance  ## run the whole test suite against the installed wheel
 
 test-tools:
 	$(BOOTSTRAP) test
+
+test-front: test-tools  ## run the tests of the front end's logic
+	@$(NPM) --prefix widgets run --silent test
 
 test-unit: test-tools  ## run the fast tests
 	$(PYTEST) tests/unit $(ARGS)

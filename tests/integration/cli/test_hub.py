@@ -167,6 +167,28 @@ def test_two_hubs_run_side_by_side(hub: LiveHub, tmp_path: Path) -> None:
     assert answers(hub)
 
 
+def test_supervise_stays_in_the_foreground_and_ends_with_all_of_it(tmp_path: Path) -> None:
+    other = LiveHub(tmp_path / "home")
+    child = subprocess.Popen(
+        [str(BIN / "mlp-hub"), "supervise"],
+        env=other.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait_for(lambda: other.run("token", "--user", "admin", check=False).returncode == 0)
+        assert pids(other)["supervisor"] == child.pid
+        child.terminate()
+        text, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 0
+    assert other.url in text
+    assert set(pids(other).values()) == {None}
+    other.destroy()
+
+
 def test_token_prints_a_token_and_nothing_else(hub: LiveHub) -> None:
     text = hub.run("token", "--user", "admin").stdout
     assert text.count("\n") == 1
