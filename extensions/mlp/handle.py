@@ -260,7 +260,8 @@ def submit(
 def dry_run(client: Client, body: Json) -> tables.Sentences:
     """Say what would be sent and what it would get, without sending it."""
     offered = tables.offer(client.offer({o.name: body[o.name] for o in SHAPE if o.name in body}))
-    what = body.get("entry") or f"a program of {len(body.get('code', '').splitlines())} lines"
+    lines = len(body.get("code", "").splitlines())
+    what = body.get("entry") or f"a program of {lines} line{'' if lines == 1 else 's'}"
     shape = ", ".join(f"{BY_NAME[k].flag} {v}" for k, v in body.items() if k in BY_NAME and k != "env")
     return tables.Sentences(
         [f"Would submit {what}: {shape}", *offered.lines], {"request": body, "offer": offered.data}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 from dataclasses import dataclass
@@ -76,3 +77,8 @@ class _Plain(http.client.HTTPConnection):
 
     def connect(self) -> None:
         self.sock = self._address.connect(self._seconds)
+
+    def __del__(self) -> None:
+        # a client that is simply dropped closes what it kept, without a warning
+        with contextlib.suppress(Exception):
+            self.close()

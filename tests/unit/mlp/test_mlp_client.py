@@ -1,0 +1,298 @@
+"""The client against a stand-in of the service, over TCP and a UNIX socket."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+
+import mlp
+from mlp import settings
+from mlp.cli import main
+from mlp.client import Client
+from mlp.errors import JobFailed, JobTimeout, Refused, Unauthorized, Unreachable, UsageError
+from mlp.handle import Job, free_name
+from mlp.transport import Address
+from mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point, ranks
+
+
+@pytest.fixture
+def world(monkeypatch, tmp_path):
+    with StandIn() as stand_in:
+        for name in ("JUPYTERHUB_USER", "JUPYTERHUB_API_TOKEN", "MLP_JOB", "MLP_USER", "MLP_JOB_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        for name, value in stand_in.env().items():
+            monkeypatch.setenv(name, value)
+        yield stand_in
+
+
+def client(world, **options):
+    return Client(world.url, TOKEN, sleep=lambda _: None, **options)
+
+
+def test_a_unix_socket_is_an_address(tmp_path):
+    with StandIn(socket=tmp_path / "mlp.sock") as world:
+        world.jobs["digits"] = job_record()
+        asked = Client(world.url, TOKEN)
+        assert asked.user == "ann"
+        assert asked.job("digits")["phase"] == "queued"
+        assert [f["type"] for f in _frames(asked, "digits", stop="synced")][-1] == "synced"
+
+
+def _frames(asked, name, stop):
+    from mlp import follow
+
+    for frame in follow.frames(asked, name, "ann", sleep=lambda _: None):
+        yield frame
+        if frame["type"] == stop:
+            return
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://", "nonsense", "http+unix:///a"])
+def test_an_address_that_cannot_be_one_is_refused(url):
+    with pytest.raises(UsageError, match="no address"):
+        Address.parse(url)
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("hub:8000", "http://hub:8000/services/mlp/api/v1"),
+        ("https://hub/hub/home", "https://hub/services/mlp/api/v1"),
+        ("http://h/services/mlp/api/v1/", "http://h/services/mlp/api/v1"),
+    ],
+)
+def test_the_hubs_address_is_enough_to_log_in(given, url):
+    assert settings.normalise_url(given) == url
+
+
+def test_an_outage_in_the_middle_is_not_seen(world):
+    world.jobs["digits"] = job_record()
+    world.fail_next = [(503, {}), (0, {}), (429, {"Retry-After": "0"})]
+    assert client(world).job("digits")["name"] == "digits"
+
+
+def test_a_submit_that_is_repeated_makes_one_job(world):
+    asked = client(world)
+    world.fail_next = [(503, {}), (503, {})]
+    asked.user  # noqa: B018 - asked once, before the trouble
+    world.fail_next = [(503, {})]
+    assert asked.submit({"name": "digits", "code": "1"})["name"] == "digits"
+    keys = set(world.keys)
+    assert len(keys) == 1
+
+
+def test_a_delete_whose_answer_was_lost_is_done(world):
+    world.fail_next = [(503, {})]
+    assert client(world, patience=5).delete("gone", "ann") == {}
+    with pytest.raises(Refused, match="no job gone"):
+        client(world).delete("gone", "ann")
+
+
+def test_each_kind_of_no_is_an_error_of_its_own(world):
+    with pytest.raises(Refused, match="there is no job x") as refused:
+        client(world).job("x", "ann")
+    assert refused.value.reason == "NotFound"
+    with pytest.raises(Unauthorized, match="not valid"):
+        Client(world.url, "wrong").job("x", "ann")
+    with pytest.raises(Unreachable, match=r"does not answer at 127\.0\.0\.1:9 "):
+        Client("http://127.0.0.1:9/api/v1", TOKEN, patience=0).job("x", "ann")
+    with pytest.raises(Unreachable, match="is MLP_API_URL right"):
+        Client(world.url + "/elsewhere", TOKEN, patience=0).job("x", "ann")
+    world.fail_next = [(503, {})]
+    with pytest.raises(Unreachable, match="away for a moment"):
+        client(world, patience=0).job("x", "ann")
+
+
+def test_lists_are_read_over_all_pages(world):
+    world.jobs = {f"job-{i}": job_record(f"job-{i}") for i in range(5)}
+    assert len(client(world).jobs()) == 5
+
+
+def test_a_log_is_read_over_all_pages_and_its_end_alone(world):
+    world.jobs["digits"] = job_record(**RUNNING, ranks=ranks("running"))
+    world.lines["digits"] = [line(f"line {i}", i) for i in range(5)]
+    job = Job(client(world), job_record())
+    assert [x["text"] for x in job.logs(0)] == [f"line {i}" for i in range(5)]
+    assert repr(job.logs(tail=2)) == "0: line 3\n0: line 4"
+
+
+def test_without_address_or_token_it_says_what_to_do(tmp_path):
+    with pytest.raises(Unreachable, match="mlp login"):
+        settings.load({"HOME": str(tmp_path)})
+    with pytest.raises(Unauthorized, match="MLP_TOKEN"):
+        settings.load({"HOME": str(tmp_path), "MLP_API_URL": "http://x/api/v1"})
+
+
+def test_a_stored_token_is_never_sent_to_another_address(tmp_path):
+    env = {"HOME": str(tmp_path)}
+    settings.write_login("http://a/api/v1", "secret", "ann", env)
+    assert settings.load(env).token == "secret"
+    with pytest.raises(Unauthorized):
+        settings.load({**env, "MLP_API_URL": "http://b/api/v1"})
+
+
+def test_the_token_of_the_notebook_server_serves_where_no_other_is(tmp_path):
+    env = {
+        "HOME": str(tmp_path),
+        "MLP_API_URL": "http://x/api/v1",
+        "JUPYTERHUB_API_TOKEN": "t",
+        "JUPYTERHUB_USER": "bob",
+    }
+    assert settings.load(env) == settings.Settings("http://x/api/v1", "t", "bob")
+    assert "'t'" not in repr(settings.load(env))
+
+
+# ------------------------------------------------------------------------ Python
+
+
+def test_submit_wait_and_result(world):
+    world.step_every = 0.05
+    job = mlp.submit(code="print(1)", workers=2, name="digits", env={"A": 1})
+    assert world.requests[-1] == {"name": "digits", "workers": 2, "code": "print(1)", "env": {"A": "1"}}
+    assert job.result(timeout=10) == {
+        "epoch": 3,
+        "loss": pytest.approx(1 / 3),
+        "accuracy": pytest.approx(1 - 0.1 / 3),
+    }
+    assert (job.phase, job.state, job.progress) == ("finished", "finished", 100)
+    assert [p["epoch"] for p in _rows(job.metrics())] == [1, 2, 3]
+
+
+def _rows(metrics):
+    return metrics if isinstance(metrics, list) else metrics.to_dict("records")
+
+
+def test_a_job_that_failed_raises_with_its_cause_and_tail(world):
+    world.jobs["digits"] = job_record(**FAILED)
+    with pytest.raises(JobFailed, match=r"rank 1, exit code 3\)\nTraceback\nValueError: no such digit"):
+        mlp.job("digits").result()
+
+
+def test_a_wait_that_takes_too_long_ends_and_the_job_goes_on(world):
+    world.jobs["digits"] = job_record(**RUNNING)
+    with pytest.raises(JobTimeout, match="still running"):
+        mlp.job("digits").wait(timeout=0.05)
+    assert world.jobs["digits"]["phase"] == "running"
+
+
+def test_an_unknown_option_of_submit_is_named():
+    with pytest.raises(TypeError, match="no option 'worker'"):
+        mlp.submit(code="1", worker=2)
+
+
+def test_a_taken_name_is_refused_with_a_free_one_and_our_own_names_count_on(world):
+    world.jobs["digits"] = job_record()
+    with pytest.raises(Refused, match="Free: --name digits-2"):
+        mlp.submit(code="1", name="digits")
+    first, second = (mlp.submit(code="1", runtime="tf") for _ in range(2))
+    assert first.name != second.name
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "free"),
+    [
+        ("digits", {"digits"}, "digits-2"),
+        ("digits-2", {"digits", "digits-2"}, "digits-3"),
+        ("mpi-1121-103205", {"mpi-1121-103205"}, "mpi-1121-103205-2"),
+        ("a" * 50, {"a" * 50}, "a" * 48 + "-2"),
+    ],
+)
+def test_free_names(name, taken, free):
+    assert free_name(name, taken) == free
+
+
+def test_a_dry_run_submits_nothing(world):
+    shown = repr(mlp.submit(code="1", workers=2, dry_run=True))
+    assert "Would submit a program of 1 line: --workers 2" in shown
+    assert "Would start now: 2 ranks on n1" in shown
+    assert world.jobs == {}
+
+
+# ----------------------------------------------------------------------- command
+
+
+def test_the_command_ends_with_the_status_of_what_happened(world, tmp_path, monkeypatch, capsys):
+    world.jobs = {"good": job_record("good", **FINISHED), "bad": job_record("bad", **FAILED)}
+    assert main(["watch", "good"]) == 0
+    assert main(["watch", "bad"]) == 1
+    assert main(["watch"]) == 2
+    assert main(["submit", "--wokers", "2"]) == 2
+    assert main(["watch", "none"]) == 3
+    monkeypatch.setenv("MLP_TOKEN", "wrong")
+    assert main(["jobs"]) == 3
+    monkeypatch.setattr(Client, "__init__", _impatient(Client.__init__))
+    monkeypatch.setenv("MLP_API_URL", "http://127.0.0.1:9/api/v1")
+    assert main(["jobs"]) == 4
+    assert "does not answer" in capsys.readouterr().err
+
+
+def _impatient(init):
+    def made(self, *args, **more):
+        init(self, *args, **{**more, "patience": 0})
+
+    return made
+
+
+def test_every_verb_speaks_json(world, tmp_path, capsys):
+    (tmp_path / "a.py").write_text("print(1)")
+    world.jobs["digits"] = job_record(**FINISHED)
+    world.points["digits"] = [point(1, loss=0.5)]
+    lines = [
+        ["jobs"], ["job", "digits"], ["logs", "digits"], ["why", "digits"], ["quota"], ["offer", "-w", "2"],
+        ["watch", "digits"], ["submit", str(tmp_path / "a.py"), "-n", "new"], ["resubmit", "digits"], ["cancel", "new"],
+        ["submit", str(tmp_path / "a.py"), "--dry-run"], ["delete", "new"],
+    ]  # fmt: skip
+    for words in lines:
+        assert main([*words, "--json"]) == 0, words
+        json.loads(capsys.readouterr().out)
+    assert main(["job", "none", "--json"]) == 3
+    assert json.loads(capsys.readouterr().err) == {"error": "NotFound", "msg": "there is no job none"}
+
+
+def test_a_script_without_an_end_is_not_waited_for_and_arguments_go_along(world, tmp_path, capsys):
+    (tmp_path / "a.py").write_text("print(1)")
+    assert main(["submit", str(tmp_path / "a.py"), "-n", "new", "--detach", "--", "--epochs", "5"]) == 0
+    assert capsys.readouterr().out == "new\n"
+    assert world.requests[-1]["args"] == ["--epochs", "5"]
+
+
+def test_several_jobs_are_steered_by_pattern_and_by_filter(world, capsys):
+    for i, phase in enumerate(["queued", "running", "finished"]):
+        state = {"queued": "creating"}.get(phase, phase)
+        world.jobs[f"nap-{i}"] = job_record(f"nap-{i}", phase=phase, state=state)
+    world.jobs["digits"] = job_record(**RUNNING)
+    assert main(["cancel", "nap-*"]) == 0
+    assert capsys.readouterr().out == "nap-0 is being cancelled\nnap-1 is being cancelled\n"
+    assert main(["delete", "--state", "cancelled"]) == 0
+    assert set(world.jobs) == {"nap-2", "digits"}
+    assert main(["delete", "nap-2", "digits"]) == 3
+    assert set(world.jobs) == {"digits"}
+    assert main(["resume", "--state", "suspended"]) == 3
+
+
+def test_login_stores_a_token_that_works_for_its_owner_only(world, monkeypatch, capsys):
+    url = world.url
+    monkeypatch.delenv("MLP_API_URL")
+    monkeypatch.delenv("MLP_TOKEN")
+    monkeypatch.setattr("sys.stdin", _Input("wrong\n"))
+    assert main(["login", url, "--token-stdin"]) == 3
+    assert not settings.login_file().exists()
+    monkeypatch.setattr("sys.stdin", _Input(f"{TOKEN}\n"))
+    assert main(["login", url, "--token-stdin"]) == 0
+    assert stat.S_IMODE(settings.login_file().stat().st_mode) == 0o600
+    assert "ann" in capsys.readouterr().out
+    assert main(["jobs"]) == 0
+
+
+class _Input:
+    def __init__(self, text):
+        self.text = text
+
+    def isatty(self):
+        return False
+
+    def readline(self):
+        return self.text

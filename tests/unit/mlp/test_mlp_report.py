@@ -1,0 +1,230 @@
+"""`report()`: spool first, then delivery; values that can be drawn."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import pytest
+
+from mlp import delivery, reporting
+from mlp.progressing import progress
+from mlp_stand_in import API, TOKEN, StandIn
+
+
+@pytest.fixture
+def process(monkeypatch):
+    fresh = reporting._Process()
+    monkeypatch.setattr(reporting, "_process", fresh)
+    monkeypatch.setattr(delivery, "FIRST_WAIT", 0.02)
+    yield fresh
+    fresh.at_exit()
+
+
+@pytest.fixture
+def job(monkeypatch, tmp_path, process):
+    """A job without a service: the spool alone."""
+    for name in (*reporting.RANK_VARIABLES, "MLP_API_URL", "MLP_RESTART_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MLP_METRICS_DIR", str(tmp_path / "metrics"))
+    monkeypatch.setenv("MLP_JOB", "digits")
+    monkeypatch.setenv("MLP_USER", "ann")
+    monkeypatch.setenv("MLP_JOB_TOKEN", TOKEN)
+    return tmp_path / "metrics"
+
+
+def spooled(directory):
+    (path,) = directory.iterdir()
+    return [json.loads(x) for x in path.read_text().splitlines()]
+
+
+def test_a_point_is_in_the_spool_when_the_call_returns(job, monkeypatch):
+    monkeypatch.setenv("MLP_RANK", "3")
+    monkeypatch.setenv("MLP_RESTART_COUNT", "2")
+    before = time.time()
+    reporting.report(epoch=1, loss=0.5)
+    reporting.report(loss=0.25)
+    points = spooled(job)
+    assert [p["n"] for p in points] == [1, 2]
+    assert points[0]["v"] == {"epoch": 1, "loss": 0.5}
+    assert before - 1 <= points[0]["t"] <= time.time() + 1
+    assert next(job.iterdir()).name.startswith("3.2.")
+
+
+@pytest.mark.parametrize("name", ["PMI_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"])
+def test_the_rank_is_found_wherever_a_launcher_puts_it(name):
+    assert reporting.rank({name: "5"}) == 5
+    assert reporting.rank({name: "5", "MLP_RANK": "1"}) == 1
+    assert reporting.rank({}) == 0
+
+
+def test_numbers_of_all_kinds_are_taken():
+    np = pytest.importorskip("numpy")
+    values = [1, 1.5, True, np.float32(0.5), np.int64(3), np.array([2.0]), 2**70]
+    assert [reporting.number("x", v) for v in values] == [1, 1.5, 1.0, 0.5, 3, 2.0, float(2**70)]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 10**400])
+def test_a_value_that_is_not_finite_is_refused_by_name(value, job):
+    with pytest.raises(ValueError, match="metric loss"):
+        reporting.report(loss=value)
+
+
+@pytest.mark.parametrize("value", ["0.5", None, [1, 2], object(), b"1", 1j])
+def test_a_value_that_is_no_number_is_refused_by_name(value, job):
+    with pytest.raises(TypeError, match="metric loss"):
+        reporting.report(loss=value)
+
+
+def test_what_was_refused_leaves_no_gap(job):
+    reporting.report(loss=1)
+    with pytest.raises(ValueError, match="loss"):
+        reporting.report(loss=float("nan"))
+    reporting.report(loss=2)
+    assert [p["n"] for p in spooled(job)] == [1, 2]
+
+
+def test_several_values_are_too_many_and_names_are_bounded(job):
+    np = pytest.importorskip("numpy")
+    with pytest.raises(TypeError, match="of several"):
+        reporting.report(loss=np.zeros(3))
+    with pytest.raises(ValueError, match="1 to 100 characters"):
+        reporting.report(**{"x" * 101: 1})
+    with pytest.raises(ValueError, match="at most 100"):
+        reporting.report(**{f"m{i}": i for i in range(101)})
+
+
+def test_progress_stays_within_its_bounds(job):
+    reporting.report(progress=100.00001)
+    assert spooled(job)[0]["v"] == {"progress": 100}
+
+
+def test_outside_of_a_job_it_says_so_once(process, monkeypatch, capsys):
+    monkeypatch.delenv("MLP_METRICS_DIR", raising=False)
+    monkeypatch.delenv("MLP_JOB", raising=False)
+    reporting.report(loss=1)
+    reporting.report(loss=2)
+    assert capsys.readouterr().err.count("not a job of MLP Hub") == 1
+    assert reporting.flush()
+
+
+def test_a_full_disk_costs_points_and_neither_order_nor_the_training(job, monkeypatch, capsys):
+    write = reporting.os.write
+    reporting.report(loss=1)
+    with monkeypatch.context() as full:
+        full.setattr(reporting.os, "write", lambda fd, data: write(fd, data[:5]))
+        reporting.report(loss=2)
+        reporting.report(loss=3)
+    reporting.report(loss=4)
+    assert [(p["n"], p["v"]["loss"]) for p in spooled(job)] == [(1, 1), (2, 4)]
+    assert capsys.readouterr().err.count("points are being lost") == 1
+
+
+def deliver(monkeypatch, world):
+    monkeypatch.setenv("MLP_API_URL", world.url)
+
+
+def numbers(world):
+    return [p["n"] for p in world.points.get("digits", [])]
+
+
+def test_points_are_delivered_in_order_in_few_batches(job, monkeypatch):
+    with StandIn() as world:
+        deliver(monkeypatch, world)
+        for i in range(3000):
+            reporting.report(step=i)
+        assert reporting.flush(10)
+        assert numbers(world) == list(range(1, 3001))
+        assert len(world.batches) < 300
+
+
+def test_an_outage_costs_nothing(job, monkeypatch):
+    with StandIn() as world:
+        deliver(monkeypatch, world)
+        world.fail_next = [(503, {}), (0, {}), (500, {}), (0, {})]
+        for i in range(200):
+            reporting.report(step=i)
+        assert reporting.flush(10)
+        assert numbers(world) == list(range(1, 201))
+
+
+def test_a_batch_whose_answer_was_lost_is_stored_once(job, monkeypatch):
+    with StandIn() as world:
+        deliver(monkeypatch, world)
+        post = delivery.Delivery._post
+        lost = []
+
+        def forgetful(self, body):
+            last = post(self, body)
+            if len(lost) < 2:
+                lost.append(last)
+                raise OSError("the answer was lost")
+            return last
+
+        monkeypatch.setattr(delivery.Delivery, "_post", forgetful)
+        for i in range(50):
+            reporting.report(step=i)
+        assert reporting.flush(10)
+        assert numbers(world) == list(range(1, 51))
+        assert len(lost) == 2
+
+
+def test_a_service_that_knows_less_than_was_sent_gets_the_rest_again(job, monkeypatch):
+    with StandIn() as world:
+        deliver(monkeypatch, world)
+        reporting.report(step=0)
+        assert reporting.flush(10)
+        post = delivery.Delivery._post
+        cut = []
+
+        def half(self, body):
+            batch = json.loads(body)
+            if len(batch["points"]) > 1 and not cut:
+                cut.append(True)
+                batch["points"] = batch["points"][: len(batch["points"]) // 2]
+            return post(self, json.dumps(batch).encode())
+
+        monkeypatch.setattr(delivery.Delivery, "_post", half)
+        for i in range(40):
+            reporting.report(step=i)
+        assert reporting.flush(10)
+        assert cut
+        assert numbers(world) == list(range(1, 42))
+
+
+def test_a_service_that_is_away_does_not_hold_up_the_end(job, monkeypatch):
+    monkeypatch.setenv("MLP_API_URL", f"http://127.0.0.1:9{API}")
+    reporting.report(loss=1)
+    assert not reporting.flush(0.05)
+    reporter = reporting._process.get()
+    assert reporter is not None
+    reporter.close(0.05)
+    assert len(spooled(job)) == 1
+
+
+def test_a_loop_reports_its_progress_seldom_and_its_end(job):
+    ticks = iter(x / 10 for x in range(1000))
+    assert list(progress(range(20), clock=lambda: next(ticks))) == list(range(20))
+    values = [p["v"] for p in spooled(job)]
+    assert values[-1] == {"progress": 100, "step": 20}
+    assert 3 <= len(values) <= 6
+
+
+def test_a_loop_without_a_length_reports_steps(job):
+    assert list(progress(iter("abc"))) == ["a", "b", "c"]
+    assert spooled(job)[-1]["v"] == {"step": 3}
+
+
+def test_only_one_rank_reports_the_progress_of_a_loop(job, monkeypatch):
+    monkeypatch.setenv("PMI_RANK", "1")
+    assert list(progress([1, 2])) == [1, 2]
+    assert not job.exists()
+
+
+def test_reporting_loads_nothing_that_is_not_needed():
+    import subprocess
+
+    code = "import sys, mlp; mlp.report; print([m for m in ('IPython', 'numpy', 'pandas', 'mlp.magics') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
