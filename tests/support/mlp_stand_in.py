@@ -91,6 +91,7 @@ class StandIn:
         self.accept_streams = True
         self.drop_after: int | None = None
         self.url = ""
+        self.tasks: set[asyncio.Future[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -131,6 +132,8 @@ class StandIn:
 
     async def _close(self) -> None:
         self._server.stop()
+        for task in list(self.tasks):
+            task.cancel()
         await self._server.close_all_connections()
 
     def env(self) -> dict[str, str]:
@@ -336,7 +339,9 @@ class Stream(WebSocketHandler):
             await self.finish()
 
     def open(self, user: str, name: str) -> None:
-        self.task = asyncio.ensure_future(self._send(name, int(self.get_query_argument("since", "0"))))
+        task = asyncio.ensure_future(self._send(name, int(self.get_query_argument("since", "0"))))
+        self.world.tasks.add(task)
+        task.add_done_callback(self.world.tasks.discard)
 
     async def _send(self, name: str, since: int) -> None:
         world, version, told, sent = self.world, None, 0, 0

@@ -1,0 +1,203 @@
+"""The magics in real kernels: what a notebook shows and what it keeps."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from mlp.display import WIDGET_VIEW
+from mlp_stand_in import FAILED, FINISHED, RUNNING, StandIn, job_record, ranks
+
+PROGRAM = "import mlp\nfor epoch in mlp.progress(range(3)):\n    mlp.report(loss=1 / (epoch + 1))\n"
+BUNDLE = Path(__file__).parents[3] / "widgets" / "mlp_widgets" / "static" / "job_monitor.js"
+
+
+@pytest.fixture
+def world(monkeypatch, tmp_path):
+    with StandIn() as stand_in:
+        for name in (
+            "JPY_SESSION_NAME",
+            "VSCODE_PID",
+            "VSCODE_CWD",
+            "MLP_DISPLAY",
+            "MLP_JOB",
+            "JUPYTERHUB_USER",
+        ):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+        for name, value in stand_in.env().items():
+            monkeypatch.setenv(name, value)
+        yield stand_in
+
+
+def run(*cells, tmp_path, check=True):
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(c) for c in ("%load_ext mlp", *cells)]
+    )
+    client = NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}})
+    try:
+        client.execute()
+    except CellExecutionError:
+        if check:
+            raise
+    return [cell.outputs for cell in notebook.cells[1:]]
+
+
+def text(outputs):
+    parts = [o.get("text", "") or o.get("data", {}).get("text/plain", "") for o in outputs]
+    parts += [
+        re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(o.traceback)) for o in outputs if o.output_type == "error"
+    ]
+    return "\n".join(parts).strip()
+
+
+def pictures(outputs):
+    return [o for o in outputs if "text/html" in o.get("data", {})]
+
+
+def test_without_a_front_end_a_cell_is_submitted_followed_and_drawn(world, tmp_path):
+    (shown, result) = run(
+        f"%%mlp submit --workers 2 --name digits --wait\n{PROGRAM}", "_mlp.result()", tmp_path=tmp_path
+    )
+    assert world.requests[0]["code"] == f"# %%mlp submit\n{PROGRAM}"
+    assert "digits  running" in text(shown)
+    (picture,) = pictures(shown)
+    assert WIDGET_VIEW not in picture.data
+    assert "finished" in picture.data["text/html"]
+    assert "data:image/svg+xml" in picture.data["text/html"]
+    assert "'epoch': 3" in text(result)
+
+
+def test_a_submit_returns_at_once_and_its_picture_is_kept_right(world, tmp_path):
+    world.step_every = 1.0
+    (submitted, after, _) = run(
+        f"%%mlp submit --name digits\n{PROGRAM}",
+        "_mlp.phase",
+        "_mlp.wait(); import time; time.sleep(6)",
+        tmp_path=tmp_path,
+    )
+    assert text(after) == "'queued'"
+    (picture,) = pictures(submitted)
+    assert "<b style" in picture.data["text/html"]
+    assert "digits  finished" in picture.data["text/plain"]
+
+
+@pytest.mark.skipif(not BUNDLE.is_file(), reason="the front end is not built")
+def test_with_a_front_end_there_is_a_widget_while_the_job_runs_and_a_picture_at_its_end(
+    world, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("JPY_SESSION_NAME", "notebook.ipynb")
+    world.jobs["runs"] = job_record("runs", **RUNNING, ranks=ranks("running"))
+    (live, ended, _) = run(
+        "%mlp watch runs",
+        f"%%mlp submit --name digits\n{PROGRAM}",
+        "_mlp.wait(); import time; time.sleep(6)",
+        tmp_path=tmp_path,
+    )
+    (widget,) = pictures(live)
+    assert WIDGET_VIEW in widget.data
+    assert "runs  running" in widget.data["text/plain"]
+    (picture,) = pictures(ended)
+    assert WIDGET_VIEW not in picture.data
+    assert "digits  finished" in picture.data["text/plain"]
+
+
+def test_a_job_that_fails_fails_the_cell_that_waits_with_one_sentence(world, tmp_path):
+    world.script = [RUNNING, FAILED]
+    (shown,) = run(f"%%mlp submit --name digits --wait\n{PROGRAM}", tmp_path=tmp_path, check=False)
+    error = shown[-1]
+    assert error.output_type == "error"
+    assert text([error]).startswith(
+        "Job failed: digits: The program ended with an error (rank 1, exit code 3)"
+    )
+    assert "File" not in text([error])
+
+
+def test_refusals_and_wrong_lines_are_one_sentence(world, tmp_path):
+    world.jobs["digits"] = job_record(**FINISHED)
+    for cell, said in [
+        ("%mlp watch none", "Refused (NotFound): there is no job none"),
+        ("%%mlp submit --name digits\n1", "Free: --name digits-2"),
+        (
+            "%%mlp submit --wrokers 2\n1",
+            "Usage: %mlp submit has no option --wrokers. Did you mean --workers?",
+        ),
+        ("%%mlp submit\nx = = 1", "Usage: the program does not parse"),
+        ("%mlp submit none.py", "Usage: none.py is not there"),
+        ("%%mlp jobs\n1", "a cell's text is a program"),
+    ]:
+        (shown,) = run(cell, tmp_path=tmp_path, check=False)
+        assert said in text(shown)
+        assert len(text(shown).splitlines()) == 1
+
+
+def test_the_other_verbs_show_tables_and_sentences(world, tmp_path):
+    world.jobs["digits"] = job_record()
+    jobs, why, quota, offer, cancel, helped, job = run(
+        "%mlp jobs", "%mlp why digits", "%mlp quota", "%mlp offer --workers 2", "%mlp cancel digits", "%mlp", "%mlp job digits",
+        tmp_path=tmp_path,
+    )  # fmt: skip
+    assert "digits  queued: place 1" in text(jobs)
+    assert "<table" in jobs[0].data["text/html"]
+    assert "red may use 4 cpu; 2.2 are in use" in text(why)
+    assert "1.8" in text(quota)
+    assert "Would start now: 2 ranks on n1" in text(offer)
+    assert "digits is being cancelled" in text(cancel)
+    assert text(helped).count("\n  %") >= 10
+    assert "digits  cancelled" in text(job)
+
+
+def test_variables_travel_and_dollar_names_expand(world, tmp_path):
+    (_, shown) = run(
+        "lr, count, sizes = 0.5, 3, [1, 2]",
+        "%%mlp submit --workers $count --with lr,sizes --name digits --detach\nprint(lr)",
+        tmp_path=tmp_path,
+    )
+    (sent,) = world.requests
+    assert sent["workers"] == 3
+    assert sent["env"] == {"NOTEBOOK_VARIABLES": '{"lr": 0.5, "sizes": [1, 2]}'}
+    assert sent["code"].splitlines()[1] == "print(lr)"
+    assert "%mlp watch digits" in text(shown)
+
+
+def test_the_tab_key_knows_options_and_names(world, tmp_path):
+    world.jobs["digits"] = job_record()
+    asked = "get_ipython().Completer.use_jedi = False\nprint([sorted(get_ipython().complete(None, line, len(line))[1]) for line in {!r}])"
+    lines = [
+        "%mlp watch di",
+        "%%mlp submit --wor",
+        "%mlp submit --runtime t",
+        "%mlp submit --runtime=m",
+        "%mlp sub",
+    ]
+    (shown,) = run(asked.format(lines), tmp_path=tmp_path)
+    found = eval(text(shown))  # noqa: S307 - a list that we printed
+    assert found[0] == ["digits"]
+    assert found[1] == ["--workers"]
+    assert found[2] == ["tf"]
+    assert any(x.endswith("mpi") for x in found[3])
+    assert found[4] == ["submit"]
+
+
+def test_an_interrupt_ends_the_waiting_and_not_the_job(world, tmp_path):
+    world.script = [RUNNING]
+    cell = (
+        "import os, signal, threading\n"
+        "threading.Timer(2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "get_ipython().run_cell_magic('mlp', 'submit --name digits --wait', 'print(1)')"
+    )
+    (shown,) = run(cell, tmp_path=tmp_path)
+    assert "digits goes on" in text(shown)
+    assert world.jobs["digits"]["phase"] == "running"
+
+
+def test_the_hub_going_away_for_a_moment_is_not_the_end_of_watching(world, tmp_path):
+    world.drop_after = 4
+    (shown,) = run(f"%%mlp submit --name digits --wait\n{PROGRAM}", tmp_path=tmp_path)
+    assert "the connection was lost" in text(shown)
+    assert "digits  finished" in text(shown)
