@@ -192,6 +192,12 @@ def _summary(settings: Settings, seconds: float | None) -> None:
     took = f" ({seconds:.1f} s)" if seconds is not None else ""
     secret = settings.secret_file("admin-password")
     command = os.path.relpath(sys.argv[0]) if os.sep in sys.argv[0] else sys.argv[0]
+    outside = settings.bind not in ("127.0.0.1", "::1", "localhost")
+    note = (
+        "  Mind      it listens for other machines too: put TLS in front, or passwords travel readable\n"
+        if outside
+        else ""
+    )
     _say(
         f"""
 MLP Hub is up{took}
@@ -201,7 +207,7 @@ MLP Hub is up{took}
   People    sign up on the login page; you approve them in the panel
   State     {settings.home}
   Stop      {command} down (running jobs go on; with JOBS=stop they are suspended)
-"""
+{note}"""
     )
 
 
