@@ -81,7 +81,10 @@ check-layers: check-tools
 check-front: check-tools
 	@$(NPM) --prefix widgets run --silent check
 
-.PHONY: bench dev clean
+.PHONY: docs bench dev clean
+docs: install  ## write the reference pages of docs/ from the code
+	$(BIN)/python -m mlp_hub.cli.reference docs/reference
+
 bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one)
 	$(BIN)/python tests/benchmarks/run.py $(if $(ONLY),ONLY=$(ONLY))
 

@@ -205,13 +205,14 @@ def usage(verb: Verb, surface: str) -> str:
     lines = [f"{surface} {verb.name} {TAKES[verb.takes]}".rstrip(), f"  {verb.help}", ""]
     for option in options_of(verb, surface):
         flags = ", ".join(reversed(option.flags)) + (f" {option.metavar}" if option.metavar else "")
-        default = option.shown_default or (
-            ""
-            if option.default is None or option.default is False
-            else f"{option.default:g}"
-            if isinstance(option.default, float)
-            else str(option.default)
-        )
+        default = shown_default(option)
         note = f" (default: {default})" if default else ""
         lines.append(f"  {flags:<28} {option.help}{note}")
     return "\n".join(lines).rstrip()
+
+
+def shown_default(option: Option) -> str:
+    """Return an option's default as help and documentation show it; empty where there is none."""
+    if option.shown_default or option.default is None or option.default is False:
+        return option.shown_default
+    return f"{option.default:g}" if isinstance(option.default, float) else str(option.default)

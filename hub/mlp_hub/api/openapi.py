@@ -15,7 +15,7 @@ from mlp_hub.domain.errors import Reason
 
 _REF = "#/components/schemas/{name}"
 _FAULTS = ("429", "503")
-_RELATIONS = {
+RELATIONS = {
     Relation.PUBLIC: "Needs no token.",
     Relation.ANYBODY: "Any caller with a valid token.",
     Relation.SELF: "The user of the path, or a platform admin.",
@@ -24,6 +24,7 @@ _RELATIONS = {
     Relation.TENANT_ADMIN: "An admin of the tenant, or a platform admin.",
     Relation.PLATFORM: "A platform admin, or a service with the scope.",
 }
+"""Who each relation is, in words."""
 
 
 def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
@@ -110,8 +111,8 @@ def _operation(route: Route) -> dict[str, Any]:
 def _description(route: Route) -> str:
     text = (route.handler.__doc__ or "").strip()
     if route.job_token:
-        return f"{text}\n\n{_RELATIONS[route.relation]} Also the job's own token."
-    return f"{text}\n\n{_RELATIONS[route.relation]}"
+        return f"{text}\n\n{RELATIONS[route.relation]} Also the job's own token."
+    return f"{text}\n\n{RELATIONS[route.relation]}"
 
 
 def _answers(route: Route) -> dict[str, Any]:
