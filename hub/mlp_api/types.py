@@ -13,7 +13,9 @@ from msgspec import Meta, Struct, field
 
 # Python's `$` also matches before a final newline; `(?!\n)` shuts that out and means the same in ECMA 262
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$(?!\n)"
-Name = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50, description="a-z, 0-9 and -, 1 to 50 characters")]
+Name = Annotated[
+    str, Meta(pattern=NAME_PATTERN, max_length=50, description="a-z, 0-9 and -, 1 to 50 characters")
+]
 UserName = Annotated[str, Meta(min_length=1, max_length=255)]
 Cpu = Annotated[float, Meta(ge=0.1, le=1_000_000)]
 Gpu = Annotated[float, Meta(ge=0, le=100_000)]
@@ -22,7 +24,10 @@ Rom = Annotated[int, Meta(ge=0, le=2**60)]
 Progress = Annotated[int, Meta(ge=0, le=100)]
 QuotaCpu = Annotated[float, Meta(ge=0, le=1_000_000)]
 QuotaRam = Annotated[int, Meta(ge=0, le=1_000_000_000)]
-Workers = Annotated[int, Meta(ge=1, le=10_000)] | Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$(?!\n)")]
+Workers = (
+    Annotated[int, Meta(ge=1, le=10_000)]
+    | Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$(?!\n)")]
+)
 Runtime = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
 Code = Annotated[str, Meta(max_length=1_048_576)]
 Path = Annotated[str, Meta(min_length=1, max_length=4096)]
@@ -223,7 +228,9 @@ class JobCreate(Request):
     name: Name
     entry: Path | None = None
     code: Code | None = None
-    args: Annotated[list[Annotated[str, Meta(max_length=65_536)]], Meta(max_length=1000)] = field(default_factory=list)
+    args: Annotated[list[Annotated[str, Meta(max_length=65_536)]], Meta(max_length=1000)] = field(
+        default_factory=list
+    )
     env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
         default_factory=dict
     )

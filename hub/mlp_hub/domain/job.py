@@ -68,7 +68,9 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
 }
 
 FINAL = frozenset({P.FINISHED, P.FAILED, P.CANCELLED})
-HOLDING = frozenset({P.ADMITTED, P.STARTING, P.RUNNING, P.SUSPENDING, P.PREEMPTING, P.FINISHING, P.CANCELLING})
+HOLDING = frozenset(
+    {P.ADMITTED, P.STARTING, P.RUNNING, P.SUSPENDING, P.PREEMPTING, P.FINISHING, P.CANCELLING}
+)
 """Phases in which a job holds quota and nodes: exactly those in which its ledger row is confirmed."""
 WAITING = frozenset({P.QUEUED, P.SUSPENDED})
 

@@ -119,7 +119,9 @@ def units(value: int) -> float:
     return value / MILLI
 
 
-def _merge(a: tuple[tuple[str, int], ...], b: tuple[tuple[str, int], ...], sign: int) -> tuple[tuple[str, int], ...]:
+def _merge(
+    a: tuple[tuple[str, int], ...], b: tuple[tuple[str, int], ...], sign: int
+) -> tuple[tuple[str, int], ...]:
     if not b:
         return a
     total = dict(a)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.scheduler.cycle import plan_cycle

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.feasible import check_possible
