@@ -129,8 +129,8 @@ class Monitor:
             if self.job.final:
                 self._end()
                 return
-            # drawing anew resets what a person has opened in the widget, so it happens more and more rarely
-            if time.monotonic() - shown >= every:
+            # a widget is live by itself, and drawing it anew would reset what a person has opened in it
+            if self._widget is None and time.monotonic() - shown >= every:
                 self._look()
                 self._publish(update=True)
                 shown = time.monotonic()

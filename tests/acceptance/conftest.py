@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser
+
 from browser import chromium
 from live_hub import LiveHub, live_hub
-from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from browser import SLOW, code_cell, log_in, new_context, open_lab, run_cell, shot, wait_idle
-from live_hub import PASSWORD, LiveHub, wait_for
 from playwright.sync_api import Browser, Page, expect
+
+from browser import SLOW, log_in, new_context, open_lab, run_cell, shot, wait_idle
+from live_hub import PASSWORD, LiveHub, wait_for
 
 pytestmark = pytest.mark.xdist_group("story")
 
@@ -48,10 +49,6 @@ def sign_up(page: Page, hub: LiveHub, user: str) -> None:
     expect(page.locator("#mlp-signup-done")).to_contain_text("waits for an administrator")
 
 
-def monitor(page: Page) -> object:
-    return page.locator(".mlp-monitor").last
-
-
 def test_1_ann_and_bob_sign_up_and_cannot_log_in_yet(hub: LiveHub, ann: Page, bob: Page) -> None:
     sign_up(ann, hub, "ann")
     shot(ann, "01-signed-up")
@@ -80,13 +77,14 @@ def test_3_ann_runs_the_sample_from_her_home_on_two_mpi_ranks_and_watches_it(hub
     log_in(ann, hub, "ann")
     open_lab(ann, hub, "ann", "01-digits-mpi.ipynb")
     wait_idle(ann)
-    run_cell(ann, code_cell(ann, "%%mlp submit"))
+    run_cell(ann, "%%mlp submit")
     widget = ann.locator(".mlp-monitor").last
     expect(widget).to_have_attribute("data-phase", re.compile("queued|admitted|starting|running"))
     expect(widget).to_have_attribute("data-phase", "running")
     expect(widget.get_by_role("region", name="Curves")).to_contain_text("loss")
     expect(widget.get_by_role("region", name="Ranks").locator("tbody tr")).to_have_count(2)
     expect(widget.get_by_role("region", name="Log", exact=True)).not_to_be_empty()
+    wait_for(lambda: hub.job("ann", "digits")["progress"] >= 30, 120)
     widget.scroll_into_view_if_needed()
     shot(ann, "05-job-running-in-its-cell")
 
@@ -105,9 +103,9 @@ def test_4_with_the_browser_closed_and_the_kernel_restarted_watch_shows_all_of_i
     wait_idle(page)
     page.get_by_role("menuitem", name="Kernel").click()
     page.get_by_text("Restart Kernel…", exact=True).first.click()
-    page.get_by_role("button", name=re.compile("Restart")).last.click()
+    page.locator("dialog.jp-Dialog button.jp-mod-accept").click()
     wait_idle(page)
-    run_cell(page, code_cell(page, "%mlp watch"))
+    run_cell(page, "%mlp watch")
     job = hub.wait_phase("ann", name, "finished", timeout=300)
     assert job["progress"] == 100
     points = hub.points("ann", name)
@@ -148,7 +146,7 @@ def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(
     open_lab(ann, hub, "ann", "02-digits-tensorflow.ipynb")
     wait_idle(ann)
     before = {j["name"] for j in hub.ok("GET", "/users/ann/jobs", "ann")}
-    run_cell(ann, code_cell(ann, marker))
+    run_cell(ann, marker)
     name = wait_for(lambda: {j["name"] for j in hub.ok("GET", "/users/ann/jobs", "ann")} - before, 60).pop()
     hub.wait_phase("ann", name, "running", "finished", timeout=120)
     ann.wait_for_timeout(12_000)

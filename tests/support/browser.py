@@ -7,8 +7,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from live_hub import PASSWORD, LiveHub, wait_for
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+
+from live_hub import PASSWORD, LiveHub
 
 SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 FLAGS = [
@@ -69,11 +70,12 @@ def log_in(page: Page, hub: LiveHub, user: str, password: str = PASSWORD) -> Non
 
 
 def open_lab(page: Page, hub: LiveHub, user: str, path: str = "") -> None:
-    """Start the user's notebook server and wait for JupyterLab."""
-    page.goto(f"{hub.url}/user/{user}/lab{'/tree/' + path if path else ''}")
-    if page.locator("#start, #spawn_form, input[type=submit]").count() and "/lab" not in page.url:
-        page.locator("#start, input[type=submit]").first.click()
-    page.wait_for_url("**/lab**")
+    """Start the user's notebook server unless it runs, and open JupyterLab with a file."""
+    page.goto(f"{hub.url}/hub/spawn/{user}")
+    if "/hub/spawn" in page.url and page.locator("#spawn_form").count():
+        page.locator("#spawn_form button[type=submit]").click()
+    page.wait_for_url(f"**/user/{user}/**")
+    page.goto(f"{hub.url}/user/{user}/lab{f'/tree/{path}' if path else ''}")
     page.locator("#jp-main-dock-panel").wait_for()
 
 
@@ -82,21 +84,10 @@ def wait_idle(page: Page) -> None:
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
 
 
-def run_cell(page: Page, number: int) -> None:
-    """Select the cell of that number (from 0) of the open notebook and run it."""
-    cell = page.locator(".jp-Notebook .jp-Cell").nth(number)
+def run_cell(page: Page, marker: str) -> Locator:
+    """Run the first code cell of the open notebook that contains the text, and return it."""
+    cell = page.locator(".jp-Notebook .jp-CodeCell").filter(has_text=marker).first
     cell.scroll_into_view_if_needed()
-    cell.click()
-    page.keyboard.press("Escape")
+    cell.locator(".jp-InputArea-editor").click()
     page.keyboard.press("Control+Enter")
-
-
-def code_cell(page: Page, text: str) -> int:
-    """Return the number of the first cell whose source contains the text."""
-
-    def find() -> int | None:
-        sources = page.locator(".jp-Notebook .jp-Cell").all_inner_texts()
-        found = [i for i, source in enumerate(sources) if text in source]
-        return found[0] + 1 if found else None
-
-    return int(wait_for(find, 60, 0.3, f"for a cell with {text!r}")) - 1
+    return cell
