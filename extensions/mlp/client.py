@@ -227,6 +227,8 @@ class Client:
         self, name: str, user: str | None = None, *, rank: int = 0, tail: int | None = None
     ) -> list[Json]:
         """Return a rank's log lines (`time`, `stream`, `text`), or the last `tail` of them."""
+        if tail is not None and tail <= LOG_PAGE:
+            return list(self.get(f"{self._job(name, user)}/logs", rank=rank, tail=tail)["lines"])
         found: deque[Json] = deque(maxlen=tail)
         since = 0
         while True:

@@ -284,7 +284,9 @@ class About(Base):
                 int(self.get_query_argument("rank", "0")),
                 int(self.get_query_argument("since", "0")),
             )
-            lines = self.world.lines.get(name, [])[since:][:2] if rank == 0 else []
+            tail = int(self.get_query_argument("tail", "0"))
+            lines = self.world.lines.get(name, []) if rank == 0 else []
+            lines = lines[-tail:] if tail else lines[since:][:2]
             out = [{"rank": rank, **x} for x in lines]
             self.reply({"rank": rank, "lines": out, "offset": since + len(lines), "dropped": 0})
 

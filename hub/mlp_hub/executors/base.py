@@ -106,7 +106,11 @@ class Executor(Protocol):
         ...
 
     async def start(self, spec: LaunchSpec) -> None:
-        """Start the attempt unless it was ever started; return once a crash of the hub cannot undo it."""
+        """Start the attempt unless it was ever started; return once a crash of the hub cannot undo it.
+
+        What can never start as asked (a missing file, a runtime that is not there) ends as FAILED with
+        `Cause.START_FAILED`, or raises `CannotStart`. Any other error is taken to pass, and the call comes again.
+        """
         ...
 
     async def stop(self, attempt: str, grace_s: float) -> None:
@@ -127,6 +131,10 @@ class Executor(Protocol):
 
     def read_log(self, workspace: str, rank: int, since: int = 0, limit: int = 1000) -> LogChunk:
         """Read a rank's log from a cursor on."""
+        ...
+
+    def tail_log(self, workspace: str, rank: int, count: int) -> LogChunk:
+        """Read the last `count` lines of a rank's log; `offset` is the cursor behind them."""
         ...
 
     def follow(self, workspace: str, ranks: int) -> AsyncIterator[LogChunk]:

@@ -116,6 +116,10 @@ class LocalExecutor:
         """Read a rank's log from a cursor on."""
         return logs.read_log(workspace, rank, since, limit)
 
+    def tail_log(self, workspace: str, rank: int, count: int) -> LogChunk:
+        """Read the last `count` lines of a rank's log; `offset` is the cursor behind them."""
+        return logs.tail_log(workspace, rank, count)
+
     def follow(self, workspace: str, ranks: int) -> AsyncIterator[LogChunk]:
         """Yield new chunks of all ranks' logs as they are written."""
         return logs.follow(workspace, ranks)
@@ -145,7 +149,7 @@ class LocalExecutor:
             caps = sandbox.capabilities()
             around = Surroundings(self._python, self._binds, caps.outbound)
             described = sandbox_spec(spec, around, devices, [sorted(share) for share in shares])
-        except (CannotStart, OSError, subprocess.SubprocessError) as error:
+        except (CannotStart, OSError, ValueError, subprocess.SubprocessError) as error:
             self._write_about(spec, run_dir, [])
             record_failure(run_dir, str(error))
             return

@@ -104,7 +104,10 @@ def log_end(workspace: str, rank: int) -> int:
 
 
 def tail_log(workspace: str, rank: int, count: int) -> LogChunk:
-    """Read the last `count` lines of a rank."""
+    """Read the last `count` lines of a rank; `offset` is the cursor behind them.
+
+    What is written meanwhile is left to the next read, so that a program that floods its log cannot keep us here.
+    """
     end = log_end(workspace, rank)
     back = 4096
     while True:
@@ -114,9 +117,9 @@ def tail_log(workspace: str, rank: int, count: int) -> LogChunk:
         while True:
             chunk = read_log(workspace, rank, at, 100_000)
             lines += chunk.lines
-            if chunk.offset == at:
+            moved, at = chunk.offset != at, chunk.offset
+            if not moved or at >= end:
                 break
-            at = chunk.offset
         if start == 0 or len(lines) > count:  # the first may be half a line
             return LogChunk(rank, tuple(lines[-count:] if count else ()), at)
         back *= 4

@@ -204,12 +204,20 @@ class SimulatedExecutor:
 
     def read_log(self, workspace: str, rank: int, since: int = 0, limit: int = 1000) -> LogChunk:
         """Return one line for each thing that happened to the rank; the cursor counts lines."""
+        part = tuple(self._lines(workspace, rank)[since : since + limit])
+        return LogChunk(rank, part, since + len(part))
+
+    def tail_log(self, workspace: str, rank: int, count: int) -> LogChunk:
+        """Return the last `count` lines of a rank; `offset` is the cursor behind them."""
+        lines = self._lines(workspace, rank)
+        return LogChunk(rank, tuple(lines[-count:] if count else ()), len(lines))
+
+    def _lines(self, workspace: str, rank: int) -> list[LogLine]:
         lines = [line for r, line in self._logs.get(workspace, ()) if r == rank]
         for attempt in self._attempts.values():
             if attempt.workspace == workspace:
                 lines += [line for r, line in attempt.log(self._clock()) if r == rank]
-        part = tuple(lines[since : since + limit])
-        return LogChunk(rank, part, since + len(part))
+        return lines
 
     async def follow(self, workspace: str, ranks: int) -> AsyncIterator[LogChunk]:
         """Yield new lines as they come, until nobody listens."""

@@ -38,7 +38,7 @@ class Policy:
     look_every_s: float = 15.0  # every job that runs is looked at at least so often
     backoff_s: float = 0.2  # first wait after an executor's error; doubles
     backoff_max_s: float = 30.0
-    start_tries: int = 5
+    start_tries: int = 5  # of an attempt whose executor raises an error that may pass
     large_cycle: int = 300  # with more waiting jobs a cycle is planned in a thread
     idempotency_s: float = 86_400.0  # keys are remembered so long
 

@@ -97,8 +97,10 @@ def decide(
 
 
 def give_up_starting(job: Job, error: str, tries: int, now: float) -> Move:
-    """Return the move for an attempt that could not be started so many times."""
-    message = f"could not be started in {tries} tries: {error}"
+    """Return the move for an attempt that could not be started so many times, or that never can (one try)."""
+    message = (
+        f"cannot be started: {error}" if tries == 1 else f"could not be started in {tries} tries: {error}"
+    )
     failure = Failure(Cause.START_FAILED, message=message)
     return _move(
         job, P.FINISHING, "start-failed", message, Cause.START_FAILED, failure=failure, finished_at=now

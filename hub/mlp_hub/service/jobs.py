@@ -219,13 +219,19 @@ class Jobs:
         )
         return [wire.queue_to(job, waiting, self._expected(job.uid)) for job, waiting in entries]
 
-    async def log_chunk(self, user: str, name: str, rank: int, since: int = 0, limit: int = 1000) -> LogChunk:
-        """Return lines of a rank's output from a cursor on."""
+    async def log_chunk(
+        self, user: str, name: str, rank: int, since: int = 0, limit: int = 1000, *, tail: int | None = None
+    ) -> LogChunk:
+        """Return lines of a rank's output from a cursor on, or its last `tail` lines wherever the cursor is."""
         job = await self._find(user, name)
         ranks = ranks_of(job)
         if not 0 <= rank < ranks:
             raise Refused(Reason.INVALID, f"job {name} has no rank {rank}; its ranks are 0 to {ranks - 1}")
         workspace = str(self._paths.workspace(user, name))
+        if tail is not None:
+            return await asyncio.to_thread(
+                self._executor.tail_log, workspace, rank, max(1, min(tail, MOST_LINES))
+            )
         lines = max(1, min(limit, MOST_LINES))
         return await asyncio.to_thread(self._executor.read_log, workspace, rank, max(since, 0), lines)
 

@@ -16,6 +16,7 @@ from functools import partial
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.executors.base import AttemptPhase, Executor, Observation
+from mlp_hub.executors.runtimes import CannotStart
 from mlp_hub.service import decide as d
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, release
 from mlp_hub.service.config import Paths, Policy
@@ -254,8 +255,10 @@ class Reconciler:
             await self._executor.start(spec)
         except Exception as error:
             memory.start_errors += 1
-            if memory.start_errors >= self._policy.start_tries:
-                move = d.give_up_starting(job, _text(error), memory.start_errors, self._clock())
+            permanent = isinstance(error, CannotStart)
+            if permanent or memory.start_errors >= self._policy.start_tries:
+                tries = 1 if permanent else memory.start_errors
+                move = d.give_up_starting(job, _text(error), tries, self._clock())
                 await self._store(job, move, memory)
                 return
             raise

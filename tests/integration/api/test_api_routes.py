@@ -139,6 +139,14 @@ def test_logs_are_text_json_and_followed(rig: ApiRig) -> None:
     assert [line["text"] for line in page["lines"]] == followed.body.decode().splitlines()
     plain = rig.ask("GET", f"/users/ann/jobs/talks/logs?since={page['offset']}", token=rig.ann)
     assert (plain.body, plain.headers["x-log-offset"]) == (b"", str(page["offset"]))
+    last = rig.ask("GET", "/users/ann/jobs/talks/logs?rank=0&tail=1", token=rig.ann)
+    assert (last.body, last.headers["x-log-offset"]) == (b"simulated rank 0 ended\n", str(page["offset"]))
+    late = rig.ask("GET", "/users/ann/jobs/talks/logs?tail=1&follow=1", token=rig.ann)
+    assert late.body == b"simulated rank 0 ended\n"
+    for wrong in ("0", "-1", "10001", "many"):
+        refused = rig.ask("GET", f"/users/ann/jobs/talks/logs?tail={wrong}", token=rig.ann)
+        assert (refused.status, refused.json["reason"]) == (403, "Invalid")
+        assert "tail" in refused.json["msg"]
     with rig.socket("/users/ann/jobs/talks/logs:stream", token=rig.ann) as socket:
         assert json.loads(socket.recv(5))["text"] == "simulated rank 0 runs on n1"
 

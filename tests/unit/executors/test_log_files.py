@@ -135,6 +135,20 @@ def test_rotation_keeps_the_start_and_the_end_and_tells_what_is_gone(
     assert [line.text for line in reader.tail_log(str(workspace), 0, 2).lines] == ["line 498", "line 499"]
 
 
+def test_a_tail_is_whole_lines_and_its_offset_goes_on_behind_them(place: tuple[Path, int]) -> None:
+    workspace, fd = place
+    log = logs.RankLog(fd, 0)
+    stream = logs.Stream(log, "stdout")
+    for number in range(3000):
+        stream.feed(b"line %04d\n" % number)
+    for count in (1, 60, 80, 2999, 3000, 10_000):
+        chunk = reader.tail_log(str(workspace), 0, count)
+        assert [line.text for line in chunk.lines] == [f"line {n:04d}" for n in range(3000)][-count:]
+    stream.feed(b"and on\n")
+    assert [line.text for line in reader.read_log(str(workspace), 0, chunk.offset).lines] == ["and on"]
+    log.close()
+
+
 def test_another_attempt_goes_on_where_the_last_one_ended(place: tuple[Path, int]) -> None:
     workspace, fd = place
     for attempt in range(2):

@@ -27,11 +27,15 @@ class JobQuery(Page, forbid_unknown_fields=True):
 
 
 class LogQuery(Struct, forbid_unknown_fields=True):
-    """Which part of which rank's log; `since` is the offset that the last answer gave."""
+    """Which part of which rank's log; `since` is the offset that the last answer gave.
+
+    With `tail` it is the last so many lines instead, and `since` and `limit` do not count; `follow` goes on from there.
+    """
 
     rank: Annotated[int, Meta(ge=0, le=100_000)] = 0
     since: Annotated[int, Meta(ge=0, le=2**62)] = 0
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+    tail: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     follow: bool = False
 
 
@@ -105,12 +109,15 @@ async def events(call: Call) -> list[Event]:
 
 
 async def logs(call: Call) -> Reply:
-    """Give a rank's log as text, or as JSON with times where that is accepted; `follow=1` goes on until the end."""
+    """Give a rank's log as text, or as JSON with times where that is accepted.
+
+    `since` goes on where the last answer ended, `tail` gives the last so many lines, `follow=1` goes on until the end.
+    """
     query: LogQuery = call.query
     if query.follow:
         await get(call)  # a job that does not exist is refused before the stream begins
         return Reply(stream=_follow(call, query), media="text/plain; charset=utf-8")
-    page = await _page(call, query.rank, query.since, query.limit)
+    page = await _page(call, query, query.since, query.tail)
     if "application/json" in call.accept:
         return Reply(answers.encode(page))
     headers = {"X-Log-Offset": str(page.offset), "X-Log-Dropped": str(page.dropped)}
@@ -118,13 +125,13 @@ async def logs(call: Call) -> Reply:
 
 
 async def follow_pages(call: Call, query: LogQuery) -> AsyncIterator[LogPage]:
-    """Yield a rank's log from `since` on, until the job has ended and all was given."""
-    since = query.since
+    """Yield a rank's log from `since` on, or its last `tail` lines first, until the job has ended and all was given."""
+    since, tail = query.since, query.tail
     while True:
         # asked before reading: what is written before the end is then never missed
         ended = Phase((await get(call)).phase) in FINAL | {Phase.DELETING}
-        page = await _page(call, query.rank, since, query.limit)
-        moved, since = page.offset != since, page.offset
+        page = await _page(call, query, since, tail)
+        moved, since, tail = page.offset != since, page.offset, None
         if page.lines:
             yield page
         elif ended and not moved:
@@ -138,8 +145,10 @@ async def _follow(call: Call, query: LogQuery) -> AsyncIterator[bytes]:
         yield _text(page)
 
 
-async def _page(call: Call, rank: int, since: int, limit: int) -> LogPage:
-    chunk = await call.platform.jobs.log_chunk(call.user, call.params["job"], rank, since, limit)
+async def _page(call: Call, query: LogQuery, since: int, tail: int | None) -> LogPage:
+    chunk = await call.platform.jobs.log_chunk(
+        call.user, call.params["job"], query.rank, since, query.limit, tail=tail
+    )
     lines = [LogLine(rank=chunk.rank, time=x.time, stream=x.stream, text=x.text) for x in chunk.lines]
     return LogPage(rank=chunk.rank, lines=lines, offset=chunk.offset, dropped=chunk.dropped)
 
