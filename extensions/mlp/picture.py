@@ -137,9 +137,7 @@ def _ranks(job: Json) -> str:
         cells = _rank_cells(rank)
         rows.append("<tr>" + "".join(f'<td style="{_CELL}">{escape(c)}</td>' for c in cells) + "</tr>")
     more = f"<div>and {len(ranks) - RANKS} more ranks</div>" if len(ranks) > RANKS else ""
-    return (
-        f'<table style="margin:4px 0;border-collapse:collapse"><tr>{head}</tr>{"".join(rows)}</table>{more}'
-    )
+    return f'<table style="margin:4px 0;border-collapse:collapse;color:inherit;font-size:inherit"><tr>{head}</tr>{"".join(rows)}</table>{more}'
 
 
 def _rank_cells(rank: Json) -> list[str]:
