@@ -75,6 +75,8 @@ class Monitor:
         self._sleep = sleep
         self._snapshot: Json = {"job": job.data}
         self._widget = self._make_widget() if widget else None
+        self._lock = threading.Lock()
+        self._ended = False
 
     def _make_widget(self) -> Any:
         if self.job.final:
@@ -91,6 +93,7 @@ class Monitor:
         self._look()
         self._publish(update=False)
         if not self.job.final:
+            _open.add(self)
             threading.Thread(target=self._run, name=f"mlp-watch-{self.job.name}", daemon=True).start()
 
     def _look(self) -> None:
@@ -123,6 +126,7 @@ class Monitor:
             try:
                 self.job.refresh()
             except (Refused, Unauthorized):
+                _open.discard(self)
                 return  # deleted, or the token ended: the last picture stays
             except MLPError:
                 continue
@@ -137,10 +141,31 @@ class Monitor:
                 every = min(every * 2, LONGEST_REFRESH)
 
     def _end(self) -> None:
-        self._look()
-        self._publish(update=True)
-        if self._widget is not None:
-            self._widget.close()
+        with self._lock:
+            if self._ended:
+                return
+            self._ended = True
+            self._look()
+            self._publish(update=True)
+            if self._widget is not None:
+                self._widget.close()
+        _open.discard(self)
+
+    def settle(self, ended: Job) -> None:
+        """Draw the end at once when it is this job's: a notebook that is run as a whole may end before the thread looks."""
+        if (ended.user, ended.name) == (self.job.user, self.job.name):
+            self.job.data = ended.data
+            self._end()
+
+
+_open: set[Monitor] = set()
+"""Displays of jobs that have not ended yet."""
+
+
+def settle(ended: Job) -> None:
+    """Bring all displays of a job that has ended to their last state."""
+    for monitor in list(_open):
+        monitor.settle(ended)
 
 
 # --------------------------------------------------------------------- plain text
@@ -220,4 +245,5 @@ def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None)
     teller.end()
     job.data = seen.job or job.data
     write(out, picture.text(seen.snapshot()) + "\n")
+    settle(job)
     return job

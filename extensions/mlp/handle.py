@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -80,6 +81,8 @@ class Job:
                 )
             time.sleep(min(pause, left))
             pause = min(pause * 1.2, _LATE)
+        if (shown := sys.modules.get("mlp.display")) is not None:
+            shown.settle(self)
         return self
 
     def result(self, timeout: float | None = None) -> dict[str, float]:

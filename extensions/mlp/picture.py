@@ -49,7 +49,7 @@ def facts(job: Json) -> list[str]:
     shape = f"{words.amount(job.get('cpu', 1))} cpu, {words.memory(job.get('ram', 0))}"
     if job.get("gpu"):
         shape += f", {words.amount(job['gpu'])} gpu"
-    restarts = f"{job['restarts']} restarts" if job.get("restarts") else ""
+    restarts = f"restarts: {job['restarts']}" if job.get("restarts") else ""
     found = [
         f"tenant {job.get('tenant')}",
         str(job.get("runtime")),

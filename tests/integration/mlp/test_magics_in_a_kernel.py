@@ -78,7 +78,7 @@ def test_a_submit_returns_at_once_and_its_picture_is_kept_right(world, tmp_path)
     (submitted, after, _) = run(
         f"%%mlp submit --name digits\n{PROGRAM}",
         "_mlp.phase",
-        "_mlp.wait(); import time; time.sleep(6)",
+        "_mlp.wait()",
         tmp_path=tmp_path,
     )
     assert text(after) == "'queued'"
@@ -96,7 +96,7 @@ def test_with_a_front_end_there_is_a_widget_while_the_job_runs_and_a_picture_at_
     (live, ended, _) = run(
         "%mlp watch runs",
         f"%%mlp submit --name digits\n{PROGRAM}",
-        "_mlp.wait(); import time; time.sleep(6)",
+        "_mlp.wait()",
         tmp_path=tmp_path,
     )
     (widget,) = pictures(live)
