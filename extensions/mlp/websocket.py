@@ -13,7 +13,7 @@ from mlp.transport import Address
 
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 MESSAGE_LIMIT = 64 * 1024 * 1024
-TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
+CLOSE, PING, PONG = 8, 9, 10
 
 
 class ConnectionLost(OSError):  # noqa: N818 - what happened

@@ -11,7 +11,6 @@ import traitlets
 from mlp_widgets.picture import picture_html, picture_text
 
 STATIC = Path(__file__).parent / "static"
-VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def _bundle(name: str) -> Path:

@@ -149,8 +149,8 @@ class Authenticator:
         if token.startswith(JOB_TOKEN_PREFIX):  # the hub is never shown a job's token
             found = await self._job_of_token(hashlib.sha256(token.encode()).hexdigest())
             if found is not None:
-                user, job, uid = found
-                principal = Principal(Kind.JOB, user, JOB_SCOPES, job=job, job_uid=uid)
+                user, job, _ = found
+                principal = Principal(Kind.JOB, user, JOB_SCOPES, job=job)
         else:
             principal = await self._hub.user_of_token(token)
             if principal is not None and principal.kind is Kind.USER and self._seen is not None:

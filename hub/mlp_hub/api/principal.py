@@ -31,7 +31,6 @@ class Principal:
     groups: tuple[str, ...] = ()
     session: str = field(default="", repr=False)
     job: str = ""
-    job_uid: str = ""
 
     @property
     def is_platform_admin(self) -> bool:

@@ -56,7 +56,6 @@ class Route:
     idempotent: bool = False
     media: str = "application/json"
     bucket: str = "api"
-    tag: str = ""
     params: tuple[str, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:

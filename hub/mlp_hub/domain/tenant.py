@@ -17,13 +17,6 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-class Account(StrEnum):
-    """Whether a user was let in; the words of the contract."""
-
-    NOT_ACTIVE = "NotActive"
-    ACTIVED = "Actived"
-
-
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """An owner of quota. Its use is derived from the ledger and stored nowhere."""

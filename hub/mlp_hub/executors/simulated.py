@@ -251,10 +251,6 @@ class SimulatedExecutor:
                     callback(attempt)
         self._arm()
 
-    def next_event(self) -> float | None:
-        """Return when something happens next, for who moves a virtual clock."""
-        return self._events[0][0] if self._events else None
-
     def lose_node(self, name: str) -> None:
         """Take a node away with all that runs on it, as a power failure does."""
         now = self._clock()

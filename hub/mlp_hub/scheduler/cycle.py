@@ -58,8 +58,6 @@ class _Cycle:
         self.reservations: list[Reservation] = []
         self.admitted: list[RunningJob] = []
         self.verdict_of_shape: dict[tuple[object, ...], Verdict] = {}
-        self.blocked_tenants: set[str] = set()
-        self.blocked_all = False
 
     def run(self) -> list[Decision]:
         decisions: list[Decision] = []

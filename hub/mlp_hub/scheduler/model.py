@@ -1,6 +1,6 @@
 """What the scheduling core sees and what it says: frozen, free of clocks and of I/O.
 
-`plan_cycle(snapshot, now)` in `cycle.py` turns a `Snapshot` into a `Plan`. Times are seconds since the epoch.
+`plan_cycle(snapshot, now)` in `cycle.py` turns a `Snapshot` into a list of `Decision`s. Times are seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ class WaitingJob:
     topology: str | None = None
     time_limit: float | None = None
     estimate: float | None = None
-    preemptible: bool = True
     gated: Reason | None = None  # suspended or held back: keeps its place, is not tried
 
 
@@ -76,7 +75,6 @@ class RunningJob:
     placement: tuple[str, ...]
     started_at: float
     expected_end: float | None = None
-    checkpoint_at: float | None = None
     stopping: bool = False  # on its way out; what it holds comes free soon
 
 
@@ -87,9 +85,6 @@ class Policy:
     name: str = "fair"  # fifo, priority, fair, maxmin
     half_life_s: float = 3600.0
     backfill: bool = True
-    preemption: bool = True
-    placement: str = "binpack"
-    min_run_s: float = 0.0
     aging_s: float = 600.0  # each such span of waiting is worth one point of priority
 
 

@@ -121,8 +121,7 @@ class SnapshotMaker:
             job.placement,
             started,
             None if limit is None else started + limit,
-            None,
-            stopping,
+            stopping=stopping,
         )
 
 

@@ -14,7 +14,7 @@ from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import ZERO, Quota, Resources, milli, units
-from mlp_hub.domain.tenant import Account, Member, Tenant, User
+from mlp_hub.domain.tenant import Member, Tenant
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.service.quota import holder_of
 from mlp_hub.store.records import UsageSample
@@ -106,17 +106,6 @@ def limit_to(quota: Quota | None) -> dict[str, float] | None:
 def member_to(member: Member) -> api.Member:
     """Return a member."""
     return api.Member(tenant=member.tenant, user=member.user, role=member.role.value, source=member.source)
-
-
-def user_to(user: User, tenants: Sequence[str], account: Account, *, admin: bool = False) -> api.User:
-    """Return a user; the hub knows the state of the account."""
-    return api.User(
-        username=user.name,
-        state=account.value,
-        tenants=list(tenants),
-        admin=admin,
-        default_tenant=user.default_tenant,
-    )
 
 
 def holding_to(request: ResourceRequest, amount: Resources | None = None) -> api.Holding:

@@ -43,8 +43,11 @@ def append(store: Database, source: str, batch: list[P]):
 
 
 def all_points(store: Database, seq: int = 0, page: int = 5000) -> list[MetricPoint]:
+    found: list[MetricPoint] = []
     with store.reading() as tx:
-        return [p for part in tx.metrics.iterate(UID, seq, page) for p in part]
+        while part := tx.metrics.since(UID, found[-1].seq if found else seq, page):
+            found += part
+    return found
 
 
 def test_points_are_numbered_in_the_job_over_all_sources(store: Database) -> None:

@@ -75,7 +75,6 @@ class Outbound:
     """slirp4netns on the network of a sandbox; ends with this process, however that ends."""
 
     def __init__(self, child: int, slirp: str, uid: int | None, timeout: float = 10.0) -> None:
-        self._child = child
         _wait_loopback(child)
         net = os.open(f"/proc/{child}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         owner = fcntl.ioctl(net, _NS_GET_USERNS)

@@ -41,7 +41,6 @@ class Supervisor:
         self.kill_at: float | None = None
         self.linger_at: float | None = None
         self._term_at: float | None = None
-        self.killed = False
         self.changed = False
         self.notes: list[str] = []
         self.launcher = logs.Stream(None, "stderr")
@@ -347,7 +346,7 @@ class Supervisor:
 
     def kill(self) -> None:
         """End all that is inside, at once."""
-        self.killed = self.stopping = True
+        self.stopping = True
         for rank in self.ranks:
             rank.asked = True
         bare = (

@@ -90,11 +90,6 @@ class Jobs(Repo):
         query = select(t).where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
         return [codec.job_of(row) for row in self._c.execute(query)]
 
-    def versions(self) -> dict[str, int]:
-        """Return uid and version of all active jobs: what a reader with a cache must look at anew."""
-        query = select(t.c.uid, t.c.version).where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
-        return {row.uid: row.version for row in self._c.execute(query)}
-
     def update(self, job: Job) -> Job:
         """Store the changed job and return it with its new version.
 

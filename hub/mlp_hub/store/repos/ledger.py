@@ -90,11 +90,6 @@ class Requests(Repo):
             query = query.where(t.c.applier == applier)
         return [codec.request_of(row) for row in self._c.execute(query)]
 
-    def count_held(self, tenant: str, now: float) -> int:
-        """Count the requests of a tenant that count as in use at `now`."""
-        query = select(func.count()).select_from(t).where(_holds(now), t.c.tenant == tenant)
-        return int(self._c.scalar(query) or 0)
-
     def on_nodes(self, now: float) -> list[ResourceRequest]:
         """Return the held requests that take the capacity of any node."""
         query = select(t).where(_holds(now), t.c.shares.is_not(None)).order_by(t.c.created_at)

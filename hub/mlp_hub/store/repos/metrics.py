@@ -89,12 +89,6 @@ class Metrics(Repo):
                     break
         return points[:limit]
 
-    def iterate(self, job: str, seq: int = 0, page: int = 5000) -> Iterator[list[MetricPoint]]:
-        """Yield all points with a number above `seq`, in pages, within this transaction."""
-        while points := self.since(job, seq, page):
-            yield points
-            seq = points[-1].seq
-
     def delete(self, job: str) -> None:
         """Forget the points of the job, not how far its sources came: a late batch adds nothing twice."""
         self._c.execute(delete(t).where(t.c.job == job))
