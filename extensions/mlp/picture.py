@@ -1,4 +1,9 @@
-"""The static picture of a job: what a saved notebook, GitHub and nbconvert show. Pure; all that comes from outside is escaped."""
+"""The static picture of a job: what a saved notebook, GitHub, nbconvert and a terminal show, without JavaScript.
+
+Pure: it takes the snapshot that `History.snapshot()` and the widget make, `{"job": Job, "why": Why, "curves":
+{name: {"x": [...], "y": [...]}}, "log": [{"rank", "time", "stream", "text"}], "saved_at": RFC 3339}`; all but `job`
+may be missing. All that comes from outside is text to show, never markup.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +50,9 @@ def _list(value: object) -> list[Json]:
 
 
 def facts(job: Json) -> list[str]:
-    """Return what the header says below the name."""
+    """Return what the header says below the name; nothing of a job of which nothing is known."""
+    if "workers" not in job:
+        return []
     shape = f"{words.amount(job.get('cpu', 1))} cpu, {words.memory(job.get('ram', 0))}"
     if job.get("gpu"):
         shape += f", {words.amount(job['gpu'])} gpu"
@@ -70,6 +77,7 @@ def html(snapshot: Json) -> str:
         f'<div><b style="font-size:1.1em">{escape(str(job.get("name", "")))}</b>',
         f' <span style="color:{colour};font-weight:600">{escape(words.state(job))}</span></div>',
         f'<div style="opacity:.75">{escape(" · ".join(facts(job)))}</div>',
+        *(f"<div>{escape(reason)}</div>" for reason in _reasons(snapshot)),
         _bar(job, colour),
         _failure(job),
         _curves(snapshot),
@@ -85,6 +93,15 @@ def _saved(snapshot: Json) -> str:
     job = _job(snapshot)
     at = str(snapshot.get("saved_at", ""))[:19].replace("T", " ")
     return f"As of {at} UTC. Live view: %mlp watch {job.get('name', '')}" if at else ""
+
+
+def _reasons(snapshot: Json) -> list[str]:
+    """Return why it waits, as far as its state does not say so already."""
+    why, job = snapshot.get("why"), _job(snapshot)
+    if not isinstance(why, Mapping) or str(job.get("phase")) not in {"queued", "suspended"}:
+        return []
+    said = [str(reason.get("message") or "") for reason in _list(why.get("reasons"))]
+    return [text for text in said if text and text not in str(job.get("message") or "")]
 
 
 def _bar(job: Json, colour: str) -> str:
@@ -166,7 +183,9 @@ def _log(snapshot: Json) -> str:
 def text(snapshot: Json) -> str:
     """Draw as plain text."""
     job = _job(snapshot)
-    lines = [f"{job.get('name', '')}  {words.state(job)}", "  " + ", ".join(facts(job))]
+    lines = [f"{job.get('name', '')}  {words.state(job)}"]
+    lines += ["  " + ", ".join(known)] if (known := facts(job)) else []
+    lines += [f"  {reason}" for reason in _reasons(snapshot)]
     progress = job.get("progress")
     if progress:
         lines.append(f"  {bar(progress)} {progress} %")

@@ -1,19 +1,17 @@
-"""The live job monitor for notebooks, and the still picture that a saved notebook keeps.
+"""The live job monitor for notebooks.
 
-`JobMonitor` needs anywidget, which is imported only when it is asked for; `picture_html` and `picture_text`
-need nothing.
+`JobMonitor` needs anywidget, which is imported only when it is asked for. The still picture that a saved notebook keeps
+is `mlp.picture`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlp_widgets.picture import picture_html, picture_text
-
 if TYPE_CHECKING:
     from mlp_widgets.monitor import JobMonitor
 
-__all__ = ["JobMonitor", "picture_html", "picture_text"]
+__all__ = ["JobMonitor"]
 
 
 def __getattr__(name: str) -> Any:

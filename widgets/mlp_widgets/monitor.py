@@ -8,7 +8,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from mlp_widgets.picture import picture_html, picture_text
+from mlp import picture
 
 STATIC = Path(__file__).parent / "static"
 
@@ -56,4 +56,4 @@ class JobMonitor(anywidget.AnyWidget):
             return None
         data, metadata = made if isinstance(made, tuple) else (made, {})
         still = dict(self.snapshot) or {"job": {"name": self.name, "user": self.user}}
-        return {**data, "text/plain": picture_text(still), "text/html": picture_html(still)}, metadata
+        return {**data, "text/plain": picture.text(still), "text/html": picture.html(still)}, metadata

@@ -90,6 +90,19 @@ def test_a_failure_is_told_with_rank_exit_code_and_tail():
         assert "ValueError: no such digit" in shown
 
 
+def test_a_waiting_job_says_why():
+    reasons = [{"message": "red may use 2 cpu; 2 are in use"}, {"message": "no node has 8 cpu"}]
+    job = {"name": "digits", "phase": "queued", "message": "red may use 2 cpu; 2 are in use", "workers": 1}
+    shown = {"job": job, "why": {"reasons": reasons}}
+    for text in (read(picture.html(shown)).text, picture.text(shown)):
+        assert text.count("red may use 2 cpu; 2 are in use") == 1
+        assert "no node has 8 cpu" in text
+
+
+def test_a_job_of_which_only_the_name_is_known_is_not_given_a_shape():
+    assert picture.text({"job": {"name": "digits", "user": "ann"}}) == "digits  unknown"
+
+
 @pytest.mark.parametrize("field", ["name", "phase", "message", "tenant", "runtime"])
 def test_script_in_a_field_of_the_job_stays_text(field):
     reader = read(

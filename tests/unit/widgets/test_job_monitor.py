@@ -35,7 +35,7 @@ def test_a_monitor_carries_the_live_view_and_the_still_picture() -> None:
     assert made is not None
     data, _ = made
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == monitor.model_id
-    assert data["text/plain"] == "Job digits: Queued"
+    assert data["text/plain"] == "digits  queued"
     assert "<b style" in data["text/html"]
 
 

@@ -1,6 +1,6 @@
 /**
  * The picture of a job that a saved notebook keeps: its record, some points of each curve, the last log lines.
- * The same shape is read by mlp_widgets.picture (Python), which draws it where no JavaScript runs.
+ * The same shape is read by mlp.picture (Python), which draws it where no JavaScript runs.
  */
 import { mean } from "./decimate";
 import type { LogStore } from "./logs";
