@@ -138,7 +138,7 @@ def test_5_the_saved_notebook_keeps_a_static_picture(hub: LiveHub) -> None:
 
 @pytest.mark.parametrize(
     ("marker", "shot_name"),
-    [("--workers 2 --name digits-tf", "07-tensorflow"), ("--ps 1", "08-parameter-server")],
+    [("--name digits-tf", "07-tensorflow"), ("--name digits-ps", "08-parameter-server")],
 )
 def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(
     hub: LiveHub, ann: Page, marker: str, shot_name: str

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 BIN = Path(sys.executable).parent
+LOGS = Path(__file__).resolve().parents[2] / "build" / "hub-logs"
 PASSWORD = "correct horse battery"
 ALL_SCOPES = (
     "custom:mlp:jobs:read",
@@ -104,6 +105,8 @@ class LiveHub:
         self.http.close()
         with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):
             self.down(jobs="stop")
+        with contextlib.suppress(OSError):
+            shutil.copytree(self.home / "log", LOGS / f"{time.strftime('%H%M%S')}-{self.port}", dirs_exist_ok=True)
         shutil.rmtree(self.home, ignore_errors=True)
 
     # -------------------------------------------------------------------- people
