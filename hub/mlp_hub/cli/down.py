@@ -64,8 +64,8 @@ def _suspend_jobs(settings: Settings) -> int:
 
 
 def _run_dirs(settings: Settings) -> list[Path]:
-    parents = (settings.jobs_run_dir, settings.servers_run_dir)
-    return [entry for parent in parents if parent.is_dir() for entry in parent.iterdir() if entry.is_dir()]
+    """List what may be a sandbox's run directory: jobs' lie side by side, servers' below their users."""
+    return [*settings.jobs_run_dir.glob("*/"), *settings.servers_run_dir.glob("*/*/")]
 
 
 def _inspect(run_dir: Path) -> SandboxState:

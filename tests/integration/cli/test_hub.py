@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -26,6 +27,17 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
 
 def pids(hub: LiveHub) -> dict[str, int]:
     return {name: c["pid"] for name, c in hub.status()["components"].items()}
+
+
+def processes_of(home: Path) -> list[str]:
+    """List the command lines of all processes that name this state directory."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            text = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if str(home) in text:
+                found.append(text)
+    return found
 
 
 def answers(hub: LiveHub, user: str = "admin") -> bool:
@@ -263,6 +275,24 @@ def test_down_with_jobs_stop_suspends_jobs_and_the_next_up_remembers(hub: LiveHu
     hub.up()
     assert hub.wait_phase("admin", "long", "suspended")
     hub.ok("PUT", "/users/admin/jobs/long:cancel")
+
+
+def test_down_leaves_a_notebook_server_running_and_jobs_stop_ends_it(hub: LiveHub) -> None:
+    headers = {"Authorization": f"Bearer {hub.token('admin')}"}
+    assert hub.http.post("/hub/api/users/admin/server", headers=headers).status_code in (201, 202)
+    wait_for(
+        lambda: (
+            hub.http.get("/hub/api/users/admin", headers=headers).json()["servers"].get("", {}).get("ready")
+        )
+    )
+    assert "1 notebook server or job still running" in hub.run("down").stdout
+    assert processes_of(hub.home)
+    hub.up()
+    assert hub.http.get("/hub/api/users/admin", headers=headers).json()["servers"][""]["ready"]
+    hub.down(jobs="stop")
+    assert processes_of(hub.home) == []
+    hub.up()
+    assert hub.http.get("/hub/api/users/admin", headers=headers).json()["servers"] == {}
 
 
 def test_secrets_and_databases_are_closed_to_others(hub: LiveHub) -> None:
