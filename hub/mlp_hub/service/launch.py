@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 from mlp_hub.domain.job import Job
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.config import Paths, Policy
@@ -46,11 +43,3 @@ def launch_spec(job: Job, uid: int | None, token: str, paths: Paths, policy: Pol
         grace_s=policy.grace_s,
         network=policy.job_network,
     )
-
-
-def remove_workspace(workspace: Path) -> None:
-    """Remove the job's directory with all in it; links in it are removed, not followed."""
-    if workspace.is_symlink():
-        workspace.unlink()
-    elif workspace.exists():
-        shutil.rmtree(workspace)

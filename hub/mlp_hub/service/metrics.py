@@ -90,13 +90,14 @@ class Metrics:
     async def sweep(self, job: Job, workspace: Path) -> int:
         """Store what the job's processes spooled and never delivered; return how many points that were."""
         stored = 0
+        room = spool.Room()
         for source in await asyncio.to_thread(spool.sources, workspace):
-            stored += await self._sweep(job.uid, workspace, source)
+            stored += await self._sweep(job.uid, workspace, source, room)
         return stored
 
-    async def _sweep(self, uid: str, workspace: Path, source: str) -> int:
+    async def _sweep(self, uid: str, workspace: Path, source: str, room: spool.Room) -> int:
         after = await self._board.db.read(lambda tx: tx.metrics.last(uid, source))
-        batches = spool.read(workspace, source, after)
+        batches = spool.read(workspace, source, after, room=room)
         stored = 0
         while (points := await asyncio.to_thread(next, batches, None)) is not None:
             done = await self._board.db.write(partial(_take_in, uid=uid, source=source, points=points))

@@ -20,7 +20,8 @@ from mlp_hub.executors.runtimes import CannotStart
 from mlp_hub.service import decide as d
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, release
 from mlp_hub.service.config import Paths, Policy
-from mlp_hub.service.launch import launch_spec, remove_workspace
+from mlp_hub.service.erase import remove_workspace
+from mlp_hub.service.launch import launch_spec
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.tokens import make_token
 from mlp_hub.store.repos.jobs import Stale
@@ -120,11 +121,6 @@ class Reconciler:
         else:
             q.waiting[uid] = None
             self._fill()
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is being looked at now."""
-        return not self._queue.active and not self._queue.waiting
 
     def _timer_rings(self, uid: str) -> None:
         self._queue.timers.pop(uid, None)

@@ -12,12 +12,14 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader
+from itertools import islice
 from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import Any
 
 MOST_FILES = 20_000
-MOST_BYTES = 512 * 2**20  # of one file
+MOST_NAMES = 100_000  # looked at in the directory
+MOST_BYTES = 512 * 2**20  # of all files of a job together
 MOST_LINE = 256 * 1024
 MOST_VALUES = 100
 _SOURCE = re.compile(r"([0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32})\.jsonl", re.ASCII)
@@ -38,20 +40,28 @@ def sources(workspace: Path) -> list[str]:
     if directory is None:
         return []
     try:
-        found = [
-            m[1]
-            for name in os.listdir(directory)  # noqa: PTH208 - of an open directory
-            if (m := _SOURCE.fullmatch(name))
-        ]
+        # never a list of all names: a program can make millions
+        with os.scandir(directory) as entries:
+            found = [m[1] for entry in islice(entries, MOST_NAMES) if (m := _SOURCE.fullmatch(entry.name))]
     finally:
         os.close(directory)
     return sorted(found)[:MOST_FILES]
 
 
-def read(workspace: Path, source: str, after: int, size: int = 5000) -> Iterator[list[SpooledPoint]]:
+class Room:
+    """How many bytes of a job's spool files may still be read."""
+
+    def __init__(self, left: int = MOST_BYTES) -> None:
+        self.left = left
+
+
+def read(
+    workspace: Path, source: str, after: int, size: int = 5000, room: Room | None = None
+) -> Iterator[list[SpooledPoint]]:
     """Yield the source's points numbered above `after`, in order, in lists of `size` at most.
 
-    Lines that cannot be read (the process was killed while it wrote) are left out.
+    Lines that cannot be read (the process was killed while it wrote) are left out. Reading ends when the room
+    does, which the files of a job share.
     """
     file = _open(workspace, f"{source}.jsonl")
     if file is None:
@@ -59,7 +69,7 @@ def read(workspace: Path, source: str, after: int, size: int = 5000) -> Iterator
     with file:
         batch: list[SpooledPoint] = []
         last = after
-        for line in _lines(file):
+        for line in _lines(file, room or Room()):
             point = _point(line)
             if point is not None and point.n > last:
                 last = point.n
@@ -103,20 +113,21 @@ def values_of(plain: dict[str, Any]) -> dict[str, float | int]:
     """Return the numeric values; null stands for one that is not finite, and what is no number is left out."""
     values: dict[str, float | int] = {}
     for key, value in plain.items():
+        # half a surrogate pair is text to JSON and cannot be stored
+        name = key[:100] if key.isascii() else key[:100].encode(errors="replace").decode()
         if value is None:
-            values[key[:100]] = float("nan")
+            values[name] = float("nan")
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            values[key[:100]] = value
+            values[name] = value
         if len(values) >= MOST_VALUES:
             break
     return values
 
 
-def _lines(file: BufferedReader) -> Iterator[bytes]:
-    left = MOST_BYTES
+def _lines(file: BufferedReader, room: Room) -> Iterator[bytes]:
     whole = True
-    while left > 0 and (line := file.readline(MOST_LINE)):
-        left -= len(line)
+    while room.left > 0 and (line := file.readline(MOST_LINE)):
+        room.left -= len(line)
         ended = line.endswith(b"\n")
         if whole and ended:
             yield line

@@ -195,7 +195,12 @@ def main_processes(run_dir: str) -> list[int]:
     state = files.read_json(run_dir, "state.json")
     if not state or not state["child"] or files.start_time(state["child"]) != state["child_start"]:
         return []
-    ranks = [rank["pid"] for rank in state["ranks"] if rank["pid"] and rank["state"] == "running"]
+    ranks = [
+        rank["pid"]
+        for rank in state["ranks"]
+        # a rank of which only a lie is left may have a number that is another process's now
+        if rank["pid"] and rank["state"] == "running" and files.start_time(rank["pid"]) == rank["start"]
+    ]
     return ranks or files.children(state["child"])
 
 

@@ -109,6 +109,16 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def is_below(pid: int, above: int) -> bool:
+    """Tell whether a process descends from another that lives."""
+    with contextlib.suppress(OSError):
+        while pid > 1:
+            pid = int(_stat(pid)[1])
+            if pid == above:
+                return True
+    return False
+
+
 def usage(pid: int) -> tuple[float, int] | None:
     """Return (processor seconds, resident bytes) of a process; `None` when it is gone."""
     try:

@@ -25,6 +25,7 @@ class Rank:
         self.role = role
         self.state = "pending"
         self.pid: int | None = None
+        self.start: int | None = None  # of the process with that number: numbers are used again
         self.code: int | None = None
         self.signal: int | None = None
         self.asked = False
@@ -49,6 +50,7 @@ class Rank:
             "role": self.role,
             "state": self.state,
             "pid": self.pid,
+            "start": self.start,
             "code": self.code,
             "signal": self.signal,
         }
@@ -62,6 +64,7 @@ class Reports:
     ) -> None:
         self._handle = handle
         self._room = 4 * ranks + 16
+        self._last = ranks - 1
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         fd = os.open(directory, os.O_PATH | os.O_CLOEXEC)
         try:  # by descriptor, since a socket's path has but 107 bytes
@@ -115,7 +118,8 @@ class Reports:
         message: Any = None
         with contextlib.suppress(ValueError, RecursionError):
             message = json.loads(data)
-        good = isinstance(message, dict) and isinstance(message.get("rank"), int)
+        # no other number is even remembered, or a liar could fill our memory
+        good = isinstance(message, dict) and small_int(message.get("rank"), 0, self._last) is not None
         kind = message.get("t") if good else None
         if kind == "start" and len(fds) == 2 and all(map(_is_pipe, fds)):
             started.add(message["rank"])
@@ -144,10 +148,14 @@ def _is_pipe(fd: int) -> bool:
     return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
 
 
-def host_pid(starter: int, inner: Any) -> int | None:
-    """Find the host's number of the starter's child that has this number inside."""
+def host_pid(starter: int, inner: Any, above: int | None) -> int | None:
+    """Find the host's number of the starter's child that has this number inside.
+
+    Only what is below `above`, the sandbox's first process, is taken: a starter that ended long ago, whose number
+    another process of the machine got meanwhile, must not make us signal that one's children.
+    """
     for child in files.children(starter):
-        if files.inner_pid(child) == inner:
+        if files.inner_pid(child) == inner and (above is None or files.is_below(child, above)):
             return child
     return None
 

@@ -271,7 +271,9 @@ class Supervisor:
         elif kind == "start":
             rank.streams = self._rank_streams(rank.number)
             rank.state = "running"
-            rank.pid = host_pid(starter, message.get("pid"))
+            above = None if self.host["mode"] == "open" else self.child
+            rank.pid = host_pid(starter, message.get("pid"), above)
+            rank.start = files.start_time(rank.pid) if rank.pid else None
             self.started_at = self.started_at or time.time()
             for fd, stream in zip(fds, rank.streams, strict=True):
                 self._pipes[fd] = stream
@@ -334,7 +336,7 @@ class Supervisor:
     def _terminate(self, rank: Rank) -> None:
         rank.asked = True
         if rank.pid and rank.state == "running":
-            files.send_signal(rank.pid, signal.SIGTERM)
+            files.send_signal(rank.pid, signal.SIGTERM, rank.start)
 
     def _terminate_command(self) -> None:
         """Ask the sandbox's command to end; again in a moment when bubblewrap has not started it yet."""

@@ -1,0 +1,59 @@
+"""What the inside tells of its ranks: numbers that are not its own name nothing outside."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.executors.shim import files
+from mlp_hub.executors.shim.ranks import Reports, host_pid
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    """Hand out a process of ours."""
+    child = subprocess.Popen([sys.executable, "-IS", "-c", "import time; time.sleep(60)"])
+    yield child.pid
+    child.kill()
+    child.wait()
+
+
+def test_a_process_outside_of_the_sandbox_is_never_taken_for_a_rank(sleeper: int) -> None:
+    # whoever has a number that a starter of the sandbox had before
+    inner = files.inner_pid(sleeper)
+    assert host_pid(os.getpid(), inner, os.getpid()) == sleeper
+    assert host_pid(os.getpid(), inner, sleeper) is None
+    assert host_pid(os.getpid(), inner, 999_999_999) is None
+
+
+def test_a_signal_reaches_the_process_that_was_meant_and_no_later_one_of_its_number(sleeper: int) -> None:
+    start = files.start_time(sleeper)
+    assert start is not None
+    assert not files.send_signal(sleeper, 0, start + 1)
+    assert files.send_signal(sleeper, 0, start)
+
+
+@pytest.mark.parametrize("rank", ["-1", "2", "99999999", "true", '"0"', "null", "1.0"])
+def test_a_rank_that_does_not_exist_is_not_even_remembered(tmp_path: Path, rank: str) -> None:
+    heard: list[str] = []
+    reports = Reports(str(tmp_path), lambda kind, *_: heard.append(kind), 2)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as liar:
+            liar.connect(str(tmp_path / "control.sock"))
+            sender = reports.accept()
+            assert sender is not None
+            read_end, write_end = os.pipe()
+            socket.send_fds(liar, [b'{"t": "start", "rank": %s}' % rank.encode()], [read_end, read_end])
+            assert reports.read(sender)
+        assert not reports.read(sender)
+        os.close(read_end)
+        os.close(write_end)
+    finally:
+        reports.close()
+    assert heard == []

@@ -1,0 +1,63 @@
+"""A job's directory is removed, whatever its programs made of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.service.erase import remove_workspace
+
+
+def test_directories_nested_deeper_than_a_path_is_long_are_removed(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    at = os.open(job, os.O_RDONLY)
+    for _ in range(2500):
+        os.mkdir("deep", dir_fd=at)
+        below = os.open("deep", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    remove_workspace(job)
+    assert not job.exists()
+
+
+def test_links_are_removed_and_what_they_name_stays(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("kept")
+    job = tmp_path / "job"
+    (job / "ckpt" / "more").mkdir(parents=True)
+    for place in (job, job / "ckpt", job / "ckpt" / "more"):
+        (place / "root").symlink_to("/")
+        (place / "other").symlink_to(outside)
+        (place / "loop").symlink_to(place)
+        os.mkfifo(place / "pipe")
+    os.link(outside / "kept", job / "hard")
+    remove_workspace(job)
+    assert not job.exists()
+    assert (outside / "kept").read_text() == "kept"
+
+
+def test_a_directory_that_was_closed_to_everybody_is_removed(tmp_path: Path) -> None:
+    closed = tmp_path / "job" / "ckpt" / "closed"
+    closed.mkdir(parents=True)
+    (closed / "file").touch()
+    closed.chmod(0)
+    remove_workspace(tmp_path / "job")
+    assert not (tmp_path / "job").exists()
+
+
+@pytest.mark.parametrize("what", ["nothing", "link", "file"])
+def test_what_is_no_directory_is_no_obstacle(tmp_path: Path, what: str) -> None:
+    job = tmp_path / "job"
+    (tmp_path / "outside").mkdir()
+    if what == "link":
+        job.symlink_to(tmp_path / "outside")
+    elif what == "file":
+        job.touch()
+    remove_workspace(job)
+    assert not os.path.lexists(job)
+    assert (tmp_path / "outside").exists()
