@@ -219,7 +219,28 @@ class ResourceRequestKey(Request):
 # ----------------------------------------------------------------- jobs
 
 
-class JobCreate(Request):
+class JobShape(Request, kw_only=True):
+    """What a job asks for, without its program: all that an offer depends on.
+
+    cpu, gpu and ram are per rank, a parameter server's too.
+    """
+
+    runtime: Runtime | None = None
+    workers: Workers = 1
+    ps: Annotated[int, Meta(ge=0, le=1000)] = 0
+    cpu: Cpu = 1.0
+    gpu: Gpu = 0
+    gpu_kind: Annotated[str, Meta(max_length=64)] | None = None
+    ram: Ram = 1024
+    tenant: Name | None = None
+    priority: Name = "normal"
+    time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
+    retries: Annotated[int, Meta(ge=0, le=100)] = 0
+    checkpoint_every: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
+    topology: Annotated[str, Meta(max_length=100)] | None = None
+
+
+class JobCreate(JobShape, kw_only=True):
     """A job to run: `entry` is a path in the user's home, or `code` the program's text; exactly one of them.
 
     cpu, gpu and ram are per rank, a parameter server's too.
@@ -234,19 +255,6 @@ class JobCreate(Request):
     env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
         default_factory=dict
     )
-    runtime: Runtime | None = None
-    workers: Workers = 1
-    ps: Annotated[int, Meta(ge=0, le=1000)] = 0
-    cpu: Cpu = 1.0
-    gpu: Gpu = 0
-    gpu_kind: Annotated[str, Meta(max_length=64)] | None = None
-    ram: Ram = 1024
-    tenant: Name | None = None
-    priority: Name = "normal"
-    time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
-    retries: Annotated[int, Meta(ge=0, le=100)] = 0
-    checkpoint_every: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
-    topology: Annotated[str, Meta(max_length=100)] | None = None
 
 
 class Heartbeat(Request):

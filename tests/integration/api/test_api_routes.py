@@ -234,7 +234,7 @@ def test_a_new_token_holds_no_more_than_the_one_that_asked(rig: ApiRig) -> None:
     [
         ({"name": "Foo"}, "name is 'Foo'; it must be a to z"),
         ({"name": "a\n"}, "name is"),
-        ({"name": "a", "foo": 1}, "there is no field foo; known here: name, entry"),
+        ({"name": "a", "foo": 1}, "there is no field foo; known here: runtime, workers"),
         ({"code": "x"}, "name is missing; it is required"),
         ({"name": "a", "cpu": 0.01}, "cpu is 0.01; it must be at least 0.1"),
         ({"name": "a", "ram": "much"}, "ram is 'much'; it must be a whole number"),

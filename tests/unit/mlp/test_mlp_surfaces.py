@@ -14,8 +14,7 @@ from mlp.completion import SCRIPTS, complete
 from mlp.errors import UsageError
 from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
 from mlp.verbs import COMMAND, MAGIC, VERBS, find, options_of, overview, parse, usage
-from mlp_api.types import JobCreate
-from mlp_hub.api.resources.cluster import OfferQuery
+from mlp_api.types import JobCreate, JobShape
 from mlp_hub.service import runtimes as service_runtimes
 
 HERE_ONLY = {"wait", "detach", "dry_run"}
@@ -41,7 +40,7 @@ def test_defaults_are_those_of_the_schema():
 
 
 def test_an_offer_takes_exactly_what_the_service_takes():
-    assert {o.name for o in SHAPE} == {f.name for f in msgspec.structs.fields(OfferQuery)}
+    assert {o.name for o in SHAPE} == {f.name for f in msgspec.structs.fields(JobShape)}
 
 
 def test_magic_command_and_python_take_the_same_options():

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from msgspec import Meta, Struct, structs
+from msgspec import Struct, structs
 
 from mlp_api.types import (
-    Cpu,
-    Gpu,
     JobCreate,
+    JobShape,
     Name,
     Node,
     Offer,
     QueueEntry,
-    Ram,
     ResourceRequestKey,
     ResourceRequestTry,
-    Runtime,
-    Workers,
 )
 from mlp_hub.api.call import Call
 from mlp_hub.api.principal import Kind
@@ -33,24 +28,6 @@ class QueueQuery(Struct, forbid_unknown_fields=True):
     """Which part of the queue."""
 
     tenant: Name | None = None
-
-
-class OfferQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The shape of a job, with the defaults of a submission."""
-
-    workers: Workers = 1
-    ps: Annotated[int, Meta(ge=0, le=1000)] = 0
-    cpu: Cpu = 1.0
-    gpu: Gpu = 0
-    gpu_kind: Annotated[str, Meta(max_length=64)] | None = None
-    ram: Ram = 1024
-    tenant: Name | None = None
-    priority: Name = "normal"
-    runtime: Runtime | None = None
-    time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
-    retries: Annotated[int, Meta(ge=0, le=100)] = 0
-    checkpoint_every: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
-    topology: Annotated[str, Meta(max_length=100)] | None = None
 
 
 class RuntimeInfo(Struct, kw_only=True):
@@ -132,7 +109,7 @@ ROUTES = (
         "What a job of this shape would get",
         Relation.ANYBODY,
         JOBS_READ,
-        query=OfferQuery,
+        query=JobShape,
         reply=Offer,
     ),
     Route("GET", "/runtimes", runtimes, "List runtimes", Relation.ANYBODY, reply=list[RuntimeInfo]),
