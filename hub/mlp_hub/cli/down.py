@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -29,7 +30,10 @@ def down(settings: Settings, *, stop_jobs: bool) -> int:
         suspended = _suspend_jobs(settings) if stop_jobs else 0
         stopped = processes.stop_all(settings)
         ended = _stop_sandboxes(settings) if stop_jobs else 0
-        left = 0 if stop_jobs else sum(1 for run_dir in _run_dirs(settings) if _lives(run_dir))
+        left = sum(1 for run_dir in _run_dirs(settings) if _lives(run_dir))
+        if not left and settings.home not in settings.run_dir.parents:
+            # it lies in /tmp, because the state directory's path is long; sandboxes hold it while they live
+            shutil.rmtree(settings.run_dir, ignore_errors=True)
     _say("MLP Hub is down" if stopped else "MLP Hub was not running")
     if suspended:
         _say(f"{_count(suspended, 'running job')} suspended; resume with %mlp resume NAME")

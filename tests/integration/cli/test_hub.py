@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from live_hub import BIN, LiveHub, free_port, live_hub, wait_for
+from mlp_hub.settings import Settings
 
 COMPONENTS = ("hub", "service", "proxy")
 
@@ -176,6 +177,10 @@ def test_two_hubs_run_side_by_side(hub: LiveHub, tmp_path: Path) -> None:
         token = other.token("admin")
         refused = hub.http.get("/services/mlp/api/v1/session", headers={"Authorization": f"Bearer {token}"})
         assert refused.status_code == 401
+        short = Settings.load({"MLP_HOME": str(other.home)}).run_dir
+        assert short.is_dir()
+        other.down()
+        assert not short.exists()
     assert answers(hub)
 
 
