@@ -1,0 +1,155 @@
+"""The documentation names all that there is, and nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mlp.options import SUBMIT
+from mlp.verbs import COMMAND, MAGIC, VERBS, options_of
+from mlp_hub.api.scopes import SCOPES
+from mlp_hub.api.table import all_routes
+from mlp_hub.cli.reference import PAGES
+from mlp_hub.domain.errors import MEANINGS, Reason
+from mlp_hub.settings import table
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+TEXTS = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+MADE_BY_THE_ACCEPTANCE_TESTS = {DOCS / "images" / "job-in-cell.png"}
+
+
+def page(name: str) -> str:
+    return (REFERENCE / f"{name}.md").read_text()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_reference_page_is_what_the_code_says(name: str) -> None:
+    assert page(name) == PAGES[name](), f"docs/reference/{name}.md is out of date: run `make docs`"
+
+
+def test_there_is_no_reference_page_that_nothing_makes() -> None:
+    assert {p.stem for p in REFERENCE.glob("*.md")} == set(PAGES)
+
+
+def test_every_reason_has_a_meaning_of_its_own() -> None:
+    assert set(MEANINGS) == set(Reason)
+    assert len(set(MEANINGS.values())) == len(Reason)
+    assert all(f"| `{reason}` | {meaning} |" in page("reasons") for reason, meaning in MEANINGS.items())
+
+
+def test_every_scope_setting_and_route_is_documented() -> None:
+    assert all(f"| `{scope}` | {text} |" in page("scopes") for scope, text in SCOPES.items())
+    assert all(f"| `{row.variable}` |" in page("settings") for row in table())
+    for route in all_routes():
+        method = "WS" if route.socket else route.method
+        assert f"\n### {method} {route.path}\n" in page("rest")
+
+
+def test_every_verb_and_option_is_documented() -> None:
+    text = page("submit")
+    for verb in VERBS:
+        section = text.split(f"\n## {verb.name}\n")[1].split("\n## ")[0]
+        for surface in verb.surfaces:
+            assert f"    {surface} {verb.name}" in section
+        for option in {o for s in (MAGIC, COMMAND) for o in options_of(verb, s)}:
+            assert all(f"`{flag}" in section for flag in option.flags), f"{verb.name} {option.flag}"
+    assert all(f"`{option.flag}" in text for option in SUBMIT)
+
+
+def anchors(path: Path) -> list[str]:
+    """Return the anchors of a page's headings, as they are made from their text."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings]
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for path in TEXTS:
+        prose = re.sub(r"`[^`\n]*`", "``", path.read_text())  # a pattern in code may look like a link
+        for target in LINK.findall(prose):
+            if "://" not in target and not target.startswith("mailto:"):
+                yield path, target
+
+
+def test_every_relative_link_and_image_leads_somewhere() -> None:
+    broken = []
+    for path, target in links():
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        if there in MADE_BY_THE_ACCEPTANCE_TESTS:
+            continue
+        if not there.exists() or (anchor and anchors(there).count(anchor) != 1):
+            broken.append(f"{path.relative_to(ROOT)}: {target}")
+    assert not broken
+
+
+def test_every_page_is_reached_from_the_index_and_the_readme() -> None:
+    linked = {(path.parent / target.partition("#")[0]).resolve() for path, target in links()}
+    assert [p for p in DOCS.rglob("*.md") if p not in linked and p.name != "index.md"] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 200
+
+
+def test_what_the_readme_and_the_how_tos_call_by_make_is_a_target() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for path in TEXTS:
+        called = set(re.findall(r"(?:^ {4}|`|^)make ([a-z]+(?:-[a-z]+)*)", path.read_text(), re.MULTILINE))
+        assert called <= targets, f"{path}: there is no make {called - targets}"
+
+
+def test_folders_in_the_readmes_map_are_there() -> None:
+    rows = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \| ", (ROOT / "README.md").read_text(), re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`([a-z_/]+)`", row) if "/" in name]
+    assert len(named) >= 6
+    assert [name for name in named if not (ROOT / name).is_dir()] == []
+
+
+def test_variables_in_the_documentation_exist() -> None:
+    known = {row.variable for row in table()}
+    sources = "".join(
+        p.read_text()
+        for part in ("extensions/mlp", "hub/mlp_hub", "spawner/mlp_spawner")
+        for p in (ROOT / part).rglob("*.py")
+    )
+    for path in TEXTS:
+        for name in re.findall(r"\bMLP_[A-Z]+(?:_[A-Z]+)*\b", path.read_text()):
+            assert name in known or re.search(rf"\b{name}\b", sources), f"{path.name}: {name}"
+
+
+def tracked() -> list[Path]:
+    """Return the files of the project; without git there is nothing to compare with."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_file_names_this_machine_or_where_packages_came_from() -> None:
+    # written in pieces, or this file would name them itself
+    words = (
+        "/" + r"work/",
+        "registry" + r"\.npmjs",
+        "files" + r"\.pythonhosted",
+        r"//[^/\s\"]*" + "artifact" + r"[^/\s]*/",
+        "-" + "mirror" + r"\.",
+    )
+    wrong = re.compile("|".join(words))
+    found = []
+    for path in tracked():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(ROOT)}: {m[0]}" for m in [wrong.search(text)] if m]
+    assert found == []
