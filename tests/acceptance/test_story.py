@@ -136,26 +136,23 @@ def test_5_the_saved_notebook_keeps_a_static_picture(hub: LiveHub) -> None:
     assert "finished" in "".join(pictures[-1]["text/plain"]).lower()
 
 
-@pytest.mark.parametrize(
-    ("marker", "shot_name"),
-    [("--name digits-tf", "07-tensorflow"), ("--name digits-ps", "08-parameter-server")],
-)
-def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(
-    hub: LiveHub, ann: Page, marker: str, shot_name: str
-) -> None:
+def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(hub: LiveHub, ann: Page) -> None:
     open_lab(ann, hub, "ann", "02-digits-tensorflow.ipynb")
     wait_idle(ann)
-    before = {j["name"] for j in hub.ok("GET", "/users/ann/jobs", "ann")}
-    run_cell(ann, marker)
-    name = wait_for(lambda: {j["name"] for j in hub.ok("GET", "/users/ann/jobs", "ann")} - before, 60).pop()
-    hub.wait_phase("ann", name, "running", "finished", timeout=120)
-    ann.wait_for_timeout(12_000)
-    shot(ann, f"{shot_name}-running")
-    hub.wait_phase("ann", name, "finished", timeout=300)
-    accuracy = max(p["values"]["accuracy"] for p in hub.points("ann", name) if "accuracy" in p["values"])
-    assert accuracy > 0.97
-    ann.wait_for_timeout(2500)
-    shot(ann, shot_name)
+    for name, picture in (("digits-tf", "07-tensorflow"), ("digits-ps", "08-parameter-server")):
+        cell = run_cell(ann, f"--name {name}")
+        wait_for(lambda n=name: hub.call("GET", f"/users/ann/jobs/{n}", "ann").is_success, 60)
+        hub.wait_phase("ann", name, "running")
+        wait_for(lambda n=name: hub.job("ann", n)["progress"] >= 40, 240)
+        output = cell.locator(".jp-OutputArea-output").first
+        output.scroll_into_view_if_needed()
+        shot(ann, f"{picture}-running")
+        hub.wait_phase("ann", name, "finished", timeout=300)
+        accuracy = max(p["values"]["accuracy"] for p in hub.points("ann", name) if "accuracy" in p["values"])
+        assert accuracy > 0.97
+        expect(output).to_contain_text("finished", ignore_case=True)
+        output.scroll_into_view_if_needed()
+        shot(ann, picture)
 
 
 def test_7_the_admin_makes_a_narrow_tenant_and_puts_bob_into_it(hub: LiveHub, admin: Page) -> None:

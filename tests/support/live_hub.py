@@ -106,7 +106,9 @@ class LiveHub:
         with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):
             self.down(jobs="stop")
         with contextlib.suppress(OSError):
-            shutil.copytree(self.home / "log", LOGS / f"{time.strftime('%H%M%S')}-{self.port}", dirs_exist_ok=True)
+            shutil.copytree(
+                self.home / "log", LOGS / f"{time.strftime('%H%M%S')}-{self.port}", dirs_exist_ok=True
+            )
         shutil.rmtree(self.home, ignore_errors=True)
 
     # -------------------------------------------------------------------- people
