@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,20 @@ class Rig:
     def held(self, tenant: str = "default") -> Resources:
         """Return what the tenant holds by the ledger."""
         return self.db.read_now(lambda tx: tx.ledger.in_use(tenant, time.time()))
+
+
+def play(root: Path, story: Callable[[Rig], Awaitable[None]], *nodes: NodeInfo) -> None:
+    """Run a story on a platform of its own; the timeout only bounds a failing test."""
+
+    async def go() -> None:
+        rig = Rig(root, *nodes)
+        await rig.start()
+        try:
+            await asyncio.wait_for(story(rig), 120)
+        finally:
+            await rig.close()
+
+    asyncio.run(go())
 
 
 async def until(look: Callable[[], Any], timeout: float = 20, what: str = "it") -> Any:

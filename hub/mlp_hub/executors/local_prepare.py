@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from mlp_hub.domain.resources import MILLI
@@ -163,8 +163,6 @@ def sandbox_spec(
     if gpus and ranks.mode == "single":
         env["CUDA_VISIBLE_DEVICES"] = _visible(gpus, per_rank_gpus[0])
     elif gpus:
-        from dataclasses import replace  # noqa: PLC0415
-
         envs = ranks.envs or ({},) * len(ranks.roles)
         ranks = replace(
             ranks,

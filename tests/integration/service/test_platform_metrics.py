@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 from mlp_api.types import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
-from platform_rig import Rig, until
+from platform_rig import Rig, play, until
 
 
 def batch(source: str, first: int, last: int, **values: float | None) -> MetricBatch:
@@ -22,18 +21,6 @@ def batch(source: str, first: int, last: int, **values: float | None) -> MetricB
     return MetricBatch(
         source=source, points=[MetricPoint(n=n, t=float(n), v=v) for n in range(first, last + 1)]
     )
-
-
-def play(root: Path, story: Callable[[Rig], Awaitable[None]]) -> None:
-    async def go() -> None:
-        rig = Rig(root)
-        await rig.start()
-        try:
-            await story(rig)
-        finally:
-            await rig.close()
-
-    asyncio.run(go())
 
 
 async def points(rig: Rig, name: str, since: int = 0) -> list[dict[str, Any]]:

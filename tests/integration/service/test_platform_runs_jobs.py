@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -11,23 +11,7 @@ import pytest
 from mlp_api.types import Heartbeat, JobCreate, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
-from platform_rig import Rig, node, until
-
-Story = Callable[[Rig], Awaitable[None]]
-
-
-def play(root: Path, story: Story, *nodes: object) -> None:
-    """Run a story on a platform of its own; at its end nothing may be held for what has ended."""
-
-    async def go() -> None:
-        rig = Rig(root, *nodes)  # type: ignore[arg-type]
-        await rig.start()
-        try:
-            await story(rig)
-        finally:
-            await rig.close()
-
-    asyncio.run(go())
+from platform_rig import Rig, node, play, until
 
 
 async def refused(what: Awaitable[object]) -> Refused:

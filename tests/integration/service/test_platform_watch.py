@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +12,9 @@ import pytest
 from mlp_api.types import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
 from mlp_hub.service import broker
-from platform_rig import Rig, until
+from platform_rig import Rig, play, until
 
 Frame = dict[str, Any]
-
-
-def play(root: Path, story: Callable[[Rig], Awaitable[None]]) -> None:
-    async def go() -> None:
-        rig = Rig(root)
-        await rig.start()
-        try:
-            await asyncio.wait_for(story(rig), 60)
-        finally:
-            await rig.close()
-
-    asyncio.run(go())
 
 
 class Watching:
