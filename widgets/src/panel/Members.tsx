@@ -6,32 +6,20 @@ import { Confirm } from "../components/Dialog";
 import { useLoad } from "../components/hooks";
 import { paths, words } from "../core/api";
 import type { Member } from "../core/wire";
-import { useHub } from "./context";
+import { useHub, useRun } from "./context";
 import { Field, Select } from "./form";
 
 const ROLES: [string, string][] = [["member", "Member"], ["admin", "Admin"]];
 
 export function Members({ tenant }: { tenant: string }): JSX.Element {
-  const { client, say } = useHub();
+  const { client } = useHub();
   const members = useLoad(`members ${tenant}`, () => client.list<Member>(paths.members(tenant)));
-  const [error, setError] = useState<unknown>(null);
   const [removing, setRemoving] = useState<string | null>(null);
-  const [busy, setBusy] = useState(false);
   const items = members.data?.items ?? [];
-  const run = async (work: () => Promise<unknown>, done: string): Promise<void> => {
-    setError(null);
-    setBusy(true);
-    try {
-      await work();
-      say(done);
-      setRemoving(null);
-      await members.reload();
-    } catch (e) {
-      setError(e);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { run, busy, error, clear } = useRun(async () => {
+    setRemoving(null);
+    await members.reload();
+  });
   const columns: Column<Member>[] = [
     { title: "User", kind: "grow", cell: (m) => m.user },
     {
@@ -80,7 +68,7 @@ export function Members({ tenant }: { tenant: string }): JSX.Element {
           onYes={() => void run(() => client.delete(paths.member(tenant, removing)), `${removing} removed from ${tenant}`)}
           onNo={() => {
             setRemoving(null);
-            setError(null);
+            clear();
           }}
         />
       ) : null}

@@ -7,7 +7,7 @@ import { useLoad } from "../components/hooks";
 import { paths } from "../core/api";
 import { plural } from "../core/format";
 import type { Tenant, User } from "../core/wire";
-import { useHub } from "./context";
+import { useHub, useRun } from "./context";
 import { PageHead, Select } from "./form";
 import { href, Link } from "./router";
 
@@ -16,32 +16,20 @@ const EVERY = 6000;
 type Asking = { kind: "deactivate" | "tenant"; user: User };
 
 export function UsersPage(): JSX.Element {
-  const { client, session, say } = useHub();
+  const { client, session } = useHub();
   const users = useLoad("users", () => client.list<User>("/users"), EVERY);
   const [asking, setAsking] = useState<Asking | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [busy, setBusy] = useState(false);
   const [filter, setFilter] = useState("");
   const all = users.data?.items ?? [];
   const waiting = all.filter((u) => u.state === "NotActive");
   const rows = [...waiting, ...all.filter((u) => u.state === "Actived")].filter((u) => u.username.toLowerCase().includes(filter.toLowerCase()));
-  const run = async (work: () => Promise<unknown>, done: string): Promise<void> => {
-    setError(null);
-    setBusy(true);
-    try {
-      await work();
-      say(done);
-      setAsking(null);
-      await users.reload();
-    } catch (e) {
-      setError(e);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { run, busy, error, clear } = useRun(async () => {
+    setAsking(null);
+    await users.reload();
+  });
   const close = (): void => {
     setAsking(null);
-    setError(null);
+    clear();
   };
   const columns: Column<User>[] = [
     { title: "User", cell: (u) => <b class="mlp-plain">{u.username}</b>, kind: "name" },

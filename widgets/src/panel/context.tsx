@@ -19,6 +19,27 @@ export function useHub(): Hub {
   return hub;
 }
 
+/** What a page's buttons do: `run` does the work, says that it is done and renews the page; an error stays to be shown. */
+export function useRun(done: () => Promise<void>): { run: (work: () => Promise<unknown>, said: string) => Promise<void>; busy: boolean; error: unknown; clear: () => void } {
+  const { say } = useHub();
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const run = async (work: () => Promise<unknown>, said: string): Promise<void> => {
+    setError(null);
+    setBusy(true);
+    try {
+      await work();
+      say(said);
+      await done();
+    } catch (e) {
+      setError(e);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { run, busy, error, clear: () => setError(null) };
+}
+
 const SHOWN_MS = 5000;
 
 export function HubProvider({ client, session, children }: {
