@@ -16,6 +16,11 @@ STAGES = ("/mnt", "/media", "/srv", "/var/tmp", "/tmp")  # noqa: S108 - hidden b
 # not --unshare-all, which takes a user namespace too wherever it can
 NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
 DNS = "10.0.2.3"  # slirp4netns' own
+# what changes the program that a command is, beside LD_*: the C library ignores these in setuid programs
+MISLEADING = frozenset({
+    "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH", "MALLOC_TRACE",
+    "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR",
+})  # fmt: skip
 
 
 class Stage:
@@ -108,8 +113,13 @@ def arguments(
     if host["mode"] != "root":
         out += ["--chdir", spec["cwd"] or spec["home_mount"]]
     for key, value in spec["env"].items():
-        out += ["--setenv", key, value]
+        if host["mode"] != "root" or not _misleads(key):
+            out += ["--setenv", key, value]
     return out
+
+
+def _misleads(key: str) -> bool:
+    return key.startswith("LD_") or key in MISLEADING
 
 
 def _system(spec: dict[str, Any], host: dict[str, Any]) -> list[str]:
@@ -164,10 +174,18 @@ def _bind(bind: dict[str, Any], stage: Stage | None) -> list[str]:
 def demotion(spec: dict[str, Any], uid: int, gid: int) -> list[str]:
     """Return the command that gives up root inside, where there is no user namespace to do it.
 
-    Only then it changes the directory: bubblewrap, without root's usual rights, cannot enter another's home.
+    Only then it changes the directory: bubblewrap, without root's usual rights, cannot enter another's home. And
+    only then come the variables by which a tenant could make these commands run something else as root; for the
+    same reason none of them is looked for in the tenant's PATH.
     """
+    late = [f"{key}={value}" for key, value in spec["env"].items() if _misleads(key)]
     return [
-        "setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--inh-caps=-all",
+        _system_program("setpriv"), "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--inh-caps=-all",
         "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs", "--",
-        "env", f"--chdir={spec['cwd'] or spec['home_mount']}", "--",
+        _system_program("env"), f"--chdir={spec['cwd'] or spec['home_mount']}", "--", *late,
     ]  # fmt: skip
+
+
+def _system_program(name: str) -> str:
+    places = (f"{place}/{name}" for place in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"))
+    return next((path for path in places if os.path.exists(path)), f"/usr/bin/{name}")

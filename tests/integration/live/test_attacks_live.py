@@ -1,0 +1,256 @@
+"""A tenant against the real platform: jobs that attack what runs outside, and requests through the real proxy."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from live_hub import PASSWORD, LiveHub, tenant_use, wait_for
+
+SMALL = {"cpu": 0.2, "ram": 128}
+API = "/services/mlp/api/v1"
+
+FROM_INSIDE = """
+import os, socket, urllib.parse
+api = os.environ["MLP_API_URL"]
+path = urllib.parse.unquote(api.split("//")[1].split("/")[0])
+directory = os.path.dirname(path)
+def ask(sock, method, what, body=b""):
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(10)
+    s.connect(f"{directory}/{sock}")
+    s.sendall(f"{method} {what} HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\nX-Forwarded-User: admin\\r\\n"
+              f"X-Tenant-ID: default\\r\\nContent-Type: application/json\\r\\nContent-Length: {len(body)}\\r\\n"
+              f"Authorization: Bearer {os.environ['MLP_JOB_TOKEN']}\\r\\n\\r\\n".encode() + body)
+    print(sock, method, what, s.recv(65536).split(b" ")[1].decode(), flush=True)
+for what in ("users/bob/jobs/in-jail", "users/bob/jobs", "users/bob/token", "users/ann/jobs", "users", "nodes", "session"):
+    ask("mlp.sock", "GET", f"/services/mlp/api/v1/{what}")
+ask("mlp.sock", "POST", "/services/mlp/api/v1/users/bob/jobs", b'{"name": "by-token", "code": "pass"}')
+ask("mlp.sock", "DELETE", "/services/mlp/api/v1/users/bob/jobs/in-jail")
+for what in ("users", "user", "mlp/accounts", "info", "services"):
+    ask("hub.sock", "GET", f"/hub/api/{what}")
+def attempt(what, do):
+    try:
+        print("BROKEN", what, do())
+    except OSError:
+        print("closed", what)
+attempt("private", lambda: os.listdir(directory + "/../private"))
+attempt("sockets", lambda: os.unlink(path))
+attempt("secrets", lambda: os.listdir(os.environ["TEST_HOME"] + "/secrets"))
+attempt("database", lambda: open(os.environ["TEST_HOME"] + "/db/mlp.sqlite"))
+attempt("other home", lambda: os.listdir("/home/ann"))
+attempt("other home by its place", lambda: os.listdir(os.environ["TEST_HOME"] + "/homes/ann"))
+attempt("shadow", lambda: open("/etc/shadow"))
+attempt("port", lambda: socket.create_connection(("127.0.0.1", int(os.environ["TEST_PORT"])), 3))
+attempt("log", lambda: os.rename("/workspace/log", "/workspace/mine"))
+attempt("code", lambda: open("/workspace/code/main.py", "a"))
+attempt("core pattern", lambda: open("/proc/sys/kernel/core_pattern", "w"))
+"""
+
+
+def test_a_job_reaches_its_own_job_and_nothing_else(hub: LiveHub) -> None:
+    env = {"TEST_HOME": str(hub.home), "TEST_PORT": str(hub.port)}
+    hub.submit("bob", "in-jail", FROM_INSIDE, env=env, **SMALL)
+    hub.wait_phase("bob", "in-jail", "finished")
+    log = hub.log("bob", "in-jail")
+    assert "BROKEN" not in log
+    assert log.count("closed") == 11, log
+    answers = {
+        line.rsplit(" ", 1)[0]: line.rsplit(" ", 1)[1] for line in log.splitlines() if ".sock " in line
+    }
+    assert len(answers) == 14
+    own = next(key for key in answers if key.endswith("GET /services/mlp/api/v1/users/bob/jobs/in-jail"))
+    assert answers.pop(own) == "200"
+    assert set(answers.values()) == {"403"}, answers
+
+
+def test_a_job_that_plants_traps_for_what_runs_outside_ends_and_can_be_deleted(hub: LiveHub) -> None:
+    """Endless directories, links to everywhere, holes of gigabytes, pipes, and text that cannot be stored."""
+    before = tenant_use(hub)
+    hub.submit("ann", "mine", "open('/home/ann/kept', 'w').write('kept')", **SMALL)
+    hub.wait_phase("ann", "mine", "finished")
+    code = f"""
+import os
+os.chdir("/workspace/metrics")
+for number in range(40):
+    with open(f"0.0.hole{{number}}.jsonl", "wb") as file:
+        file.truncate(5 * 2**30)
+open("0.0.a.jsonl", "w").write('{{"n": 1, "t": NaN, "v": {{"\\\\ud800": 1, "loss": 1' + "0" * 400 + '}}}}\\n')
+os.mkfifo("0.0.b.jsonl")
+os.symlink("/etc/passwd", "0.0.c.jsonl")
+os.symlink({str(hub.home / "homes" / "ann")!r}, "/workspace/ann")
+os.symlink("/", "/workspace/ckpt/root")
+os.chdir("/workspace/ckpt")
+for _ in range(2500):
+    os.mkdir("deep")
+    os.chdir("deep")
+os.symlink({str(hub.home / "homes")!r}, "homes")
+"""
+    hub.submit("bob", "traps", code, **SMALL)
+    hub.wait_phase("bob", "traps", "finished", timeout=60)
+    assert tenant_use(hub) == before
+    assert [point["values"] for point in hub.points("bob", "traps")] == [{"?": 1, "loss": None}]
+    hub.ok("DELETE", "/users/bob/jobs/traps", "bob")
+    wait_for(lambda: hub.call("GET", "/users/bob/jobs/traps", "bob").status_code == 403, 30)
+    assert not (hub.home / "mlp" / "jobs" / "bob" / "traps").exists()
+    assert (hub.home / "homes" / "ann" / "kept").read_text() == "kept"
+    assert Path("/etc/passwd").exists()
+
+
+def test_two_users_jobs_of_one_name_never_meet(hub: LiveHub) -> None:
+    for user in ("ann", "bob"):
+        hub.submit(user, "twin", f"open('/workspace/ckpt/x', 'w').write('{user}'); print('{user}')", **SMALL)
+    for user, other in (("ann", "bob"), ("bob", "ann")):
+        hub.wait_phase(user, "twin", "finished")
+        assert user in hub.log(user, "twin")
+        assert (hub.home / "mlp" / "jobs" / user / "twin" / "ckpt" / "x").read_text() == user
+        foreign = hub.call("GET", f"/users/{other}/jobs/twin", user)
+        missing = hub.call("GET", "/users/nobody-at-all/jobs/twin", user)
+        assert foreign.status_code == missing.status_code == 403
+        assert foreign.text.replace(other, "X") == missing.text.replace("nobody-at-all", "X")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example", ""])
+def test_a_rebound_name_stops_at_the_proxy(hub: LiveHub, host: str) -> None:
+    for path in ("/hub/login", f"{API}/health", "/user/ann/"):
+        assert _raw(hub, f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n") == 421
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/services/mlp/static/%2e%2e%2f%2e%2e%2fpages.py",
+        "/services/mlp/static/..%2f..%2f..%2fapp.py",
+        "/services/mlp/static//etc/passwd",
+        f"{API}/../v1/users/ann/jobs",
+        f"{API}/users/bob/..%2fann/jobs",
+        f"{API}//users/ann/jobs",
+        f"{API}/users/%61nn/jobs",
+        f"{API}/users/ann/jobs;x",
+        "/data/../services/mlp/api/v1/users",
+        "/hub/api/users",
+        "/hub/api/proxy",
+        "/api/routes",
+    ],
+)
+def test_no_spelling_of_a_path_reaches_more_through_the_proxy(hub: LiveHub, path: str) -> None:
+    token = hub.token("bob")
+    status = _raw(hub, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n")
+    assert status in (302, 403, 404)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "POST {api}/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "GET {api}/health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n",
+        "GET {api}/health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    ],
+)
+def test_a_request_that_could_be_read_in_two_ways_is_refused(hub: LiveHub, head: str) -> None:
+    assert _raw(hub, head.format(api=API)) == 400
+
+
+def test_a_browser_session_is_of_no_use_to_other_sites(hub: LiveHub) -> None:
+    with httpx.Client(base_url=hub.url, trust_env=False, follow_redirects=True, timeout=30) as browser:
+        browser.get("/hub/login")
+        form = {
+            "username": "bob",
+            "password": PASSWORD,
+            "_xsrf": browser.cookies.get("_xsrf", path="/hub/") or "",
+        }
+        away = browser.post("/hub/login?next=//evil.example", data=form, follow_redirects=False)
+        assert away.headers["location"].startswith("/hub/")
+        browser.get("/services/mlp/")
+        for cookie in browser.cookies.jar:
+            # whatever holds a session stays away from the servers of others, and from scripts
+            assert cookie.path != "/" or cookie.name == "jupyterhub-session-id"
+            assert cookie.has_nonstandard_attr("HttpOnly") or cookie.name == "_xsrf"
+        xsrf = browser.get(f"{API}/session").json()["xsrf"]
+        job = {"name": "forged", "code": "pass"}
+        for headers in (
+            {},
+            {"X-XSRFToken": "0" * len(xsrf)},
+            {"X-XSRFToken": xsrf, "Sec-Fetch-Site": "cross-site"},
+        ):
+            assert browser.post(f"{API}/users/bob/jobs", json=job, headers=headers).status_code == 403
+        plain = {"X-XSRFToken": xsrf, "Content-Type": "text/plain"}
+        assert (
+            browser.post(f"{API}/users/bob/jobs", content=json.dumps(job), headers=plain).status_code == 403
+        )
+        cookies = "; ".join(f"{c.name}={c.value}" for c in browser.cookies.jar)
+        for origin in (
+            "https://evil.example",
+            "null",
+            f"http://127.0.0.1:{hub.port + 1}",
+            f"{hub.url}.evil.example",
+        ):
+            with pytest.raises(InvalidStatus):
+                connect(
+                    f"ws://127.0.0.1:{hub.port}{API}/users/bob/jobs/twin:stream",
+                    origin=origin,  # type: ignore[arg-type]
+                    additional_headers={"Cookie": cookies},
+                    proxy=None,
+                )
+
+
+def test_a_revoked_token_ends_requests_and_open_streams_in_seconds(hub: LiveHub) -> None:
+    hub.submit("bob", "streamed", "import time; time.sleep(600)", **SMALL)
+    try:
+        headers = {"Authorization": f"Bearer {hub.token('bob')}"}
+        made = hub.http.post(
+            "/hub/api/users/bob/tokens",
+            headers={"Authorization": f"Bearer {hub.token('admin')}"},
+            json={"scopes": ["custom:mlp:jobs:read", "access:services!service=mlp"]},
+        )
+        if made.status_code == 403:  # an administrator does not make tokens of others
+            made = hub.http.post("/hub/api/users/bob/tokens", headers=headers, json={})
+        if not made.is_success:
+            pytest.skip(f"no second token can be had: {made.text}")
+        token, number = made.json()["token"], made.json()["id"]
+        mine = {"Authorization": f"Bearer {token}"}
+        path = f"{API}/users/bob/jobs/streamed"
+        assert hub.http.get(path, headers=mine).status_code == 200
+        url = f"ws://127.0.0.1:{hub.port}{path}:stream?since=0"
+        with connect(url, additional_headers=mine, proxy=None) as ws:
+            ws.recv(timeout=10)
+            admin = {"Authorization": f"Bearer {hub.token('admin')}"}
+            assert hub.http.delete(f"/hub/api/users/bob/tokens/{number}", headers=admin).status_code == 204
+            with pytest.raises(ConnectionClosed):
+                _drain(ws, 15)
+        wait_for(lambda: hub.http.get(path, headers=mine).status_code == 401, 10)
+    finally:
+        hub.ok("PUT", "/users/bob/jobs/streamed:cancel", "bob")
+        hub.wait_phase("bob", "streamed", "cancelled")
+
+
+def test_what_a_program_writes_never_comes_back_as_a_page(hub: LiveHub) -> None:
+    hub.submit("bob", "script", "print('<script>alert(1)</script>\\x1b]0;x\\x07')", **SMALL)
+    hub.wait_phase("bob", "script", "finished")
+    for path in ("/users/bob/jobs/script", "/users/bob/jobs/script/logs"):
+        answer = hub.call("GET", path, "bob", headers={"Accept": "text/html"})
+        assert "html" not in answer.headers["content-type"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "sandbox" in answer.headers["content-security-policy"]
+
+
+def _drain(ws: ClientConnection, seconds: float) -> None:
+    """Read until the other side closes, or the time is over."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        ws.recv(timeout=seconds)
+
+
+def _raw(hub: LiveHub, text: str) -> int:
+    """Send exactly this and return the status."""
+    with socket.create_connection(("127.0.0.1", hub.port), 10) as link:
+        link.sendall(text.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1).encode())
+        answer = link.recv(65536)
+    return int(answer.split(b" ")[1])
