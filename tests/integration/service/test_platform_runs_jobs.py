@@ -11,6 +11,8 @@ import pytest
 from mlp_api.types import Heartbeat, JobCreate, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.executors.base import LaunchSpec
+from mlp_hub.executors.runtimes import CannotStart
 from platform_rig import Rig, node, play, until
 
 
@@ -169,6 +171,25 @@ def test_starts_that_fail_are_tried_again_and_then_given_up(tmp_path: Path) -> N
         job = await rig.until("unlucky", "failed")
         assert (job.reason, "5 tries" in job.message) == ("start-failed", True)
         assert "does not answer" in job.message
+        assert rig.held() == ZERO
+
+    play(tmp_path, story)
+
+
+def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[str] = []
+
+    async def start(spec: LaunchSpec) -> None:
+        tries.append(spec.attempt)
+        raise CannotStart("there is no file train.py in the home directory")
+
+    async def story(rig: Rig) -> None:
+        monkeypatch.setattr(rig.executor, "start", start)
+        made = await rig.submit("digits", retries=3)
+        job = await rig.until("digits", "failed")
+        assert tries == [f"{made.uid}.0"]
+        assert (job.reason, job.restarts) == ("start-failed", 0)
+        assert job.message == "cannot be started: there is no file train.py in the home directory"
         assert rig.held() == ZERO
 
     play(tmp_path, story)
