@@ -43,7 +43,7 @@ def workers(text: object) -> int | str:
     written = str(text).strip()
     found = re.fullmatch(r"(\d{1,5})(?::(\d{1,5}))?", written)
     if not found or isinstance(text, bool):
-        raise ValueError("is no number of ranks; right: 4, or 2:8 for a job that may grow and shrink")
+        raise ValueError("is no number of ranks; right: 4, or 2:8 for as many as fit")
     low, high = int(found[1]), int(found[2] or found[1])
     if not 1 <= low <= high <= 10_000:
         raise ValueError("must be from 1 to 10000, and MIN must not be above MAX")
@@ -174,9 +174,9 @@ class Option:
 
 
 SUBMIT: tuple[Option, ...] = (
-    Option("runtime", "mpi, tf, torch, plain, or one of the tenant's", name, None, "NAME", "-r", "runtimes",
+    Option("runtime", "mpi, tf, torch or plain", name, None, "NAME", "-r", "runtimes",
            shown_default="mpi with --workers > 1, else plain"),
-    Option("workers", "ranks; a range makes it elastic", workers, 1, "N|MIN:MAX", "-w"),
+    Option("workers", "ranks; a range starts with as many as fit", workers, 1, "N|MIN:MAX", "-w"),
     Option("cpu", "cores per rank", _number(0.1, 1_000_000, "cores"), 1.0, "CORES"),
     Option("gpu", "devices per rank", _number(0, 100_000, "devices"), 0.0, "DEVICES"),
     Option("gpu_kind", "kind of device", _word(64), None, "KIND", shown_default="any"),

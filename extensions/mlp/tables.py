@@ -101,6 +101,10 @@ def why(found: Json) -> Sentences:
     return Sentences(lines, found)
 
 
+NEVER = {"ExceedsMaxQuota", "NoMatchingFlavor"}
+"""Reasons that do not pass by waiting."""
+
+
 def offer(found: Json) -> Sentences:
     """Write what a job of a shape would get."""
     cost = f"{words.amount(found.get('cpu'))} cpu, {words.amount(found.get('gpu'))} gpu, {words.memory(found.get('ram'))}"
@@ -110,6 +114,8 @@ def offer(found: Json) -> Sentences:
         lines = [f"Would start now{f': {where}' if where else ''}."]
     elif found.get("expected_start"):
         lines = [f"Would wait; expected to start {words.clock_time(found['expected_start'])}."]
+    elif NEVER & {str(v.get("reason")) for v in found.get("reasons") or ()}:
+        lines = ["Would be refused: it can never start."]
     else:
         lines = ["Would wait; when it would start is not known."]
     lines.append(f"Takes of the quota: {cost}.")

@@ -61,7 +61,9 @@ def _create(settings: Settings, name: str, password: str, *, admin: bool) -> Non
 def user_add(settings: Settings, name: str, *, tenant: str | None, admin: bool, password_stdin: bool) -> None:
     """Make an approved account, in a tenant if one is named, and print what its owner needs to know."""
     if tenant is not None:
-        _ask_service(settings, "GET", f"/tenants/{quote(tenant)}")
+        _ask_service(
+            settings, "GET", f"/tenants/{quote(tenant)}", "Make it first, in the panel or by POST /tenants."
+        )
     password, generated = _password(password_stdin)
     _create(settings, name, password, admin=admin)
     if tenant is not None:
@@ -87,14 +89,15 @@ def _password(stdin: bool) -> tuple[str, bool]:
     return secrets.token_urlsafe(12), True
 
 
-def _ask_service(settings: Settings, method: str, path: str) -> None:
+def _ask_service(settings: Settings, method: str, path: str, remedy: str = "") -> None:
     body: dict[str, object] | None = {} if method == "PUT" else None
     answer = _checked(
         settings,
         request(settings.service_socket, method, _SERVICE + path, token=_token(settings), body=body),
     )
     if answer.status >= 300:
-        raise UsageFailure(answer.message)
+        said = answer.message.rstrip(".")
+        raise UsageFailure(f"{said[:1].upper()}{said[1:]}.", remedy if answer.status == 403 else "")
 
 
 def token(settings: Settings, name: str, scopes: list[str], *, note: str, expires_in: int | None) -> str:
