@@ -378,7 +378,7 @@ def main(argv: Sequence[str]) -> int:
         elif command == "dev":
             made.dev()
         elif command == "test":
-            made.tools_for("test", {"chromium": "chromium"})
+            made.tools_for("test", {"chromium": "chromium", "curl": "curl"})
         elif command == "check":
             made.tools_for("dev", {})
         else:
