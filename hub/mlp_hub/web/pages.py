@@ -127,6 +127,11 @@ class Blank(Page):
 class Assets(StaticFileHandler):
     """Scripts and styles; with a version in the address they are kept by browsers for good."""
 
+    def prepare(self) -> None:
+        """Know no file whose name no file can have."""
+        if any("\0" in part for part in self.path_args):
+            raise HTTPError(404)
+
     def set_extra_headers(self, path: str) -> None:
         """Set the security headers of files."""
         del path

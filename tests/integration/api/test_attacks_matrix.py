@@ -232,8 +232,9 @@ def test_a_tenants_admin_gives_themselves_nothing_and_takes_nobody_from_others(r
     )
     moved = rig.ask("PUT", "/tenants/red/members/bob", {"role": "member"}, token=rig.rita)
     assert (moved.status, moved.json["reason"]) == (403, "Forbidden")
-    # somebody without a tenant may be taken in
+    # somebody without a tenant may be taken in, and stays where they were besides: nobody asked them
     assert rig.ask("PUT", "/tenants/red/members/new", {"role": "member"}, token=rig.rita).status == 200
+    assert rig.ask("GET", "/tenants/default/members/new", token=rig.root_user).json["role"] == "member"
     for who in (rig.ann, rig.notebook):
         assert (
             rig.ask("PUT", "/tenants/red/members/ann", {"role": "admin"}, token=who).json["reason"]

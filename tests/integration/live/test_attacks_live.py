@@ -117,6 +117,21 @@ def test_two_users_jobs_of_one_name_never_meet(hub: LiveHub) -> None:
         assert foreign.text.replace(other, "X") == missing.text.replace("nobody-at-all", "X")
 
 
+def test_a_tenants_admin_who_takes_somebody_in_does_not_get_their_work(hub: LiveHub) -> None:
+    hub.ok("POST", "/tenants", body={"name": "greedy"})
+    hub.ok("PUT", "/tenants/greedy/members/bob", body={"role": "admin"})
+    hub.ok("PUT", "/tenants/greedy/members/ann", "bob", {"role": "member"})
+    try:
+        job = hub.submit("ann", "private", "print('secret')", **SMALL)
+        assert job["tenant"] == "default"
+        hub.wait_phase("ann", "private", "finished")
+        for path in ("", "/logs", "/events"):
+            assert hub.call("GET", f"/users/ann/jobs/private{path}", "bob").status_code == 403
+    finally:
+        for user in ("ann", "bob"):
+            hub.ok("DELETE", f"/tenants/greedy/members/{user}")
+
+
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example", ""])
 def test_a_rebound_name_stops_at_the_proxy(hub: LiveHub, host: str) -> None:
     for path in ("/hub/login", f"{API}/health", "/user/ann/"):
@@ -129,6 +144,7 @@ def test_a_rebound_name_stops_at_the_proxy(hub: LiveHub, host: str) -> None:
         "/services/mlp/static/%2e%2e%2f%2e%2e%2fpages.py",
         "/services/mlp/static/..%2f..%2f..%2fapp.py",
         "/services/mlp/static//etc/passwd",
+        "/services/mlp/static/%00",
         f"{API}/../v1/users/ann/jobs",
         f"{API}/users/bob/..%2fann/jobs",
         f"{API}//users/ann/jobs",

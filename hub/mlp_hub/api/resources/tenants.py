@@ -58,16 +58,23 @@ async def get_member(call: Call) -> Member:
 
 
 async def set_member(call: Call) -> Member:
-    """Add a member or change a role."""
+    """Add a member or change a role.
+
+    Whom a tenant's admin takes in stays in `default` too, where their work goes until they choose otherwise: they
+    were not asked, and an admin of a tenant sees what its members run there.
+    """
     tenant, user = call.params["tenant"], call.user
     body: MemberUpdate = call.body if call.body is not None else MemberUpdate()
     if not call.principal.is_platform_admin:
-        elsewhere = {m.tenant for m in await call.platform.tenants.of_user(user)} - {DEFAULT_TENANT}
+        places = await call.platform.tenants.of_user(user)
+        elsewhere = {m.tenant for m in places} - {DEFAULT_TENANT}
         if elsewhere and tenant not in elsewhere:
             raise Refused(
                 Reason.FORBIDDEN,
                 f"{clip(user)} is not without a tenant; a platform admin can add them to {tenant}",
             )
+        if tenant != DEFAULT_TENANT and any(m.source == "default" for m in places):
+            await call.platform.tenants.set_member(DEFAULT_TENANT, user, actor=call.principal.name)
     return await call.platform.tenants.set_member(tenant, user, body.role, actor=call.principal.name)
 
 
