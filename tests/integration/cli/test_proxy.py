@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import socketserver
+import struct
 import subprocess
 import threading
 import time
@@ -75,6 +76,14 @@ class RunningProxy:
 
 class _Echo(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if "Upgrade" in self.headers:
+            self.send_response(101)
+            self.send_header("Connection", "Upgrade")
+            self.send_header("Upgrade", "websocket")
+            self.end_headers()
+            self.wfile.write(b"welcome")
+            self.rfile.read()
+            return
         body = json.dumps({"path": self.path}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -124,6 +133,26 @@ def test_routes_are_there_again_after_the_proxy_died(running: RunningProxy, targ
     running.stop(kill=kill)
     running.start()
     assert "/user/ann" not in running.routes().json()
+
+
+@pytest.mark.parametrize("path", ["/user/ann/ws", "/user/nobody/ws"])
+@pytest.mark.parametrize("host", ["localhost", "evil.example"])
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_websocket_that_is_reset_costs_nobody_else_anything(
+    running: RunningProxy, target: str, path: str, host: str, wait: bool
+) -> None:
+    assert running.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
+    with socket.create_connection(("127.0.0.1", running.port), 10) as browser:
+        browser.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n".encode()
+        )
+        if wait:
+            browser.recv(1000)
+        browser.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() resets
+    assert running.child is not None
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.child.wait(0.3)
+    assert running.get("/user/ann/lab").json() == {"path": "/user/ann/lab"}
 
 
 def test_broken_routes_cost_the_routes_and_not_the_start(running: RunningProxy) -> None:

@@ -79,6 +79,8 @@ class HubProxy extends ConfigurableProxy {
   }
 
   handleProxyWs(req, socket, head) {
+    // A browser that vanishes resets its WebSockets; at any time, also before there is a route or after a refusal.
+    socket.on("error", () => socket.destroy());
     if (refusedHost(req.headers.host)) {
       socket.end("HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
       return;
@@ -96,6 +98,8 @@ const proxy = new HubProxy({
   errorTarget: args["error-target"],
 });
 proxy.errorPath = ""; // ends in _handleProxyErrorDefault
+// Without a listener the reset of one WebSocket would be thrown here, and end the proxy for all.
+proxy.proxy.on("error", (error, req) => log.info("%s: %s", error.code ?? error.message, req?.url?.split("?")[0]));
 proxy._routes = new FileStore(args.routes, log);
 if (args["default-target"]) await proxy.addRoute("/", { target: args["default-target"], data: { hub: true } });
 
