@@ -151,30 +151,34 @@ def follow_log(client: Client, call: Call, out: Any = None) -> Job:
 
 
 def completer(lookup: Remembering) -> Any:
-    """Return IPython's hook for lines that begin with `%mlp` or `%%mlp`."""
+    """Return IPython's matcher for lines that begin with `%mlp` or `%%mlp`; Python's own words are left out there."""
+    from IPython.core.completer import SimpleCompletion, context_matcher  # noqa: PLC0415 - slow to import
 
-    def hook(_shell: Any, event: Any) -> list[str]:
-        before = str(getattr(event, "text_until_cursor", event.line))
+    @context_matcher(identifier="mlp", priority=1000)  # type: ignore[untyped-decorator]
+    def match(context: Any) -> dict[str, Any]:
+        before = str(context.text_until_cursor)
+        words = before.split()
+        if words[:1] not in (["%mlp"], ["%%mlp"]) or before == words[0]:
+            return {"completions": []}
+        current = "" if before[-1:].isspace() else words.pop()
         try:
-            words = before.split()
-            current = "" if before[-1:].isspace() else words.pop()
             found = complete(words[1:], current, MAGIC, lookup)
         except (MLPError, IndexError):
-            return []
-        # IPython replaces only what follows the last character that it splits at
-        symbol = str(getattr(event, "symbol", current))
-        cut = len(current) - len(symbol) if current.endswith(symbol) else 0
-        return [f[cut:] for f in found]
+            found = []
+        return {
+            "completions": [SimpleCompletion(f, type="mlp") for f in found],
+            "matched_fragment": current,
+            "suppress": True,
+        }
 
-    return hook
+    return match
 
 
 def load(ipython: Any) -> None:
     """Register magics, completion and the way our errors are shown."""
     ipython.register_magics(MLPMagics)
-    hook = completer(Remembering())
-    for start in ("%mlp", "%%mlp"):
-        ipython.set_hook("complete_command", hook, str_key=start)
+    if ipython.Completer is not None:
+        ipython.Completer.custom_matchers.append(completer(Remembering()))
 
 
 __all__ = ["JobFailed", "MLPMagics", "load"]

@@ -167,13 +167,16 @@ def test_variables_travel_and_dollar_names_expand(world, tmp_path):
 
 def test_the_tab_key_knows_options_and_names(world, tmp_path):
     world.jobs["digits"] = job_record()
-    asked = "get_ipython().Completer.use_jedi = False\nprint([sorted(get_ipython().complete(None, line, len(line))[1]) for line in {!r}])"
+    asked = """from IPython.core.completer import provisionalcompleter
+with provisionalcompleter():
+    print([sorted(c.text for c in get_ipython().Completer.completions(line, len(line))) for line in {!r}])"""
     lines = [
         "%mlp watch di",
         "%%mlp submit --wor",
         "%mlp submit --runtime t",
         "%mlp submit --runtime=m",
         "%mlp sub",
+        "%mlp watch ",
     ]
     (shown,) = run(asked.format(lines), tmp_path=tmp_path)
     found = eval(text(shown))  # noqa: S307 - a list that we printed
@@ -182,6 +185,7 @@ def test_the_tab_key_knows_options_and_names(world, tmp_path):
     assert found[2] == ["tf"]
     assert any(x.endswith("mpi") for x in found[3])
     assert found[4] == ["submit"]
+    assert found[5] == ["digits"]  # and no word of Python
 
 
 def test_an_interrupt_ends_the_waiting_and_not_the_job(world, tmp_path):
