@@ -109,8 +109,8 @@ class Settings:
     )
     node_gpu_kind: str = setting("", "Kind of those GPUs, instead of what is found.", kind="str")
     node_cpu_overcommit: float = setting(
-        2.0,
-        "CPU given out for each core that is there; CPU is a share, not a pinned core.",
+        3.0,
+        "CPU given out for each core that is there; CPU is a share, not a pinned core. 1: every rank has its own.",
         kind="float",
         low=1,
         high=64,

@@ -140,17 +140,17 @@ def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(hub: Liv
     open_lab(ann, hub, "ann", "02-digits-tensorflow.ipynb")
     wait_idle(ann)
     for name, picture in (("digits-tf", "07-tensorflow"), ("digits-ps", "08-parameter-server")):
-        cell = run_cell(ann, f"--name {name}")
+        run_cell(ann, f"--name {name}")
         wait_for(lambda n=name: hub.call("GET", f"/users/ann/jobs/{n}", "ann").is_success, 60)
         hub.wait_phase("ann", name, "running")
         wait_for(lambda n=name: hub.job("ann", n)["progress"] >= 40, 240)
-        output = cell.locator(".jp-OutputArea-output").first
+        output = ann.locator(".jp-OutputArea-output").filter(has_text=name).last
         output.scroll_into_view_if_needed()
         shot(ann, f"{picture}-running")
         hub.wait_phase("ann", name, "finished", timeout=300)
         accuracy = max(p["values"]["accuracy"] for p in hub.points("ann", name) if "accuracy" in p["values"])
         assert accuracy > 0.97
-        expect(output).to_contain_text("finished", ignore_case=True)
+        expect(output.get_by_text(re.compile("finished", re.IGNORECASE)).first).to_be_attached()
         output.scroll_into_view_if_needed()
         shot(ann, picture)
 
@@ -217,7 +217,7 @@ def test_9_a_server_that_does_not_fit_is_refused_on_the_spawn_page_with_the_numb
     context.close()
 
 
-def test_after_down_and_up_nothing_is_forgotten(hub: LiveHub, browser: Browser) -> None:
+def test_10_after_down_and_up_nothing_is_forgotten(hub: LiveHub, browser: Browser) -> None:
     before = hub.ok("GET", "/users/bob/jobs", "bob")
     hub.down()
     hub.up()

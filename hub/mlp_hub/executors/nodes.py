@@ -12,7 +12,7 @@ from pathlib import Path
 from mlp_hub.domain.resources import MILLI, Resources
 from mlp_hub.executors.base import NodeInfo
 
-CPU_OVERCOMMIT = 2.0
+CPU_OVERCOMMIT = 3.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def test_without_anything_set_the_defaults_hold() -> None:
     settings = Settings.load({"HOME": "/home/ann"})
     assert settings.home == Path("/home/ann/.local/share/mlp-hub")
     assert (settings.bind, settings.port, settings.admin_name) == ("127.0.0.1", 8000, "admin")
-    assert (settings.notebook_cpu, settings.notebook_ram, settings.node_cpu_overcommit) == (0.2, 1024, 2.0)
+    assert (settings.notebook_cpu, settings.notebook_ram, settings.node_cpu_overcommit) == (0.2, 1024, 3.0)
 
 
 def test_the_state_lies_below_xdg_data_home() -> None:
