@@ -86,6 +86,7 @@ def test_3_ann_runs_the_sample_from_her_home_on_two_mpi_ranks_and_watches_it(hub
     expect(widget.get_by_role("region", name="Log", exact=True)).not_to_be_empty()
     wait_for(lambda: hub.job("ann", "digits")["progress"] >= 30, 120)
     widget.scroll_into_view_if_needed()
+    ann.wait_for_timeout(1500)  # curves out of view are drawn when they come into it
     shot(ann, "05-job-running-in-its-cell")
 
 
@@ -146,12 +147,14 @@ def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(hub: Liv
         wait_for(lambda n=name: hub.job("ann", n)["progress"] >= 40, 240)
         output = ann.locator(".jp-OutputArea-output").filter(has_text=name).last
         output.scroll_into_view_if_needed()
+        ann.wait_for_timeout(1500)
         shot(ann, f"{picture}-running")
         hub.wait_phase("ann", name, "finished", timeout=300)
         accuracy = max(p["values"]["accuracy"] for p in hub.points("ann", name) if "accuracy" in p["values"])
         assert accuracy > 0.97
         expect(output.get_by_text(re.compile("finished", re.IGNORECASE)).first).to_be_attached()
         output.scroll_into_view_if_needed()
+        ann.wait_for_timeout(1500)
         shot(ann, picture)
 
 

@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from live_hub import PASSWORD, LiveHub
+from live_hub import PASSWORD, LiveHub, wait_for
 
 SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 FLAGS = [
@@ -84,10 +84,18 @@ def wait_idle(page: Page) -> None:
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
 
 
-def run_cell(page: Page, marker: str) -> Locator:
-    """Run the first code cell of the open notebook that contains the text, and return it."""
+def run_cell(page: Page, marker: str) -> None:
+    """Run the first code cell of the open notebook that contains the text, and see that it was taken."""
     cell = page.locator(".jp-Notebook .jp-CodeCell").filter(has_text=marker).first
+    prompt = cell.locator(".jp-InputPrompt").first
     cell.scroll_into_view_if_needed()
-    cell.locator(".jp-InputArea-editor").click()
-    page.keyboard.press("Control+Enter")
-    return cell
+    before = prompt.inner_text()
+
+    def taken() -> bool:
+        # the notebook draws only what is in view and may move a cell away under the pointer
+        cell.locator(".jp-InputArea-editor .cm-line").first.click()
+        page.keyboard.press("Control+Enter")
+        page.wait_for_timeout(1500)
+        return prompt.inner_text() != before
+
+    wait_for(taken, 30, 0.5, f"for the cell with {marker!r} to run")

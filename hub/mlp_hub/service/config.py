@@ -35,7 +35,7 @@ class Policy:
     first_uid: int | None = None  # user number N runs as first_uid + N; None: the hub's own uid
     api_url: str = ""  # what jobs are given as MLP_API_URL
     cycle_every_s: float = 30.0  # a scheduling cycle at least so often (aging, nodes that come back)
-    look_every_s: float = 15.0  # every job that runs is looked at at least so often
+    look_every_s: float = 5.0  # every job that runs is looked at at least so often
     backoff_s: float = 0.2  # first wait after an executor's error; doubles
     backoff_max_s: float = 30.0
     start_tries: int = 5  # of an attempt whose executor raises an error that may pass

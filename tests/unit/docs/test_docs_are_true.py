@@ -22,7 +22,6 @@ DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 TEXTS = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-MADE_BY_THE_ACCEPTANCE_TESTS = {DOCS / "images" / "job-in-cell.png"}
 
 
 def page(name: str) -> str:
@@ -82,8 +81,6 @@ def test_every_relative_link_and_image_leads_somewhere() -> None:
     for path, target in links():
         file, _, anchor = target.partition("#")
         there = (path.parent / file).resolve() if file else path
-        if there in MADE_BY_THE_ACCEPTANCE_TESTS:
-            continue
         if not there.exists() or (anchor and anchors(there).count(anchor) != 1):
             broken.append(f"{path.relative_to(ROOT)}: {target}")
     assert not broken
