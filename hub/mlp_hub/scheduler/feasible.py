@@ -94,7 +94,10 @@ def _too_big(snapshot: Snapshot, job: WaitingJob) -> Verdict | None:
         message = f"no {where} can hold {asked} together. {way}"
         return Verdict(Reason.TOPOLOGY_PLACEMENT_FAILED, message, numbers)
     have = f"{count(len(nodes), 'node')} with {amount(total)} in all"
-    return Verdict(Reason.EXCEEDS_MAX_QUOTA, f"{asked} can never run here: there are {have}. {way}", numbers)
+    there = "is" if len(nodes) == 1 else "are"
+    return Verdict(
+        Reason.EXCEEDS_MAX_QUOTA, f"{asked} can never run here: there {there} {have}. {way}", numbers
+    )
 
 
 def _fitting_workers(job: WaitingJob, nodes: list[Node], free: dict[str, Resources]) -> int:

@@ -1,20 +1,19 @@
 """The one stream of all that concerns a job: first what there is, then what happens, then the end.
 
-Frames are plain objects, as the brief of the REST contract has them: job, events, metrics, log, why, synced, end.
+Frames are plain objects with a type: job, events, metrics, log, why, synced, end.
 A watcher who does not keep up misses nothing: it reads again from the store where it stands.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
-from mlp_hub.executors.base import Executor, LogChunk, LogLine
+from mlp_hub.executors.base import Executor
 from mlp_hub.service import wire_jobs as wire
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board, EventsAdded, JobChanged, PointsStored, WaitChanged
@@ -170,7 +169,7 @@ class Watcher:
             while True:
                 since = place.cursors.get(rank, 0)
                 if tail:
-                    chunk = await asyncio.to_thread(_tail, self._executor, workspace, rank)
+                    chunk = await asyncio.to_thread(self._executor.tail_log, workspace, rank, TAIL_LINES)
                 else:
                     chunk = await asyncio.to_thread(
                         self._executor.read_log, workspace, rank, since, CHUNK_LINES
@@ -207,16 +206,3 @@ class Watcher:
         why = self._admission.expected(job.uid)
         waiting = self._admission.waiting(job.uid)
         return {"type": "job", "job": wire.job_to(job, waiting, None if why is None else why.expected_start)}
-
-
-def _tail(executor: Executor, workspace: str, rank: int) -> LogChunk:
-    """Read a rank's last lines."""
-    lines: deque[LogLine] = deque(maxlen=TAIL_LINES)
-    since = dropped = 0
-    while True:
-        chunk = executor.read_log(workspace, rank, since, CHUNK_LINES)
-        lines.extend(chunk.lines)
-        dropped += chunk.dropped
-        if not chunk.lines or chunk.offset == since:
-            return replace(chunk, lines=tuple(lines), dropped=dropped)
-        since = chunk.offset

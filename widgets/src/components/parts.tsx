@@ -57,6 +57,7 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
             </span>
           ) : null}
         </p>
+        {start === null && why?.expected_because && job.phase !== "suspended" ? <p>{`Expected start: ${why.expected_because}`}</p> : null}
         {reasons.length === 0 && job.message ? <p>{job.message}</p> : null}
         {reasons.map((reason, i) => (
           <div key={i} class="mlp-reason">
