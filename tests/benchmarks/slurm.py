@@ -40,7 +40,7 @@ ReturnToService=2
 MpiDefault=none
 JobCompType=jobcomp/none
 AccountingStorageType=accounting_storage/none
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port=16818 CPUs=4 RealMemory=8000
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port=16818 CPUs=6 RealMemory=8000
 PartitionName=p Nodes=n1 Default=YES State=UP
 """
 
