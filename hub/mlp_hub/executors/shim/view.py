@@ -101,8 +101,9 @@ def arguments(
         for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):
             out += ["--cap-add", capability]
     out += ["--hostname", spec["hostname"]]
-    out += _parents(spec)
+    out += _parents(spec, below_tmp=False)
     out += _system(spec, host)
+    out += _parents(spec, below_tmp=True)  # a checkout may lie below /tmp, which is there only now
     for name, content in accounts(spec, *ids).items():
         out += ["--perms", "0644", "--ro-bind-data", str(memory.add(content.encode())), f"/etc/{name}"]
     for bind in spec["binds"]:
@@ -148,19 +149,19 @@ def _system(spec: dict[str, Any], host: dict[str, Any]) -> list[str]:
     return out
 
 
-def _parents(spec: dict[str, Any]) -> list[str]:
+def _parents(spec: dict[str, Any], *, below_tmp: bool) -> list[str]:
     """Make the directories above what is bound, so that everybody may enter them."""
     above = {"/etc": None, "/run": None, "/sys": None}
     for path in (spec["home_mount"], *(bind["dst"] for bind in spec["binds"])):
         parts = path.strip("/").split("/")
         above |= {"/" + "/".join(parts[:count]): None for count in range(1, len(parts))}
     roots = ("usr", "proc", "dev", "tmp", "bin", "lib", "lib32", "lib64", "libx32", "sbin")
-    return [
-        option
-        for path in above
-        if path.split("/")[1] not in roots
-        for option in ("--perms", "0755", "--dir", path)
-    ]
+    wanted = (
+        (path for path in above if path.startswith("/tmp/"))  # noqa: S108
+        if below_tmp
+        else (path for path in above if path.split("/")[1] not in roots)
+    )
+    return [option for path in wanted for option in ("--perms", "0755", "--dir", path)]
 
 
 def _bind(bind: dict[str, Any], stage: Stage | None) -> list[str]:
