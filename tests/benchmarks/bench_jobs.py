@@ -49,9 +49,12 @@ def run(context: Context) -> list[Figure]:
             "plain one-core jobs per minute, sandboxed",
             per_minute,
             "1/min",
-            slurm.per_minute if slurm else 2299,
-            "tuned Slurm, same run" if slurm else "tuned Slurm, best seen before",
-            "target 2300; each job is a Python program in a sandbox of its own, Slurm's is /bin/true without one",
+            max(2299, slurm.per_minute if slurm else 0),
+            "tuned Slurm, the best seen",
+            "target 2300; each job is a Python program in a sandbox of its own, Slurm's is /bin/true without one; "
+            + (
+                f"Slurm in the same run {slurm.per_minute:.0f}" if slurm else "no Slurm here to run beside it"
+            ),
             "make bench ONLY=jobs",
         ),
     ]
