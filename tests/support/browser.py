@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from live_hub import PASSWORD, LiveHub, wait_for
+from mlp_hub.proxy import node
 
 SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 FLAGS = [
@@ -31,6 +33,7 @@ def chromium() -> Iterator[Browser]:
     """Start the system's Chromium."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert path, "no Chromium here: apt install chromium"
+    os.environ["PLAYWRIGHT_NODEJS_PATH"] = node()  # playwright's own needs libraries that small systems lack
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         expect.set_options(timeout=SLOW)

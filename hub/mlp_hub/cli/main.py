@@ -19,6 +19,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         settings = Settings.load(os.environ)
+        if settings.allow_no_sandbox:  # may stand in MLP_CONFIG; what looks at the machine reads the variable
+            os.environ["MLP_ALLOW_NO_SANDBOX"] = "1"
         command: Command = args.command
         return command(settings, args)
     except SettingsError as error:

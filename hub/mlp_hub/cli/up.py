@@ -100,13 +100,13 @@ def _capabilities() -> Capabilities:
 
 def check_sandbox(settings: Settings, found: Capabilities) -> str:
     """Describe the sandbox in force; raise MachineFailure where there is none and that was not allowed."""
+    if found.mode == "open" or (found.mode is None and settings.executor == "simulated"):
+        return "NONE: users are not kept apart"
     if found.mode is None:
         lacking = [f"  {m.what}: {m.effect}. {m.remedy}" for m in found.missing]
-        if settings.allow_no_sandbox or settings.executor == "simulated":
-            return "NONE: users are not kept apart (MLP_ALLOW_NO_SANDBOX)"
         raise MachineFailure(
             "This machine has no sandbox, so users and jobs could not be kept apart.",
-            "Install what is named above, or accept that all users can read and stop everything: "
+            "Mend what is named above, or accept that all users can read and stop everything: "
             "MLP_ALLOW_NO_SANDBOX=1 mlp-hub up",
             details="\n".join(lacking),
         )

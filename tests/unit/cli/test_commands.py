@@ -68,7 +68,15 @@ def test_a_machine_without_a_sandbox_is_refused_with_what_to_install() -> None:
 
 def test_a_machine_without_a_sandbox_is_used_when_told_so() -> None:
     settings = Settings.load({"MLP_HOME": "/h", "MLP_ALLOW_NO_SANDBOX": "1"})
-    assert "not kept apart" in check_sandbox(settings, Capabilities(mode=None))
+    assert "not kept apart" in check_sandbox(settings, Capabilities(mode="open"))
+
+
+def test_a_machine_that_cannot_start_anything_is_refused_though_no_sandbox_was_asked_for() -> None:
+    settings = Settings.load({"MLP_HOME": "/h", "MLP_ALLOW_NO_SANDBOX": "1"})
+    closed = Missing("an environment that all can read", "/root is closed", "put it into /opt")
+    with pytest.raises(Exception, match="no sandbox") as caught:
+        check_sandbox(settings, Capabilities(mode=None, missing=(closed,)))
+    assert "put it into /opt" in caught.value.text()  # type: ignore[attr-defined]
 
 
 def test_the_cheap_look_at_the_newest_revision_is_right() -> None:

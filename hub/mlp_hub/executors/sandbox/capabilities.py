@@ -68,7 +68,8 @@ class Capabilities:
     """What is in force here.
 
     `mode`: `root-userns` (an own host user per person and a user namespace), `root` (an own host user, no user
-    namespace), `userns` (the hub's user; the namespaces are the wall) or `None` (no sandbox can be made).
+    namespace), `userns` (the hub's user; the namespaces are the wall), `open` (no sandbox can be made, and that was
+    allowed) or `None` (attempts cannot be started here; `missing` says why).
     `cgroup`: `v2`, `v1` or `none`; `bases` are the hub's own groups by controller. `proc`: `own`, or `host` where
     a private /proc cannot be mounted.
     """
@@ -109,8 +110,8 @@ def probe(force: str | None = None) -> Capabilities:
     missing += [Missing(*note) for note in notes]
     slirp, as_user = _slirp(found.mode if found else None, missing)
     if found is None:
-        allowed = os.environ.get("MLP_ALLOW_NO_SANDBOX", "").lower() in ("1", "true", "yes", "on")
-        return Capabilities("open" if allowed else None, cgroup=version, bases=bases, missing=tuple(missing))
+        mode = "open" if _may_be_open(missing) else None
+        return Capabilities(mode, cgroup=version, bases=bases, missing=tuple(missing))
     return Capabilities(
         found.mode,
         found.bwrap,
@@ -132,6 +133,23 @@ class _Found:
     version: str
     proc: str
     disable_userns: bool
+
+
+def _may_be_open(missing: list[Missing]) -> bool:
+    """Return whether attempts may, and can, run without a sandbox."""
+    if os.environ.get("MLP_ALLOW_NO_SANDBOX", "").lower() not in ("1", "true", "yes", "on"):
+        return False
+    closed = _closed(sys.executable) if os.geteuid() == 0 else None
+    if closed is not None:
+        # nothing is bound in where there is no sandbox: people's own users must get at the interpreter
+        missing.append(
+            Missing(
+                "an environment that all users can read",
+                f"jobs and notebooks of other users cannot start: {closed} is closed to them",
+                "put the source tree where all may read, such as /opt/mlp-hub, and run make up there",
+            )
+        )
+    return closed is None
 
 
 def _bubblewrap(force: str | None, missing: list[Missing]) -> _Found | None:
@@ -218,8 +236,8 @@ def _try(mode: str, bwrap: str, proc: str, *, disable: bool) -> str | None:
     if mode == "root-userns":
         # as somebody else, the way sandboxes are made later: some systems allow namespaces to root alone
         options = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
-        if not _reachable(bwrap):
-            return "other users cannot execute it"
+        if (closed := _closed(bwrap)) is not None:
+            return f"other users cannot execute it: {closed} is closed to them"
     try:
         done = subprocess.run(  # type: ignore[call-overload]
             [*command, *_PROGRAM], capture_output=True, timeout=20, check=False, cwd="/", env={}, **options
@@ -233,9 +251,11 @@ def _try(mode: str, bwrap: str, proc: str, *, disable: bool) -> str | None:
     )
 
 
-def _reachable(path: str) -> bool:
-    """Whether every user may execute this file."""
-    return all(parent.stat().st_mode & 1 for parent in (Path(path), *Path(path).resolve().parents))
+def _closed(path: str) -> Path | None:
+    """Return what keeps other users from executing this file: itself or a directory above it, links followed."""
+    real = Path(path).resolve()
+    ways = (*reversed(Path(path).absolute().parents), *reversed(real.parents), real)
+    return next((way for way in ways if not way.stat().st_mode & 1), None)
 
 
 def _version(bwrap: str) -> str:
