@@ -68,13 +68,15 @@ class UserCreate(Request):
 
 
 class User(Response):
-    """A user of the hub."""
+    """A user of the hub. `new` is who asked for an account and was never let in, `applied_for` the tenant they named."""
 
     username: str
     state: Literal["NotActive", "Actived"]
     tenants: list[str]
     admin: bool = False
     default_tenant: str = "default"
+    new: bool = False
+    applied_for: str | None = None
 
 
 class SpawnInfo(Response):
@@ -86,6 +88,16 @@ class SpawnInfo(Response):
     number: int
     tenants: list[str]
     default_tenant: str
+    room: dict[str, SpawnRoom]
+
+
+class SpawnRoom(Response):
+    """What is left of a tenant's quota: cpu in cores, ram in MiB. Null quotas: what the nodes have."""
+
+    cpu: float | None
+    cpu_free: float | None
+    ram: int | None
+    ram_free: int | None
 
 
 class Session(Response):

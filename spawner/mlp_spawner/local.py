@@ -136,7 +136,7 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
     async def _form(self) -> str:
         account = await self._account()
         last = (self.orm_spawner.user_options if self.orm_spawner else None) or {}
-        return options.form(self._defaults, account.tenants, account.default_tenant, last)
+        return options.form(self._defaults, account, last)
 
     def options_from_form(self, form_data: dict[str, list[Any]]) -> dict[str, Any]:
         """Turn the form's answer into options; refuse what is no option."""

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from mlp_spawner.errors import OptionsError
+from mlp_spawner.service import Account, Room
 
 CPU_MIN = 0.1  # cores
 RAM_MIN = 100  # MiB
@@ -34,22 +35,30 @@ class Choice:
     ram: int
 
 
-def form(defaults: Defaults, tenants: Sequence[str], default_tenant: str, last: Mapping[str, Any]) -> str:
+def form(defaults: Defaults, account: Account, last: Mapping[str, Any]) -> str:
     """Return the fields of the spawn page as HTML, filled with the last choice.
 
-    The tenant is asked for only where there are several. Plain labelled inputs: they work by keyboard alone.
+    The tenant is asked for only where there are several; what is free of its quota is shown always. Plain labelled
+    inputs: they work by keyboard alone.
     """
     parts = ['<fieldset id="mlp-options"><legend class="visually-hidden">Notebook server</legend>']
+    tenants = account.tenants
     if len(tenants) > 1:
-        chosen = last.get("tenant") if last.get("tenant") in tenants else default_tenant
+        chosen = last.get("tenant") if last.get("tenant") in tenants else account.default_tenant
         options = "".join(
-            f'<option value="{escape(t)}"{" selected" if t == chosen else ""}>{escape(t)}</option>'
+            f'<option value="{escape(t)}"{" selected" if t == chosen else ""}>{escape(t)}: '
+            f"{_free(account.room.get(t))}</option>"
             for t in tenants
         )
         parts.append(
             '<div class="mb-3"><label class="form-label" for="mlp-tenant">Tenant</label>'
             f'<select class="form-select" id="mlp-tenant" name="tenant" aria-describedby="mlp-tenant-help">{options}'
             '</select><div class="form-text" id="mlp-tenant-help">Whose quota the server takes from.</div></div>'
+        )
+    else:
+        tenant = account.default_tenant
+        parts.append(
+            f'<p id="mlp-tenant">Tenant <strong>{escape(tenant)}</strong>: {_free(account.room.get(tenant))}.</p>'
         )
     cpu = _or(last.get("cpu"), defaults.cpu)
     ram = _or(last.get("ram"), defaults.ram)
@@ -59,6 +68,16 @@ def form(defaults: Defaults, tenants: Sequence[str], default_tenant: str, last: 
     parts.append(_number("ram", "Memory (MiB)", value=f"{ram:.0f}", low=f"{RAM_MIN}", step="1", text=text))
     parts.append("</fieldset>")
     return "".join(parts)
+
+
+def _free(room: Room | None) -> str:
+    """Say what is free of a tenant's quota."""
+    parts = []
+    if room and room.cpu is not None and room.cpu_free is not None:
+        parts.append(f"{room.cpu_free:g} of {room.cpu:g} cpu")
+    if room and room.ram is not None and room.ram_free is not None:
+        parts.append(f"{room.ram_free / 1024:.3g} of {room.ram / 1024:.3g} GiB memory")
+    return f"{' and '.join(parts)} free" if parts else "no limit of its own, only the machine's"
 
 
 def _or(value: Any, default: float) -> float:

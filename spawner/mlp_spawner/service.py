@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -18,12 +19,23 @@ _PAUSES = (0.1, 0.3, 0.6, 1.0, 2.0)  # a service that restarts is back within so
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """A tenant's quota and what is free of it: cpu in cores, ram in MiB; None where the nodes are the only limit."""
+
+    cpu: float | None = None
+    cpu_free: float | None = None
+    ram: int | None = None
+    ram_free: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """What a server needs to know of its user. `number` makes the uid where the hub is root."""
 
     number: int
     tenants: tuple[str, ...]
     default_tenant: str
+    room: Mapping[str, Room]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +61,8 @@ class Service:
         tenants = tuple(found["tenants"])
         # one may have left the tenant that one once made the default
         default = found["default_tenant"] if found["default_tenant"] in tenants else tenants[0]
-        return Account(found["number"], tenants, default)
+        room = {name: Room(**amounts) for name, amounts in found["room"].items()}
+        return Account(found["number"], tenants, default, room)
 
     async def try_hold(self, key: str, user: str, holder: str, amount: Amount) -> None:
         """Hold the amount until it expires, or raise ServiceRefused with the numbers."""

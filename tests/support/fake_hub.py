@@ -57,6 +57,7 @@ class FakeHub:
                 (f"{base}/mlp/accounts", _Accounts, given),
                 (f"{base}/mlp/accounts/([^/]+)", _Account, given),
                 (f"{base}/mlp/accounts/([^/]+)/(authorize|deauthorize)", _Act, given),
+                (f"{base}/users/([^/]+)", _HubUser, given),
                 (f"{base}/users/([^/]+)/tokens", _Tokens, given),
                 (f"{base}/users/([^/]+)/tokens/([^/]+)", _Token, given),
                 (f"{base}/oauth2/token", _Trade, given),
@@ -97,6 +98,16 @@ class _User(_Base):
             self.refuse(403)
         else:
             self.finish({**model, "token_id": f"a-{self.token}"})
+
+
+class _HubUser(_Base):
+    def get(self, name: str) -> None:
+        if self.check_service():
+            account = self.hub.accounts.get(name)
+            if account is None or not account["authorized"]:
+                self.refuse(404)
+            else:
+                self.finish({"kind": "user", "name": name, "admin": account["admin"], "groups": []})
 
 
 class _Accounts(_Base):

@@ -77,7 +77,8 @@ class Spawn(Base):
             s = self.state
             number = s.numbers.setdefault(user, len(s.numbers) + 1)
             tenants = s.tenants.get(user, ["default"])
-            self.write({"number": number, "tenants": tenants, "default_tenant": tenants[0]})
+            room = {t: {"cpu": None, "cpu_free": None, "ram": None, "ram_free": None} for t in tenants}
+            self.write({"number": number, "tenants": tenants, "default_tenant": tenants[0], "room": room})
 
 
 class Ledger(Base):

@@ -249,6 +249,8 @@ class Data:
             "tenants": [],
             "admin": False,
             "default_tenant": "default",
+            "new": change.get("state") == "NotActive",
+            "applied_for": None,
         } | change
 
     @staticmethod
@@ -333,7 +335,11 @@ class Data:
                 return 200, self.users
             case "PUT", ["users", name], ("approve" | ""):
                 found = next(u for u in self.users if u["username"] == name)
-                found["state"] = "Actived" if verb else "NotActive"
+                found |= {"state": "Actived" if verb else "NotActive", "new": False}
+                return 200, found
+            case "DELETE", ["users", name], "":
+                found = next(u for u in self.users if u["username"] == name)
+                self.users.remove(found)
                 return 200, found
             case "GET", ["users", name, "jobs"], "":
                 return 200, [j for (user, _), j in self.jobs.items() if user == name]

@@ -139,6 +139,15 @@ class HubClient:
         """Find one account."""
         return next((a for a in await self.accounts() if a.name == name), None)
 
+    async def has_user(self, name: str) -> bool:
+        """Tell whether the hub knows somebody of this name, let in or not, by whichever authenticator."""
+        if (await self._ask("GET", f"/users/{quote(name, safe='')}")).code == 200:
+            return True
+        answer = await self._ask("GET", "/mlp/accounts")
+        if answer.code == 404:  # another authenticator keeps no accounts of its own
+            return False
+        return any(a.name == name for a in self._read(answer, list[Account]))
+
     async def create_account(
         self, name: str, password: str, *, authorized: bool, admin: bool = False
     ) -> None:

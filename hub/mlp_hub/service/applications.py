@@ -41,6 +41,10 @@ class Applications:
             pass
         else:
             await self._tenants.set_member(tenant, user, actor=actor)
+        await self.forget(user)
+
+    async def forget(self, user: str) -> None:
+        """Forget the user's application, if there is one."""
         await self._db.write(lambda tx: tx.settings.put(_key(user), ""))
 
 

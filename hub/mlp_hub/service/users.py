@@ -24,7 +24,7 @@ class Users:
 
     async def ensure(self, name: str) -> User:
         """Return the user, made at the first call; `default_tenant` is where their work goes when none is named."""
-        known = await self._db.read(lambda tx: _effective(tx, name))
+        known = await self.find(name)
         if known is not None:
             return known
 
@@ -39,10 +39,14 @@ class Users:
 
     async def get(self, name: str) -> User:
         """Return a user. Raises `NotFound`."""
-        user = await self._db.read(lambda tx: _effective(tx, name))
+        user = await self.find(name)
         if user is None:
             raise not_found("user", name)
         return user
+
+    async def find(self, name: str) -> User | None:
+        """Return a user, or None where nobody of this name ever worked here."""
+        return await self._db.read(lambda tx: _effective(tx, name))
 
     async def list(self) -> Sequence[User]:
         """Return all users by name."""

@@ -165,6 +165,7 @@ def test_tenants_members_quota_and_use(rig: ApiRig) -> None:
     rig.tenant("green", cpu=4)
     changed = rig.ask("PUT", "/tenants/green", {"cpu": 8, "weight": 2}, token=rig.root_user).json
     assert (changed["cpu"], changed["weight"]) == (8, 2)
+    rig.hub.user("gil", "gil-token")
     assert rig.ask("PUT", "/tenants/green/members/gil", token=rig.root_user).json["role"] == "member"
     assert rig.ask("GET", "/tenants/green/members/gil", token=rig.root_user).json["user"] == "gil"
     assert rig.ask("DELETE", "/tenants/green/members/gil", token=rig.root_user).status == 200
@@ -189,6 +190,7 @@ def test_nodes_runtimes_and_offers(rig: ApiRig) -> None:
 def test_the_spawner_holds_and_gives_back_quota(rig: ApiRig) -> None:
     info = rig.ask("GET", "/users/ann:spawn", token=rig.spawner).json
     assert (info["tenants"], info["default_tenant"]) == (["red"], "red")
+    assert set(info["room"]["red"]) == {"cpu", "cpu_free", "ram", "ram_free"}
     key = {"id": "ann-server", "applier": "sp"}
     asked = {**key, "request_type": "request", "tenant": "red", "cpu": 1, "ram": 100, "user": "ann"}
     for verb, body in (
@@ -217,6 +219,39 @@ def test_a_person_signs_up_applies_for_a_tenant_and_is_let_in_by_its_admin(rig: 
     assert "zoe" not in [u["username"] for u in waiting]
     out = rig.ask("PUT", "/users/zoe", token=rig.root_user)
     assert (out.status, out.json["state"]) == (200, "NotActive")
+
+
+def test_a_sign_up_is_refused_by_who_could_approve_it_and_its_name_is_free_again(rig: ApiRig) -> None:
+    body = {"username": "zed", "password": "long enough", "tenant": "red"}
+    rig.ask("POST", "/users", body)
+    shown = rig.ask("GET", "/users?state=NotActive", token=rig.root_user).json
+    assert [(u["new"], u["applied_for"]) for u in shown if u["username"] == "zed"] == [(True, "red")]
+    for who in (rig.blue, rig.ann):
+        refused = rig.ask("DELETE", "/users/zed", token=who)
+        assert (refused.status, refused.json["reason"]) == (403, "NotFound")
+    gone = rig.ask("DELETE", "/users/zed", token=rig.rita)
+    assert (gone.status, gone.json["username"]) == (200, "zed")
+    assert rig.ask("GET", "/users/zed", token=rig.root_user).json["reason"] == "NotFound"
+    # somebody of that name signs up again: the old application is forgotten
+    assert rig.ask("POST", "/users", {**body, "tenant": None}).status == 201
+    assert rig.ask("PUT", "/users/zed:approve", token=rig.rita).json["reason"] == "NotFound"
+
+
+def test_who_was_ever_let_in_is_not_refused_away(rig: ApiRig) -> None:
+    for state in ("Actived", "NotActive"):
+        answer = rig.ask("DELETE", "/users/ann", token=rig.root_user)
+        assert (answer.status, answer.json["reason"]) == (403, "WrongState"), state
+        rig.ask("PUT", "/users/ann", token=rig.root_user)
+    assert rig.ask("GET", "/users/ann", token=rig.root_user).json["new"] is False
+
+
+def test_a_name_that_nobody_has_joins_no_tenant(rig: ApiRig) -> None:
+    for who in (rig.root_user, rig.rita):
+        answer = rig.ask("PUT", "/tenants/red/members/nobody", {"role": "member"}, token=who)
+        assert (answer.status, answer.json["reason"]) == (403, "NotFound")
+        assert "there is no user nobody" in answer.json["msg"]
+    rig.ask("POST", "/users", {"username": "zac", "password": "long enough"})
+    assert rig.ask("PUT", "/tenants/red/members/zac", token=rig.root_user).status == 200
 
 
 def test_a_new_token_holds_no_more_than_the_one_that_asked(rig: ApiRig) -> None:

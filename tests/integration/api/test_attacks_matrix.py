@@ -62,7 +62,12 @@ def test_the_public_routes_are_these_three() -> None:
     assert public == {("GET", "/health"), ("GET", "/openapi.json"), ("POST", "/users")}
 
 
-CHANGES_ACCOUNTS = {"PUT /users/{user}", "PUT /users/{user}:approve", "GET /users/{user}/token"}
+CHANGES_ACCOUNTS = {
+    "PUT /users/{user}",
+    "PUT /users/{user}:approve",
+    "DELETE /users/{user}",
+    "GET /users/{user}/token",
+}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=IDS)
@@ -233,6 +238,7 @@ def test_a_tenants_admin_gives_themselves_nothing_and_takes_nobody_from_others(r
     moved = rig.ask("PUT", "/tenants/red/members/bob", {"role": "member"}, token=rig.rita)
     assert (moved.status, moved.json["reason"]) == (403, "Forbidden")
     # somebody without a tenant may be taken in, and stays where they were besides: nobody asked them
+    rig.hub.user("new", "new-token")
     assert rig.ask("PUT", "/tenants/red/members/new", {"role": "member"}, token=rig.rita).status == 200
     assert rig.ask("GET", "/tenants/default/members/new", token=rig.root_user).json["role"] == "member"
     for who in (rig.ann, rig.notebook):

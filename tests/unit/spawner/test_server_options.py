@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from mlp_spawner.errors import OptionsError
 from mlp_spawner.options import Choice, Defaults, choose, form, from_form
+from mlp_spawner.service import Account, Room
 
 DEFAULTS = Defaults(0.2, 1024)
+
+
+def account(*tenants, **room):
+    """Somebody whose last tenant is the default."""
+    return Account(1, tenants, tenants[-1], room)
 
 
 def test_nothing_chosen_means_the_defaults_and_the_default_tenant():
@@ -57,22 +63,31 @@ def test_a_form_with_something_else_is_refused(data):
 
 
 def test_the_tenant_is_asked_for_only_where_there_are_several():
-    assert 'name="tenant"' not in form(DEFAULTS, ("default",), "default", {})
-    page = form(DEFAULTS, ("red", "blue"), "blue", {})
+    assert 'name="tenant"' not in form(DEFAULTS, account("default"), {})
+    page = form(DEFAULTS, account("red", "blue"), {})
     assert '<option value="blue" selected>' in page
     assert '<option value="red">' in page
 
 
+def test_what_is_free_of_the_quota_is_shown():
+    red = Room(cpu=2, cpu_free=0.4, ram=4096, ram_free=1536)
+    page = form(DEFAULTS, account("red", red=red), {})
+    assert "Tenant <strong>red</strong>: 0.4 of 2 cpu and 1.5 of 4 GiB memory free." in page
+    several = form(DEFAULTS, account("red", "blue", red=red, blue=Room()), {})
+    assert ">red: 0.4 of 2 cpu and 1.5 of 4 GiB memory free</option>" in several
+    assert ">blue: no limit of its own, only the machine's</option>" in several
+
+
 def test_the_form_shows_the_last_choice_again_while_it_is_possible():
-    page = form(DEFAULTS, ("red", "blue"), "blue", {"tenant": "red", "cpu": 0.5, "ram": 4096})
+    page = form(DEFAULTS, account("red", "blue"), {"tenant": "red", "cpu": 0.5, "ram": 4096})
     assert '<option value="red" selected>' in page
     assert 'value="0.5"' in page
     assert 'value="4096"' in page
-    assert '<option value="blue" selected>' in form(DEFAULTS, ("red", "blue"), "blue", {"tenant": "gone"})
+    assert '<option value="blue" selected>' in form(DEFAULTS, account("red", "blue"), {"tenant": "gone"})
 
 
 def test_every_field_of_the_form_has_a_label():
-    page = form(DEFAULTS, ("red", "blue"), "blue", {})
+    page = form(DEFAULTS, account("red", "blue"), {})
     for name in ("tenant", "cpu", "ram"):
         assert f'<label class="form-label" for="mlp-{name}">' in page
         assert f'id="mlp-{name}"' in page
@@ -80,8 +95,8 @@ def test_every_field_of_the_form_has_a_label():
 
 def test_nothing_that_a_user_stored_is_shown_as_html():
     last = {"tenant": "<script>", "cpu": "<script>", "ram": {"a": "<script>"}}
-    assert "<script>" not in form(DEFAULTS, ("red", "<b>"), "red", last)
-    assert "<b>" not in form(DEFAULTS, ("red", "<b>"), "red", last)
+    assert "<script>" not in form(DEFAULTS, account("<b>", "red"), last)
+    assert "<b>" not in form(DEFAULTS, account("<b>", "red"), last)
 
 
 @given(

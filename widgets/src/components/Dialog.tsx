@@ -55,10 +55,11 @@ export function Dialog({ title, onClose, children }: {
 }
 
 /** Ask before something that cannot be undone. `text` says what is lost. */
-export function Confirm({ title, text, yes, busy, error, onYes, onNo }: {
+export function Confirm({ title, text, yes, no = "Keep it", busy, error, onYes, onNo }: {
   title: string;
   text: ComponentChildren;
   yes: string;
+  no?: string;
   busy: boolean;
   error: ComponentChildren;
   onYes: () => void;
@@ -70,7 +71,7 @@ export function Confirm({ title, text, yes, busy, error, onYes, onNo }: {
       {error}
       <div class="mlp-dialog-buttons">
         <button type="button" class="mlp-button" data-autofocus onClick={onNo}>
-          Keep it
+          {no}
         </button>
         <button type="button" class="mlp-button mlp-danger" disabled={busy} onClick={onYes}>
           {yes}

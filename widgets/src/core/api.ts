@@ -132,6 +132,11 @@ export class Client {
     return (await response.json()) as T;
   }
 
+  /** End the session; returns where the hub ends its own. */
+  async logout(): Promise<string> {
+    return (await this.send<{ next: string }>("POST", "logout")).next;
+  }
+
   private async once(method: Method, path: string, body: unknown, extra: Record<string, string>): Promise<Response> {
     const headers: Record<string, string> = { Accept: "application/json", ...extra };
     if (!SAFE.has(method)) headers["X-XSRFToken"] = (await this.session()).xsrf;
@@ -141,7 +146,7 @@ export class Client {
       init.body = JSON.stringify(body);
     }
     try {
-      return await this.deps.fetch(new URL(this.base + path, this.deps.origin).href, init);
+      return await this.deps.fetch(new URL(path.startsWith("/") ? this.base + path : `${this.root}/${path}`, this.deps.origin).href, init);
     } catch {
       throw new ApiError("network", "MLP Hub cannot be reached");
     }
@@ -202,6 +207,7 @@ export const paths = {
   token: (user: string): string => `/users/${enc(user)}/token`,
   user: (user: string): string => `/users/${enc(user)}`,
   approve: (user: string): string => `/users/${enc(user)}:approve`,
+  users: "/users",
   tenants: "/tenants",
   tenant: (tenant: string): string => `/tenants/${enc(tenant)}`,
   usage: (tenant: string): string => `/tenants/${enc(tenant)}/usage`,

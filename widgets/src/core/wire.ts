@@ -20,6 +20,9 @@ export interface User {
   tenants: string[];
   admin: boolean;
   default_tenant: string;
+  /** Asked for an account and was never let in. */
+  new: boolean;
+  applied_for: string | null;
 }
 
 /** Amounts of a quota; null means: what the nodes have. cpu in cores, gpu in devices, ram in MiB, rom in bytes. */

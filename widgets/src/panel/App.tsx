@@ -2,8 +2,10 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ErrorBox, Empty, Loading } from "../components/basics";
-import { ApiError, type Client } from "../core/api";
-import type { Session } from "../core/wire";
+import { ApiError, paths, type Client } from "../core/api";
+import type { Session, User } from "../core/wire";
+import { useLoad } from "../components/hooks";
+import { plural } from "../core/format";
 import { HubProvider } from "./context";
 import { JobPage, JobsPage } from "./Jobs";
 import { NodesPage } from "./Nodes";
@@ -50,7 +52,33 @@ function place(parts: string[], session: Session): Place {
   };
 }
 
-function Nav({ session, nav }: { session: Session; nav: string }): JSX.Element {
+/** Ends the session here, then at the hub. A service that does not answer keeps nobody logged in: the hub's page is asked all the same. */
+function LogOut({ client }: { client: Client }): JSX.Element {
+  const leave = (): void => {
+    client.logout().catch(() => `${base}logout`).then((next) => location.assign(next));
+  };
+  return (
+    <button type="button" class="mlp-nav-link mlp-nav-button" onClick={leave}>
+      Log out
+    </button>
+  );
+}
+
+const SIGN_UPS_EVERY = 20_000;
+
+/** How many people wait for approval. */
+function SignUps({ client }: { client: Client }): JSX.Element | null {
+  const waiting = useLoad("sign-ups", () => client.list<User>(`${paths.users}?state=NotActive`), SIGN_UPS_EVERY);
+  const count = waiting.data?.items.filter((u) => u.new).length ?? 0;
+  return count ? (
+    <span class="mlp-count" title={`${plural(count, "sign-up")} to approve`}>
+      {count}
+      <span class="mlp-hidden"> to approve</span>
+    </span>
+  ) : null;
+}
+
+function Nav({ client, session, nav }: { client: Client; session: Session; nav: string }): JSX.Element {
   const item = (key: string, to: string, text: ComponentChildren): JSX.Element => (
     <Link to={to} cls="mlp-nav-link" current={nav === key}>
       {text}
@@ -69,7 +97,7 @@ function Nav({ session, nav }: { session: Session; nav: string }): JSX.Element {
           <>
             <span class="mlp-nav-gap" aria-hidden="true" />
             {item("tenants", href("admin", "tenants"), "Tenants")}
-            {item("users", href("admin", "users"), "Users")}
+            {item("users", href("admin", "users"), <>Users<SignUps key={nav} client={client} /></>)}
             {item("queue", href("admin", "queue"), "Queue")}
             {item("nodes", href("admin", "nodes"), "Nodes")}
           </>
@@ -82,6 +110,7 @@ function Nav({ session, nav }: { session: Session; nav: string }): JSX.Element {
         <a class="mlp-nav-link" href={hubHome}>
           Hub home
         </a>
+        <LogOut client={client} />
       </div>
     </header>
   );
@@ -122,7 +151,7 @@ export function App({ client }: { client: Client }): JSX.Element {
       <a class="mlp-skip" href="#main">
         Skip to the page
       </a>
-      <Nav session={session} nav={shown.nav} />
+      <Nav client={client} session={session} nav={shown.nav} />
       <main class="mlp-main" id="main">
         {shown.page}
       </main>

@@ -14,7 +14,8 @@ import { PageHead, Select } from "./form";
 import { go, href, Link } from "./router";
 
 const EVERY = 4000;
-const LIMIT = 100;
+const PAGE = 100;
+const MOST = 1000;
 
 function timing(job: Job, now: number): string {
   const started = ms(job.started_at);
@@ -37,8 +38,9 @@ function note(job: Job, now: number): string {
 export function JobsPage(): JSX.Element {
   const { client, session } = useHub();
   const [state, setState] = useState("");
+  const [limit, setLimit] = useState(PAGE);
   const query = state ? `&state=${state}` : "";
-  const jobs = useLoad(`jobs ${state}`, () => client.list<Job>(`${paths.jobs(session.username)}?limit=${LIMIT}${query}`), EVERY);
+  const jobs = useLoad(`jobs ${state} ${limit}`, () => client.list<Job>(`${paths.jobs(session.username)}?limit=${limit}${query}`), EVERY);
   const now = useNow(1000);
   const columns: Column<Job>[] = [
     { title: "Name", cell: (j) => <Link to={href("jobs", j.user, j.name)}>{j.name}</Link>, kind: "name" },
@@ -74,7 +76,17 @@ export function JobsPage(): JSX.Element {
           )}
         </Empty>
       ) : (
-        <Table stack caption="My jobs, newest first" columns={columns} rows={items} rowKey={(j) => j.uid || j.name} />
+        <>
+          <Table stack caption="My jobs, newest first" columns={columns} rows={items} rowKey={(j) => j.uid || j.name} />
+          {jobs.data.next && limit < MOST ? (
+            <p class="mlp-more">
+              <button type="button" class="mlp-button" onClick={() => setLimit((n) => Math.min(MOST, n + PAGE))}>
+                Show more
+              </button>
+            </p>
+          ) : null}
+          {jobs.data.next && limit >= MOST ? <p class="mlp-dim mlp-more">{`The ${MOST} newest; choose a state to see older ones.`}</p> : null}
+        </>
       )}
     </>
   );

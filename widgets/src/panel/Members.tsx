@@ -5,7 +5,7 @@ import { Empty, ErrorBox, Loading, Table, type Column } from "../components/basi
 import { Confirm } from "../components/Dialog";
 import { useLoad } from "../components/hooks";
 import { paths, words } from "../core/api";
-import type { Member } from "../core/wire";
+import type { Member, User } from "../core/wire";
 import { useHub, useRun } from "./context";
 import { Field, Select } from "./form";
 
@@ -77,7 +77,9 @@ export function Members({ tenant }: { tenant: string }): JSX.Element {
 }
 
 function AddMember({ tenant, known, added }: { tenant: string; known: string[]; added: () => void }): JSX.Element {
-  const { client, say } = useHub();
+  const { client, session, say } = useHub();
+  // only a platform admin may list people
+  const users = useLoad("users", () => (session.admin ? client.list<User>(paths.users) : Promise.resolve({ items: [], next: null })));
   const [user, setUser] = useState("");
   const [role, setRole] = useState("member");
   const [error, setError] = useState<string | null>(null);
@@ -103,6 +105,7 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
         label="Add a user"
         value={user}
         placeholder="user name"
+        choices={users.data?.items.map((u) => u.username).filter((name) => !known.includes(name))}
         error={error}
         onInput={(v) => {
           setUser(v);

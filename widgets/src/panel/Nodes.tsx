@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { Chip, Empty, ErrorBox, Loading, QuotaBar } from "../components/basics";
 import { useLoad } from "../components/hooks";
-import { cores, plural, ram } from "../core/format";
+import { cores, plural, ram, trim } from "../core/format";
 import type { Holding, Node } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
@@ -37,6 +37,17 @@ function Shares({ node, users, what }: { node: Node; users: string[]; what: "cpu
         {show(used)} of {show(whole)}
       </span>
     </div>
+  );
+}
+
+/** Why more cores can be in use than there are. */
+function Overcommit({ node }: { node: Node }): JSX.Element | null {
+  if (node.cpu_allocatable <= node.cpu) return null;
+  return (
+    <p class="mlp-dim">
+      {`Each of the ${plural(node.cpu, "core")} is given out ${trim(node.cpu_allocatable / node.cpu, 2)} times, because most work leaves cores idle: ${cores(node.cpu_allocatable)} cpu in all. `}
+      Set by <code>MLP_NODE_CPU_OVERCOMMIT</code>; memory is given out once.
+    </p>
   );
 }
 
@@ -75,6 +86,7 @@ export function NodesPage(): JSX.Element {
             </div>
             <Shares node={n} users={users} what="cpu" />
             <Shares node={n} users={users} what="ram" />
+            <Overcommit node={n} />
             {n.gpu ? <QuotaBar name="GPU" used={n.gpu_inuse} limit={n.gpu} show={cores} /> : null}
             {n.holders.length ? (
               <ul class="mlp-holders">

@@ -13,7 +13,7 @@ import { href, Link } from "./router";
 
 const EVERY = 6000;
 
-type Asking = { kind: "deactivate" | "tenant"; user: User };
+type Asking = { kind: "deactivate" | "refuse" | "tenant"; user: User };
 
 export function UsersPage(): JSX.Element {
   const { client, session } = useHub();
@@ -21,8 +21,8 @@ export function UsersPage(): JSX.Element {
   const [asking, setAsking] = useState<Asking | null>(null);
   const [filter, setFilter] = useState("");
   const all = users.data?.items ?? [];
-  const waiting = all.filter((u) => u.state === "NotActive");
-  const rows = [...waiting, ...all.filter((u) => u.state === "Actived")].filter((u) => u.username.toLowerCase().includes(filter.toLowerCase()));
+  const waiting = all.filter((u) => u.new);
+  const rows = [...waiting, ...all.filter((u) => !u.new)].filter((u) => u.username.toLowerCase().includes(filter.toLowerCase()));
   const { run, busy, error, clear } = useRun(async () => {
     setAsking(null);
     await users.reload();
@@ -38,8 +38,9 @@ export function UsersPage(): JSX.Element {
       kind: "tight",
       cell: (u) => (
         <>
-          {u.state === "NotActive" ? <Chip kind="wait">Waits for approval</Chip> : <Chip kind="good">Active</Chip>}
+          {u.state === "Actived" ? <Chip kind="good">Active</Chip> : u.new ? <Chip kind="wait">Waits for approval</Chip> : <Chip kind="idle">Deactivated</Chip>}
           {u.admin ? <Chip kind="run">Admin</Chip> : null}
+          {u.applied_for ? <span class="mlp-dim">{` applied for ${u.applied_for}`}</span> : null}
         </>
       ),
     },
@@ -61,6 +62,11 @@ export function UsersPage(): JSX.Element {
           {u.state === "NotActive" ? (
             <button type="button" class="mlp-button mlp-small mlp-primary" disabled={busy} aria-label={`Approve ${u.username}`} onClick={() => void run(() => client.put(paths.approve(u.username)), `${u.username} approved`)}>
               Approve
+            </button>
+          ) : null}
+          {u.new ? (
+            <button type="button" class="mlp-button mlp-small mlp-quiet-danger" aria-label={`Refuse ${u.username}`} onClick={() => setAsking({ kind: "refuse", user: u })}>
+              Refuse
             </button>
           ) : null}
           <button type="button" class="mlp-button mlp-small" aria-label={`Add ${u.username} to a tenant`} onClick={() => setAsking({ kind: "tenant", user: u })}>
@@ -101,6 +107,18 @@ export function UsersPage(): JSX.Element {
           busy={busy}
           error={box}
           onYes={() => void run(() => client.put(paths.user(asking.user.username)), `${asking.user.username} deactivated`)}
+          onNo={close}
+        />
+      ) : null}
+      {asking?.kind === "refuse" ? (
+        <Confirm
+          title={`Refuse ${asking.user.username}?`}
+          text={<p>{`The account that ${asking.user.username} asked for is removed, and the name is free again. They are not told.`}</p>}
+          yes="Refuse"
+          no="Not now"
+          busy={busy}
+          error={box}
+          onYes={() => void run(() => client.delete(paths.user(asking.user.username)), `${asking.user.username} refused`)}
           onNo={close}
         />
       ) : null}

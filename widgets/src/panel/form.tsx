@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "../components/hooks";
 
-export function Field({ label, value, onInput, hint, error, name, autofocus, disabled, placeholder }: {
+export function Field({ label, value, onInput, hint, error, name, autofocus, disabled, placeholder, choices }: {
   label: string;
   name: string;
   value: string;
@@ -12,6 +12,8 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
   autofocus?: boolean;
   disabled?: boolean;
   placeholder?: string;
+  /** What is offered while one types; anything else may be typed too. */
+  choices?: string[] | undefined;
 }): JSX.Element {
   const id = useId("field");
   const bad = Boolean(error);
@@ -28,10 +30,18 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
         autofocus={autofocus ?? false}
         disabled={disabled ?? false}
         placeholder={placeholder ?? ""}
+        {...(choices?.length ? { list: `${id}-choices` } : {})}
         aria-invalid={bad}
         aria-describedby={`${id}-hint`}
         onInput={(e) => onInput(e.currentTarget.value)}
       />
+      {choices?.length ? (
+        <datalist id={`${id}-choices`}>
+          {choices.map((choice) => (
+            <option key={choice} value={choice} />
+          ))}
+        </datalist>
+      ) : null}
       <span id={`${id}-hint`} class={bad ? "mlp-field-error" : "mlp-field-hint"} {...(bad ? { role: "alert" } : {})}>
         {bad ? error : hint}
       </span>

@@ -64,6 +64,11 @@ async def set_member(call: Call) -> Member:
     were not asked, and an admin of a tenant sees what its members run there.
     """
     tenant, user = call.params["tenant"], call.user
+    if await call.platform.users.find(user) is None and not await call.service.hub.has_user(user):
+        raise Refused(
+            Reason.NOT_FOUND,
+            f"there is no user {clip(user)}; people sign up on the login page before they join a tenant",
+        )
     body: MemberUpdate = call.body if call.body is not None else MemberUpdate()
     if not call.principal.is_platform_admin:
         places = await call.platform.tenants.of_user(user)

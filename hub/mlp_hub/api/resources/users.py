@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from mlp_api.types import SpawnInfo, User, UserCreate
+from mlp_api.types import SpawnInfo, SpawnRoom, Tenant, User, UserCreate
 from mlp_hub.api.call import Call
 from mlp_hub.api.hubclient import Account
 from mlp_hub.api.principal import Kind
@@ -14,6 +14,7 @@ from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import ACCESS, LEDGER_WRITE, SCOPES, USERS_READ, USERS_WRITE
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenant import User as KnownUser
 
 TOKEN_LIFETIME_S = 30 * 24 * 3600
 
@@ -40,12 +41,12 @@ async def list_(call: Call) -> list[User]:
     for tenant in await call.platform.tenants.list():
         for member in await call.platform.tenants.members(tenant.name):
             places.setdefault(member.user, []).append(tenant.name)
-    defaults = {u.name: u.default_tenant for u in await call.platform.users.list()}
-    users = [
-        _shown(a, places.get(a.name, [DEFAULT_TENANT]), defaults.get(a.name, DEFAULT_TENANT))
-        for a in await call.service.hub.accounts()
+    known = {u.name: u for u in await call.platform.users.list()}
+    return [
+        await _shown(call, account, places.get(account.name, [DEFAULT_TENANT]), known.get(account.name))
+        for account in await call.service.hub.accounts()
+        if query.state is None or query.state == _state(account)
     ]
-    return [u for u in users if query.state is None or u.state == query.state]
 
 
 async def get(call: Call) -> User:
@@ -56,17 +57,42 @@ async def get(call: Call) -> User:
 async def approve(call: Call) -> User:
     """Let an account in, and into the tenant that it applied for."""
     principal = call.principal
-    tenant = await call.service.applications.tenant_of(call.user)
-    if not principal.is_platform_admin:
-        led = [m.tenant for m in await call.platform.tenants.of_user(principal.name) if m.role == "admin"]
-        if tenant is None or tenant not in led:
-            raise not_found("user", call.user)
+    await _check_may_decide(call)
     account = await _account(call)
     if not account.authorized:
         await call.service.hub.authorize(account.name)
     await call.platform.users.ensure(account.name)
     await call.service.applications.accept(account.name, actor=principal.name)
     return await _user(call, Account(account.name, True, account.admin))
+
+
+async def refuse(call: Call) -> User:
+    """Refuse a sign-up: the account is gone, and its name free again.
+
+    Who was ever let in has files and records, which a namesake must not inherit: such an account stays.
+    """
+    await _check_may_decide(call)
+    account = await _account(call)
+    if account.authorized or await call.platform.users.find(account.name) is not None:
+        raise Refused(
+            Reason.WRONG_STATE,
+            f"{account.name} was let in before and has files and records here; deactivate the account instead",
+        )
+    shown = await _shown(call, account, [], None)
+    await call.service.hub.delete_account(account.name)
+    await call.service.applications.forget(account.name)
+    return shown
+
+
+async def _check_may_decide(call: Call) -> None:
+    """Raise NotFound unless the caller decides on this sign-up: a platform admin, or an admin of the tenant applied for."""
+    principal = call.principal
+    if principal.is_platform_admin:
+        return
+    tenant = await call.service.applications.tenant_of(call.user)
+    led = [m.tenant for m in await call.platform.tenants.of_user(principal.name) if m.role == "admin"]
+    if tenant is None or tenant not in led:
+        raise not_found("user", call.user)
 
 
 async def deregister(call: Call) -> User:
@@ -93,7 +119,18 @@ async def spawn(call: Call) -> SpawnInfo:
     user = await call.platform.users.ensure(call.user)
     places = await call.platform.tenants.of_user(call.user)
     tenants = [m.tenant for m in places] or [DEFAULT_TENANT]
-    return SpawnInfo(number=user.number, tenants=tenants, default_tenant=user.default_tenant)
+    room = {name: _room(await call.platform.tenants.get(name)) for name in tenants}
+    return SpawnInfo(number=user.number, tenants=tenants, default_tenant=user.default_tenant, room=room)
+
+
+def _room(tenant: Tenant) -> SpawnRoom:
+    cpu, ram = tenant.cpu, tenant.ram
+    return SpawnRoom(
+        cpu=cpu,
+        cpu_free=None if cpu is None else max(0.0, round(cpu - tenant.cpu_inuse, 3)),
+        ram=ram,
+        ram_free=None if ram is None else max(0, ram - tenant.ram_inuse),
+    )
 
 
 async def _account(call: Call) -> Account:
@@ -105,21 +142,27 @@ async def _account(call: Call) -> Account:
 
 async def _user(call: Call, account: Account) -> User:
     places = await call.platform.tenants.of_user(account.name)
-    try:
-        default = (await call.platform.users.get(account.name)).default_tenant
-    except Refused:  # who never came here yet
-        default = DEFAULT_TENANT
-    return _shown(account, [m.tenant for m in places], default)
+    return await _shown(
+        call, account, [m.tenant for m in places], await call.platform.users.find(account.name)
+    )
 
 
-def _shown(account: Account, tenants: list[str], default_tenant: str) -> User:
+async def _shown(call: Call, account: Account, tenants: list[str], known: KnownUser | None) -> User:
+    """Describe an account; `known` is who it is to the platform, None for who was never let in."""
+    waits = not account.authorized and known is None
     return User(
         username=account.name,
-        state="Actived" if account.authorized else "NotActive",
+        state=_state(account),
         tenants=tenants,
         admin=account.admin,
-        default_tenant=default_tenant,
+        default_tenant=known.default_tenant if known else DEFAULT_TENANT,
+        new=waits,
+        applied_for=await call.service.applications.tenant_of(account.name) if waits else None,
     )
+
+
+def _state(account: Account) -> Literal["NotActive", "Actived"]:
+    return "Actived" if account.authorized else "NotActive"
 
 
 ROUTES = (
@@ -164,6 +207,7 @@ ROUTES = (
         USERS_WRITE,
         reply=User,
     ),
+    Route("DELETE", "/users/{user}", refuse, "Refuse a sign-up", Relation.ANYBODY, USERS_WRITE, reply=User),
     Route("GET", "/users/{user}/token", token, "Get a new token", Relation.SELF, USERS_WRITE, reply=str),
     Route(
         "GET",
