@@ -117,16 +117,18 @@ class Writer:
         self.works += len(batch)
 
     def _apply(self, connection: Connection, work: _Work) -> None:
-        savepoint = connection.begin_nested()
+        # not SQLAlchemy's begin_nested: it gives each savepoint a name of its own and compiles it anew
+        connection.exec_driver_sql("SAVEPOINT work")
         try:
             work.result = work.fn(Tx(connection))
         except Exception as e:  # belongs to the one who asked
             if lost(connection, e):
                 raise
-            savepoint.rollback()
+            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT work")
+            connection.exec_driver_sql("RELEASE SAVEPOINT work")
             work.error = _as_unavailable(e) if isinstance(e, DBAPIError) else e
         else:
-            savepoint.commit()
+            connection.exec_driver_sql("RELEASE SAVEPOINT work")
 
     def _connect(self) -> Connection:
         connection = self._engine.connect()

@@ -57,6 +57,16 @@ attack("homes", lambda: os.listdir("/home") == ["ann"] or 1 / 0)
     assert [line for line in lines if "GOT" in line] == ["homes GOT True"]
 
 
+READ_ONLY = """
+for path in ("/etc/passwd", "/etc/hosts", "/new", "/etc/ld.so.preload", "/usr/bin/new", "/run/new", "/var/new", "/home/new"):
+    attack(path, lambda: open(path, "a"))
+"""
+
+
+def test_the_system_inside_cannot_be_changed(lab: Lab) -> None:
+    assert [line for line in tried(lab, READ_ONLY) if "GOT" in line] == []
+
+
 def test_other_processes_cannot_be_seen_signalled_or_traced(lab: Lab) -> None:
     async def go() -> None:
         executor = lab.executor()

@@ -25,6 +25,21 @@ def root_mode(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("root_mode")
+def test_the_system_inside_cannot_be_changed(lab: Lab) -> None:
+    lab.home("ann").chmod(0o755)
+    code = """
+for path in ("/etc/passwd", "/new", "/run/new"):
+    try:
+        open(path, "a")
+    except OSError:
+        print("refused")
+"""
+    spec = lab.spec(code)
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
+    assert lab.output(spec) == ["refused"] * 3
+
+
+@pytest.mark.usefixtures("root_mode")
 @pytest.mark.parametrize("path", [None, "/home/ann/bin:/usr/bin:/bin"])
 def test_a_command_that_the_tenant_planted_is_not_run_as_root(lab: Lab, path: str | None) -> None:
     home = lab.home("ann")

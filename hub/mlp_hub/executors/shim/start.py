@@ -129,6 +129,8 @@ def _view(
     if spec["ranks"] and spec["ranks"]["mode"] != "single":
         control = f"{stage.root if stage else run_dir}/control"
         options += ["--ro-bind", control, "/run/mlp"]
+    # what lies between the mounts, /etc's small files too; cheaper than a read-only mount for each file
+    options += ["--remount-ro", "/"]
     if stage:
         stage.make()
     if control:

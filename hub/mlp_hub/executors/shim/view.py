@@ -105,7 +105,7 @@ def arguments(
     out += _system(spec, host)
     out += _parents(spec, below_tmp=True)  # a checkout may lie below /tmp, which is there only now
     for name, content in accounts(spec, *ids).items():
-        out += ["--perms", "0644", "--ro-bind-data", str(memory.add(content.encode())), f"/etc/{name}"]
+        out += ["--perms", "0644", "--file", str(memory.add(content.encode())), f"/etc/{name}"]
     for bind in spec["binds"]:
         out += _bind(bind, stage)
     out += _bind({"src": spec["home_dir"], "dst": spec["home_mount"], "writable": True}, stage)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 
 
@@ -29,6 +29,17 @@ class Repo:
     def _upsert(self, table: Table, keys: Sequence[str]) -> Any:
         """Return the statement that stores a whole row, new or changed; give it all columns as parameters."""
         return _upsert_of(self._c.dialect.name, table, tuple(keys))
+
+    def _insert_new(self, table: Table, keys: Sequence[str]) -> Any:
+        """Return the statement that stores a whole row and gives it back, unless one of these keys is there."""
+        return _insert_new_of(self._c.dialect.name, table, tuple(keys))
+
+
+@cache
+def _insert_new_of(dialect: str, table: Table, keys: tuple[str, ...]) -> Any:
+    insert = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+    every = insert.values({c.name: bindparam(c.name) for c in table.columns})
+    return every.on_conflict_do_nothing(index_elements=list(keys)).returning(*(table.c[k] for k in keys))
 
 
 @cache

@@ -40,9 +40,7 @@ class Jobs(Repo):
 
     def insert(self, job: Job) -> bool:
         """Store a new job, with its version as given; False when its user has a job of that name."""
-        insert = self._insert(t).values(codec.job_row(job))
-        query = insert.on_conflict_do_nothing(index_elements=["user", "name"]).returning(t.c.uid)
-        return self._c.execute(query).first() is not None
+        return self._c.execute(self._insert_new(t, ("user", "name")), codec.job_row(job)).first() is not None
 
     def get(self, uid: str) -> Job | None:
         """Return the job of this uid."""

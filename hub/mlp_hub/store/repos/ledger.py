@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, delete, func, or_, select
 
 from mlp_hub.domain.ledger import HELD, RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
@@ -35,6 +37,15 @@ _IN_USE = select(
 _IN_USE_KINDS = select(t.c.kinds).where(
     _holds(_NOW), t.c.tenant == bindparam("tenant"), t.c.kinds.is_not(None)
 )
+_NODE_USE = select(t.c.shares).where(
+    _holds(_NOW), t.c.shares.is_not(None), t.c.applier.not_in(bindparam("but", expanding=True))
+)
+
+
+@cache
+def _held_by(*columns: str) -> Select[Any]:
+    chosen = [t.c[name] == bindparam(name) for name in columns]
+    return select(t).where(_holds(_NOW), *chosen).order_by(t.c.created_at, t.c.applier, t.c.id)
 
 
 class Requests(Repo):
@@ -83,12 +94,10 @@ class Requests(Repo):
         self, now: float, *, tenant: str | None = None, applier: str | None = None
     ) -> list[ResourceRequest]:
         """Return the requests that count as in use at `now`, the oldest first."""
-        query = select(t).where(_holds(now)).order_by(t.c.created_at, t.c.applier, t.c.id)
-        if tenant is not None:
-            query = query.where(t.c.tenant == tenant)
-        if applier is not None:
-            query = query.where(t.c.applier == applier)
-        return [codec.request_of(row) for row in self._c.execute(query)]
+        wanted = {"tenant": tenant, "applier": applier}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        rows = self._c.execute(_held_by(*given), {"now": now, **given})
+        return [codec.request_of(row) for row in rows]
 
     def on_nodes(self, now: float) -> list[ResourceRequest]:
         """Return the held requests that take the capacity of any node."""
@@ -97,12 +106,9 @@ class Requests(Repo):
 
     def node_use(self, now: float, *, but: Iterable[str] = ()) -> dict[str, Resources]:
         """Sum up what is taken of each node at `now`, by holders of all appliers except those in `but`."""
-        query = select(t.c.shares).where(_holds(now), t.c.shares.is_not(None))
-        without = list(but)
-        if without:
-            query = query.where(t.c.applier.not_in(without))
+        rows = self._c.scalars(_NODE_USE, {"now": now, "but": list(but)})
         used: dict[str, Resources] = {}
-        for text in self._c.scalars(query):
+        for text in rows:
             for node, amount in codec.shares_of(text):
                 used[node] = used.get(node, ZERO) + amount
         return used

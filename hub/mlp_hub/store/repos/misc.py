@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import bindparam, delete, func, select
 
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import codec
 from mlp_hub.store.records import AuditEntry, DecayedUsage, JobEvent, Remembered, UsageSample
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import audit, idempotency_key, job_event, job_token, setting, usage, usage_sample
+
+_ADD_EVENT = (
+    job_event.insert()
+    .values(
+        job=bindparam("of"),
+        seq=select(func.coalesce(func.max(job_event.c.seq), 0) + 1)
+        .where(job_event.c.job == bindparam("of"))
+        .scalar_subquery(),
+    )
+    .returning(job_event.c.seq)
+)
+"""One statement, made once: every step of every job comes by here."""
 
 
 class Events(Repo):
@@ -21,17 +33,14 @@ class Events(Repo):
 
     def add(self, job: str, time: float, kind: str, message: str, reason: str | None = None) -> JobEvent:
         """Append a step to the job's timeline and return it with its number."""
-        e = job_event
-        seq = int(self._c.scalar(select(func.max(e.c.seq)).where(e.c.job == job)) or 0) + 1
         values = {
-            "job": job,
-            "seq": seq,
+            "of": job,
             "time": time,
             "kind": kind,
             "message": codec.text(message),
             "reason": reason,
         }
-        self._c.execute(e.insert().values(values))
+        seq = self._c.execute(_ADD_EVENT, values).scalar_one()
         return JobEvent(seq, time, kind, message, reason)
 
     def since(self, job: str, seq: int = 0, limit: int = 1000) -> list[JobEvent]:
@@ -54,7 +63,7 @@ class Tokens(Repo):
 
     def add(self, sha256: str, job: str, now: float) -> None:
         """Store a token of the job (its uid)."""
-        self._c.execute(job_token.insert().values(sha256=sha256, job=job, created_at=now))
+        self._c.execute(job_token.insert(), {"sha256": sha256, "job": job, "created_at": now})
 
     def job_of(self, sha256: str) -> str | None:
         """Return the uid of the job that this token belongs to."""
