@@ -146,7 +146,14 @@ class Job:
             for line in self._client.log(self.name, self.user, rank=r, tail=tail)
         ]
         lines.sort(key=lambda line: str(line.get("time", "")))
-        return Log(lines, with_rank=len(ranks) > 1)
+        return Log(lines, with_rank=len(ranks) > 1, empty=self._silence())
+
+    def _silence(self) -> str:
+        """Say why there is no output."""
+        phase = str(self.data.get("phase"))
+        if phase in {"queued", "suspended"}:
+            return f"{self.name} is {phase} and has no output yet; %mlp why {self.name} says more."
+        return f"{self.name} is {phase}; it has written nothing{'' if self.final else ' yet'}."
 
     def why(self) -> tables.Sentences:
         """Return why it stands where it stands, with numbers, and what would let it start now."""
@@ -184,13 +191,16 @@ class Job:
 
 
 class Log(list[Json]):
-    """Log lines; shows as text."""
+    """Log lines; shows as text, or as `empty` where there is none."""
 
-    def __init__(self, lines: Sequence[Json], *, with_rank: bool) -> None:
+    def __init__(self, lines: Sequence[Json], *, with_rank: bool, empty: str = "") -> None:
         super().__init__(lines)
         self.with_rank = with_rank
+        self.empty = empty
 
     def __repr__(self) -> str:
+        if not self:
+            return self.empty
         return "\n".join(
             picture.plain(f"{x['rank']}: {x['text']}" if self.with_rank else str(x["text"])) for x in self
         )

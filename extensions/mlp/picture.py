@@ -92,7 +92,9 @@ def html(snapshot: Json) -> str:
 def _saved(snapshot: Json) -> str:
     job = _job(snapshot)
     at = str(snapshot.get("saved_at", ""))[:19].replace("T", " ")
-    return f"As of {at} UTC. Live view: %mlp watch {job.get('name', '')}" if at else ""
+    if not at or str(job.get("phase")) in {"finished", "failed", "cancelled"}:
+        return f"As of {at} UTC." if at else ""
+    return f"As of {at} UTC. Live view: %mlp watch {job.get('name', '')}"
 
 
 def _reasons(snapshot: Json) -> list[str]:

@@ -10,6 +10,8 @@ from mlp import words
 from mlp.picture import plain
 
 Json = dict[str, Any]
+WIDEST = 60
+"""Characters of a cell on a terminal."""
 
 
 class Table:
@@ -33,7 +35,7 @@ class Table:
     def __repr__(self) -> str:
         if not self.rows:
             return self.empty
-        table = [list(self.columns), *self.rows]
+        table = [list(self.columns), *([_clip(cell) for cell in row] for row in self.rows)]
         widths = [max(len(row[i]) for row in table) for i in range(len(self.columns))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
         return "\n".join([self.title, *lines] if self.title else lines)
@@ -48,6 +50,11 @@ class Table:
         )
         title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
         return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _clip(cell: str) -> str:
+    """Keep a line of a terminal readable; the HTML and `data` have all of it."""
+    return cell if len(cell) <= WIDEST else f"{cell[: WIDEST - 3]}..."
 
 
 class Sentences:
@@ -93,7 +100,9 @@ def why(found: Json) -> Sentences:
     lines = [f"{found.get('job')} is {found.get('phase')}."]
     lines += verdicts(found.get("reasons") or ())
     if found.get("position") is not None:
-        lines.append(f"Place {found['position']} of {found.get('queue_length')} in the queue.")
+        alone = found["position"] == found.get("queue_length") == 1
+        place = "Next" if alone else f"Place {found['position']} of {found.get('queue_length')}"
+        lines.append(f"{place} in the queue.")
     if found.get("expected_start"):
         because = f" ({found['expected_because']})" if found.get("expected_because") else ""
         lines.append(f"Expected to start {words.clock_time(found['expected_start'])}{because}.")

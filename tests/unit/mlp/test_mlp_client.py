@@ -119,6 +119,15 @@ def test_a_log_is_read_over_all_pages_and_its_end_alone(world):
     assert repr(job.logs(tail=2)) == "0: line 3\n0: line 4"
 
 
+def test_a_job_without_output_says_why_there_is_none(world):
+    world.jobs["digits"] = job_record()
+    assert "digits is queued and has no output yet; %mlp why digits" in repr(
+        Job(client(world), job_record()).logs()
+    )
+    world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
+    assert repr(Job(client(world), job_record()).logs()) == "digits is finished; it has written nothing."
+
+
 def test_without_address_or_token_it_says_what_to_do(tmp_path):
     with pytest.raises(Unreachable, match="mlp login"):
         settings.load({"HOME": str(tmp_path)})

@@ -168,3 +168,15 @@ def test_a_quota_shows_used_free_and_who():
         ["red", "cpu", "3", "0", "2", "1", "bob: digits (3 cpu, 2 GiB)"],
         ["", "ram", "2 GiB", "no limit", "no limit", "", ""],
     ]
+
+
+def test_a_long_cell_does_not_break_a_terminals_table():
+    table = tables.Table(("name", "failure"), [("digits", "x" * 500)], [])
+    assert max(len(line) for line in repr(table).splitlines()) < 80
+    assert "x" * 500 in table._repr_html_()
+
+
+def test_who_is_alone_in_the_queue_is_next():
+    found = {"job": "digits", "phase": "queued", "position": 1, "queue_length": 1}
+    assert "Next in the queue." in tables.why(found).lines
+    assert "Place 2 of 3 in the queue." in tables.why({**found, "position": 2, "queue_length": 3}).lines

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 SHELL = 128  # an exit status of 128 + n stands for signal n
 _KILL = 9
+_LONGEST = 300  # characters of an exception that are shown in the headline; its tail has all
+_AFTER_TRACEBACK = re.compile(r"^[A-Za-z_][\w.]*(?:: .*)?$", re.MULTILINE)
+_EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?$", re.MULTILINE)
 
 
 class Failure:
@@ -123,7 +126,17 @@ def describe(failure: Failure, sandbox: Supervisor) -> str:
         return f"{who if failure.rank is not None else 'a process'} was killed: more memory than the {ram} MiB of this sandbox"
     if failure.cause == "signal":
         return f"{who} was killed by signal {failure.signal}"
+    if error := exception_in(_tail(sandbox, failure.rank)):
+        return f"{who}: {error} (exit status {failure.code})"
     return f"{who} ended with exit status {failure.code}"
+
+
+def exception_in(text: str) -> str:
+    """Find the line that names the exception which ended a Python program; empty when there is none."""
+    _, traceback, after = text.rpartition("Traceback (most recent call last):")
+    pattern = _AFTER_TRACEBACK if traceback else _EXCEPTION
+    found = pattern.findall(after)
+    return str(found[-1])[:_LONGEST] if found else ""
 
 
 def _tail(sandbox: Supervisor, number: int | None) -> str:
