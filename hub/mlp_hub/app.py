@@ -26,7 +26,7 @@ from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.sessions import COOKIE
 from mlp_hub.api.sockets import close_all
 from mlp_hub.executors.base import Executor, NodeInfo
-from mlp_hub.service.config import Paths, Policy
+from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.platform import Platform
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
@@ -142,9 +142,9 @@ def paths_of(settings: Settings) -> Paths:
     return Paths(homes=settings.homes_dir, jobs=settings.jobs_dir)
 
 
-def policy_of(settings: Settings) -> Policy:
+def policy_of(settings: Settings) -> RunPolicy:
     """Tell the platform how to run jobs."""
-    return Policy(
+    return RunPolicy(
         grace_s=settings.grace_s,
         job_network=settings.job_network,
         first_uid=settings.first_uid if os.getuid() == 0 else None,

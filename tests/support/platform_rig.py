@@ -12,11 +12,11 @@ from mlp_api.types import Job, JobCreate
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.executors.simulated import SimulatedExecutor
-from mlp_hub.service.config import Paths, Policy
+from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.platform import Platform
 from mlp_hub.store.database import Database
 
-FAST = Policy(grace_s=0.2, backoff_s=0.01, backoff_max_s=0.05, look_every_s=0.2, cycle_every_s=0.5)
+FAST = RunPolicy(grace_s=0.2, backoff_s=0.01, backoff_max_s=0.05, look_every_s=0.2, cycle_every_s=0.5)
 
 
 def node(name: str = "n1", cpu: float = 4, ram: int = 8192, gpu: int = 0) -> NodeInfo:
@@ -28,7 +28,7 @@ def node(name: str = "n1", cpu: float = 4, ram: int = 8192, gpu: int = 0) -> Nod
 class Rig:
     """One database and one executor; platforms on them may come and go."""
 
-    def __init__(self, root: Path, *nodes: NodeInfo, policy: Policy = FAST, durable: bool = True) -> None:
+    def __init__(self, root: Path, *nodes: NodeInfo, policy: RunPolicy = FAST, durable: bool = True) -> None:
         self.root = root
         self.paths = Paths(homes=root / "homes", jobs=root / "jobs")
         self.policy = policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.scheduler.model import Node, Policy, RunningJob, Snapshot, TenantQueue, WaitingJob
+from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
 
 
 def node(name: str = "n", cpu: float = 4, ram: int = 8192, gpu: float = 0, **more: Any) -> Node:
@@ -44,4 +44,4 @@ def snapshot(
     running: tuple[RunningJob, ...] = (),
     **policy: Any,
 ) -> Snapshot:
-    return Snapshot(nodes, tenants, waiting, running, Policy(**policy))
+    return Snapshot(nodes, tenants, waiting, running, SchedulingPolicy(**policy))

@@ -79,7 +79,7 @@ class RunningJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SchedulingPolicy:
     """How a hub schedules."""
 
     name: str = "fair"  # fifo, priority, fair, maxmin
@@ -96,7 +96,7 @@ class Snapshot:
     tenants: tuple[TenantQueue, ...]
     waiting: tuple[WaitingJob, ...]
     running: tuple[RunningJob, ...] = ()
-    policy: Policy = field(default_factory=Policy)
+    policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
 
 
 @dataclass(frozen=True, slots=True)

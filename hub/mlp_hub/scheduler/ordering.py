@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.scheduler.model import Policy, TenantQueue, WaitingJob
+from mlp_hub.scheduler.model import SchedulingPolicy, TenantQueue, WaitingJob
 
 
-def job_key(job: WaitingJob, policy: Policy) -> tuple[float, float, str]:
+def job_key(job: WaitingJob, policy: SchedulingPolicy) -> tuple[float, float, str]:
     """Sort key within a queue: priority with age, then age, then uid; smallest first."""
     if policy.name == "fifo":
         return (0.0, job.queued_at, job.uid)
@@ -30,7 +30,9 @@ def dominant_share(used: Resources, total: Resources) -> float:
     return share
 
 
-def tenant_key(tenant: TenantQueue, used: Resources, total: Resources, policy: Policy) -> tuple[float, str]:
+def tenant_key(
+    tenant: TenantQueue, used: Resources, total: Resources, policy: SchedulingPolicy
+) -> tuple[float, str]:
     """Sort key between tenants: the weighted share of what is in use and was used lately; smallest first.
 
     `decayed_usage` in share-seconds divided by the mean life of its decay is the average share over that time.
@@ -41,11 +43,13 @@ def tenant_key(tenant: TenantQueue, used: Resources, total: Resources, policy: P
     return (share / max(tenant.weight, 1e-9), tenant.name)
 
 
-def is_one_queue(policy: Policy) -> bool:
+def is_one_queue(policy: SchedulingPolicy) -> bool:
     """Whether the policy orders all jobs together, whoever owns them."""
     return policy.name in ("fifo", "priority")
 
 
-def sorted_queues(jobs: Mapping[str, list[WaitingJob]], policy: Policy) -> dict[str, list[WaitingJob]]:
+def sorted_queues(
+    jobs: Mapping[str, list[WaitingJob]], policy: SchedulingPolicy
+) -> dict[str, list[WaitingJob]]:
     """Sort each tenant's queue, first job first."""
     return {tenant: sorted(queue, key=lambda j: job_key(j, policy)) for tenant, queue in jobs.items()}

@@ -27,7 +27,7 @@ from mlp_hub.scheduler.ordering import dominant_share
 from mlp_hub.scheduler.why import explain
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, WaitChanged
 from mlp_hub.service.broker import job_topic
-from mlp_hub.service.config import Policy
+from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.sentences import behind, ranks_on
 from mlp_hub.service.snapshot import SnapshotMaker, shares_of
 from mlp_hub.service.usage import UsageMeter
@@ -55,7 +55,7 @@ class Admission:
         board: Board,
         nodes: Callable[[], Sequence[NodeInfo]],
         clock: Callable[[], float],
-        policy: Policy,
+        policy: RunPolicy,
     ) -> None:
         self._board = board
         self._nodes = nodes

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.scheduler.model import Policy as SchedulingPolicy
+from mlp_hub.scheduler.model import SchedulingPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RunPolicy:
     """How the platform runs jobs. Times in seconds."""
 
     scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)

@@ -20,7 +20,7 @@ from mlp_hub.service import submit
 from mlp_hub.service import wire_jobs as wire
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board, Changes, Step
-from mlp_hub.service.config import Paths, Policy
+from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.snapshot import waiting_job
 from mlp_hub.service.tenants import default_tenant, places
@@ -51,7 +51,7 @@ class Jobs:
         executor: Executor,
         clock: Callable[[], float],
         paths: Paths,
-        policy: Policy,
+        policy: RunPolicy,
     ) -> None:
         self._board = board
         self._admission = admission

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mlp_hub.domain.job import Job
 from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.service.config import Paths, Policy
+from mlp_hub.service.config import Paths, RunPolicy
 
 INSIDE = "/workspace"
 
 
-def launch_spec(job: Job, uid: int | None, token: str, paths: Paths, policy: Policy) -> LaunchSpec:
+def launch_spec(job: Job, uid: int | None, token: str, paths: Paths, policy: RunPolicy) -> LaunchSpec:
     """Return all that the executor needs for the present attempt."""
     spec = job.spec
     env = {

@@ -10,7 +10,7 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
 from mlp_hub.service.broker import QUEUE_TOPIC, Broker
-from mlp_hub.service.config import Paths, Policy
+from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.jobs import Jobs
 from mlp_hub.service.ledger import Ledger
 from mlp_hub.service.metrics import Metrics
@@ -35,7 +35,7 @@ class Platform:
     """
 
     def __init__(
-        self, db: Database, executor: Executor, clock: Callable[[], float], paths: Paths, policy: Policy
+        self, db: Database, executor: Executor, clock: Callable[[], float], paths: Paths, policy: RunPolicy
     ) -> None:
         self.db = db
         self.executor = executor

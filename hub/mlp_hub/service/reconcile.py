@@ -19,7 +19,7 @@ from mlp_hub.executors.base import AttemptPhase, Executor, Observation
 from mlp_hub.executors.runtimes import CannotStart
 from mlp_hub.service import decide as d
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, release
-from mlp_hub.service.config import Paths, Policy
+from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.erase import remove_workspace
 from mlp_hub.service.launch import launch_spec
 from mlp_hub.service.metrics import Metrics
@@ -65,7 +65,7 @@ class Reconciler:
         metrics: Metrics,
         clock: Callable[[], float],
         paths: Paths,
-        policy: Policy,
+        policy: RunPolicy,
     ) -> None:
         self._board = board
         self._executor = executor

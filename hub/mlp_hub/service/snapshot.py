@@ -10,8 +10,7 @@ from mlp_hub.domain.ledger import APPLIERS
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.model import Node, RunningJob, Snapshot, TenantQueue, WaitingJob
-from mlp_hub.scheduler.model import Policy as SchedulingPolicy
+from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
 from mlp_hub.service.board import APPLIER, Board
 from mlp_hub.store.tx import Tx
 

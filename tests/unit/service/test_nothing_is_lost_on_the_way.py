@@ -65,4 +65,4 @@ def test_the_browser_knows_a_job_by_the_same_fields() -> None:
 
 
 def test_every_runtime_that_is_offered_can_be_started_and_the_other_way_round() -> None:
-    assert set(runtimes.RUNTIME_NAMES) == set(started.RUNTIMES)
+    assert set(runtimes.RUNTIME_NAMES) == set(started.BUILDERS)

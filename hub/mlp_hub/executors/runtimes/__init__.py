@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from mlp_hub.executors.runtimes import mpi, plain, tf, torch
 from mlp_hub.executors.runtimes.base import CannotStart, Shape, Start
 
-RUNTIMES: Mapping[str, Callable[[Shape], Start]] = {
+BUILDERS: Mapping[str, Callable[[Shape], Start]] = {
     "plain": plain.build,
     "mpi": mpi.build,
     "tf": tf.build,
@@ -18,10 +18,10 @@ RUNTIMES: Mapping[str, Callable[[Shape], Start]] = {
 def build(runtime: str, shape: Shape) -> Start:
     """Return what the sandbox of such a job runs; raises `CannotStart` with the reason and the way out."""
     try:
-        builder = RUNTIMES[runtime]
+        builder = BUILDERS[runtime]
     except KeyError:
-        raise CannotStart(f"there is no runtime {runtime}; there are {', '.join(RUNTIMES)}") from None
+        raise CannotStart(f"there is no runtime {runtime}; there are {', '.join(BUILDERS)}") from None
     return builder(shape)
 
 
-__all__ = ["RUNTIMES", "CannotStart", "Shape", "Start", "build"]
+__all__ = ["BUILDERS", "CannotStart", "Shape", "Start", "build"]
