@@ -214,6 +214,7 @@ def test_9_a_server_that_does_not_fit_is_refused_on_the_spawn_page_with_the_numb
     page = context.new_page()
     log_in(page, hub, "eve")
     page.goto(f"{hub.url}/hub/spawn/eve")
+    expect(page.locator("#mlp-tenant")).to_contain_text("tiny: 0.1 of 0.1 cpu")
     page.get_by_role("button", name="Start").click()
     expect(page.locator("body")).to_contain_text("tiny may use 0.1 cpu")
     shot(page, "15-server-refused")
@@ -239,4 +240,9 @@ def test_10_after_down_and_up_nothing_is_forgotten(hub: LiveHub, browser: Browse
     for job in ("one", "two"):
         hub.ok("PUT", f"/users/bob/jobs/{job}:cancel", "bob")
         hub.wait_phase("bob", job, "cancelled")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.locator("#login-main")).to_be_visible()
+    # neither the pages nor the hub know who this browser is any more
+    page.goto(f"{hub.url}/services/mlp/")
+    expect(page.locator("#username_input")).to_be_visible()
     context.close()
