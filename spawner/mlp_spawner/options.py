@@ -76,7 +76,7 @@ def _free(room: Room | None) -> str:
     if room and room.cpu is not None and room.cpu_free is not None:
         parts.append(f"{room.cpu_free:g} of {room.cpu:g} cpu")
     if room and room.ram is not None and room.ram_free is not None:
-        parts.append(f"{room.ram_free / 1024:.3g} of {room.ram / 1024:.3g} GiB memory")
+        parts.append(f"{room.ram_free} of {room.ram} MiB memory")
     return f"{' and '.join(parts)} free" if parts else "no limit of its own, only the machine's"
 
 

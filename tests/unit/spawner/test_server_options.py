@@ -72,9 +72,9 @@ def test_the_tenant_is_asked_for_only_where_there_are_several():
 def test_what_is_free_of_the_quota_is_shown():
     red = Room(cpu=2, cpu_free=0.4, ram=4096, ram_free=1536)
     page = form(DEFAULTS, account("red", red=red), {})
-    assert "Tenant <strong>red</strong>: 0.4 of 2 cpu and 1.5 of 4 GiB memory free." in page
+    assert "Tenant <strong>red</strong>: 0.4 of 2 cpu and 1536 of 4096 MiB memory free." in page
     several = form(DEFAULTS, account("red", "blue", red=red, blue=Room()), {})
-    assert ">red: 0.4 of 2 cpu and 1.5 of 4 GiB memory free</option>" in several
+    assert ">red: 0.4 of 2 cpu and 1536 of 4096 MiB memory free</option>" in several
     assert ">blue: no limit of its own, only the machine's</option>" in several
 
 
