@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser import SLOW, log_in, new_context, open_lab, run_cell, shot, wait_idle
+from browser import SLOW, bring_into_view, log_in, new_context, open_lab, run_cell, shot, wait_idle
 from live_hub import PASSWORD, LiveHub, wait_for
 
 pytestmark = pytest.mark.xdist_group("story")
@@ -85,7 +85,7 @@ def test_3_ann_runs_the_sample_from_her_home_on_two_mpi_ranks_and_watches_it(hub
     expect(widget.get_by_role("region", name="Ranks").locator("tbody tr")).to_have_count(2)
     expect(widget.get_by_role("region", name="Log", exact=True)).not_to_be_empty()
     wait_for(lambda: hub.job("ann", "digits")["progress"] >= 30, 120)
-    widget.scroll_into_view_if_needed()
+    bring_into_view(widget)
     ann.wait_for_timeout(1500)  # curves out of view are drawn when they come into it
     shot(ann, "05-job-running-in-its-cell")
 
@@ -119,7 +119,7 @@ def test_4_with_the_browser_closed_and_the_kernel_restarted_watch_shows_all_of_i
         60,
     )
     page.wait_for_timeout(2500)
-    page.locator(".jp-OutputArea").last.scroll_into_view_if_needed()
+    bring_into_view(page.locator(".jp-OutputArea").last)
     shot(page, "06-watched-again-after-restart")
     page.keyboard.press("Control+s")
     page.wait_for_timeout(1500)
@@ -146,14 +146,14 @@ def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(hub: Liv
         hub.wait_phase("ann", name, "running")
         wait_for(lambda n=name: hub.job("ann", n)["progress"] >= 40, 240)
         output = ann.locator(".jp-OutputArea-output").filter(has_text=name).last
-        output.scroll_into_view_if_needed()
+        bring_into_view(output)
         ann.wait_for_timeout(1500)
         shot(ann, f"{picture}-running")
         hub.wait_phase("ann", name, "finished", timeout=300)
         accuracy = max(p["values"]["accuracy"] for p in hub.points("ann", name) if "accuracy" in p["values"])
         assert accuracy > 0.97
         expect(output.get_by_text(re.compile("finished", re.IGNORECASE)).first).to_be_attached()
-        output.scroll_into_view_if_needed()
+        bring_into_view(output)
         ann.wait_for_timeout(1500)
         shot(ann, picture)
 

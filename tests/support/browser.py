@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
 
 from live_hub import PASSWORD, LiveHub, wait_for
 from mlp_hub.proxy import node
@@ -87,11 +87,26 @@ def wait_idle(page: Page) -> None:
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
 
 
+def bring_into_view(locator: Locator) -> None:
+    """Scroll to an element, again when it was replaced meanwhile (a monitor by its final picture)."""
+
+    def scrolled() -> bool:
+        try:
+            locator.scroll_into_view_if_needed()
+        except Error as error:
+            if "not attached" in str(error):
+                return False
+            raise
+        return True
+
+    wait_for(scrolled, 30, 0.2, "for the element to stay while it is scrolled to")
+
+
 def run_cell(page: Page, marker: str) -> None:
     """Run the first code cell of the open notebook that contains the text, and see that it was taken."""
     cell = page.locator(".jp-Notebook .jp-CodeCell").filter(has_text=marker).first
     prompt = cell.locator(".jp-InputPrompt").first
-    cell.scroll_into_view_if_needed()
+    bring_into_view(cell)
     before = prompt.inner_text()
 
     def taken() -> bool:
