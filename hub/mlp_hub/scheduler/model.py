@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import ZERO, Quota, Resources
+from mlp_hub.scheduler.demand import Demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,19 @@ class TenantQueue:
     others: tuple[str, ...] = ()  # who holds `used`, for messages: "ann's notebook"
 
 
+Devices = tuple[tuple[int, ...], ...]
+"""GPU numbers of each rank, on the rank's node: the whole ones first, then the one that is shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """Where a job will start once `victims` have ended; nobody else gets that room meanwhile."""
+
+    placement: tuple[str, ...]
+    devices: Devices
+    victims: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
     """A gang that wants to start: `workers_min` to `workers_max` workers and `ps` parameter servers."""
@@ -63,8 +77,11 @@ class WaitingJob:
     gpu_kind: str | None = None
     topology: str | None = None
     time_limit: float | None = None
-    estimate: float | None = None
+    estimate: float | None = None  # what its user or its history says of its run time
     gated: Reason | None = None  # suspended or held back: keeps its place, is not tried
+    preemptible: bool = True
+    checkpoint_every: float | None = None  # seconds of running between checkpoints; None: it keeps nothing
+    nominated: Nomination | None = None  # the place that is being freed for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +93,13 @@ class RunningJob:
     started_at: float
     expected_end: float | None = None
     stopping: bool = False  # on its way out; what it holds comes free soon
+    devices: Devices = ()
+    checkpointed_at: float | None = None  # its last checkpoint; None: none since it started
+
+    @property
+    def workers(self) -> int:
+        """Return how many workers it has now."""
+        return len(self.placement) - self.job.ps
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +107,14 @@ class SchedulingPolicy:
     """How a hub schedules."""
 
     name: str = "fair"  # fifo, priority, fair, maxmin
-    half_life_s: float = 3600.0
+    half_life_s: float = 3600.0  # of the usage that fair share remembers
     backfill: bool = True
+    preemption: bool = True
+    placement: str = "fgd"  # fgd, bestfit, packing, spread, random
+    min_run_s: float = 0.0  # nobody is preempted before having run so long
+    restart_cost_s: float = 0.0  # what a preempted job loses besides its work since the last checkpoint
     aging_s: float = 600.0  # each such span of waiting is worth one point of priority
+    seed: int = 0  # of the random placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +126,7 @@ class Snapshot:
     waiting: tuple[WaitingJob, ...]
     running: tuple[RunningJob, ...] = ()
     policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    typical: tuple[tuple[Demand, float], ...] = ()  # what is asked for here, with its share; see `fragmentation`
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +147,21 @@ class Admit:
     placement: tuple[str, ...]
     workers: int
     amount: Resources
+    devices: Devices = ()
+    after: tuple[str, ...] = ()  # uids of the victims that must have ended first
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """Give this running elastic job another number of workers; `placement` is the whole new one."""
+
+    uid: str
+    placement: tuple[str, ...]
+    workers: int
+    amount: Resources
+    devices: Devices = ()
+    verdict: Verdict | None = None
+    for_uid: str | None = None  # who gets what it gives up; None when it grows
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +182,7 @@ class Preempt:
     verdict: Verdict
 
 
-Decision = Admit | Wait | Preempt
+Decision = Admit | Wait | Preempt | Resize
 
 
 @dataclass(frozen=True, slots=True)
