@@ -1,0 +1,312 @@
+"""Quotas of tenants in trees of parents and cohorts: what each may still take, who borrows, who may take back.
+
+The rules are Kueue's (`resource_node.go`, KEP-79 hierarchical cohorts): what a tenant does not lend, its guarantee, is
+seen by nobody else; what it lends and what it takes beyond its guarantee is accounted at the node above, and so on up to
+the root. What is asked for fits when every node on that way has room for what its child's guarantee does not cover.
+
+Three things are this hub's own:
+
+- A parent tenant is an inner node whose total is its quota: its children's quotas are carved out of it, and it caps
+  them when they add up to more (guarantees that add up to more shrink in proportion). Its own jobs sit in a leaf beside
+  its children, whose nominal is what the children leave of the quota. A tenant with a parent shares with its siblings;
+  a cohort it names besides is not looked at.
+- A parent without a limit in a dimension groups its children there as a cohort does: they lend to each other, and on
+  upwards.
+- A tenant without a limit in a dimension is no part of its cohort there: it lends nothing and takes nothing from the
+  others. It does take from the nearest tenant above that has a limit.
+
+Amounts are whole numbers in the units of `domain.resources`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from mlp_hub.domain.resources import Resources
+from mlp_hub.scheduler.model import TenantQueue
+from mlp_hub.scheduler.quota_layout import NO_LIMIT_ABOVE, UNLIMITED, Path, layout_of, shape
+
+Vector = Mapping[str, int]
+"""Amounts by dimension: `cpu`, `gpu`, `ram`, `rom` and `gpu:KIND`. Zeroes may be left out."""
+
+_Over = tuple[str, int, int]
+
+
+def vector_of(resources: Resources) -> dict[str, int]:
+    """Turn an amount into a vector, its gpu kinds as `gpu:KIND`, without zeroes."""
+    vector = {name: value for name, value in resources.items() if value}
+    for kind, value in resources.kinds:
+        if value:
+            vector[f"gpu:{kind}"] = value
+    return vector
+
+
+class QuotaTree:
+    """Who may take how much now. It starts with nothing used: charge what is held, `TenantQueue.used` too.
+
+    Every method that takes a tenant raises KeyError for one it does not know.
+    """
+
+    __slots__ = ("_layout", "_loose", "_tenants", "_used")
+
+    def __init__(self, tenants: Iterable[TenantQueue]) -> None:
+        """Arrange the tenants; ValueError on an unknown parent or on a circle of parents, naming it."""
+        self._tenants = {t.name: t for t in tenants}
+        self._layout = layout_of(self._tenants)
+        self._used = [0] * len(self._layout.nominal)
+        # what is held in dimensions that no tenant limits: gpu kinds that no quota names
+        self._loose: dict[tuple[str, str], int] = {}
+
+    def __contains__(self, tenant: str) -> bool:
+        return tenant in self._tenants
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tenants)
+
+    # --- what is held
+
+    def charge(self, tenant: str, vector: Vector) -> None:
+        """Count what the tenant takes. Whether it fits is not asked here: what runs already counts all the same.
+
+        ValueError for a negative amount; then nothing is counted.
+        """
+        paths, used = self._layout.paths[tenant], self._used
+        if vector and min(vector.values()) < 0:
+            raise ValueError(f"{tenant} cannot be charged less than nothing: {dict(vector)}")
+        for dimension, asked in vector.items():
+            path = paths.get(dimension)
+            if path is None:
+                if asked:
+                    self._loose[tenant, dimension] = self._loose.get((tenant, dimension), 0) + asked
+                continue
+            amount = asked
+            for at, kept, _ in path:
+                before = used[at]
+                after = used[at] = before + amount
+                if after <= kept:
+                    break  # inside the guarantee: nobody above sees it
+                if before < kept:
+                    amount = after - kept
+
+    def release(self, tenant: str, vector: Vector) -> None:
+        """Give back what was charged; ValueError for more than the tenant holds, then nothing is given back."""
+        paths, used = self._layout.paths[tenant], self._used
+        for dimension, amount in vector.items():
+            path = paths.get(dimension)
+            held = self._loose.get((tenant, dimension), 0) if path is None else used[path[0][0]]
+            if not 0 <= amount <= held:
+                raise ValueError(f"{tenant} cannot give back {amount} of {dimension}: it holds {held}")
+        for dimension, given in vector.items():
+            path = paths.get(dimension)
+            if path is None:
+                left = self._loose.pop((tenant, dimension), 0) - given
+                if left:
+                    self._loose[tenant, dimension] = left
+                continue
+            amount = given
+            for at, kept, _ in path:
+                before = used[at]
+                used[at] = before - amount
+                beyond = before - kept
+                if beyond <= 0:
+                    break
+                amount = min(amount, beyond)
+
+    def used(self, tenant: str) -> dict[str, int]:
+        """Return what the tenant itself holds; what its children hold is theirs."""
+        used = self._used
+        held = {d: used[path[0][0]] for d, path in self._layout.paths[tenant].items() if used[path[0][0]]}
+        if self._loose:
+            held.update((d, v) for (name, d), v in self._loose.items() if name == tenant)
+        return held
+
+    # --- what may be taken
+
+    def excess(self, tenant: str, vector: Vector) -> list[_Over]:
+        """List (dimension, asked, available) where the tenant may not take so much now; empty when it fits."""
+        paths, used = self._layout.paths[tenant], self._used
+        over: list[_Over] = []
+        for dimension, asked in vector.items():
+            path = paths.get(dimension)
+            if path is None or asked <= 0:
+                continue
+            rest = (
+                asked  # what the guarantees below do not cover; below zero it pays for an overfull node above
+            )
+            for at, kept, most in path:
+                held = used[at]
+                if held < kept:
+                    rest -= kept - held
+                    held = kept
+                if held + rest > most:
+                    over.append((dimension, asked, self._room(path)))
+                    break
+        return over
+
+    def available(self, tenant: str, dimension: str) -> int | None:
+        """Return how much more the tenant may take now, None without a limit. It is the most `excess` lets pass."""
+        path = self._layout.paths[tenant].get(dimension)
+        if path is None:
+            return None
+        room = self._room(path)
+        return None if room > NO_LIMIT_ABOVE else room
+
+    def limit(self, tenant: str, dimension: str) -> int | None:
+        """Return the most the tenant could ever hold, with all others idle; None without a limit."""
+        path = self._layout.paths[tenant].get(dimension)
+        if path is None:
+            return None
+        most = UNLIMITED
+        for _, kept, cap in reversed(path):
+            most = min(cap, kept + most)
+        return None if most > NO_LIMIT_ABOVE else most
+
+    def guaranteed(self, tenant: str, dimension: str) -> int:
+        """Return the part of its nominal quota that the tenant never lends."""
+        path = self._layout.paths[tenant].get(dimension)
+        return path[0][1] if path else 0
+
+    def nominal(self, tenant: str, dimension: str) -> int | None:
+        """Return the tenant's nominal quota (of a parent: what its children leave), None without a limit."""
+        path = self._layout.paths[tenant].get(dimension)
+        return self._layout.nominal[path[0][0]] if path else None
+
+    def within_nominal(self, tenant: str, vector: Vector) -> bool:
+        """Whether the tenant would hold no more than nominal with this besides, wherever it has a limit."""
+        paths, used, nominal = self._layout.paths[tenant], self._used, self._layout.nominal
+        for dimension, asked in vector.items():
+            path = paths.get(dimension)
+            if path is None or asked <= 0:
+                continue
+            at = path[0][0]
+            own = nominal[at]
+            if own is not None and used[at] + asked > own:
+                return False
+        return True
+
+    # --- who took what from whom
+
+    def borrows(self, tenant: str, dimensions: Iterable[str]) -> bool:
+        """Whether the tenant holds more than nominal in one of these dimensions."""
+        paths, used, nominal = self._layout.paths[tenant], self._used, self._layout.nominal
+        for dimension in dimensions:
+            path = paths.get(dimension)
+            if path is not None:
+                at = path[0][0]
+                own = nominal[at]
+                if own is not None and used[at] > own:
+                    return True
+        return False
+
+    def may_reclaim(
+        self, tenant: str, from_tenant: str, dimensions: Iterable[str], asked: Vector | None = None
+    ) -> bool:
+        """Whether `tenant` may take back what `from_tenant` borrowed in `dimensions`, those it is short of.
+
+        Kueue's hierarchical advantage: below the nearest node they share, everything on the taker's way stays within
+        nominal (with what it has `asked` for besides) in each of the dimensions, and in one of them everything on
+        the other's way is above. There, no limit of one's own counts as a nominal quota of nothing: nobody who was
+        promised nothing may take back, so that two of them never evict each other in turns.
+        """
+        if tenant == from_tenant:
+            return False  # within one queue priority decides
+        mine, theirs = self._layout.paths[tenant], self._layout.paths[from_tenant]
+        lent = False
+        for dimension in dimensions:
+            way = mine.get(dimension)
+            if way is None:
+                continue
+            other = theirs.get(dimension, ())
+            above = {cell[0] for cell in other}
+            shared = next((at for at, _, _ in way if at in above), None)
+            if not self._stays_within(way, shared, asked.get(dimension, 0) if asked else 0):
+                return False
+            if shared is not None and not lent:
+                lent = self._is_above(other, shared)
+        return lent
+
+    def _stays_within(self, way: Path, shared: int | None, asked: int) -> bool:
+        used, nominal = self._used, self._layout.nominal
+        rest = asked
+        for at, kept, _ in way[:-1]:
+            if at == shared:
+                break
+            held = used[at]
+            if held + rest > (nominal[at] or 0):
+                return False
+            if held < kept:
+                rest = max(0, rest - (kept - held))
+        return True
+
+    def _is_above(self, way: Path, shared: int) -> bool:
+        used, nominal = self._used, self._layout.nominal
+        for at, _, _ in way:
+            if at == shared:
+                break
+            if used[at] <= (nominal[at] or 0):
+                return False
+        return True
+
+    # --- the tree
+
+    def root(self, tenant: str) -> str:
+        """Name the root of the tenant's tree: a cohort, its topmost parent or itself."""
+        return self._layout.roots[tenant]
+
+    def tenants(self, root: str) -> tuple[str, ...]:
+        """Return all tenants whose root has this name, in the order in which they were given."""
+        return self._layout.members.get(root, ())
+
+    def fork(self) -> QuotaTree:
+        """Return an independent copy; what never changes is shared."""
+        copy = QuotaTree.__new__(QuotaTree)
+        copy._tenants = self._tenants  # noqa: SLF001 # replaced on a change, never written to
+        copy._layout = self._layout  # noqa: SLF001
+        copy._used = self._used.copy()  # noqa: SLF001
+        copy._loose = self._loose.copy()  # noqa: SLF001
+        return copy
+
+    def set_tenant(self, tenant: TenantQueue) -> None:
+        """Add a tenant or change one; what it holds stays held, even above a quota that is lower now.
+
+        ValueError on an unknown parent or a circle of parents; then nothing is changed.
+        """
+        self.set_tenants((tenant,))
+
+    def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
+        """Add or change several tenants at once: the tree is arranged once, which costs milliseconds."""
+        changed = dict(self._tenants)
+        arranged = True
+        for tenant in tenants:
+            known = changed.get(tenant.name)
+            arranged = arranged and known is not None and shape(known) == shape(tenant)
+            changed[tenant.name] = tenant
+        if arranged:
+            self._tenants = changed  # weights and decayed usage are no part of the tree
+        else:
+            self._arrange(changed)
+
+    def remove_tenant(self, name: str) -> None:
+        """Forget a tenant; ValueError while it holds something or is a parent."""
+        held = self.used(name)
+        if held:
+            raise ValueError(f"{name} cannot be removed: it holds {held}")
+        # who names it as parent is told by the check of the tree
+        self._arrange({n: t for n, t in self._tenants.items() if n != name})
+
+    def _arrange(self, tenants: dict[str, TenantQueue]) -> None:
+        layout = layout_of(tenants)
+        held = {name: self.used(name) for name in self._tenants if name in tenants}
+        self._tenants, self._layout, self._loose = tenants, layout, {}
+        self._used = [0] * len(layout.nominal)
+        for name, vector in held.items():
+            self.charge(name, vector)
+
+    def _room(self, path: Path) -> int:
+        used = self._used
+        room = UNLIMITED
+        for at, kept, most in reversed(path):
+            held = used[at]
+            room = kept - held + min(room, most - kept) if held < kept else min(room, most - held)
+        # an overfull node above (a quota was lowered) is paid for first, as in Kueue: nobody is told a debt
+        return max(0, room)

@@ -1,0 +1,201 @@
+"""How the trees of tenants and cohorts are arranged; see `quota` for the rules.
+
+A layout gives every node a cell, a number under which its use is counted, per dimension, and writes down the way from
+each tenant to its root: what a question about quota walks along. It never changes, so that forks of a tree share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mlp_hub.domain.resources import DIMENSIONS, Quota
+from mlp_hub.scheduler.model import TenantQueue
+
+Cell = tuple[int, int, int]
+"""Where a node's use is counted, its guarantee (what it never lends), the most it may hold."""
+
+Path = tuple[Cell, ...]
+"""From a tenant up to its root."""
+
+UNLIMITED = 1 << 62
+NO_LIMIT_ABOVE = 1 << 61
+"""Sums that contain UNLIMITED are above it, sums of real amounts below."""
+
+
+@dataclass(slots=True)
+class Layout:
+    """What never changes between two changes of a tenant."""
+
+    paths: dict[str, dict[str, Path]]
+    nominal: list[int | None]  # by cell; None: no limit of its own
+    roots: dict[str, str]
+    members: dict[str, tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class _Node:
+    """A tenant or (tenant None) a cohort; limits by dimension, those that are None left out."""
+
+    tenant: str | None
+    above: _Node | None
+    limits: dict[str, int] = field(default_factory=dict)
+    borrowing: dict[str, int] = field(default_factory=dict)
+    lending: dict[str, int] = field(default_factory=dict)
+    below: list[_Node] = field(default_factory=list)
+    # of the dimension that is being arranged:
+    shares: bool = False  # whether it takes part in the tree of this dimension
+    visible: int = 0  # of its total, what is not hidden by guarantees below
+    hidden: int = 0  # the guarantees below it
+    kept: int = 0  # its own guarantee, a part of what is visible
+    tail: Path = ()  # from here to the root
+    limited: Path = ()  # from the nearest tenant that has a limit to the root: what takers without a limit take from
+
+
+def shape(tenant: TenantQueue) -> tuple[object, ...]:
+    """Return all of a tenant that a layout depends on."""
+    return tenant.quota, tenant.borrowing_limit, tenant.lending_limit, tenant.parent, tenant.cohort
+
+
+def _by_dimension(quota: Quota | None) -> dict[str, int]:
+    if quota is None:
+        return {}
+    limits = {d: v for d in DIMENSIONS if (v := getattr(quota, d)) is not None}
+    limits.update((f"gpu:{kind}", v) for kind, v in quota.kinds.items())
+    return limits
+
+
+def layout_of(tenants: Mapping[str, TenantQueue]) -> Layout:
+    """Arrange the tenants; ValueError on an unknown parent or on a circle of parents, naming it."""
+    nodes = _nodes(tenants)
+    dimensions = dict.fromkeys(DIMENSIONS)
+    for node in nodes:
+        dimensions.update(dict.fromkeys(node.limits))
+    layout = Layout({name: {} for name in tenants}, [], {}, {})
+    for dimension in dimensions:
+        for node in reversed(nodes):
+            _total(node, dimension)
+        for node in nodes:
+            _enter(node, dimension, layout)
+    members: dict[str, list[str]] = {}
+    for name in tenants:
+        root = layout.roots[name] = _root(tenants, name)
+        members.setdefault(root, []).append(name)
+    layout.members = {root: tuple(names) for root, names in members.items()}
+    return layout
+
+
+def _nodes(tenants: Mapping[str, TenantQueue]) -> list[_Node]:
+    """List the nodes of all trees, each after the one above it."""
+    nodes: dict[str, _Node] = {}
+    cohorts: dict[str, _Node] = {}
+    order: list[_Node] = []
+    for first in tenants:
+        chain: list[str] = []
+        name: str | None = first
+        while name is not None and name not in nodes:
+            if name not in tenants:
+                raise ValueError(f"{chain[-1]} has an unknown parent: {name}")
+            if name in chain:
+                raise ValueError(f"parents in a circle: {' > '.join([*chain[chain.index(name) :], name])}")
+            chain.append(name)
+            name = tenants[name].parent
+        for each in reversed(chain):
+            tenant = tenants[each]
+            above = nodes[tenant.parent] if tenant.parent is not None else None
+            if above is None and tenant.cohort is not None:
+                above = cohorts.get(tenant.cohort)
+                if above is None:
+                    above = cohorts[tenant.cohort] = _Node(None, None)
+                    order.append(above)
+            node = _Node(
+                each,
+                above,
+                _by_dimension(tenant.quota),
+                _by_dimension(tenant.borrowing_limit),
+                _by_dimension(tenant.lending_limit),
+            )
+            if above is not None:
+                above.below.append(node)
+            nodes[each] = node
+            order.append(node)
+    return order
+
+
+def _root(tenants: Mapping[str, TenantQueue], name: str) -> str:
+    top = tenants[name]
+    while top.parent is not None:
+        top = tenants[top.parent]
+    return top.cohort or top.name
+
+
+def _total(node: _Node, dimension: str) -> None:
+    """Add up what this node has, all below being known."""
+    own = node.limits.get(dimension)
+    node.hidden = node.kept = 0
+    node.shares = own is not None or any(n.shares for n in node.below)
+    if not node.shares:
+        node.visible = 0
+        return
+    _sum(node, own)
+    if own is not None and node.hidden > own:
+        _shrink_below(node, dimension, own)
+    if own is not None and node.above is not None and dimension in node.lending:
+        node.kept = max(0, node.visible - node.lending[dimension])
+
+
+def _sum(node: _Node, own: int | None) -> None:
+    node.hidden = sum(n.hidden + n.kept for n in node.below if n.shares)
+    if own is not None:
+        node.visible = own - node.hidden
+    else:
+        node.visible = sum(n.visible - n.kept for n in node.below if n.shares)
+
+
+def _shrink_below(node: _Node, dimension: str, most: int) -> None:
+    """Shrink the guarantees below in proportion, so that together they promise no more than `most`."""
+    promised = node.hidden
+    for child in node.below:
+        if not child.shares:
+            continue
+        part = (child.hidden + child.kept) * most // promised
+        if child.hidden > part:
+            child.kept = 0
+            _shrink_below(child, dimension, part)
+        else:
+            child.kept = part - child.hidden
+    _sum(node, node.limits.get(dimension))
+
+
+def _enter(node: _Node, dimension: str, layout: Layout) -> None:
+    """Number the cells of this node and of its own jobs, all above being known, and write down the way up."""
+    own = node.limits.get(dimension)
+    above = node.above
+    node.tail = ()
+    node.limited = above.limited if above is not None else ()
+    if node.shares:
+        if above is None:
+            most = node.visible
+        elif own is not None and dimension in node.borrowing:
+            most = node.visible + node.borrowing[dimension]
+        else:
+            most = UNLIMITED
+        cell = (_cell(layout, node.visible), node.kept, most)
+        node.tail = (cell, *(above.tail if above is not None else ()))
+        if own is not None:
+            node.limited = node.tail
+    if node.tenant is None:
+        return
+    if own is None:
+        path: Path = ((_cell(layout, None), 0, UNLIMITED), *node.limited)
+    elif node.below:
+        left = max(0, own - sum(n.hidden + n.visible for n in node.below if n.shares))
+        path = ((_cell(layout, left), 0, UNLIMITED), *node.tail)
+    else:
+        path = node.tail
+    layout.paths[node.tenant][dimension] = path
+
+
+def _cell(layout: Layout, nominal: int | None) -> int:
+    layout.nominal.append(nominal)
+    return len(layout.nominal) - 1
