@@ -12,8 +12,12 @@ from collections.abc import Mapping
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model import SchedulingPolicy, TenantQueue, WaitingJob
 
+JobKey = tuple[float, float, str]
+ONE_QUEUE = frozenset({"fifo", "priority"})
+"""Policies that order all jobs together, whoever owns them."""
 
-def job_key(job: WaitingJob, policy: SchedulingPolicy) -> tuple[float, float, str]:
+
+def job_key(job: WaitingJob, policy: SchedulingPolicy) -> JobKey:
     """Sort key within a queue: priority with age, then age, then uid; smallest first."""
     if policy.name == "fifo":
         return (0.0, job.queued_at, job.uid)
@@ -45,7 +49,7 @@ def tenant_key(
 
 def is_one_queue(policy: SchedulingPolicy) -> bool:
     """Whether the policy orders all jobs together, whoever owns them."""
-    return policy.name in ("fifo", "priority")
+    return policy.name in ONE_QUEUE
 
 
 def sorted_queues(

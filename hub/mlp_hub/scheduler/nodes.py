@@ -1,0 +1,409 @@
+"""The nodes and what is free on them, down to single GPUs, so that the cost of a question follows what changed.
+
+Nodes of one class with the same amounts free share a `State`; what a demand sees of all states is kept in views that
+catch up from a log of changes when they are next asked for (`views`). Nothing here scans nodes on a decision, but the
+first time a demand is seen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TypeVar
+
+from mlp_hub.domain.resources import MILLI, ZERO, Resources
+from mlp_hub.scheduler import placing
+from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.devices import pick_whole
+from mlp_hub.scheduler.fragmentation import Fragmentation
+from mlp_hub.scheduler.model import Devices, Node
+from mlp_hub.scheduler.states import RULES, Ask, Catalog, State, gpus_of, slots_of, split_devices, with_kinds
+from mlp_hub.scheduler.views import Change, Domains, Order, Record, Totals, View
+
+VIEW_ENTRIES = 400_000  # kept in all views together; the ones longest unused go first
+V = TypeVar("V", bound=View)
+
+
+class NodeIndex:
+    """Nodes, what is free on them and where ranks fit.
+
+    `typical` is what is asked for here, with its share (see `fragmentation`); `rule` is how placements are chosen
+    (one of `RULES`); `seed` is that of the rule `random`. Amounts are as in `Resources`. Nodes are told apart by name
+    and ordered as they were added.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        typical: Sequence[tuple[Demand, float]] = (),
+        rule: str = "fgd",
+        seed: int = 0,
+    ) -> None:
+        if rule not in RULES:
+            raise ValueError(f"no placement rule {rule!r}; there are {', '.join(RULES)}")
+        self.rule = rule
+        self.seed = seed
+        self.version = 0
+        self.total = ZERO
+        self.changes = 0  # of any kind; the rule `random` draws by it
+        self.catalog = Catalog(Fragmentation(typical))
+        self._records: dict[str, Record] = {}
+        self._names: dict[int, str] = {}
+        self._next = 0
+        self._members: dict[State, list[int]] = {}
+        self._log: list[Change] = []
+        self._base = 0  # how many changes were dropped from the log's front
+        self._views: dict[tuple[object, ...], View] = {}
+        self._entries = 0
+        for node in nodes:
+            self.add(node)
+
+    # ---- the nodes -------------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all nodes, down ones too, in the order they were added."""
+        return tuple(self._records)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._records
+
+    def node(self, name: str) -> Node:
+        """Return a node; KeyError when there is none of that name."""
+        return self._records[name].node
+
+    def free(self, name: str) -> Resources:
+        """Return what is free on a node; below zero where its capacity was lowered under what is held."""
+        r = self._records[name]
+        return Resources(r.cpu, sum(r.devices), r.ram, r.rom)
+
+    def devices(self, name: str) -> tuple[int, ...]:
+        """Return the free thousandths of each GPU of a node, by GPU number."""
+        return self._records[name].devices
+
+    def add(self, node: Node) -> None:
+        """Take in a node. One of a known name replaces it (other capacity, labels, taints); what is held stays held."""
+        cls = self.catalog.node_class(node)
+        devices = split_devices(node.capacity.gpu, node.used.gpu)
+        cpu, ram, rom = (
+            node.capacity.cpu - node.used.cpu,
+            node.capacity.ram - node.used.ram,
+            node.capacity.rom - node.used.rom,
+        )
+        old = self._records.get(node.name)
+        if old is None:
+            number = self._next
+            self._next += 1
+            self._names[number] = node.name
+        else:
+            number = old.number
+            was, used = old.node.capacity, old.node.used
+            cpu -= was.cpu - used.cpu - old.cpu
+            ram -= was.ram - used.ram - old.ram
+            rom -= was.rom - used.rom - old.rom
+            held = [
+                a - b for a, b in zip(_padded(was.gpu, used.gpu, len(old.devices)), old.devices, strict=True)
+            ]
+            size = max(len(devices), max((i + 1 for i, h in enumerate(held) if h), default=0))
+            full = devices + (0,) * (size - len(devices))
+            devices = tuple(d - (held[i] if i < len(held) else 0) for i, d in enumerate(full))
+            if old.node.up:
+                self.total -= with_kinds(was, old.node.gpu_kind)
+        if node.up:
+            self.total += with_kinds(node.capacity, node.gpu_kind)
+        self._put(old, self._record(Record(number, node, cls, cpu, ram, rom, devices, None)))
+        self.version += 1
+
+    def remove(self, name: str) -> None:
+        """Forget a node; giving back what was held on it is allowed after that, and does nothing."""
+        old = self._records.pop(name)
+        if old.node.up:
+            self.total -= with_kinds(old.node.capacity, old.node.gpu_kind)
+        del self._names[old.number]
+        self._changed(old, None)
+
+    def set_up(self, name: str, up: bool) -> None:
+        """Note that a node is up or down. A node that is down hosts nothing new; what it hosts stays accounted."""
+        old = self._records[name]
+        if old.node.up == up:
+            return
+        node = replace(old.node, up=up)
+        capacity = with_kinds(node.capacity, node.gpu_kind)
+        self.total = self.total + capacity if up else self.total - capacity
+        self._put(old, self._record(replace(old, node=node)))
+        if up:
+            self.version += 1
+
+    # ---- questions -------------------------------------------------------------------------------------------
+
+    def slots(self, name: str, demand: Demand) -> int:
+        """Count the ranks of this demand that fit on the node now."""
+        state = self._records[name].state
+        return 0 if state is None else slots_of(state, self.catalog.ask(demand))
+
+    def total_slots(self, demand: Demand, topology: str | None = None) -> int:
+        """Count the ranks that fit on all nodes; for a required topology, in the best single domain."""
+        label, required = placing.domain_label(topology)
+        ask = self.catalog.ask(demand)
+        if label is None or not required:
+            return self.totals(ask).total
+        if label == "":
+            return max(self.totals(ask).by_slots, default=0)
+        return max(self.domains(ask, label).totals.values(), default=0)
+
+    def place(
+        self,
+        demand: Demand,
+        ranks: int,
+        topology: str | None = None,
+        avoid: Collection[str] = (),
+        rule: str | None = None,
+    ) -> tuple[str, ...] | None:
+        """Return the node of each of `ranks` ranks, or None when they do not fit all at once. Changes nothing."""
+        return placing.place(self, demand, ranks, topology, avoid, rule or self.rule)
+
+    # ---- holding and giving back -----------------------------------------------------------------------------
+
+    def take(
+        self,
+        demand: Demand,
+        placement: Sequence[str],
+        devices: Devices | None = None,
+        *,
+        force: bool = False,
+    ) -> Devices:
+        """Hold what ranks of this demand need on the named nodes; with `devices`, exactly those GPUs.
+
+        Returns the GPU numbers of each rank: the whole ones, then the one it shares. Raises ValueError, and changes
+        nothing, where something is not free; with `force` it is held all the same (a node's capacity was lowered).
+        """
+        ask = self.catalog.ask(demand)
+        given: list[tuple[int, ...]] = [()] * len(placement)
+        seats: dict[str, list[int]] = {}
+        for rank, name in enumerate(placement):
+            seats.setdefault(name, []).append(rank)
+        changed: list[tuple[Record, Record]] = []
+        for name, ranks in seats.items():
+            old = self._records[name]
+            if devices is not None:
+                numbers = [tuple(devices[rank]) for rank in ranks]
+            elif not ask.gpu:
+                numbers = [()] * len(ranks)
+            else:
+                numbers = self._choose(old, ask, len(ranks), force=force)
+            new = self._moved(old, ask, numbers, -1)
+            if not force and (
+                new.cpu < min(old.cpu, 0)
+                or new.ram < min(old.ram, 0)
+                or new.rom < min(old.rom, 0)
+                or any(d < 0 for d in new.devices)
+            ):
+                raise ValueError(
+                    f"{len(ranks)} ranks of {demand} do not fit on {name}: {self.free(name)} is free"
+                )
+            changed.append((old, new))
+            for rank, got in zip(ranks, numbers, strict=True):
+                given[rank] = got
+        for old, new in changed:
+            self._put(old, new)
+        return tuple(given)
+
+    def give(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
+        """Give back what `take` held, with the devices it returned. Nodes removed since then are passed over."""
+        ask = self.catalog.ask(demand)
+        seats: dict[str, list[tuple[int, ...]]] = {}
+        for name, numbers in zip(placement, devices, strict=True):
+            seats.setdefault(name, []).append(tuple(numbers))
+        changed: list[tuple[Record, Record]] = []
+        for name, held in seats.items():
+            old = self._records.get(name)
+            if old is None:
+                continue
+            new = self._moved(old, ask, held, 1)
+            capacity = old.node.capacity
+            if new.cpu > capacity.cpu or new.ram > capacity.ram or any(d > MILLI for d in new.devices):
+                raise ValueError(f"more given back on {name} than was held: {demand} on GPUs {held}")
+            changed.append((old, new))
+        for old, new in changed:
+            self._put(old, new)
+        self.version += 1
+
+    def fork(self) -> NodeIndex:
+        """Return an independent copy. Records, states and what was worked out on them are shared, as are views until either changes."""
+        for view in self._views.values():
+            view.shared = True
+        other = NodeIndex.__new__(NodeIndex)
+        other.__dict__.update(
+            self.__dict__,
+            _records=dict(self._records),
+            _names=dict(self._names),
+            _members={state: numbers[:] for state, numbers in self._members.items()},
+            _log=self._log[:],
+            _views=dict(self._views),
+        )
+        return other
+
+    # ---- what `placing` looks at -----------------------------------------------------------------------------
+
+    def totals(self, ask: Ask) -> Totals:
+        """Return how many ranks fit, up to date."""
+        return self._view(("totals", ask), lambda: Totals(ask), Totals)
+
+    def order(self, ask: Ask, ranks: int, rule: str, *, exact: bool = False) -> Order:
+        """Return the states for `ranks` ranks on one node, the best first, up to date."""
+        key = ("order", ask, ranks, rule, exact)
+        return self._view(key, lambda: Order(self.catalog, ask, ranks, rule, exact=exact), Order)
+
+    def domains(self, ask: Ask, label: str) -> Domains:
+        """Return how many ranks fit per value of a label, up to date."""
+        return self._view(("domains", ask, label), lambda: Domains(ask, label), Domains)
+
+    def members(self, state: State) -> Sequence[int]:
+        """Return the numbers of the nodes in a state, rising."""
+        return self._members.get(state, ())
+
+    def name_of(self, number: int) -> str:
+        """Return the name of a node by its number."""
+        return self._names[number]
+
+    def number_of(self, name: str) -> int | None:
+        """Return the number of a node, None when there is none."""
+        record = self._records.get(name)
+        return None if record is None else record.number
+
+    def records(self) -> Iterator[Record]:
+        """Yield all nodes as they stand."""
+        yield from self._records.values()
+
+    # ---- inside ----------------------------------------------------------------------------------------------
+
+    def _record(self, r: Record) -> Record:
+        """Give a record the state that belongs to it."""
+        state = self.catalog.state(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices)) if r.node.up else None
+        return Record(r.number, r.node, r.cls, r.cpu, r.ram, r.rom, r.devices, state)
+
+    def _moved(self, r: Record, ask: Ask, ranks: Sequence[tuple[int, ...]], sign: int) -> Record:
+        """Return a record with ranks taken off (-1) or given back (+1)."""
+        devices = r.devices
+        if ask.gpu:
+            now = list(devices)
+            for numbers in ranks:
+                if len(numbers) != ask.whole + (ask.part > 0):
+                    if sign < 0 and not now:
+                        continue  # forced onto a node that has no GPU any more
+                    raise ValueError(f"{ask.demand} needs {ask.whole + (ask.part > 0)} GPUs, not {numbers}")
+                for i, number in enumerate(numbers):
+                    if number >= len(now):
+                        now += [0] * (number + 1 - len(now))
+                    now[number] += sign * (MILLI if i < ask.whole else ask.part)
+            devices = tuple(now)
+        n = sign * len(ranks)
+        cpu, ram, rom = r.cpu + n * ask.cpu, r.ram + n * ask.ram, r.rom + n * ask.rom
+        state = None
+        if r.node.up:
+            gpus = r.state.gpus if not ask.gpu and r.state is not None else gpus_of(devices)
+            state = self.catalog.state(r.cls, cpu, ram, rom, gpus)
+        return Record(r.number, r.node, r.cls, cpu, ram, rom, devices, state)
+
+    def _choose(self, r: Record, ask: Ask, ranks: int, *, force: bool) -> list[tuple[int, ...]]:
+        """Choose the GPUs of ranks on one node."""
+        state = r.state or State(0, r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices))
+        free = list(r.devices)
+        chosen: list[tuple[int, ...]] = []
+        try:
+            shared = self.catalog.fill(state, ask, ranks, self.rule)[1] if ask.part else ()
+            for rank in range(ranks):
+                whole = pick_whole(free, ask.whole)
+                for number in whole:
+                    free[number] = 0
+                if ask.part:
+                    value = shared[rank]
+                    number = pick_whole(free, 1)[0] if value == MILLI else free.index(value)
+                    free[number] -= ask.part
+                    whole = (*whole, number)
+                chosen.append(whole)
+        except ValueError as error:
+            if not force:
+                raise ValueError(
+                    f"{ranks} ranks of {ask.demand} do not fit on {r.node.name}: {error}"
+                ) from None
+            return self._forced(r, ask, ranks)
+        return chosen
+
+    def _forced(self, r: Record, ask: Ask, ranks: int) -> list[tuple[int, ...]]:
+        """Choose the GPUs with most left, whether or not that is enough."""
+        need = ask.whole + (ask.part > 0)
+        free = list(r.devices) + [0] * max(0, need - len(r.devices))
+        chosen = []
+        for _ in range(ranks):
+            numbers = sorted(sorted(range(len(free)), key=lambda i: (-free[i], i))[:need])
+            for i, number in enumerate(numbers):
+                free[number] -= MILLI if i < ask.whole else ask.part
+            chosen.append(tuple(numbers))
+        return chosen
+
+    def _put(self, old: Record | None, new: Record) -> None:
+        self._records[new.node.name] = new
+        self._changed(old, new)
+
+    def _changed(self, old: Record | None, new: Record | None) -> None:
+        before = None if old is None else old.state
+        after = None if new is None else new.state
+        members = self._members
+        if before is not after:
+            if before is not None and old is not None:
+                numbers = members[before]
+                if len(numbers) == 1:
+                    del members[before]
+                else:
+                    del numbers[bisect_left(numbers, old.number)]
+            if after is not None and new is not None:
+                there = members.get(after)
+                if there is None:
+                    members[after] = [new.number]
+                else:
+                    insort(there, new.number)
+        self.changes += 1
+        self._log.append((old, new))
+        room = 2 * len(self._records) + 4096
+        if len(self._log) > room:
+            drop = len(self._log) - room // 2
+            del self._log[:drop]
+            self._base += drop
+            if len(self.catalog.states) > 4 * len(members) + 20_000:
+                # forget states that no node is in; one that comes back is made anew
+                self.catalog.states = {state.key: state for state in members}
+
+    def _view(self, key: tuple[object, ...], make: Callable[[], V], kind: type[V]) -> V:
+        view: View | None = self._views.pop(key, None)
+        now = self._base + len(self._log)
+        if view is None:
+            view = make()
+            behind = -1
+        else:
+            behind = now - view.at
+            if behind and view.shared:
+                self._entries -= len(view)
+                view = view.copy()
+                self._entries += len(view)
+        assert isinstance(view, kind)
+        if behind:
+            self._entries -= len(view)
+            if behind < 0 or view.at < self._base or behind > 2 * len(self._members) + 16:
+                view.make(self._members, self._records.values())
+            else:
+                view.follow(islice(self._log, view.at - self._base, None), self._members)
+            view.at = now
+            self._entries += len(view)
+            while self._entries > VIEW_ENTRIES and self._views:
+                oldest = next(iter(self._views))
+                self._entries -= len(self._views.pop(oldest))
+        self._views[key] = view  # the last used is the last to go
+        return view
+
+
+def _padded(capacity: int, used: int, size: int) -> tuple[int, ...]:
+    devices = split_devices(capacity, used)
+    return devices + (0,) * (size - len(devices))

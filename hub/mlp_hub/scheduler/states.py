@@ -1,0 +1,293 @@
+"""What is free on a node as a value: equal nodes share one state, and all that is pure is worked out on states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+
+from mlp_hub.domain.resources import MILLI, Resources
+from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.fragmentation import Fragmentation, Gpus, Kept
+from mlp_hub.scheduler.model import Node
+
+UNBOUNDED = 1 << 30
+RULES = ("fgd", "fgd-plain", "bestfit", "packing", "spread", "random")
+# The largest node that FGD's authors scale their best fit by: 128 cores and 8 GPUs.
+BESTFIT_CPU, BESTFIT_GPU = 128_000, 8 * MILLI
+
+Score = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeClass:
+    """What nodes have in common whatever is free on them; compared by identity. `tenant` is whom they are kept for."""
+
+    number: int
+    kind: str | None
+    tenant: str | None
+    closed: bool
+    cpu: int
+    gpu: int
+    kept: Kept
+
+
+class State:
+    """An amount free on nodes of one class. Compared by identity: a catalog makes each only once."""
+
+    __slots__ = ("cls", "cpu", "gpus", "idle", "key", "lost", "lost_plain", "ram", "rom", "serial", "whole")
+
+    def __init__(self, serial: int, cls: NodeClass, cpu: int, ram: int, rom: int, gpus: Gpus) -> None:
+        self.serial = serial
+        self.cls = cls
+        self.cpu = cpu
+        self.ram = ram
+        self.rom = rom
+        self.gpus = gpus
+        self.idle = sum(gpus)
+        self.whole = gpus.count(MILLI)
+        self.key = (cls.number, cpu, ram, rom, gpus)
+        self.lost: float | None = None
+        self.lost_plain: float | None = None
+
+
+class Ask:
+    """A demand made ready for being asked for many times; compared by identity."""
+
+    __slots__ = ("cpu", "demand", "gpu", "kinds", "open", "part", "ram", "rom", "whole")
+
+    def __init__(self, demand: Demand) -> None:
+        self.demand = demand
+        self.cpu = demand.cpu
+        self.ram = demand.ram
+        self.rom = demand.rom
+        self.whole = demand.whole
+        self.part = demand.part
+        self.gpu = demand.gpu
+        self.kinds = None if demand.gpu_kind is None else frozenset(demand.gpu_kind.split("|"))
+        self.open: dict[NodeClass, bool] = {}  # what `suits` has found
+
+    def suits(self, cls: NodeClass) -> bool:
+        """Whether nodes of this class may host it: the kind is right, and they are kept for nobody else."""
+        fine = not cls.closed and cls.tenant in (None, self.demand.tenant)
+        if self.kinds is not None and self.gpu:
+            fine = fine and cls.kind in self.kinds
+        self.open[cls] = fine
+        return fine
+
+
+def slots_of(state: State, ask: Ask) -> int:
+    """Count the ranks that fit into what is free."""
+    fine = ask.open.get(state.cls)
+    if fine is None:
+        fine = ask.suits(state.cls)
+    if not fine:
+        return 0
+    n = UNBOUNDED
+    if ask.gpu:
+        if state.idle < ask.gpu:
+            return 0
+        whole, part = ask.whole, ask.part
+        if not part:
+            n = state.whole // whole
+        elif not whole:
+            n = 0
+            for g in state.gpus:
+                if g < part:
+                    break  # they fall
+                n += g // part
+        else:
+            n = _mixed(state, whole, part)
+        if n <= 0:
+            return 0
+    if ask.cpu:
+        n = min(n, state.cpu // ask.cpu)
+    if ask.ram:
+        n = min(n, state.ram // ask.ram)
+    if ask.rom:
+        n = min(n, state.rom // ask.rom)
+    return max(n, 0)
+
+
+def _mixed(state: State, whole: int, part: int) -> int:
+    """Count ranks that need whole GPUs and a part of one more."""
+    broken = sum(g // part for g in state.gpus[state.whole :])
+    n = state.whole // whole
+    while n and broken + (state.whole - n * whole) * (MILLI // part) < n:
+        n -= 1
+    return n
+
+
+class Catalog:
+    """Interns classes, states and asks, and scores them. Shared by an index and its forks: it holds only values."""
+
+    def __init__(self, fragmentation: Fragmentation) -> None:
+        self.fragmentation = fragmentation
+        self.states: dict[tuple[int, int, int, int, Gpus], State] = {}
+        self._classes: dict[tuple[object, ...], NodeClass] = {}
+        self._asks: dict[Demand, Ask] = {}
+        self._made = 0
+
+    def ask(self, demand: Demand) -> Ask:
+        """Return the ask of a demand."""
+        ask = self._asks.get(demand)
+        if ask is None:
+            if (
+                len(self._asks) >= 4096
+            ):  # many years of odd shapes; views of forgotten ones age out by themselves
+                self._asks.clear()
+            ask = self._asks[demand] = Ask(demand)
+        return ask
+
+    def node_class(self, node: Node) -> NodeClass:
+        """Return the class of a node."""
+        tenants = {t.partition("=")[2] for t in node.taints if t.startswith("tenant=")}
+        closed = len(tenants) > 1 or any(not t.startswith("tenant=") for t in node.taints)
+        tenant = min(tenants, default=None)
+        key = (node.gpu_kind, tenant, closed, node.capacity.cpu, node.capacity.gpu)
+        cls = self._classes.get(key)
+        if cls is None:
+            cls = NodeClass(
+                len(self._classes),
+                node.gpu_kind,
+                tenant,
+                closed,
+                node.capacity.cpu,
+                node.capacity.gpu,
+                (node.gpu_kind, tenant),
+            )
+            self._classes[key] = cls
+        return cls
+
+    def state(self, cls: NodeClass, cpu: int, ram: int, rom: int, gpus: Gpus) -> State:
+        """Return the one state that is equal to these amounts."""
+        key = (cls.number, cpu, ram, rom, gpus)
+        state = self.states.get(key)
+        if state is None:
+            self._made += 1
+            state = self.states[key] = State(self._made, cls, cpu, ram, rom, gpus)
+        return state
+
+    def lost(self, state: State) -> float:
+        """Return the fragmentation of a state."""
+        if state.lost is None:
+            c = state.cls
+            state.lost = self.fragmentation.loss(
+                c.kept, state.cpu, state.ram, state.rom, state.gpus
+            )
+        return state.lost
+
+    def lost_plain(self, state: State) -> float:
+        """Return the fragmentation of a state as FGD has it."""
+        if state.lost_plain is None:
+            c = state.cls
+            state.lost_plain = self.fragmentation.measure(
+                c.kept, state.cpu, state.ram, state.rom, state.gpus
+            )
+        return state.lost_plain
+
+    def fill(self, state: State, ask: Ask, ranks: int, rule: str) -> tuple[Gpus, tuple[int, ...]]:
+        """Put `ranks` ranks, which must fit, on the GPUs of a state.
+
+        Returns the GPUs after that, and for each rank that shares a GPU what is free on that GPU before it comes.
+        """
+        gpus = state.gpus
+        if not ask.gpu:
+            return gpus, ()
+        if not ask.part:
+            return gpus[ask.whole * ranks :], ()
+        cpu, ram, rom = (
+            state.cpu - ranks * ask.cpu,
+            state.ram - ranks * ask.ram,
+            state.rom - ranks * ask.rom,
+        )
+        chosen: list[int] = []
+        for _ in range(ranks):
+            gpus = gpus[ask.whole :]
+            candidates: list[int] = []
+            for g in gpus:
+                if g < ask.part:
+                    break
+                if not candidates or candidates[-1] != g:
+                    candidates.append(g)
+            # ranks that also need whole GPUs break another one only when they must, or fewer of them would fit
+            if ask.whole and len(candidates) > 1 and candidates[0] == MILLI:
+                del candidates[0]
+            if not candidates:
+                raise ValueError(f"{ranks} ranks of {ask.demand} do not fit on GPUs {state.gpus}")
+            if len(candidates) == 1:
+                value = candidates[0]
+            elif rule in {"fgd", "fgd-plain"}:
+                c = state.cls
+                value = min(
+                    reversed(candidates),  # of equal ones the tightest
+                    key=lambda v, now=gpus: self.fragmentation.measure(  # type: ignore[misc]
+                        c.kept, cpu, ram, rom, _less(now, v, ask.part)
+                    ),
+                )
+            else:
+                value = candidates[0] if rule == "spread" else candidates[-1]
+            chosen.append(value)
+            gpus = _less(gpus, value, ask.part)
+        return gpus, tuple(chosen)
+
+    def score(self, state: State, ask: Ask, ranks: int, rule: str) -> Score:
+        """Rate putting `ranks` ranks, which must fit, on a node of this state: the least is the best."""
+        if rule == "random":
+            return ()
+        gpus, _ = self.fill(state, ask, ranks, rule)
+        cpu = state.cpu - ranks * ask.cpu
+        ram = state.ram - ranks * ask.ram
+        rom = state.rom - ranks * ask.rom
+        idle = state.idle - ranks * ask.gpu
+        c = state.cls
+        if rule == "fgd":
+            after = self.fragmentation.loss(c.kept, cpu, ram, rom, gpus) if gpus else 0.0
+            return (round(after - self.lost(state), 3), idle, cpu, ram, rom)
+        if rule == "fgd-plain":
+            after = self.fragmentation.measure(c.kept, cpu, ram, rom, gpus) if gpus else 0.0
+            # as its authors' simulator has it: whole points of 100; then the first name
+            return (-int(100 / (1 + exp((after - self.lost_plain(state)) / MILLI))),)
+        if rule == "bestfit":
+            return (round(cpu / BESTFIT_CPU + idle / BESTFIT_GPU, 9),)
+        if rule == "packing":
+            opened = state.whole - gpus.count(MILLI)
+            untouched = state.cpu == c.cpu and state.idle == c.gpu
+            return (opened, untouched, idle, cpu, ram)
+        if rule == "spread":
+            return (-idle, -cpu, -ram)
+        raise ValueError(f"no placement rule {rule!r}; there are {', '.join(RULES)}")
+
+
+def _less(gpus: Gpus, value: int, part: int) -> Gpus:
+    """Take `part` off one GPU that has `value` free."""
+    at = gpus.index(value)
+    rest = value - part
+    if not rest:
+        return gpus[:at] + gpus[at + 1 :]
+    end = at + 1
+    while end < len(gpus) and gpus[end] > rest:
+        end += 1
+    return (*gpus[:at], *gpus[at + 1 : end], rest, *gpus[end:])
+
+
+def gpus_of(devices: tuple[int, ...]) -> Gpus:
+    """Return what is free per GPU, by GPU number, as part of a state."""
+    return tuple(sorted((d for d in devices if d > 0), reverse=True))
+
+
+def split_devices(capacity: int, used: int) -> tuple[int, ...]:
+    """Return the free thousandths of each GPU of a node; what holders other than jobs use is on its last GPUs."""
+    whole, part = divmod(max(capacity, 0), MILLI)
+    devices = [MILLI] * whole + ([part] if part else [])
+    for number in range(len(devices) - 1, -1, -1):
+        held = min(devices[number], used)
+        devices[number] -= held
+        used -= held
+    return tuple(devices)
+
+
+def with_kinds(capacity: Resources, kind: str | None) -> Resources:
+    """Return a capacity whose GPUs are told by kind too."""
+    if kind is None or not capacity.gpu or capacity.kinds:
+        return capacity
+    return Resources(capacity.cpu, capacity.gpu, capacity.ram, capacity.rom, ((kind, capacity.gpu),))

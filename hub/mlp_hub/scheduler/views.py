@@ -1,0 +1,227 @@
+"""What one demand sees of the nodes, brought up to date from the index's log when it is next asked for.
+
+The log has (record before, record after) of each node that changed. A view remembers up to where it has read; one that
+fell too far behind is made anew from the states that there are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from mlp_hub.scheduler.model import Node
+from mlp_hub.scheduler.states import Ask, Catalog, NodeClass, Score, State, slots_of
+
+Key = tuple[int, int, int, int, tuple[int, ...]]
+Entry = tuple[Score, Key, int, State]
+Members = Mapping[State, list[int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """A node as it stands; replaced, never changed. `state` is None while it is down or gone."""
+
+    number: int
+    node: Node
+    cls: NodeClass
+    cpu: int
+    ram: int
+    rom: int
+    devices: tuple[int, ...]
+    state: State | None
+
+
+Change = tuple[Record | None, Record | None]
+
+
+class View(Protocol):
+    """What the index asks of a view."""
+
+    at: int
+    shared: bool
+
+    def __len__(self) -> int:
+        """Return its size, in entries."""
+
+    def make(self, members: Members, records: Iterable[Record]) -> None:
+        """Work it out from nothing."""
+
+    def follow(self, log: Iterable[Change], members: Members) -> None:
+        """Take in what changed."""
+
+    def copy(self) -> View:
+        """Return an independent copy."""
+
+
+class Totals:
+    """How many ranks fit, in all and per node."""
+
+    __slots__ = ("ask", "at", "by_slots", "shared", "total")
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self.at = 0
+        self.shared = False
+        self.total = 0
+        self.by_slots: dict[int, int] = {}  # ranks that fit on a node -> how many such nodes
+
+    def __len__(self) -> int:
+        return len(self.by_slots)
+
+    def make(self, members: Members, records: Iterable[Record]) -> None:
+        """Work it out from nothing."""
+        self.total = 0
+        self.by_slots = {}
+        for state, numbers in members.items():
+            k = slots_of(state, self.ask)
+            if k:
+                self.total += k * len(numbers)
+                self.by_slots[k] = self.by_slots.get(k, 0) + len(numbers)
+
+    def follow(self, log: Iterable[Change], members: Members) -> None:
+        """Take in what changed."""
+        by_slots = self.by_slots
+        for old, new in log:
+            before = slots_of(old.state, self.ask) if old is not None and old.state is not None else 0
+            after = slots_of(new.state, self.ask) if new is not None and new.state is not None else 0
+            if before == after:
+                continue
+            self.total += after - before
+            if before:
+                if by_slots[before] == 1:
+                    del by_slots[before]
+                else:
+                    by_slots[before] -= 1
+            if after:
+                by_slots[after] = by_slots.get(after, 0) + 1
+
+    def copy(self) -> Totals:
+        """Return an independent copy."""
+        other = Totals(self.ask)
+        other.at, other.total, other.by_slots = self.at, self.total, dict(self.by_slots)
+        return other
+
+
+class Order:
+    """The states that hold `ranks` ranks (or exactly that many), the best place for them first."""
+
+    __slots__ = ("ask", "at", "catalog", "entries", "exact", "ranks", "rule", "shared", "where")
+
+    def __init__(self, catalog: Catalog, ask: Ask, ranks: int, rule: str, *, exact: bool) -> None:
+        self.catalog = catalog
+        self.ask = ask
+        self.ranks = ranks
+        self.rule = rule
+        self.exact = exact
+        self.at = 0
+        self.shared = False
+        self.entries: list[Entry] = []
+        self.where: dict[State, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def make(self, members: Members, records: Iterable[Record]) -> None:
+        """Work it out from nothing."""
+        self.where = {}
+        for state in members:
+            entry = self._entry(state)
+            if entry is not None:
+                self.where[state] = entry
+        self.entries = sorted(self.where.values())
+
+    def follow(self, log: Iterable[Change], members: Members) -> None:
+        """Take in what changed."""
+        where, entries = self.where, self.entries
+        for old, new in log:
+            # what counts is which states there are now, not how often they came and went
+            if (
+                old is not None
+                and (state := old.state) is not None
+                and state in where
+                and state not in members
+            ):
+                entry = where.pop(state)
+                del entries[bisect_left(entries, entry)]
+            if (
+                new is not None
+                and (state := new.state) is not None
+                and state not in where
+                and state in members
+            ):
+                made = self._entry(state)
+                if made is not None:
+                    where[state] = made
+                    insort(entries, made)
+
+    def copy(self) -> Order:
+        """Return an independent copy."""
+        other = Order(self.catalog, self.ask, self.ranks, self.rule, exact=self.exact)
+        other.at, other.entries, other.where = self.at, list(self.entries), dict(self.where)
+        return other
+
+    def _entry(self, state: State) -> Entry | None:
+        fit = slots_of(state, self.ask)
+        if fit < self.ranks or (self.exact and fit != self.ranks):
+            return None
+        # the serial tells apart two equal states of which one is about to leave
+        return (self.catalog.score(state, self.ask, self.ranks, self.rule), state.key, state.serial, state)
+
+
+class Domains:
+    """How many ranks fit per value of a label, and on which nodes."""
+
+    __slots__ = ("ask", "at", "label", "nodes", "shared", "totals")
+
+    def __init__(self, ask: Ask, label: str) -> None:
+        self.ask = ask
+        self.label = label
+        self.at = 0
+        self.shared = False
+        self.totals: dict[str, int] = {}
+        self.nodes: dict[str, dict[int, tuple[int, State]]] = {}  # value -> number -> slots, state
+
+    def __len__(self) -> int:
+        return sum(map(len, self.nodes.values()))
+
+    def make(self, members: Members, records: Iterable[Record]) -> None:
+        """Work it out from nothing."""
+        self.totals = {}
+        self.nodes = {}
+        for record in records:
+            self._add(record)
+
+    def follow(self, log: Iterable[Change], members: Members) -> None:
+        """Take in what changed."""
+        for old, new in log:
+            self._drop(old)
+            self._add(new)
+
+    def copy(self) -> Domains:
+        """Return an independent copy."""
+        other = Domains(self.ask, self.label)
+        other.at, other.totals = self.at, dict(self.totals)
+        other.nodes = {value: dict(nodes) for value, nodes in self.nodes.items()}
+        return other
+
+    def _add(self, record: Record | None) -> None:
+        if record is None or record.state is None:
+            return
+        value = record.node.labels.get(self.label)
+        k = slots_of(record.state, self.ask) if value is not None else 0
+        if value is not None and k:
+            self.totals[value] = self.totals.get(value, 0) + k
+            self.nodes.setdefault(value, {})[record.number] = (k, record.state)
+
+    def _drop(self, record: Record | None) -> None:
+        if record is None or record.state is None:
+            return
+        value = record.node.labels.get(self.label)
+        if value is None or record.number not in self.nodes.get(value, ()):
+            return
+        k, _ = self.nodes[value].pop(record.number)
+        self.totals[value] -= k
+        if not self.totals[value]:
+            del self.totals[value], self.nodes[value]
