@@ -1,0 +1,105 @@
+"""When waiting jobs will start: the core itself, run forward from one expected end to the next.
+
+Ends are those that estimates and time limits promise. A job whose end nobody knows holds what it has for ever here;
+who waits for that gets no time. Later submissions are not known, so the times hold unless more important work comes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection
+
+from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.model import Admit, Preempt, Resize, RunningJob, WaitingJob
+
+MOST_STEPS = 200
+"""How many ends are looked ahead; a job that has not started by then gets no time."""
+
+
+def forecast(
+    core: Core, now: float, uids: Collection[str], most_steps: int = MOST_STEPS
+) -> dict[str, float | None]:
+    """Return the expected start of each of these waiting jobs, None where none can be told.
+
+    `core` has planned at `now` already; it is left as it is. One run serves all jobs asked for.
+    """
+    return Forecast(core, now, uids, most_steps).starts
+
+
+def expected_end(running: RunningJob, now: float) -> float | None:
+    """Return when a running job ends at the latest: by its estimate, or by its time limit where that is past.
+
+    None when nothing tells: without either, or when it outlived both.
+    """
+    limit = running.job.time_limit
+    for end in (running.expected_end, None if limit is None else running.started_at + limit):
+        if end is not None and end > now:
+            return end
+    return None
+
+
+class Forecast:
+    """One run forward: `starts` by uid, the job whose end lets each begin (`after`), and the `steps` it took."""
+
+    def __init__(self, core: Core, now: float, uids: Collection[str], most_steps: int = MOST_STEPS) -> None:
+        self.starts: dict[str, float | None] = dict.fromkeys(uids)
+        self.after: dict[str, str] = {}
+        self.steps = 0
+        self._open = {uid for uid in uids if core.is_waiting(uid)}
+        self._ends: list[tuple[float, str]] = []
+        self._end_of: dict[str, float] = {}  # an end in the heap that differs is out of date
+        self._jobs: dict[str, WaitingJob] = {}
+        if not self._open:
+            return
+        self._core = core.fork()
+        for uid, running in core.running.items():
+            self._jobs[uid] = running.job
+            self._will_end(uid, expected_end(running, now))
+        while self._open and self.steps < most_steps and (ended := self._next()):
+            self._step(*ended)
+
+    def _will_end(self, uid: str, at: float | None) -> None:
+        if at is None:
+            self._end_of.pop(uid, None)
+        else:
+            self._end_of[uid] = at
+            heapq.heappush(self._ends, (at, uid))
+
+    def _running(self, uid: str) -> RunningJob:
+        return self._core.state.running[uid].run
+
+    def _next(self) -> tuple[float, list[str]] | None:
+        """Take the next time at which jobs end, and those jobs."""
+        ended: list[str] = []
+        at = 0.0
+        while self._ends and (not ended or self._ends[0][0] == at):
+            end, uid = heapq.heappop(self._ends)
+            if self._end_of.get(uid) == end:
+                del self._end_of[uid]
+                ended.append(uid)
+                at = end
+        return (at, ended) if ended else None
+
+    def _step(self, at: float, ended: list[str]) -> None:
+        self.steps += 1
+        for uid in ended:
+            self._core.end(uid, at)
+        again: list[WaitingJob] = []
+        for decision in self._core.plan(at):
+            uid = decision.uid
+            if isinstance(decision, Admit):
+                running = self._running(uid)
+                self._jobs[uid] = running.job
+                self._will_end(uid, expected_end(running, at))
+                if uid in self._open:
+                    self._open.discard(uid)
+                    self.starts[uid] = at
+                    self.after[uid] = ended[-1]
+            elif isinstance(decision, Resize):
+                self._will_end(uid, expected_end(self._running(uid), at))
+            elif isinstance(decision, Preempt):
+                self._end_of.pop(uid, None)
+                if uid not in self._core.state.running:  # in virtual time it is gone at once
+                    again.append(self._jobs[uid])
+        for job in again:
+            self._core.submit(job)
