@@ -2,105 +2,131 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.scheduler.model import Node, Snapshot, Verdict, WaitingJob
-from mlp_hub.scheduler.placement import domain_label, most_workers, place
-from mlp_hub.scheduler.room import candidates
+from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.model import Node, Snapshot, TenantQueue, Verdict, WaitingJob
+from mlp_hub.scheduler.nodes import NodeIndex
+from mlp_hub.scheduler.placing import domain_label
+from mlp_hub.scheduler.queues import vector_of
+from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
 
 
-def check_possible(snapshot: Snapshot, job: WaitingJob) -> Verdict | None:
-    """Return why the job can never run with the quotas and nodes of the snapshot, None when it can.
+@dataclass(slots=True)
+class Possible:
+    """Nodes and quotas with nothing in use; made once for many questions.
 
-    Everything else in use is left out of account, but a node that is down counts: it may come back.
+    Down nodes count, since they may come back; what others than jobs hold does not.
     """
-    return _over_quota(snapshot, job) or _no_flavor(snapshot, job) or _too_big(snapshot, job)
 
+    tenants: dict[str, TenantQueue]
+    index: NodeIndex
+    quotas: QuotaTree
+    keeps_nodes: bool
 
-def _over_quota(snapshot: Snapshot, job: WaitingJob) -> Verdict | None:
-    tenant = next((t for t in snapshot.tenants if t.name == job.tenant), None)
-    if tenant is None:
-        return Verdict(Reason.NOT_FOUND, f"there is no tenant {job.tenant}")
-    ranks = job.workers_min + job.ps
-    asked = job.per_worker * ranks
-    if job.gpu_kind and asked.gpu:
-        asked = Resources(asked.cpu, asked.gpu, asked.ram, asked.rom, ((job.gpu_kind, asked.gpu),))
-    over = tenant.quota.exceeded_by(asked)
-    if not over:
-        return None
-    numbers = {f"{d}_limit": in_units(d, limit) for d, _, limit in over}
-    numbers |= {f"{d}_asked": in_units(d, a) for d, a, _ in over}
-    what = listing(
-        f"{job.tenant} may use {number(d, limit)} {unit(d)} in all and this job asks for {number(d, a)}"
-        for d, a, limit in over
-    )
-    fitting = max(0, min(limit * ranks // a for _, a, limit in over) - job.ps)
-    way = f"With --workers {fitting} it would fit" if fitting else "Ask for less per rank"
-    return Verdict(
-        Reason.EXCEEDS_MAX_QUOTA, f"{what}. {way}, or ask an admin of {job.tenant} for more quota.", numbers
-    )
-
-
-def _no_flavor(snapshot: Snapshot, job: WaitingJob) -> Verdict | None:
-    if not (job.per_worker.gpu and job.gpu_kind):
-        return None
-    kinds = sorted({n.gpu_kind for n in snapshot.nodes if n.gpu_kind})
-    if job.gpu_kind in kinds:
-        return None
-    have = f"there are {listing(kinds)}" if kinds else "no node here has a gpu"
-    return Verdict(
-        Reason.NO_MATCHING_FLAVOR, f"no node has a gpu of kind {job.gpu_kind}; {have}", {"kinds": len(kinds)}
-    )
-
-
-def _too_big(snapshot: Snapshot, job: WaitingJob) -> Verdict | None:
-    empty = [Node(n.name, n.capacity, ZERO, n.gpu_kind, n.labels, n.taints, up=True) for n in snapshot.nodes]
-    free = {n.name: n.capacity for n in empty}
-    if place(job, empty, free, job.workers_min) is not None:
-        return None
-    nodes = candidates(job, empty)
-    ranks = job.workers_min + job.ps
-    largest = ZERO
-    total = ZERO
-    for n in nodes:
-        total = total + n.capacity
-        largest = Resources(
-            max(largest.cpu, n.capacity.cpu),
-            max(largest.gpu, n.capacity.gpu),
-            max(largest.ram, n.capacity.ram),
-            max(largest.rom, n.capacity.rom),
+    @classmethod
+    def of(cls, nodes: tuple[Node, ...], tenants: tuple[TenantQueue, ...]) -> Possible:
+        """Make it of nodes and tenants."""
+        empty = [replace(n, used=ZERO, up=True) for n in nodes]
+        return cls(
+            {t.name: t for t in tenants},
+            NodeIndex(empty),
+            QuotaTree(replace(t, used=ZERO) for t in tenants),
+            any(t.startswith("tenant=") for n in nodes for t in n.taints),
         )
-    numbers: dict[str, float] = {"ranks": ranks, "nodes": len(nodes)}
-    for d, need in job.per_worker.items():
-        if need > getattr(largest, d):
-            have = getattr(largest, d)
-            numbers |= {f"{d}_asked": in_units(d, need), f"{d}_limit": in_units(d, have)}
-            message = (
-                f"each rank asks for {number(d, need)} {unit(d)}, and the largest node has {number(d, have)}. "
-                f"Ask for at most {number(d, have)} per rank."
+
+    def check(self, job: WaitingJob) -> Verdict | None:
+        """Return why the job can never run, None when it can."""
+        if job.tenant not in self.tenants:
+            return Verdict(Reason.NOT_FOUND, f"there is no tenant {job.tenant}")
+        demand = Demand.of(job.per_worker, job.gpu_kind, job.tenant if self.keeps_nodes else None)
+        return self._over_quota(job, demand) or self._no_flavor(job) or self._too_big(job, demand)
+
+    def _over_quota(self, job: WaitingJob, demand: Demand) -> Verdict | None:
+        ranks = job.workers_min + job.ps
+        over = []
+        for dimension, asked in vector_of(demand, ranks).items():
+            limit = self.quotas.limit(job.tenant, dimension)
+            if limit is not None and asked > limit:
+                over.append((dimension, asked, limit))
+        if not over:
+            return None
+        numbers = {f"{d}_limit": in_units(d, limit) for d, _, limit in over}
+        numbers |= {f"{d}_asked": in_units(d, a) for d, a, _ in over}
+        what = listing(
+            f"{job.tenant} may use {number(d, limit)} {unit(d)} in all and this job asks for {number(d, a)}"
+            for d, a, limit in over
+        )
+        fitting = max(0, min(limit * ranks // a for _, a, limit in over) - job.ps)
+        way = f"With --workers {fitting} it would fit" if fitting else "Ask for less per rank"
+        return Verdict(
+            Reason.EXCEEDS_MAX_QUOTA,
+            f"{what}. {way}, or ask an admin of {job.tenant} for more quota.",
+            numbers,
+        )
+
+    def _no_flavor(self, job: WaitingJob) -> Verdict | None:
+        if not (job.per_worker.gpu and job.gpu_kind):
+            return None
+        kinds = self.index.kinds()
+        if any(kind in kinds for kind in job.gpu_kind.split("|")):
+            return None
+        have = f"there are {listing(kinds)}" if kinds else "no node here has a gpu"
+        return Verdict(
+            Reason.NO_MATCHING_FLAVOR,
+            f"no node has a gpu of kind {job.gpu_kind}; {have}",
+            {"kinds": len(kinds)},
+        )
+
+    def _too_big(self, job: WaitingJob, demand: Demand) -> Verdict | None:
+        ranks = job.workers_min + job.ps
+        index = self.index
+        if index.total_slots(demand, job.topology) >= ranks:
+            return None
+        groups = index.groups(demand)
+        total = ZERO
+        largest = ZERO
+        for free, n, _ in groups:
+            total = total + free * n
+            largest = Resources(
+                max(largest.cpu, free.cpu),
+                max(largest.gpu, free.gpu),
+                max(largest.ram, free.ram),
+                max(largest.rom, free.rom),
             )
-            return Verdict(Reason.EXCEEDS_MAX_QUOTA, message, numbers)
-    label, required = domain_label(job.topology)
-    fitting = _fitting_workers(job, empty, free)
-    way = (
-        f"With --workers {fitting} it would fit." if fitting else "Ask for less per rank or for fewer ranks."
-    )
-    asked = f"{count(ranks, 'rank')} of {amount(job.per_worker)}"
-    if required and place(replace(job, topology=None), empty, free, job.workers_min) is not None:
-        where = "node" if label == "" else str(label)
-        message = f"no {where} can hold {asked} together. {way}"
-        return Verdict(Reason.TOPOLOGY_PLACEMENT_FAILED, message, numbers)
-    have = f"{count(len(nodes), 'node')} with {amount(total)} in all"
-    there = "is" if len(nodes) == 1 else "are"
-    return Verdict(
-        Reason.EXCEEDS_MAX_QUOTA, f"{asked} can never run here: there {there} {have}. {way}", numbers
-    )
+        nodes = sum(n for _, n, _ in groups)
+        numbers: dict[str, float] = {"ranks": ranks, "nodes": nodes}
+        for d, need in job.per_worker.items():
+            if need > getattr(largest, d):
+                have = getattr(largest, d)
+                numbers |= {f"{d}_asked": in_units(d, need), f"{d}_limit": in_units(d, have)}
+                message = (
+                    f"each rank asks for {number(d, need)} {unit(d)}, and the largest node has {number(d, have)}. "
+                    f"Ask for at most {number(d, have)} per rank."
+                )
+                return Verdict(Reason.EXCEEDS_MAX_QUOTA, message, numbers)
+        label, required = domain_label(job.topology)
+        fitting = max(0, index.total_slots(demand, job.topology) - job.ps)
+        way = (
+            f"With --workers {fitting} it would fit."
+            if fitting
+            else "Ask for less per rank or for fewer ranks."
+        )
+        asked = f"{count(ranks, 'rank')} of {amount(job.per_worker)}"
+        if required and index.total_slots(demand) >= ranks:
+            where = "node" if label == "" else str(label)
+            message = f"no {where} can hold {asked} together. {way}"
+            return Verdict(Reason.TOPOLOGY_PLACEMENT_FAILED, message, numbers)
+        have = f"{count(nodes, 'node')} with {amount(total)} in all"
+        there = "is" if nodes == 1 else "are"
+        return Verdict(
+            Reason.EXCEEDS_MAX_QUOTA, f"{asked} can never run here: there {there} {have}. {way}", numbers
+        )
 
 
-def _fitting_workers(job: WaitingJob, nodes: list[Node], free: dict[str, Resources]) -> int:
-    if job.workers_min == 1:
-        return 0
-    return most_workers(replace(job, workers_min=1, workers_max=job.workers_min), nodes, free)
+def check_possible(snapshot: Snapshot, job: WaitingJob) -> Verdict | None:
+    """Return why the job can never run with the quotas and nodes of the snapshot, None when it can."""
+    return Possible.of(snapshot.nodes, snapshot.tenants).check(job)

@@ -74,6 +74,19 @@ class NodeIndex:
         """Return a node; KeyError when there is none of that name."""
         return self._records[name].node
 
+    def kind(self, name: str) -> str | None:
+        """Return the kind of GPU that a node has; None without GPUs, and for a node that is gone."""
+        record = self._records.get(name)
+        return None if record is None or not record.node.capacity.gpu else record.node.gpu_kind
+
+    def kinds(self) -> tuple[str, ...]:
+        """Return the kinds of GPU that nodes have, sorted."""
+        return tuple(
+            sorted(
+                {r.node.gpu_kind for r in self._records.values() if r.node.gpu_kind and r.node.capacity.gpu}
+            )
+        )
+
     def free(self, name: str) -> Resources:
         """Return what is free on a node; below zero where its capacity was lowered under what is held."""
         r = self._records[name]
@@ -143,6 +156,15 @@ class NodeIndex:
         state = self._records[name].state
         return 0 if state is None else slots_of(state, self.catalog.ask(demand))
 
+    def groups(self, demand: Demand) -> list[tuple[Resources, int, str]]:
+        """List what is free on the nodes that may host the demand: (amount, how many such nodes, the first's name)."""
+        ask = self.catalog.ask(demand)
+        return [
+            (Resources(s.cpu, s.idle, s.ram, s.rom), len(numbers), self._names[numbers[0]])
+            for s, numbers in self._members.items()
+            if (ask.open[s.cls] if s.cls in ask.open else ask.suits(s.cls))
+        ]
+
     def total_slots(self, demand: Demand, topology: str | None = None) -> int:
         """Count the ranks that fit on all nodes; for a required topology, in the best single domain."""
         label, required = placing.domain_label(topology)
@@ -162,7 +184,7 @@ class NodeIndex:
         rule: str | None = None,
     ) -> tuple[str, ...] | None:
         """Return the node of each of `ranks` ranks, or None when they do not fit all at once. Changes nothing."""
-        return placing.place(self, demand, ranks, topology, avoid, rule or self.rule)
+        return placing.place(self, demand, ranks, topology, avoid=avoid, rule=rule or self.rule)
 
     # ---- holding and giving back -----------------------------------------------------------------------------
 
@@ -222,8 +244,12 @@ class NodeIndex:
             if old is None:
                 continue
             new = self._moved(old, ask, held, 1)
-            capacity = old.node.capacity
-            if new.cpu > capacity.cpu or new.ram > capacity.ram or any(d > MILLI for d in new.devices):
+            capacity, used = old.node.capacity, old.node.used
+            if (
+                new.cpu > capacity.cpu - used.cpu
+                or new.ram > capacity.ram - used.ram
+                or any(d > MILLI for d in new.devices)
+            ):
                 raise ValueError(f"more given back on {name} than was held: {demand} on GPUs {held}")
             changed.append((old, new))
         for old, new in changed:
@@ -309,7 +335,7 @@ class NodeIndex:
 
     def _choose(self, r: Record, ask: Ask, ranks: int, *, force: bool) -> list[tuple[int, ...]]:
         """Choose the GPUs of ranks on one node."""
-        state = r.state or State(0, r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices))
+        state = r.state or State(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices))
         free = list(r.devices)
         chosen: list[tuple[int, ...]] = []
         try:
@@ -388,7 +414,8 @@ class NodeIndex:
                 self._entries -= len(view)
                 view = view.copy()
                 self._entries += len(view)
-        assert isinstance(view, kind)
+        if not isinstance(view, kind):
+            raise TypeError(f"{key} is no {kind.__name__}")
         if behind:
             self._entries -= len(view)
             if behind < 0 or view.at < self._base or behind > 2 * len(self._members) + 16:

@@ -3,77 +3,106 @@
 from __future__ import annotations
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.resources import DIMENSIONS, ZERO, Resources
-from mlp_hub.scheduler.model import RunningJob, Snapshot, Verdict, WaitingJob
-from mlp_hub.scheduler.placement import domain_label, slots
-from mlp_hub.scheduler.room import Room, candidates
+from mlp_hub.domain.resources import DIMENSIONS, Resources
+from mlp_hub.scheduler.model import Verdict, WaitingJob
+from mlp_hub.scheduler.placing import domain_label
+from mlp_hub.scheduler.queues import vector_of
+from mlp_hub.scheduler.state import Entry, Held, State
 from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
 
+MOST_GROUPS = 4
+"""Groups of equal nodes that a sentence tells of."""
 
-def waits_for_quota(job: WaitingJob, room: Room, snapshot: Snapshot) -> Verdict:
+
+def of(state: State, entry: Entry) -> Verdict:
+    """Return why the class of a waiting job could not start when it was last tried."""
+    reason = entry.cls.reason
+    if reason is Reason.WAITING_FOR_QUOTA:
+        return waits_for_quota(state, entry)
+    if reason is Reason.RESERVED:
+        ahead = entry.cls.ahead
+        first = None if ahead is None else state.waiting.get(ahead)
+        return waits_for_its_turn(entry.job, None if first is None else first.job)
+    return waits_for_nodes(state, entry)
+
+
+def waits_for_quota(state: State, entry: Entry) -> Verdict:
     """Say that the tenant's quota is used up: how much there is, who has it, what is asked for."""
-    tenant = room.tenants[job.tenant]
-    over = room.over_quota(job, job.workers_min)
-    asked = job.per_worker * (job.workers_min + job.ps)
+    tenant = entry.cls.tenant
+    quotas = state.quotas
+    asked = vector_of(entry.cls.demand, entry.cls.ranks_min)
+    over = quotas.excess(tenant, asked)
+    if not over and entry.cls.demand.gpu:
+        # in all it would fit: it is the kinds of GPU whose quota is used up
+        for kind in state.index.kinds():
+            over += [(f"gpu:{kind}", asked["gpu"], quotas.available(tenant, f"gpu:{kind}") or 0)]
+    used = quotas.used(tenant)
     numbers: dict[str, float] = {}
     sentences = []
-    for dimension, would, limit in over:
-        ask = _of(asked, dimension)
-        used = would - ask
-        free = max(limit - used, 0)
+    for dimension, ask, available in over:
+        mine = used.get(dimension, 0)
+        limit = quotas.limit(tenant, dimension) or 0
+        nominal = quotas.nominal(tenant, dimension)
         numbers |= {
             f"{dimension}_limit": in_units(dimension, limit),
-            f"{dimension}_inuse": in_units(dimension, used),
-            f"{dimension}_free": in_units(dimension, free),
+            f"{dimension}_inuse": in_units(dimension, mine),
+            f"{dimension}_free": in_units(dimension, available),
             f"{dimension}_asked": in_units(dimension, ask),
         }
-        who = users_of(dimension, job.tenant, snapshot)
+        who = users_of(state, dimension, tenant)
         by = f" by {who}" if who else ""
+        may = f"{tenant} may use {number(dimension, limit)} {unit(dimension)}"
+        if nominal is not None and nominal < limit:
+            numbers[f"{dimension}_nominal"] = in_units(dimension, nominal)
+            may += f", {number(dimension, nominal)} of its own and the rest when others leave it"
+        lent = ""
+        if available < limit - mine:
+            lent = f", {number(dimension, available)} free now"
+            borrowers = _borrowers(state, tenant, dimension)
+            if borrowers:
+                lent += f" while {borrowers} borrow" + ("s" if " and " not in borrowers else "")
         sentences.append(
-            f"{job.tenant} may use {number(dimension, limit)} {unit(dimension)}; {number(dimension, used)} in use{by}; "
-            f"this job asks for {number(dimension, ask)}"
+            f"{may}; {number(dimension, mine)} in use{by}{lent}; this job asks for {number(dimension, ask)}"
         )
-    holders = tuple(r.job.uid for r in snapshot.running if r.job.tenant == tenant.name)
+    holders = tuple(state.held_by.get(tenant, ()))
     return Verdict(Reason.WAITING_FOR_QUOTA, ". ".join(sentences), numbers, holders)
 
 
-def waits_for_nodes(job: WaitingJob, room: Room, snapshot: Snapshot) -> Verdict:
+def waits_for_nodes(state: State, entry: Entry) -> Verdict:
     """Say that the quota would do, but nodes are full: how much is free where."""
-    nodes = candidates(job, room.nodes)
-    ranks = job.workers_min + job.ps
-    label, required = domain_label(job.topology)
-    fitting = sum(min(slots(room.free[n.name], job.per_worker), ranks) for n in nodes)
+    cls, job = entry.cls, entry.job
+    ranks = cls.ranks_min
+    label, required = domain_label(cls.topology)
+    fitting = min(state.index.total_slots(cls.demand), ranks)
+    free = _free(state, entry)
+    blockers = tuple(uid for _, _, uid in state.ends[:MOST_GROUPS])
     if required and fitting >= ranks:
         where = "one node" if label == "" else f"one {label}"
-        message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} within {where}; free now: {_free(job, room)}"
+        message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} within {where}; free now: {free}"
         return Verdict(
-            Reason.TOPOLOGY_PLACEMENT_FAILED,
-            message,
-            {"ranks": ranks, "fitting": fitting},
-            _blockers(snapshot),
+            Reason.TOPOLOGY_PLACEMENT_FAILED, message, {"ranks": ranks, "fitting": fitting}, blockers
         )
-    message = (
-        f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} at once; {fitting} would fit now; "
-        f"free: {_free(job, room)}"
-    )
-    numbers: dict[str, float] = {"ranks": ranks, "fitting": fitting, "nodes": len(nodes)}
+    message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} at once; {fitting} would fit now; free: {free}"
+    groups = state.index.groups(cls.demand)
+    numbers: dict[str, float] = {"ranks": ranks, "fitting": fitting, "nodes": sum(n for _, n, _ in groups)}
     for dimension in DIMENSIONS:
         if need := getattr(job.per_worker, dimension):
-            free = sum(max(getattr(room.free[n.name], dimension), 0) for n in nodes)
+            there = sum(max(getattr(f, dimension), 0) * n for f, n, _ in groups)
             numbers[f"{dimension}_asked"] = in_units(dimension, need * ranks)
-            numbers[f"{dimension}_free"] = in_units(dimension, free)
-    return Verdict(Reason.WAITING_FOR_RESOURCES, message, numbers, _blockers(snapshot))
+            numbers[f"{dimension}_free"] = in_units(dimension, there)
+    return Verdict(Reason.WAITING_FOR_RESOURCES, message, numbers, blockers)
 
 
-def waits_for_its_turn(job: WaitingJob, ahead: WaitingJob) -> Verdict:
-    """Say that it would fit, but starting it would delay the job that is first in line."""
-    message = (
-        f"would fit, but starting it now would delay {ahead.name} of {ahead.user}, which is ahead of it"
-        + ("" if job.time_limit else "; with a --time-limit short enough it could go first")
+def waits_for_its_turn(job: WaitingJob, ahead: WaitingJob | None) -> Verdict:
+    """Say that it would fit, but starting it would delay a job that is ahead of it."""
+    who = "a job" if ahead is None else f"{ahead.name} of {ahead.user}"
+    message = f"would fit, but starting it now would delay {who}, which is ahead of it" + (
+        "" if job.time_limit else "; with a --time-limit short enough it could go first"
     )
-    return Verdict(
-        Reason.RESERVED, message, {"ahead_priority": ahead.priority, "priority": job.priority}, (ahead.uid,)
-    )
+    if ahead is None:
+        return Verdict(Reason.RESERVED, message, {"priority": job.priority})
+    numbers = {"ahead_priority": ahead.priority, "priority": job.priority}
+    return Verdict(Reason.RESERVED, message, numbers, (ahead.uid,))
 
 
 def is_gated(job: WaitingJob) -> Verdict:
@@ -93,48 +122,68 @@ def no_tenant(job: WaitingJob) -> Verdict:
     )
 
 
-def users_of(dimension: str, tenant: str, snapshot: Snapshot) -> str:
+def preempted_for(job: WaitingJob, held: Held, lost: float, *, reclaimed: bool) -> Verdict:
+    """Say for whom a running job is stopped, by what right and at what cost."""
+    victim = held.run.job
+    if reclaimed:
+        right = f"{job.tenant} takes back what {victim.tenant} had borrowed"
+    else:
+        right = f"its priority is {job.priority}, that of this job {victim.priority}"
+    message = (
+        f"stopped to make room for {job.name} of {job.user} in {job.tenant}: {right}; "
+        f"it keeps its place in the queue by age"
+    )
+    numbers = {"priority": victim.priority, "preemptor_priority": job.priority, "lost_work": round(lost, 3)}
+    return Verdict(Reason.WAITING_FOR_RESOURCES, message, numbers, (job.uid,))
+
+
+def shrunk_for(job: WaitingJob, held: Held, by: int) -> Verdict:
+    """Say for whom an elastic job gives up workers."""
+    left = held.run.workers - by
+    message = (
+        f"gives {count(by, 'worker')} to {job.name} of {job.user} in {job.tenant} and goes on with {left}, "
+        f"its least is {held.run.job.workers_min}"
+    )
+    return Verdict(Reason.WAITING_FOR_RESOURCES, message, {"workers": left, "given_up": by}, (job.uid,))
+
+
+def users_of(state: State, dimension: str, tenant: str) -> str:
     """Name who uses a dimension of a tenant: "bob's notebook (0.2) and job digits of bob (2)"."""
     parts = []
-    for queue in snapshot.tenants:
-        if queue.name == tenant and _of(queue.used, dimension):
-            inner = listing(queue.others) or "others"
-            parts.append(f"{inner} ({number(dimension, _of(queue.used, dimension))})")
+    queue = state.queues[tenant].tenant
+    others = _of(queue.used, dimension)
+    if others:
+        parts.append(f"{listing(queue.others) or 'others'} ({number(dimension, others)})")
     parts += [
-        f"job {r.job.name} of {r.job.user} ({number(dimension, _of(_held(r), dimension))})"
-        for r in snapshot.running
-        if r.job.tenant == tenant and _of(_held(r), dimension)
+        f"job {h.run.job.name} of {h.run.job.user} ({number(dimension, h.vector[dimension])})"
+        for h in state.held_by.get(tenant, {}).values()
+        if h.vector.get(dimension)
     ]
     return listing(parts)
 
 
-def _held(running: RunningJob) -> Resources:
-    return running.job.per_worker * len(running.placement) if running.placement else ZERO
+def _borrowers(state: State, tenant: str, dimension: str) -> str:
+    quotas = state.quotas
+    return listing(
+        t for t in quotas.tenants(quotas.root(tenant)) if t != tenant and quotas.borrows(t, (dimension,))
+    )
 
 
 def _of(resources: Resources, dimension: str) -> int:
     base, _, kind = dimension.partition(":")
-    if kind:
-        # before placement the kind is the one asked for: its amount is the whole gpu amount
-        return dict(resources.kinds).get(kind, resources.gpu)
-    return int(getattr(resources, base))
+    return dict(resources.kinds).get(kind, 0) if kind else int(getattr(resources, base))
 
 
-def _free(job: WaitingJob, room: Room) -> str:
+def _free(state: State, entry: Entry) -> str:
     """Say what is free in the dimensions that the job asks for, equal nodes together: "2 nodes with 3 gpu each"."""
-    groups: dict[str, list[str]] = {}
-    for node in candidates(job, room.nodes):
-        free = room.free[node.name]
-        asked = Resources(
-            **{d: max(getattr(free, d), 0) for d, need in job.per_worker.items() if need},
-        )
-        groups.setdefault(amount(asked), []).append(node.name)
+    groups: dict[str, tuple[int, str]] = {}
+    for free, n, first in state.index.groups(entry.cls.demand):
+        asked = Resources(**{d: max(getattr(free, d), 0) for d, need in entry.job.per_worker.items() if need})
+        what = amount(asked)
+        known = groups.get(what)
+        groups[what] = (n, first) if known is None else (known[0] + n, known[1])
     parts = [
-        f"{names[0]} has {what}" if len(names) == 1 else f"{len(names)} nodes have {what} each"
-        for what, names in sorted(groups.items(), key=lambda g: -len(g[1]))
+        f"{first} has {what}" if n == 1 else f"{n} nodes have {what} each"
+        for what, (n, first) in sorted(groups.items(), key=lambda g: -g[1][0])
     ]
     return listing(parts) or "no node of that kind is up"
-
-
-def _blockers(snapshot: Snapshot) -> tuple[str, ...]:
-    return tuple(r.job.uid for r in snapshot.running)

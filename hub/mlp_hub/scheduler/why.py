@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mlp_hub.domain.resources import MILLI, Resources
-from mlp_hub.scheduler.cycle import plan_cycle
+from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, WaitingJob, Why
 from mlp_hub.scheduler.words import listing
 

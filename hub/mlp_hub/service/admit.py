@@ -21,7 +21,7 @@ from mlp_hub.domain.job import HOLDING, Job, Phase, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.cycle import plan_cycle
+from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.model import Admit, Preempt, Snapshot, Verdict, Wait, Why
 from mlp_hub.scheduler.ordering import dominant_share
 from mlp_hub.scheduler.why import explain

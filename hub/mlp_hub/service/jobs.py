@@ -11,7 +11,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase, State, Target, state_of
 from mlp_hub.domain.resources import units
 from mlp_hub.executors.base import AttemptPhase, Executor, LogChunk, Observation
-from mlp_hub.scheduler.cycle import plan_cycle
+from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.feasible import check_possible
 from mlp_hub.scheduler.model import Admit, Verdict, Why
 from mlp_hub.scheduler.why import explain

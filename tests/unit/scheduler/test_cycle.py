@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.scheduler.cycle import plan_cycle
+from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.model import Admit, Snapshot, Wait
 from scheduler_builders import job, node, runs, snapshot, tenant
 
@@ -22,7 +22,7 @@ def waits(s: Snapshot, now: float = 0.0) -> dict[str, Wait]:
 
 def test_a_gang_that_fits_is_placed_whole() -> None:
     plan = plan_cycle(snapshot(job("a", workers=3, cpu=2), nodes=(node("n-0"), node("n-1"))), 0)
-    assert plan == [Admit("a", ("n-1", "n-1", "n-0"), 3, Resources(6000, 0, 300))]
+    assert plan == [Admit("a", ("n-0", "n-0", "n-1"), 3, Resources(6000, 0, 300), ((), (), ()))]
 
 
 def test_a_gang_that_does_not_fit_whole_gets_nothing() -> None:
@@ -145,9 +145,9 @@ def test_a_tenant_at_its_quota_does_not_hold_up_another() -> None:
 
 def test_an_elastic_job_starts_with_what_fits() -> None:
     s = snapshot(job("e", workers=2, workers_max=8), nodes=(node(cpu=3),))
-    assert plan_cycle(s, 0) == [Admit("e", ("n",) * 3, 3, Resources(3000, 0, 300))]
+    assert plan_cycle(s, 0) == [Admit("e", ("n",) * 3, 3, Resources(3000, 0, 300), ((),) * 3)]
     s = snapshot(job("e", workers=2, workers_max=8), nodes=(node(cpu=16),), tenants=(tenant(cpu=5),))
-    assert plan_cycle(s, 0)[0] == Admit("e", ("n",) * 5, 5, Resources(5000, 0, 500))
+    assert plan_cycle(s, 0)[0] == Admit("e", ("n",) * 5, 5, Resources(5000, 0, 500), ((),) * 5)
 
 
 def test_suspended_jobs_keep_their_place_and_are_not_tried() -> None:

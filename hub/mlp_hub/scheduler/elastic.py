@@ -1,0 +1,123 @@
+"""Room that nobody waits for goes to elastic jobs that run with less than their most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mlp_hub.scheduler.fitting import vector_on
+from mlp_hub.scheduler.model import Resize, RunningJob
+from mlp_hub.scheduler.placing import domain_label
+from mlp_hub.scheduler.reservation import Reservations
+from mlp_hub.scheduler.state import Held, State, span_of
+
+
+def grow(state: State, reservations: Reservations) -> Iterator[Resize]:
+    """Give running elastic jobs the workers that fit now, the tenant with the smallest share first.
+
+    A job grows only if that delays nobody who was promised a start; it gives the workers up again as soon as
+    somebody waits who may have them (see `preemption`).
+    """
+    if not state.elastic:
+        return
+    able = [h for h in state.elastic.values() if h.run.workers < h.run.job.workers_max and not h.run.stopping]
+    able.sort(key=lambda h: (state.tenant_key(h.run.job.tenant, (0.0, h.run.started_at, "")), h.serial))
+    for held in able:
+        run = held.run
+        if run.started_at + state.policy.min_run_s > state.now or run.job.tenant not in state.queues:
+            continue
+        extra = _extra(state, held, reservations)
+        if extra:
+            yield resize(state, held, _grown(run, extra))
+
+
+def resize(state: State, held: Held, placement: tuple[str, ...], for_uid: str | None = None) -> Resize:
+    """Let a running job go on with other ranks; those that stay keep their nodes and GPUs."""
+    run = held.run
+    workers = len(placement) - run.job.ps
+    devices = None
+    if run.devices:
+        kept = min(workers, run.workers)
+        devices = run.devices[:kept] + run.devices[run.workers :]
+    state.give_back(run.job.uid)
+    if workers <= run.workers or devices is None:
+        new = replace(run, placement=placement, devices=devices or ())
+    else:
+        # the ranks that stay take their GPUs first, the new ones what is left then
+        added = placement[run.workers : workers]
+        stay = run.placement
+        state.index.take(held.demand, stay, run.devices)
+        fresh = state.index.take(held.demand, added)
+        state.index.give(held.demand, stay, run.devices)
+        state.index.give(held.demand, added, fresh)
+        new = replace(
+            run,
+            placement=placement,
+            devices=run.devices[: run.workers] + fresh + run.devices[run.workers :],
+        )
+    span = span_of(run.job)
+    if run.expected_end is not None and span is not None and run.job.estimate is not None:
+        # the work that is left is done at the rate of the workers it has
+        left = max(run.expected_end - state.now, 0.0) * run.workers / max(workers, 1)
+        new = replace(new, expected_end=state.now + left)
+    devices_now, vector = state.hold(new, held.demand)
+    return Resize(run.job.uid, placement, workers, state.amount_of(vector), devices_now, None, for_uid)
+
+
+def _extra(state: State, held: Held, reservations: Reservations) -> tuple[str, ...]:
+    """Find nodes for as many more workers as there is room for."""
+    run, demand = held.run, held.demand
+    want = run.job.workers_max - run.workers
+    tenant = run.job.tenant
+    one = vector_on(state.index, demand, run.placement[:1])
+    for dimension, need in one.items():
+        room = state.quotas.available(tenant, dimension)
+        if room is not None:
+            want = min(want, room // need)
+    end = math.inf if run.expected_end is None else run.expected_end
+    while want > 0:
+        seats = _seats(state, held, want)
+        if seats is None:
+            want = min(want - 1, _room(state, held))
+            continue
+        vector = vector_on(state.index, demand, seats)
+        if not state.quotas.excess(tenant, vector):
+            delay = reservations.delayed_by(tenant, demand, seats, vector, end)
+            if delay is None:
+                reservations.keep(f"{run.job.uid}+{run.workers}", tenant, demand, seats, vector, end)
+                return seats
+        want -= 1
+    return ()
+
+
+def _seats(state: State, held: Held, n: int) -> tuple[str, ...] | None:
+    label, required = domain_label(held.run.job.topology)
+    if not required:
+        return state.index.place(held.demand, n, held.run.job.topology)
+    seats: list[str] = []
+    for name in _domain(state, held, label):
+        seats += [name] * min(state.index.slots(name, held.demand), n - len(seats))
+        if len(seats) == n:
+            return tuple(seats)
+    return None
+
+
+def _room(state: State, held: Held) -> int:
+    label, required = domain_label(held.run.job.topology)
+    if not required:
+        return state.index.total_slots(held.demand, held.run.job.topology)
+    return sum(state.index.slots(name, held.demand) for name in _domain(state, held, label))
+
+
+def _domain(state: State, held: Held, label: str | None) -> list[str]:
+    """List the nodes of the domain that a job with a required topology has to stay in."""
+    first = held.run.placement[0]
+    if not label:
+        return [first]
+    value = state.index.node(first).labels.get(label)
+    return [n for n in state.index.names if state.index.node(n).labels.get(label) == value]
+
+
+def _grown(run: RunningJob, extra: tuple[str, ...]) -> tuple[str, ...]:
+    return run.placement[: run.workers] + extra + run.placement[run.workers :]

@@ -1,0 +1,93 @@
+"""Whether a gang fits, whole, into a quota tree and a set of nodes: the present ones or those of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.nodes import NodeIndex
+from mlp_hub.scheduler.queues import JobClass, Vector, vector_of
+from mlp_hub.scheduler.quota import QuotaTree
+
+
+def vector_on(index: NodeIndex, demand: Demand, placement: Collection[str]) -> Vector:
+    """Return what ranks on these nodes take of a quota, GPUs by their nodes' kinds too."""
+    vector = vector_of(demand, len(placement))
+    if gpu := demand.gpu:
+        vector = {d: v for d, v in vector.items() if not d.startswith("gpu:")}
+        for name in placement:
+            kind = index.kind(name)
+            if kind:
+                vector[f"gpu:{kind}"] = vector.get(f"gpu:{kind}", 0) + gpu
+    return vector
+
+
+def seats(
+    index: NodeIndex, quotas: QuotaTree, cls: JobClass, workers: int, avoid: Collection[str] = ()
+) -> tuple[str, ...] | None:
+    """Return the node of each rank (workers first, then PS) for so many workers, None when they do not fit."""
+    ranks = workers + cls.ps
+    demand = cls.demand
+    if quotas.excess(cls.tenant, vector_of(demand, ranks)):
+        return None
+    found = index.place(demand, ranks, cls.topology, avoid)
+    if found is None:
+        return None
+    if demand.gpu and not demand.gpu_kind and quotas.excess(cls.tenant, vector_on(index, demand, found)):
+        # the quota of one kind of GPU is used up: look for another kind
+        for kind in index.kinds():
+            one = replace(demand, gpu_kind=kind)
+            if quotas.excess(cls.tenant, vector_of(one, ranks)):
+                continue
+            found = index.place(one, ranks, cls.topology, avoid)
+            if found is not None:
+                return in_rank_order(found, workers, cls.ps)
+        return None
+    return in_rank_order(found, workers, cls.ps)
+
+
+def most_seats(
+    index: NodeIndex, quotas: QuotaTree, cls: JobClass, avoid: Collection[str] = ()
+) -> tuple[str, ...] | None:
+    """Return the seats of as many workers as fit, between the least and the most; None below the least."""
+    low, high = cls.workers_min, cls.workers_max
+    if high > low:
+        for dimension, one in vector_of(cls.demand, 1).items():
+            room = quotas.available(cls.tenant, dimension)
+            if room is not None:
+                high = min(high, room // one - cls.ps)
+        high = min(high, index.total_slots(cls.demand, cls.topology) - cls.ps)
+        if high < low:
+            return None
+        best = seats(index, quotas, cls, high, avoid)
+        if best is not None:
+            return best
+        high -= 1
+    best = seats(index, quotas, cls, low, avoid)
+    if best is None:
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = seats(index, quotas, cls, middle, avoid)
+        if found is None:
+            high = middle - 1
+        else:
+            low, best = middle, found
+    return best
+
+
+def in_rank_order(seats: tuple[str, ...], workers: int, ps: int) -> tuple[str, ...]:
+    """Deal seats out to workers and parameter servers in turn, so that a PS sits beside its worker."""
+    if not ps:
+        return seats
+    order: list[int] = []
+    for i in range(max(workers, ps)):
+        if i < workers:
+            order.append(i)
+        if i < ps:
+            order.append(workers + i)
+    placement = [""] * len(seats)
+    for rank, node in zip(order, seats, strict=True):
+        placement[rank] = node
+    return tuple(placement)

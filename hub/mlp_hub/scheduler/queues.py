@@ -1,0 +1,138 @@
+"""Where jobs wait: each tenant's queue, in classes of jobs that ask for the same.
+
+Equal requests share one verdict: what is found out for the first job of a class holds for all behind it, so a
+cycle looks at classes and never at all jobs. A class that could not start sleeps until something is given back
+that it could use (see `state`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.resources import Resources
+from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.model import TenantQueue, WaitingJob
+from mlp_hub.scheduler.ordering import JobKey
+
+Vector = dict[str, int]
+"""Amounts by dimension: cpu, gpu, ram, rom and `gpu:KIND`; zeroes left out."""
+
+ClassKey = tuple[Demand, int, int, int, str | None, int]
+
+
+def class_key(job: WaitingJob, demand: Demand) -> ClassKey:
+    """Return what jobs must have in common to share a verdict."""
+    return (demand, job.workers_min, job.workers_max, job.ps, job.topology, job.priority)
+
+
+def vector_of(demand: Demand, ranks: int) -> Vector:
+    """Return what so many ranks take of a quota, before it is known which kind of GPU they get."""
+    vector = {}
+    if demand.cpu:
+        vector["cpu"] = demand.cpu * ranks
+    if demand.ram:
+        vector["ram"] = demand.ram * ranks
+    if demand.rom:
+        vector["rom"] = demand.rom * ranks
+    if gpu := demand.gpu:
+        vector["gpu"] = gpu * ranks
+        if demand.gpu_kind:
+            vector[f"gpu:{demand.gpu_kind}"] = gpu * ranks
+    return vector
+
+
+def vector_of_resources(amount: Resources) -> Vector:
+    """Return an amount as a vector."""
+    vector = {d: v for d, v in amount.items() if v}
+    vector.update({f"gpu:{k}": v for k, v in amount.kinds if v})
+    return vector
+
+
+def resources_of(vector: Vector) -> Resources:
+    """Return a vector as an amount."""
+    kinds = tuple(sorted((d[4:], v) for d, v in vector.items() if d.startswith("gpu:")))
+    return Resources(
+        vector.get("cpu", 0), vector.get("gpu", 0), vector.get("ram", 0), vector.get("rom", 0), kinds
+    )
+
+
+class Asleep(Enum):
+    """What has to come free before a class is looked at again."""
+
+    NO = 0
+    QUOTA = 1
+    NODES = 2
+    ANYTHING = 3
+
+
+@dataclass(eq=False, slots=True)
+class JobClass:
+    """Waiting jobs of one tenant that ask for the same, the first in line first."""
+
+    tenant: str
+    demand: Demand
+    workers_min: int
+    workers_max: int
+    ps: int
+    topology: str | None
+    priority: int
+    serial: int
+    jobs: list[tuple[JobKey, str]] = field(default_factory=list)
+    asleep: Asleep = Asleep.NO
+    reason: Reason | None = None  # why its first job could not start when it was last tried
+    ahead: str | None = None  # uid of the job that it would have delayed
+    said: Reason | None = None  # the reason that was last told
+
+    @property
+    def ranks_min(self) -> int:
+        """Return the fewest ranks that the gang starts with."""
+        return self.workers_min + self.ps
+
+    @property
+    def vector(self) -> Vector:
+        """Return what the smallest gang takes of the quota."""
+        return vector_of(self.demand, self.ranks_min)
+
+    def add(self, key: JobKey, uid: str) -> None:
+        """Let a job wait at its place."""
+        insort(self.jobs, (key, uid))
+
+    def remove(self, key: JobKey, uid: str) -> None:
+        """Take a job out."""
+        at = bisect_left(self.jobs, (key, uid))
+        if at == len(self.jobs) or self.jobs[at][1] != uid:
+            raise KeyError(uid)
+        del self.jobs[at]
+
+    def ahead_of(self, key: JobKey) -> int:
+        """Count the jobs of this class that stand before a key."""
+        return bisect_left(self.jobs, (key, ""))
+
+
+@dataclass(eq=False, slots=True)
+class Queue:
+    """One tenant's queue."""
+
+    tenant: TenantQueue
+    classes: dict[ClassKey, JobClass] = field(default_factory=dict)
+    length: int = 0
+
+    def class_for(self, job: WaitingJob, demand: Demand, serial: int) -> JobClass:
+        """Return the class of a job, making it with this serial number if it is the first of its kind."""
+        key = class_key(job, demand)
+        known = self.classes.get(key)
+        if known is None:
+            known = self.classes[key] = JobClass(self.tenant.name, *key, serial)
+        return known
+
+    def drop(self, cls: JobClass) -> None:
+        """Forget a class without jobs."""
+        key = (cls.demand, cls.workers_min, cls.workers_max, cls.ps, cls.topology, cls.priority)
+        self.classes.pop(key, None)
+
+    def position(self, key: JobKey) -> int:
+        """Return the place in this queue, from 1, of a job with this key."""
+        return 1 + sum(cls.ahead_of(key) for cls in self.classes.values())

@@ -1,0 +1,461 @@
+"""All that the core knows between two cycles, kept current by events in proportion to what each changes.
+
+The same state results from any order of events that lead to the same facts: `State.of(snapshot)` builds it from
+nothing, and tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from mlp_hub.domain.resources import Resources
+from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.fitting import vector_on
+from mlp_hub.scheduler.model import (
+    Devices,
+    Node,
+    RunningJob,
+    SchedulingPolicy,
+    TenantQueue,
+    WaitingJob,
+)
+from mlp_hub.scheduler.nodes import NodeIndex
+from mlp_hub.scheduler.ordering import JobKey, dominant_share, is_one_queue, job_key
+from mlp_hub.scheduler.queues import (
+    Asleep,
+    JobClass,
+    Queue,
+    Vector,
+    resources_of,
+    vector_of_resources,
+)
+from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.usage import UsageMeter
+
+EndKey = tuple[float, float, str]  # expected end (infinite when unknown), start, uid
+NodeAsk = tuple[Demand, str | None]  # a demand and its topology
+
+TENANT_TAINT = "tenant="
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """A waiting job in its class."""
+
+    job: WaitingJob
+    cls: JobClass
+    key: JobKey
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """A job that holds quota and nodes."""
+
+    run: RunningJob
+    demand: Demand
+    vector: Vector
+    end: EndKey
+    serial: int  # of its hold: later holds have larger ones
+
+
+def span_of(job: WaitingJob) -> float | None:
+    """Return how long the job is expected to run in seconds, None when nothing tells."""
+    if job.estimate is None:
+        return job.time_limit
+    return job.estimate if job.time_limit is None else min(job.estimate, job.time_limit)
+
+
+@dataclass(slots=True)
+class Sleepers:
+    """Classes that could not start, by what has to come free before looking again is worth it."""
+
+    by_root: dict[str, dict[int, JobClass]] = field(default_factory=dict)
+    by_ask: dict[NodeAsk, dict[int, JobClass]] = field(default_factory=dict)
+    anything: dict[int, JobClass] = field(default_factory=dict)
+
+
+class State:
+    """Nodes, quotas, queues and what runs."""
+
+    def __init__(
+        self,
+        policy: SchedulingPolicy,
+        nodes: Iterable[Node] = (),
+        tenants: Iterable[TenantQueue] = (),
+        typical: tuple[tuple[Demand, float], ...] = (),
+    ) -> None:
+        nodes, tenants = tuple(nodes), tuple(tenants)
+        self.policy = policy
+        self.typical = typical
+        self.index = NodeIndex(nodes, typical, policy.placement, policy.seed)
+        self.quotas = QuotaTree(tenants)
+        self.meter = UsageMeter(policy.half_life_s)
+        self.queues: dict[str, Queue] = {}
+        self.waiting: dict[str, Entry] = {}
+        self.gated: dict[str, WaitingJob] = {}
+        self.homeless: dict[str, WaitingJob] = {}  # their tenant is gone
+        self.running: dict[str, Held] = {}
+        self.held_by: dict[str, dict[str, Held]] = {}  # by tenant
+        self.ends: list[EndKey] = []
+        self.ends_of_root: dict[str, list[EndKey]] = {}
+        self.elastic: dict[str, Held] = {}  # running, and able to grow or shrink
+        self.awake: dict[str, dict[int, JobClass]] = {}  # by tenant
+        self.sleepers = Sleepers()
+        self.freed: set[str] = set()  # roots of quota trees in which something was given back
+        self.all_changed = True  # wake everything at the next cycle
+        self.alarms: list[tuple[float, int, JobClass]] = []
+        self.unanswered: dict[str, None] = {}  # submitted since the last cycle
+        self.requeue: list[WaitingJob] = []  # admitted and taken back within one cycle
+        self.now = -math.inf
+        self.holds = 0
+        self._serial = 0
+        self._seen = -1  # the index' version when sleepers were last looked at
+        self._taints = any(t.startswith(TENANT_TAINT) for n in nodes for t in n.taints)
+        for tenant in tenants:
+            self._open_queue(tenant)
+
+    # --- tenants and nodes -------------------------------------------------------------------------
+
+    def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
+        """Add tenants or change their quotas, weights or places in the tree; what they hold stays held."""
+        tenants = tuple(tenants)
+        self.quotas.set_tenants(tenants)
+        for tenant in tenants:
+            queue = self.queues.get(tenant.name)
+            if queue is None:
+                self._open_queue(tenant)
+                for uid in [u for u, j in self.homeless.items() if j.tenant == tenant.name]:
+                    self.submit(self.homeless.pop(uid))
+                continue
+            before, queue.tenant = queue.tenant.used, tenant
+            if before != tenant.used:
+                self.quotas.release(tenant.name, vector_of_resources(before))
+                self.quotas.charge(tenant.name, vector_of_resources(tenant.used))
+                self._share_changed(tenant.name)
+        self._sort_ends_by_root()
+        self.all_changed = True
+
+    def remove_tenant(self, name: str) -> None:
+        """Drop a tenant without running jobs; its waiting jobs lose their home."""
+        if self.held_by.get(name):
+            raise ValueError(f"tenant {name} still has running jobs")
+        for uid in [u for u, e in self.waiting.items() if e.job.tenant == name]:
+            self.homeless[uid] = self.withdraw(uid)
+        used = self.queues.pop(name).tenant.used
+        self.quotas.release(name, vector_of_resources(used))
+        self.quotas.remove_tenant(name)
+        self.awake.pop(name, None)
+        self.meter.forget(name)
+        self._sort_ends_by_root()
+        self.all_changed = True
+
+    def add_node(self, node: Node) -> None:
+        """Add a node."""
+        self.index.add(node)
+        self._capacity_changed()
+
+    def set_node(self, name: str, *, up: bool) -> None:
+        """Take a node out of service or back into it; its jobs are the caller's to end."""
+        self.index.set_up(name, up)
+        self._capacity_changed()
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node on which nothing runs."""
+        self.index.remove(name)
+        self._capacity_changed()
+
+    def set_policy(self, policy: SchedulingPolicy) -> None:
+        """Go on under another policy."""
+        jobs = [e.job for e in self.waiting.values()]
+        for job in jobs:
+            self.withdraw(job.uid)
+        self.policy = policy
+        self.meter.half_life = max(policy.half_life_s, 1.0)
+        for job in jobs:
+            self.submit(job)
+        self.all_changed = True
+
+    # --- jobs --------------------------------------------------------------------------------------
+
+    def demand_of(self, job: WaitingJob) -> Demand:
+        """Return what one rank of the job needs."""
+        return Demand.of(job.per_worker, job.gpu_kind, job.tenant if self._taints else None)
+
+    def submit(self, job: WaitingJob) -> None:
+        """Let a job wait."""
+        if job.uid in self.waiting or job.uid in self.running:
+            raise ValueError(f"job {job.uid} is known already")
+        self.unanswered[job.uid] = None
+        if job.gated is not None:
+            self.gated[job.uid] = job
+            return
+        queue = self.queues.get(job.tenant)
+        if queue is None:
+            self.homeless[job.uid] = job
+            return
+        self._serial += 1
+        cls = queue.class_for(job, self.demand_of(job), self._serial)
+        entry = Entry(job, cls, job_key(job, self.policy))
+        cls.add(entry.key, job.uid)
+        queue.length += 1
+        self.waiting[job.uid] = entry
+        if cls.asleep in (Asleep.NO, Asleep.ANYTHING):
+            self._wake(cls)  # in the other two, what was found out for its equals holds for it
+
+    def withdraw(self, uid: str, *, served: bool = False) -> WaitingJob:
+        """Take a waiting job out of its queue, as it is `served` or gives up. Raises `KeyError` when it does not wait."""
+        self.unanswered.pop(uid, None)
+        for plain in (self.gated, self.homeless):
+            if uid in plain:
+                return plain.pop(uid)
+        entry = self.waiting.pop(uid)
+        cls = entry.cls
+        was_first = cls.jobs[0][1] == uid
+        cls.remove(entry.key, uid)
+        queue = self.queues[cls.tenant]
+        queue.length -= 1
+        if not cls.jobs:
+            queue.drop(cls)
+            self._forget(cls)
+        if was_first and not served:
+            # what was kept for it is free for those behind it
+            self.freed.add(self.quotas.root(cls.tenant))
+            self._wake_all(self.sleepers.anything)
+        return entry.job
+
+    def hold(
+        self, run: RunningJob, demand: Demand | None = None, *, force: bool = False
+    ) -> tuple[Devices, Vector]:
+        """Let a job run: charge its quota, take its nodes; returns its GPUs and what it was charged."""
+        job = run.job
+        demand = demand or self.demand_of(job)
+        devices = self._take(demand, run, force=force)
+        vector = vector_on(self.index, demand, run.placement)
+        if job.tenant in self.queues:
+            self.quotas.charge(job.tenant, vector)
+        end = (math.inf if run.expected_end is None else run.expected_end, run.started_at, job.uid)
+        self.holds += 1
+        run = replace(run, devices=devices) if devices != run.devices else run
+        held = Held(run, demand, vector, end, self.holds)
+        self.running[job.uid] = held
+        self.held_by.setdefault(job.tenant, {})[job.uid] = held
+        if job.workers_max > job.workers_min and not run.stopping:
+            self.elastic[job.uid] = held
+        insort(self.ends, end)
+        if job.tenant in self.queues:
+            insort(self.ends_of_root.setdefault(self.quotas.root(job.tenant), []), end)
+            self._share_changed(job.tenant)
+        return devices, vector
+
+    def _take(self, demand: Demand, run: RunningJob, *, force: bool) -> Devices:
+        there = [rank for rank, name in enumerate(run.placement) if name in self.index]
+        if len(there) == len(run.placement):
+            return self.index.take(demand, run.placement, run.devices or None, force=force)
+        # ranks on nodes that are gone hold nothing there any more; their quota counts all the same
+        given = self.index.take(
+            demand,
+            [run.placement[r] for r in there],
+            tuple(run.devices[r] for r in there) if run.devices else None,
+            force=force,
+        )
+        devices: list[tuple[int, ...]] = [()] * len(run.placement)
+        for rank, numbers in zip(there, given, strict=True):
+            devices[rank] = numbers
+        return tuple(devices)
+
+    def give_back(self, uid: str) -> Held:
+        """Let a running job's quota and nodes come free. Raises `KeyError` when it does not run."""
+        held = self.running.pop(uid)
+        job = held.run.job
+        self.held_by[job.tenant].pop(uid)
+        self.elastic.pop(uid, None)
+        self.index.give(held.demand, held.run.placement, held.run.devices)
+        _remove(self.ends, held.end)
+        if job.tenant in self.queues:
+            root = self.quotas.root(job.tenant)
+            self.quotas.release(job.tenant, held.vector)
+            _remove(self.ends_of_root[root], held.end)
+            self.freed.add(root)
+            self._share_changed(job.tenant)
+        return held
+
+    def amount_of(self, vector: Mapping[str, int]) -> Resources:
+        """Return a vector as an amount."""
+        return resources_of(dict(vector))
+
+    # --- order -------------------------------------------------------------------------------------
+
+    def tenant_key(self, name: str, head: JobKey) -> tuple[float, float, str]:
+        """Sort key of a tenant whose next job has the key `head`; smallest first.
+
+        Under `fifo` and `priority` it is that of the job; else the weighted share of what the tenant holds now,
+        under `fair` with what it held lately on average.
+        """
+        if is_one_queue(self.policy):
+            return head
+        share = self.meter.share(name)
+        if self.policy.name == "fair":
+            share += self.meter.average(name, self.now)
+        return (share / max(self.queues[name].tenant.weight, 1e-9), 0.0, name)
+
+    # --- sleeping and waking -----------------------------------------------------------------------
+
+    def sleep_on_quota(self, cls: JobClass) -> None:
+        """Try again when something is given back in its quota tree."""
+        self._to_sleep(cls, self.sleepers.by_root.setdefault(self.quotas.root(cls.tenant), {}), Asleep.QUOTA)
+
+    def sleep_on_nodes(self, cls: JobClass) -> None:
+        """Try again when the nodes have room for it."""
+        self._to_sleep(cls, self.sleepers.by_ask.setdefault((cls.demand, cls.topology), {}), Asleep.NODES)
+
+    def sleep(self, cls: JobClass) -> None:
+        """Try again when anything is given back."""
+        self._to_sleep(cls, self.sleepers.anything, Asleep.ANYTHING)
+
+    def wake_up(self, now: float) -> None:
+        """Wake what may have room since the last cycle."""
+        self.now = now
+        s = self.sleepers
+        freed_nodes = self.index.version != self._seen
+        if self.all_changed:
+            for group in [*s.by_root.values(), *s.by_ask.values()]:
+                self._wake_all(group)
+            s.by_root.clear()
+            s.by_ask.clear()
+        if self.all_changed or self.freed or freed_nodes:
+            self._wake_all(s.anything)
+        for root in sorted(self.freed):
+            self._wake_all(s.by_root.pop(root, {}))
+        if freed_nodes:
+            self._wake_fitting()
+        while self.alarms and self.alarms[0][0] <= now:
+            _, _, cls = self.alarms.pop(0)
+            if cls.jobs:
+                self._wake(cls)
+        self._seen = self.index.version
+        self.freed.clear()
+        self.all_changed = False
+
+    def _wake_fitting(self) -> None:
+        """Wake what the nodes have room for now: one look for each different demand."""
+        by_ask = self.sleepers.by_ask
+        for ask, group in list(by_ask.items()):
+            room = self.index.total_slots(*ask)
+            fitting = {i: cls for i, cls in group.items() if cls.ranks_min <= room}
+            for i in fitting:
+                del group[i]
+            self._wake_all(fitting)
+            if not group:
+                del by_ask[ask]
+
+    def alarm(self, at: float, cls: JobClass) -> None:
+        """Wake a class at a time, whatever happens."""
+        insort(self.alarms, (at, cls.serial, cls), key=_alarm_key)
+
+    def fork(self) -> State:
+        """Return an independent copy; what never changes is shared."""
+        other = State.__new__(State)
+        other.__dict__.update(self.__dict__)
+        other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
+        copies: dict[int, JobClass] = {}
+        other.queues = {}
+        for name, queue in self.queues.items():
+            twin = Queue(queue.tenant, {}, queue.length)
+            for key, cls in queue.classes.items():
+                twin.classes[key] = copies[cls.serial] = replace(cls, jobs=cls.jobs[:])
+            other.queues[name] = twin
+        other.waiting = {u: Entry(e.job, copies[e.cls.serial], e.key) for u, e in self.waiting.items()}
+        other.gated, other.homeless = dict(self.gated), dict(self.homeless)
+        other.unanswered, other.requeue = dict(self.unanswered), list(self.requeue)
+        other.running, other.elastic = dict(self.running), dict(self.elastic)
+        other.held_by = {t: dict(held) for t, held in self.held_by.items()}
+        other.ends = self.ends[:]
+        other.ends_of_root = {root: ends[:] for root, ends in self.ends_of_root.items()}
+        other.awake = {t: _copied(group, copies) for t, group in self.awake.items()}
+        s = self.sleepers
+        other.sleepers = Sleepers(
+            {root: _copied(group, copies) for root, group in s.by_root.items()},
+            {ask: _copied(group, copies) for ask, group in s.by_ask.items()},
+            _copied(s.anything, copies),
+        )
+        other.freed = set(self.freed)
+        other.alarms = [(at, i, copies[i]) for at, i, _ in self.alarms if i in copies]
+        return other
+
+    def _to_sleep(self, cls: JobClass, group: dict[int, JobClass], how: Asleep) -> None:
+        self._rouse(cls)
+        group[cls.serial] = cls
+        cls.asleep = how
+        self._not_awake(cls)
+
+    def _wake(self, cls: JobClass) -> None:
+        self._rouse(cls)
+        cls.asleep = Asleep.NO
+        self.awake.setdefault(cls.tenant, {})[cls.serial] = cls
+
+    def _wake_all(self, group: dict[int, JobClass]) -> None:
+        for cls in list(group.values()):
+            cls.asleep = Asleep.NO
+            self.awake.setdefault(cls.tenant, {})[cls.serial] = cls
+        group.clear()
+
+    def _rouse(self, cls: JobClass) -> None:
+        """Take a class out of the group it sleeps in."""
+        if cls.asleep is Asleep.ANYTHING:
+            self.sleepers.anything.pop(cls.serial, None)
+        elif cls.asleep is Asleep.QUOTA:
+            self.sleepers.by_root.get(self.quotas.root(cls.tenant), {}).pop(cls.serial, None)
+        elif cls.asleep is Asleep.NODES:
+            self.sleepers.by_ask.get((cls.demand, cls.topology), {}).pop(cls.serial, None)
+
+    def _not_awake(self, cls: JobClass) -> None:
+        mine = self.awake.get(cls.tenant)
+        if mine is not None:
+            mine.pop(cls.serial, None)
+            if not mine:
+                del self.awake[cls.tenant]
+
+    def _forget(self, cls: JobClass) -> None:
+        self._rouse(cls)
+        self._not_awake(cls)
+        cls.asleep = Asleep.NO
+
+    # --- the rest ----------------------------------------------------------------------------------
+
+    def _open_queue(self, tenant: TenantQueue) -> None:
+        self.queues[tenant.name] = Queue(tenant)
+        self.quotas.charge(tenant.name, vector_of_resources(tenant.used))
+        self.meter.load(tenant.name, tenant.decayed_usage, self.now if self.now > -math.inf else 0.0)
+        self._share_changed(tenant.name)
+
+    def _share_changed(self, tenant: str) -> None:
+        used = resources_of(dict(self.quotas.used(tenant)))
+        now = self.now if self.now > -math.inf else 0.0
+        self.meter.set_share(tenant, dominant_share(used, self.index.total), now)
+
+    def _capacity_changed(self) -> None:
+        for name in self.queues:
+            self._share_changed(name)
+        self.all_changed = True
+
+    def _sort_ends_by_root(self) -> None:
+        self.ends_of_root = {}
+        for end in self.ends:
+            tenant = self.running[end[2]].run.job.tenant
+            if tenant in self.queues:
+                self.ends_of_root.setdefault(self.quotas.root(tenant), []).append(end)
+
+
+def _copied(group: dict[int, JobClass], copies: dict[int, JobClass]) -> dict[int, JobClass]:
+    return {serial: copies[serial] for serial in group}
+
+
+def _alarm_key(alarm: tuple[float, int, JobClass]) -> tuple[float, int]:
+    return alarm[:2]
+
+
+def _remove(ends: list[EndKey], end: EndKey) -> None:
+    del ends[bisect_left(ends, end)]
