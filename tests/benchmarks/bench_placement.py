@@ -28,7 +28,13 @@ ABOUT = (
 )
 TRACES = ("default", "cpu100", "gpushare40", "multigpu20")
 SEEDS = range(42, 52)
-RULES = {"random": "01-Random", "bestfit": "05-BestFit", "packing": "04-GpuPacking", "fgd-plain": "06-FGD", "fgd": "06-FGD"}
+RULES = {
+    "random": "01-Random",
+    "bestfit": "05-BestFit",
+    "packing": "04-GpuPacking",
+    "fgd-plain": "06-FGD",
+    "fgd": "06-FGD",
+}
 COMMAND = "make bench ONLY=placement"
 
 
@@ -103,7 +109,11 @@ def decision() -> Figure:
     nodes = [
         Node(
             f"n-{i}",
-            Resources(rng.randrange(16_000, 129_000), rng.choice((0, 1, 2, 4, 8)) * 1000, rng.randrange(65_536, 1_048_576)),
+            Resources(
+                rng.randrange(16_000, 129_000),
+                rng.choice((0, 1, 2, 4, 8)) * 1000,
+                rng.randrange(65_536, 1_048_576),
+            ),
             gpu_kind=rng.choice(("a", "b", "c")),
         )
         for i in range(10_000)
@@ -154,11 +164,14 @@ def openb(data: Path) -> list[Figure]:
     """Replay the traces with each rule, two at a time."""
     with (data / "published_allocation_at_130.csv").open() as f:
         published = {
-            (row["trace"], row["policy"]): float(row["mean_allocated_gpu_percent"]) for row in csv.DictReader(f)
+            (row["trace"], row["policy"]): float(row["mean_allocated_gpu_percent"])
+            for row in csv.DictReader(f)
         }
     jobs = [(str(data), trace, rule, seed) for trace in TRACES for rule in RULES for seed in SEEDS]
     watch = time.perf_counter()
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=_paths, initargs=(sys.path,)) as pool:
+    with ProcessPoolExecutor(
+        2, mp_context=get_context("spawn"), initializer=_paths, initargs=(sys.path,)
+    ) as pool:
         results = dict(zip(jobs, pool.map(allocated, jobs, chunksize=5), strict=True))
     seconds = time.perf_counter() - watch
     figures = []
@@ -172,7 +185,8 @@ def openb(data: Path) -> list[Figure]:
                     "%",
                     published[trace, name],
                     f"{name[3:]} published",
-                    f"s.d. {statistics.stdev(values):.2f} over {len(values)} seeds" + (f"; all in {seconds:.0f} s" if figures == [] else ""),
+                    f"s.d. {statistics.stdev(values):.2f} over {len(values)} seeds"
+                    + (f"; all in {seconds:.0f} s" if figures == [] else ""),
                     COMMAND,
                 )
             )

@@ -21,7 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 from bench_common import Context, Figure  # noqa: E402 - the path is set up above
 
-MODULES = ("bench_start", "bench_memory", "bench_jobs", "bench_mpi", "bench_metrics")
+MODULES = ("bench_start", "bench_memory", "bench_jobs", "bench_mpi", "bench_metrics", "bench_placement")
 
 
 def main() -> int:

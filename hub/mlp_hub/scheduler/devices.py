@@ -57,7 +57,9 @@ def _within(mask: int, start: int, width: int, count: int) -> tuple[int, ...]:
     for have, at in halves:
         if have >= count:
             return _within(mask, at, half, count)
-    (_, small), (most, large) = halves
+    (_, small), (most, large) = sorted(
+        halves, key=lambda h: (h[0], -h[1])
+    )  # of equal ones the first is filled
     return _within(mask, large, half, most) + _within(mask, small, half, count - most)
 
 

@@ -68,9 +68,7 @@ class Fragmentation:
             fed = min(fed, ram / self.ram_per_gpu)
         return idle - max(fed, 0.0)
 
-    def measure(
-        self, kept: Kept, cpu: int, ram: int, rom: int, gpus: Gpus
-    ) -> float:
+    def measure(self, kept: Kept, cpu: int, ram: int, rom: int, gpus: Gpus) -> float:
         """Return FGD's measure of a node with this much free: expected thousandths that a typical rank cannot use."""
         if not gpus:
             return 0.0
@@ -116,9 +114,7 @@ class Fragmentation:
                 lost += weight * sum(broken) / idle
         return lost * idle
 
-    def _of_use(
-        self, kept: Kept, cpu: int, ram: int, rom: int
-    ) -> tuple[float, list[tuple[int, int, float]]]:
+    def _of_use(self, kept: Kept, cpu: int, ram: int, rom: int) -> tuple[float, list[tuple[int, int, float]]]:
         """Return the weight of shapes for which the cpu, ram or kind will not do, and the others by their GPUs."""
         kind, tenant = kept
         lost = 0.0

@@ -149,6 +149,22 @@ class NodeIndex:
         if up:
             self.version += 1
 
+    def set_typical(self, typical: Sequence[tuple[Demand, float]]) -> None:
+        """Take another distribution of demands as what is typical; costs a pass over the nodes."""
+        self.catalog = Catalog(Fragmentation(typical))
+        self._members = {}
+        self._views = {}
+        self._entries = 0
+        self._base += len(self._log)
+        self._log = []
+        for name, r in self._records.items():
+            cls = self.catalog.node_class(r.node)
+            record = self._record(replace(r, cls=cls, state=None))
+            self._records[name] = record
+            if record.state is not None:
+                insort(self._members.setdefault(record.state, []), record.number)
+        self.changes += 1
+
     # ---- questions -------------------------------------------------------------------------------------------
 
     def slots(self, name: str, demand: Demand) -> int:

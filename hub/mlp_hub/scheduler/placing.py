@@ -42,7 +42,7 @@ def domain_label(topology: str | None) -> tuple[str | None, bool]:
 
 
 def place(
-    index: NodeIndex, demand: Demand, ranks: int, topology: str | None, avoid: Collection[str], rule: str
+    index: NodeIndex, demand: Demand, ranks: int, topology: str | None, *, avoid: Collection[str], rule: str
 ) -> tuple[str, ...] | None:
     """Return the node of each rank, or None when the gang does not fit whole."""
     if rule not in RULES:
@@ -59,7 +59,7 @@ def place(
         if one is not None:
             return (index.name_of(one),) * ranks
     elif label is not None:
-        found = _in_a_domain(index, ask, ranks, label, rule, closed)
+        found = _in_a_domain(index, ask, ranks, label, rule=rule, closed=closed)
         if found is not None:
             return found
     if required:
@@ -148,7 +148,7 @@ def _mixed(seed: int, step: int) -> int:
 
 
 def _in_a_domain(
-    index: NodeIndex, ask: Ask, ranks: int, label: str, rule: str, closed: set[int]
+    index: NodeIndex, ask: Ask, ranks: int, label: str, *, rule: str, closed: set[int]
 ) -> tuple[str, ...] | None:
     """Pack within the tightest value of a label that holds all; the larger ones stay whole."""
     domains = index.domains(ask, label)
@@ -172,10 +172,10 @@ def _pack_few(
     while True:
         holds_all = [node for node in nodes if node[0] >= left]
         if holds_all:
-            _, number, _ = min(holds_all, key=lambda node: rated(node, left))  # noqa: B023 - used at once
+            _, number, _ = min(holds_all, key=lambda node: rated(node, left))
             return (*seats, *[index.name_of(number)] * left)
         most = max(k for k, _, _ in nodes)
-        best = min((node for node in nodes if node[0] == most), key=lambda node: rated(node, most))  # noqa: B023
+        best = min((node for node in nodes if node[0] == most), key=lambda node: rated(node, most))
         nodes.remove(best)
         seats += [index.name_of(best[1])] * most
         left -= most
@@ -183,21 +183,18 @@ def _pack_few(
 
 def _spread(index: NodeIndex, ask: Ask, ranks: int, closed: set[int]) -> tuple[str, ...] | None:
     """Deal one rank to each node in turn, the nodes that hold most first."""
-    order = index.order(ask, 1, "spread")
-    nodes = [
-        (-slots_of(entry[3], ask), entry[0], number)
-        for entry in order.entries
-        for number in index.members(entry[3])
-        if number not in closed
-    ]
-    if -sum(n[0] for n in nodes) < ranks:
-        return None
+    nodes: list[tuple[tuple[float, ...], int, int]] = []  # score, number, slots
+    for entry in index.order(ask, 1, "spread").entries:
+        if len(nodes) >= ranks and nodes[-1][0] != entry[0]:
+            break  # enough nodes for one rank each
+        slots = slots_of(entry[3], ask)
+        nodes += ((entry[0], number, slots) for number in index.members(entry[3]) if number not in closed)
     nodes.sort()
-    left = [-n[0] for n in nodes]
+    if sum(slots for _, _, slots in nodes) < ranks:
+        return None
     seats: list[str] = []
+    turn = 0
     while len(seats) < ranks:
-        for i, (_, _, number) in enumerate(nodes):
-            if left[i] and len(seats) < ranks:
-                left[i] -= 1
-                seats.append(index.name_of(number))
+        seats += [index.name_of(number) for _, number, slots in nodes if slots > turn][: ranks - len(seats)]
+        turn += 1
     return tuple(seats)

@@ -36,7 +36,7 @@ class State:
 
     __slots__ = ("cls", "cpu", "gpus", "idle", "key", "lost", "lost_plain", "ram", "rom", "serial", "whole")
 
-    def __init__(self, serial: int, cls: NodeClass, cpu: int, ram: int, rom: int, gpus: Gpus) -> None:
+    def __init__(self, cls: NodeClass, cpu: int, ram: int, rom: int, gpus: Gpus, *, serial: int = 0) -> None:
         self.serial = serial
         self.cls = cls
         self.cpu = cpu
@@ -82,23 +82,9 @@ def slots_of(state: State, ask: Ask) -> int:
         fine = ask.suits(state.cls)
     if not fine:
         return 0
-    n = UNBOUNDED
-    if ask.gpu:
-        if state.idle < ask.gpu:
-            return 0
-        whole, part = ask.whole, ask.part
-        if not part:
-            n = state.whole // whole
-        elif not whole:
-            n = 0
-            for g in state.gpus:
-                if g < part:
-                    break  # they fall
-                n += g // part
-        else:
-            n = _mixed(state, whole, part)
-        if n <= 0:
-            return 0
+    n = _gpu_slots(state, ask) if ask.gpu else UNBOUNDED
+    if n <= 0:
+        return 0
     if ask.cpu:
         n = min(n, state.cpu // ask.cpu)
     if ask.ram:
@@ -108,8 +94,21 @@ def slots_of(state: State, ask: Ask) -> int:
     return max(n, 0)
 
 
-def _mixed(state: State, whole: int, part: int) -> int:
-    """Count ranks that need whole GPUs and a part of one more."""
+def _gpu_slots(state: State, ask: Ask) -> int:
+    """Count the ranks whose GPUs fit."""
+    if state.idle < ask.gpu:
+        return 0
+    whole, part = ask.whole, ask.part
+    if not part:
+        return state.whole // whole
+    if not whole:
+        n = 0
+        for g in state.gpus:
+            if g < part:
+                break  # they fall
+            n += g // part
+        return n
+    # whole GPUs and a part of one more: untouched ones serve for either
     broken = sum(g // part for g in state.gpus[state.whole :])
     n = state.whole // whole
     while n and broken + (state.whole - n * whole) * (MILLI // part) < n:
@@ -164,25 +163,21 @@ class Catalog:
         state = self.states.get(key)
         if state is None:
             self._made += 1
-            state = self.states[key] = State(self._made, cls, cpu, ram, rom, gpus)
+            state = self.states[key] = State(cls, cpu, ram, rom, gpus, serial=self._made)
         return state
 
     def lost(self, state: State) -> float:
         """Return the fragmentation of a state."""
         if state.lost is None:
             c = state.cls
-            state.lost = self.fragmentation.loss(
-                c.kept, state.cpu, state.ram, state.rom, state.gpus
-            )
+            state.lost = self.fragmentation.loss(c.kept, state.cpu, state.ram, state.rom, state.gpus)
         return state.lost
 
     def lost_plain(self, state: State) -> float:
         """Return the fragmentation of a state as FGD has it."""
         if state.lost_plain is None:
             c = state.cls
-            state.lost_plain = self.fragmentation.measure(
-                c.kept, state.cpu, state.ram, state.rom, state.gpus
-            )
+            state.lost_plain = self.fragmentation.measure(c.kept, state.cpu, state.ram, state.rom, state.gpus)
         return state.lost_plain
 
     def fill(self, state: State, ask: Ask, ranks: int, rule: str) -> tuple[Gpus, tuple[int, ...]]:
@@ -195,40 +190,30 @@ class Catalog:
             return gpus, ()
         if not ask.part:
             return gpus[ask.whole * ranks :], ()
-        cpu, ram, rom = (
-            state.cpu - ranks * ask.cpu,
-            state.ram - ranks * ask.ram,
-            state.rom - ranks * ask.rom,
-        )
         chosen: list[int] = []
         for _ in range(ranks):
             gpus = gpus[ask.whole :]
-            candidates: list[int] = []
-            for g in gpus:
-                if g < ask.part:
-                    break
-                if not candidates or candidates[-1] != g:
-                    candidates.append(g)
+            candidates = sorted({g for g in gpus if g >= ask.part})
             # ranks that also need whole GPUs break another one only when they must, or fewer of them would fit
-            if ask.whole and len(candidates) > 1 and candidates[0] == MILLI:
-                del candidates[0]
+            if ask.whole and len(candidates) > 1 and candidates[-1] == MILLI:
+                candidates.pop()
             if not candidates:
                 raise ValueError(f"{ranks} ranks of {ask.demand} do not fit on GPUs {state.gpus}")
-            if len(candidates) == 1:
-                value = candidates[0]
-            elif rule in {"fgd", "fgd-plain"}:
-                c = state.cls
-                value = min(
-                    reversed(candidates),  # of equal ones the tightest
-                    key=lambda v, now=gpus: self.fragmentation.measure(  # type: ignore[misc]
-                        c.kept, cpu, ram, rom, _less(now, v, ask.part)
-                    ),
-                )
+            if len(candidates) > 1 and rule in {"fgd", "fgd-plain"}:
+                value = self._least(state, ask, ranks, gpus, candidates)
             else:
-                value = candidates[0] if rule == "spread" else candidates[-1]
+                value = candidates[-1] if rule == "spread" else candidates[0]
             chosen.append(value)
             gpus = _less(gpus, value, ask.part)
         return gpus, tuple(chosen)
+
+    def _least(self, state: State, ask: Ask, ranks: int, gpus: Gpus, candidates: list[int]) -> int:
+        """Return the free part of the GPU whose use leaves the least fragmentation; of equal ones the tightest."""
+        measure, kept = self.fragmentation.measure, state.cls.kept
+        cpu = state.cpu - ranks * ask.cpu
+        ram = state.ram - ranks * ask.ram
+        rom = state.rom - ranks * ask.rom
+        return min(candidates, key=lambda v: measure(kept, cpu, ram, rom, _less(gpus, v, ask.part)))
 
     def score(self, state: State, ask: Ask, ranks: int, rule: str) -> Score:
         """Rate putting `ranks` ranks, which must fit, on a node of this state: the least is the best."""
@@ -254,7 +239,7 @@ class Catalog:
             untouched = state.cpu == c.cpu and state.idle == c.gpu
             return (opened, untouched, idle, cpu, ram)
         if rule == "spread":
-            return (-idle, -cpu, -ram)
+            return (-slots_of(state, ask), -idle, -cpu, -ram)
         raise ValueError(f"no placement rule {rule!r}; there are {', '.join(RULES)}")
 
 

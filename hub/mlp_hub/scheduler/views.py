@@ -45,10 +45,10 @@ class View(Protocol):
     def __len__(self) -> int:
         """Return its size, in entries."""
 
-    def make(self, members: Members, records: Iterable[Record]) -> None:
+    def make(self, members: Members, records: Iterable[Record], /) -> None:
         """Work it out from nothing."""
 
-    def follow(self, log: Iterable[Change], members: Members) -> None:
+    def follow(self, log: Iterable[Change], members: Members, /) -> None:
         """Take in what changed."""
 
     def copy(self) -> View:
@@ -70,7 +70,7 @@ class Totals:
     def __len__(self) -> int:
         return len(self.by_slots)
 
-    def make(self, members: Members, records: Iterable[Record]) -> None:
+    def make(self, members: Members, _records: Iterable[Record], /) -> None:
         """Work it out from nothing."""
         self.total = 0
         self.by_slots = {}
@@ -80,7 +80,7 @@ class Totals:
                 self.total += k * len(numbers)
                 self.by_slots[k] = self.by_slots.get(k, 0) + len(numbers)
 
-    def follow(self, log: Iterable[Change], members: Members) -> None:
+    def follow(self, log: Iterable[Change], _members: Members, /) -> None:
         """Take in what changed."""
         by_slots = self.by_slots
         for old, new in log:
@@ -123,7 +123,7 @@ class Order:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def make(self, members: Members, records: Iterable[Record]) -> None:
+    def make(self, members: Members, _records: Iterable[Record], /) -> None:
         """Work it out from nothing."""
         self.where = {}
         for state in members:
@@ -132,7 +132,7 @@ class Order:
                 self.where[state] = entry
         self.entries = sorted(self.where.values())
 
-    def follow(self, log: Iterable[Change], members: Members) -> None:
+    def follow(self, log: Iterable[Change], members: Members, /) -> None:
         """Take in what changed."""
         where, entries = self.where, self.entries
         for old, new in log:
@@ -186,14 +186,14 @@ class Domains:
     def __len__(self) -> int:
         return sum(map(len, self.nodes.values()))
 
-    def make(self, members: Members, records: Iterable[Record]) -> None:
+    def make(self, _members: Members, records: Iterable[Record], /) -> None:
         """Work it out from nothing."""
         self.totals = {}
         self.nodes = {}
         for record in records:
             self._add(record)
 
-    def follow(self, log: Iterable[Change], members: Members) -> None:
+    def follow(self, log: Iterable[Change], _members: Members, /) -> None:
         """Take in what changed."""
         for old, new in log:
             self._drop(old)
