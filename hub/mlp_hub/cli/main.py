@@ -94,6 +94,12 @@ def _user_add(settings: Settings, args: argparse.Namespace) -> int:
     return 0
 
 
+def _simulate(_settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import simulate  # noqa: PLC0415
+
+    return simulate.simulate(args.scenario, as_json=args.json, policy=args.policy, plot=args.plot)
+
+
 class _ShowSettings(argparse.Action):
     """Prints the table of settings and ends."""
 
@@ -156,5 +162,14 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--admin", action="store_true", help="make the user an administrator")
     sub.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
     sub.set_defaults(command=_user_add)
+    sub = add("simulate", _simulate, "run a scenario of nodes, tenants and jobs in virtual time")
+    sub.add_argument("scenario", metavar="SCENARIO", help="a file in YAML or JSON, - for standard input")
+    sub.add_argument(
+        "--json", action="store_true", help="print one JSON object a line: what happens, and the summary"
+    )
+    sub.add_argument(
+        "--policy", choices=("fifo", "priority", "fair", "maxmin"), help="run under this policy instead"
+    )
+    sub.add_argument("--plot", metavar="FILE.svg", help="draw nodes and tenants over time")
     add("supervise", _supervise, "run in the foreground, for systemd and containers")
     return parser

@@ -10,6 +10,7 @@ from mlp.options import Option
 from mlp.verbs import COMMAND, EXAMPLES, MAGIC, TAKES, VERBS, Verb, options_of, shown_default
 from mlp_hub.api import scopes
 from mlp_hub.cli.reference_rest import markdown_table, rest_page
+from mlp_hub.cli.reference_scenarios import scenarios_page
 from mlp_hub.domain.errors import MEANINGS, Reason
 from mlp_hub.settings import table
 
@@ -114,6 +115,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "scopes": scopes_page,
     "reasons": reasons_page,
     "submit": submit_page,
+    "scenarios": scenarios_page,
 }
 """Name of each page and what makes it."""
 

@@ -16,7 +16,17 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.feasible import check_possible
 from mlp_hub.scheduler.forward import Forecast
-from mlp_hub.scheduler.model import Admit, Preempt, Resize, Snapshot, TenantQueue, Verdict, Wait, WaitingJob
+from mlp_hub.scheduler.model import (
+    Admit,
+    Decision,
+    Preempt,
+    Resize,
+    Snapshot,
+    TenantQueue,
+    Verdict,
+    Wait,
+    WaitingJob,
+)
 from mlp_hub.scheduler.simulate.progress import Attempt, Run
 from mlp_hub.scheduler.simulate.report import Tally
 from mlp_hub.scheduler.simulate.scenario import (
@@ -244,30 +254,35 @@ class Simulation:
 
     def _plan(self) -> None:
         for _ in range(MOST_ROUNDS):
-            began = self._clock() if self._clock else 0.0
-            decisions = self._core.plan(self.now)
-            self.tally.cycle(self._clock() - began if self._clock else None)
-            again: list[tuple[Run, Attempt]] = []
+            decisions = self._timed_plan()
+            preempted = False
             for decision in decisions:
                 run = self._runs[decision.uid]
-                match decision:
-                    case Admit():
-                        self._start(run, decision)
-                    case Resize():
-                        self._resize(run, decision)
-                    case Preempt():
-                        again.append((run, self._preempt(run, decision)))
-                    case Wait():
-                        self._waits[run.uid] = decision
-                if not isinstance(decision, Wait):
-                    self._idle_wakes = 0
-            for run, attempt in again:
-                self._requeue(run, attempt)
-            if not again:
+                if isinstance(decision, Wait):
+                    self._waits[run.uid] = decision
+                    continue
+                self._idle_wakes = 0
+                if isinstance(decision, Preempt):
+                    self._preempt(run, decision)
+                    preempted = True
+                elif isinstance(decision, Admit):
+                    self._start(run, decision)
+                else:
+                    self._resize(run, decision)
+            if not preempted:
                 break
         self._wake = self._core.next_wake()
         if self._wake is not None and self._wake <= self.now:
             self._wake = None
+
+    def _timed_plan(self) -> list[Decision]:
+        if self._clock is None:
+            self.tally.cycle(None)
+            return self._core.plan(self.now)
+        began = self._clock()
+        decisions = self._core.plan(self.now)
+        self.tally.cycle(self._clock() - began)
+        return decisions
 
     def _start(self, run: Run, admit: Admit) -> None:
         self._stops_waiting(run)
@@ -290,13 +305,13 @@ class Simulation:
         self._tell(event, run, placement=_by_rank(run.placement))
         self._schedule_end(run)
 
-    def _preempt(self, run: Run, preempt: Preempt) -> Attempt:
+    def _preempt(self, run: Run, preempt: Preempt) -> None:
         attempt = self._stop(run)
         self.tally.preempted(run)
         self.tally.lost(attempt.lost())
         verdict = preempt.verdict
         self._tell("preempted", run, reason=str(verdict.reason), message=verdict.message)
-        return attempt
+        self._requeue(run, attempt)
 
     def _requeue(self, run: Run, attempt: Attempt) -> None:
         """Queue a job again that was stopped: with its age, and the work that its last checkpoint kept."""
@@ -329,9 +344,7 @@ class Simulation:
 
     def _forecast(self, uids: list[str]) -> dict[str, float | None]:
         """Look ahead as far as the credit allows: it grows with time that is simulated, so its share stays bounded."""
-        copying = (
-            len(self._core.waiting) + len(self._core.running) + len(self.scenario.nodes)
-        ) / JOBS_PER_STEP
+        copying = (len(self._runs) + len(self.scenario.nodes)) / JOBS_PER_STEP
         steps = int(self._credit - copying)
         if steps < LEAST_STEPS:
             return {}

@@ -1,0 +1,52 @@
+"""`mlp-hub simulate`: runs a scenario in virtual time, prints its lines or a report, and draws it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from mlp_hub.cli.errors import Failure, UsageFailure
+from mlp_hub.scheduler.simulate.engine import Simulation
+from mlp_hub.scheduler.simulate.errors import ScenarioError
+from mlp_hub.scheduler.simulate.gantt import Gantt
+from mlp_hub.scheduler.simulate.reading import read
+from mlp_hub.scheduler.simulate.report import tables
+from mlp_hub.scheduler.simulate.scenario import Scenario
+
+
+def simulate(source: str, *, as_json: bool, policy: str | None = None, plot: str | None = None) -> int:
+    """Run the scenario of a file, `-` for standard input. A scenario with faults ends with status 2 and all of them."""
+    scenario = _scenario(source)
+    if policy is not None:
+        scenario = scenario.with_policy(policy)
+    name = "standard input" if source == "-" else Path(source).name
+    chart = Gantt(scenario, f"{name}, policy {scenario.policy.name}") if plot else None
+    simulation = Simulation(scenario, clock=time.perf_counter, recorder=chart)
+    for line in simulation.lines():
+        if as_json:
+            sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+    if not as_json:
+        sys.stdout.write(tables(simulation.tally))
+    if chart is not None and plot is not None:
+        try:
+            Path(plot).write_text(chart.svg(), encoding="utf-8")
+        except OSError as error:
+            raise Failure(f"{plot} cannot be written: {error.strerror}") from error
+    sys.stdout.flush()  # a reader that has gone away is noticed here and not at the very end
+    return 0
+
+
+def _scenario(source: str) -> Scenario:
+    try:
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        return read(data.decode("utf-8-sig"))
+    except OSError as error:
+        raise UsageFailure(f"{source} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageFailure(f"{source} is no text in UTF-8: byte {error.start} does not fit") from error
+    except ScenarioError as error:
+        raise UsageFailure(
+            str(error), f"The format: docs/reference/scenarios.md. {source} was not run."
+        ) from error
