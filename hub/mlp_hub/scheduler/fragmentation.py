@@ -16,7 +16,7 @@ from mlp_hub.domain.resources import MILLI
 from mlp_hub.scheduler.demand import Demand
 
 COVERAGE = 0.95  # of what is asked for: the most popular shapes up to here are the typical ones, as in FGD
-REMEMBERED = 1 << 16
+REMEMBERED = 1 << 14
 
 Gpus = tuple[int, ...]  # free thousandths of the GPUs of a node, falling, used up ones left out
 Kept = tuple[str | None, str | None]  # the kind of a node's GPUs, and whom the node is kept for

@@ -8,7 +8,7 @@ first time a demand is seen.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
@@ -22,7 +22,7 @@ from mlp_hub.scheduler.model import Devices, Node
 from mlp_hub.scheduler.states import RULES, Ask, Catalog, State, gpus_of, slots_of, split_devices, with_kinds
 from mlp_hub.scheduler.views import Change, Domains, Order, Record, Totals, View
 
-VIEW_ENTRIES = 400_000  # kept in all views together; the ones longest unused go first
+VIEW_ENTRIES = 200_000  # kept in all views together; the ones longest unused go first
 V = TypeVar("V", bound=View)
 
 
@@ -302,9 +302,10 @@ class NodeIndex:
         """Return how many ranks fit per value of a label, up to date."""
         return self._view(("domains", ask, label), lambda: Domains(ask, label), Domains)
 
-    def members(self, state: State) -> Sequence[int]:
-        """Return the numbers of the nodes in a state, rising."""
-        return self._members.get(state, ())
+    @property
+    def by_state(self) -> Mapping[State, Sequence[int]]:
+        """Return the states that nodes are in, with the numbers of those nodes, rising."""
+        return self._members
 
     def name_of(self, number: int) -> str:
         """Return the name of a node by its number."""
@@ -409,12 +410,12 @@ class NodeIndex:
                     insort(there, new.number)
         self.changes += 1
         self._log.append((old, new))
-        room = 2 * len(self._records) + 4096
+        room = len(self._records) + 2048
         if len(self._log) > room:
             drop = len(self._log) - room // 2
             del self._log[:drop]
             self._base += drop
-            if len(self.catalog.states) > 4 * len(members) + 20_000:
+            if len(self.catalog.states) > 2 * len(members) + 4000:
                 # forget states that no node is in; one that comes back is made anew
                 self.catalog.states = {state.key: state for state in members}
 

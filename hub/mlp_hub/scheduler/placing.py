@@ -113,7 +113,7 @@ def _first(index: NodeIndex, order: Order, closed: set[int]) -> int | None:
     for entry in order.entries:
         if best is not None and entry[0] != score:
             break
-        for number in index.members(entry[3]):
+        for number in index.by_state[entry[3]]:
             if best is not None and number > best:
                 break
             if number not in closed:
@@ -124,18 +124,19 @@ def _first(index: NodeIndex, order: Order, closed: set[int]) -> int | None:
 
 def _drawn(index: NodeIndex, order: Order, closed: set[int]) -> int | None:
     """Draw a node; the same one as long as nothing changed."""
-    states = [index.members(entry[3]) for entry in order.entries]
-    count = sum(map(len, states))
-    if not count:
-        return None
+    members = index.by_state
+    drawn = _mixed(index.seed, index.changes)
     if closed:
-        numbers = sorted(n for members in states for n in members if n not in closed)
-        return numbers[_mixed(index.seed, index.changes) % len(numbers)] if numbers else None
-    at = _mixed(index.seed, index.changes) % count
-    for members in states:
-        if at < len(members):
-            return members[at]
-        at -= len(members)
+        numbers = sorted(n for entry in order.entries for n in members[entry[3]] if n not in closed)
+        return numbers[drawn % len(numbers)] if numbers else None
+    sizes = [len(members[entry[3]]) for entry in order.entries]
+    if not sizes:
+        return None
+    at = drawn % sum(sizes)
+    for entry, size in zip(order.entries, sizes, strict=True):
+        if at < size:
+            return members[entry[3]][at]
+        at -= size
     return None
 
 
@@ -188,7 +189,7 @@ def _spread(index: NodeIndex, ask: Ask, ranks: int, closed: set[int]) -> tuple[s
         if len(nodes) >= ranks and nodes[-1][0] != entry[0]:
             break  # enough nodes for one rank each
         slots = slots_of(entry[3], ask)
-        nodes += ((entry[0], number, slots) for number in index.members(entry[3]) if number not in closed)
+        nodes += ((entry[0], number, slots) for number in index.by_state[entry[3]] if number not in closed)
     nodes.sort()
     if sum(slots for _, _, slots in nodes) < ranks:
         return None
