@@ -40,7 +40,8 @@ from mlp_hub.scheduler.model import (
 from mlp_hub.scheduler.preemption import NotYet, RoomMade, lost_work, make_room, without_last
 from mlp_hub.scheduler.queues import Asleep, JobClass
 from mlp_hub.scheduler.reservation import Reservations
-from mlp_hub.scheduler.state import Entry, State, span_of
+from mlp_hub.scheduler.ordering import span_of
+from mlp_hub.scheduler.state import Entry, State
 
 MOST_TOLD = 64
 """Jobs of one class that are told when the reason changes; those behind them are told when they are asked for."""
@@ -185,6 +186,7 @@ class _Cycle:
 
     def run(self) -> list[Decision]:
         self.state.wake_up(self.now)
+        self.state.send_long_ahead()
         self._admit_in_order()
         self.decisions += grow(self.state, self.reservations)
         self._tell()

@@ -106,7 +106,7 @@ class RunningJob:
 class SchedulingPolicy:
     """How a hub schedules."""
 
-    name: str = "fair"  # fifo, priority, fair, maxmin
+    name: str = "fair"  # fair, maxmin, fifo, priority, finish: see `ordering`
     half_life_s: float = 3600.0  # of the usage that fair share remembers
     backfill: bool = True
     preemption: bool = True
@@ -115,6 +115,7 @@ class SchedulingPolicy:
     restart_cost_s: float = 0.0  # what a preempted job loses besides its work since the last checkpoint
     aging_s: float = 600.0  # each such span of waiting is worth one point of priority
     seed: int = 0  # of the random placement
+    patience: float = 2.5  # under `finish`: a job is late when it took so many times its length
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,9 @@ class Snapshot:
     waiting: tuple[WaitingJob, ...]
     running: tuple[RunningJob, ...] = ()
     policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
-    typical: tuple[tuple[Demand, float], ...] = ()  # what is asked for here, with its share; see `fragmentation`
+    typical: tuple[
+        tuple[Demand, float], ...
+    ] = ()  # what is asked for here, with its share; see `fragmentation`
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,13 @@
 """Who is next: between tenants by the hub's policy, within a tenant by priority and age.
 
 Aging adds one point of priority for each `aging_s` of waiting. Since every job ages at the same rate, the
-order of two jobs never changes while both wait, and no job waits for ever behind later ones.
+order of two jobs never changes while both wait (so queues stay sorted), and no job waits for ever behind later
+ones.
+
+`finish` orders by the time at which a job should have finished to have been treated fairly (finish-time fairness:
+Mahajan et al., Themis, NSDI 2020): its arrival plus `patience` times its length, so that short work does not wait
+long. Work so long that it would run on alone after all else is done goes first, the longest of it before the
+rest, as in list scheduling by longest processing time: otherwise it would stretch the whole.
 """
 
 from __future__ import annotations
@@ -13,16 +19,34 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model import SchedulingPolicy, TenantQueue, WaitingJob
 
 JobKey = tuple[float, float, str]
-ONE_QUEUE = frozenset({"fifo", "priority"})
+ONE_QUEUE = frozenset({"fifo", "priority", "finish"})
 """Policies that order all jobs together, whoever owns them."""
+POLICIES = ("fair", "maxmin", "fifo", "priority", "finish")
+
+
+def span_of(job: WaitingJob) -> float | None:
+    """Return how long the job is expected to run in seconds, None when nothing tells."""
+    if job.estimate is None:
+        return job.time_limit
+    return job.estimate if job.time_limit is None else min(job.estimate, job.time_limit)
 
 
 def job_key(job: WaitingJob, policy: SchedulingPolicy) -> JobKey:
-    """Sort key within a queue: priority with age, then age, then uid; smallest first."""
+    """Sort key within a queue; smallest first, and equal ones by age and uid.
+
+    Priority with age; under `fifo` age alone; under `finish` the fair finish, work of unknown length by age.
+    """
     if policy.name == "fifo":
         return (0.0, job.queued_at, job.uid)
+    if policy.name == "finish":
+        return (0.0, job.queued_at + policy.patience * (span_of(job) or 0.0), job.uid)
     aged = job.priority - (job.queued_at / policy.aging_s if policy.aging_s > 0 else 0.0)
     return (-aged, job.queued_at, job.uid)
+
+
+def long_key(job: WaitingJob) -> JobKey:
+    """Sort key of work that would outlast all the rest: before everything, the longest first."""
+    return (-1.0, -(span_of(job) or 0.0), job.uid)
 
 
 def dominant_share(used: Resources, total: Resources) -> float:

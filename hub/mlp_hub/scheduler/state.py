@@ -23,7 +23,7 @@ from mlp_hub.scheduler.model import (
     WaitingJob,
 )
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.ordering import JobKey, dominant_share, is_one_queue, job_key
+from mlp_hub.scheduler.ordering import JobKey, dominant_share, is_one_queue, job_key, long_key, span_of
 from mlp_hub.scheduler.queues import (
     Asleep,
     JobClass,
@@ -59,13 +59,6 @@ class Held:
     vector: Vector
     end: EndKey
     serial: int  # of its hold: later holds have larger ones
-
-
-def span_of(job: WaitingJob) -> float | None:
-    """Return how long the job is expected to run in seconds, None when nothing tells."""
-    if job.estimate is None:
-        return job.time_limit
-    return job.estimate if job.time_limit is None else min(job.estimate, job.time_limit)
 
 
 @dataclass(slots=True)
@@ -109,6 +102,8 @@ class State:
         self.alarms: list[tuple[float, int, JobClass]] = []
         self.unanswered: dict[str, None] = {}  # submitted since the last cycle
         self.requeue: list[WaitingJob] = []  # admitted and taken back within one cycle
+        self.by_length: list[tuple[float, str]] = []  # under `finish`: waiting work of known length
+        self.work = 0.0  # of all that, in seconds of the whole cluster
         self.now = -math.inf
         self.holds = 0
         self._serial = 0
@@ -202,6 +197,7 @@ class State:
         cls.add(entry.key, job.uid)
         queue.length += 1
         self.waiting[job.uid] = entry
+        self._count_work(entry, 1)
         if cls.asleep in (Asleep.NO, Asleep.ANYTHING):
             self._wake(cls)  # in the other two, what was found out for its equals holds for it
 
@@ -215,6 +211,7 @@ class State:
         cls = entry.cls
         was_first = cls.jobs[0][1] == uid
         cls.remove(entry.key, uid)
+        self._count_work(entry, -1)
         queue = self.queues[cls.tenant]
         queue.length -= 1
         if not cls.jobs:
@@ -301,6 +298,43 @@ class State:
             share += self.meter.average(name, self.now)
         return (share / max(self.queues[name].tenant.weight, 1e-9), 0.0, name)
 
+    def send_long_ahead(self) -> None:
+        """Under `finish`, put work first that would outlast all the rest, running or waiting."""
+        if not self.by_length:
+            return
+        running = sum(
+            max(held.run.expected_end - self.now, 0.0) * self._part(held.run.job, len(held.run.placement))
+            for held in self.running.values()
+            if held.run.expected_end is not None
+        )
+        while self.by_length and -self.by_length[0][0] >= self.work + running:
+            _, uid = self.by_length.pop(0)
+            entry = self.waiting[uid]
+            entry.cls.remove(entry.key, uid)
+            entry.key = long_key(entry.job)
+            entry.cls.add(entry.key, uid)
+            self._wake(entry.cls)
+
+    def _part(self, job: WaitingJob, ranks: int) -> float:
+        """Return what part of the cluster so many ranks take."""
+        return dominant_share(job.per_worker * ranks, self.index.total)
+
+    def _count_work(self, entry: Entry, sign: int) -> None:
+        if self.policy.name != "finish":
+            return
+        span = span_of(entry.job)
+        if span is None:
+            return
+        self.work += sign * span * self._part(entry.job, entry.job.workers_max + entry.job.ps)
+        known = (-span, entry.job.uid)
+        if sign > 0:
+            if entry.key[0] == 0.0:  # not sent ahead yet
+                insort(self.by_length, known)
+        else:
+            at = bisect_left(self.by_length, known)
+            if at < len(self.by_length) and self.by_length[at] == known:
+                del self.by_length[at]
+
     # --- sleeping and waking -----------------------------------------------------------------------
 
     def sleep_on_quota(self, cls: JobClass) -> None:
@@ -382,6 +416,7 @@ class State:
             _copied(s.anything, copies),
         )
         other.freed = set(self.freed)
+        other.by_length = self.by_length[:]
         other.alarms = [(at, i, copies[i]) for at, i, _ in self.alarms if i in copies]
         return other
 
@@ -439,6 +474,9 @@ class State:
     def _capacity_changed(self) -> None:
         for name in self.queues:
             self._share_changed(name)
+        self.work, self.by_length = 0.0, []
+        for entry in self.waiting.values():
+            self._count_work(entry, 1)
         self.all_changed = True
 
     def _sort_ends_by_root(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mlp_hub.domain.resources import MILLI, Quota, Resources
 from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.ordering import POLICIES
 from mlp_hub.scheduler.simulate import keys
 from mlp_hub.scheduler.simulate.errors import Faults
 from mlp_hub.scheduler.simulate.fields import Fields, alike, shown
@@ -82,7 +83,7 @@ class _Reader:
             return SchedulingPolicy()
         f = Fields(self.faults, "policy", self.top.given["policy"], keys.POLICY)
         return SchedulingPolicy(
-            name=f.choice("name", "fair", keys.POLICIES),
+            name=f.choice("name", "fair", POLICIES),
             half_life_s=f.number("half_life_s", 3600.0, above_zero=True),
             backfill=f.flag("backfill", default=True),
             preemption=f.flag("preemption", default=True),
@@ -91,6 +92,7 @@ class _Reader:
             restart_cost_s=f.number("restart_cost_s", 0.0),
             aging_s=f.number("aging_s", 600.0),
             seed=f.whole("seed", 0),
+            patience=f.number("patience", 2.5, above_zero=True),
         )
 
     def _flavors(self) -> tuple[Flavor, ...]:
