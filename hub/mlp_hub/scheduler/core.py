@@ -138,6 +138,10 @@ class Core:
         """Go on under another policy."""
         self.state.set_policy(policy)
 
+    def snapshot(self, now: float) -> Snapshot:
+        """Return what a core made from nothing has to know to go on from `now` as this one would."""
+        return self.state.snapshot(now)
+
     def fork(self) -> Core:
         """Return an independent copy, for questions that begin with "what if"."""
         other = Core.__new__(Core)

@@ -19,6 +19,7 @@ from mlp_hub.scheduler.model import (
     Node,
     RunningJob,
     SchedulingPolicy,
+    Snapshot,
     TenantQueue,
     WaitingJob,
 )
@@ -388,6 +389,17 @@ class State:
     def alarm(self, at: float, cls: JobClass) -> None:
         """Wake a class at a time, whatever happens."""
         insort(self.alarms, (at, cls.serial, cls), key=_alarm_key)
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return all of this as one value."""
+        return Snapshot(
+            tuple(self.index.node(name) for name in self.index.names),
+            tuple(replace(q.tenant, decayed_usage=self.meter.value(n, now)) for n, q in self.queues.items()),
+            (*(e.job for e in self.waiting.values()), *self.gated.values(), *self.homeless.values()),
+            tuple(held.run for held in self.running.values()),
+            self.policy,
+            self.typical,
+        )
 
     def fork(self) -> State:
         """Return an independent copy; what never changes is shared."""

@@ -1,0 +1,383 @@
+"""What holds after any events: the core against a ledger of its own decisions, a twin, and a core made from nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.resources import MILLI, Quota, Resources
+from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.model import (
+    Admit,
+    Decision,
+    Node,
+    Preempt,
+    Resize,
+    SchedulingPolicy,
+    TenantQueue,
+    Wait,
+    WaitingJob,
+)
+from mlp_hub.scheduler.quota import QuotaTree
+from scheduler_builders import job, node
+
+MOST_ROUNDS = 8
+NAMES = ("a", "b", "c", "d")
+
+
+def limits(cpu: int | None, gpu: int | None) -> Quota | None:
+    if cpu is None and gpu is None:
+        return None
+    return Quota(
+        cpu=None if cpu is None else cpu * MILLI,
+        gpu=None if gpu is None else gpu * MILLI,
+    )
+
+
+maybe = st.none() | st.integers(0, 4)
+
+
+@st.composite
+def tenants(draw: st.DrawFn) -> tuple[TenantQueue, ...]:
+    """Draw a few tenants in trees; at least one has no quota at all in half of the draws."""
+    out: list[TenantQueue] = []
+    for name in NAMES[: draw(st.integers(1, len(NAMES)))]:
+        quota = limits(draw(maybe), draw(maybe)) or Quota()
+        out.append(
+            TenantQueue(
+                name,
+                quota,
+                weight=draw(st.sampled_from((1.0, 2.0))),
+                parent=draw(st.sampled_from((None, None, *(t.name for t in out)))),
+                cohort=draw(st.sampled_from((None, "x", "y"))),
+                borrowing_limit=limits(draw(maybe), draw(maybe)),
+                lending_limit=limits(draw(maybe), draw(maybe)),
+            )
+        )
+    return tuple(out)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[Node, ...]:
+    return tuple(
+        node(
+            f"n-{i}",
+            cpu=draw(st.sampled_from((2, 4, 8))),
+            gpu=(gpus := draw(st.sampled_from((0, 1, 2, 4)))),
+            gpu_kind=draw(st.sampled_from(("a100", "v100"))) if gpus else None,
+            labels={"rack": f"r{draw(st.integers(0, 1))}"},
+        )
+        for i in range(draw(st.integers(1, 4)))
+    )
+
+
+policies = st.builds(
+    SchedulingPolicy,
+    name=st.sampled_from(("fifo", "priority", "fair", "maxmin")),
+    backfill=st.booleans(),
+    preemption=st.sampled_from((True, True, False)),
+    min_run_s=st.sampled_from((0.0, 0.0, 5.0)),
+    restart_cost_s=st.sampled_from((0.0, 2.0)),
+    aging_s=st.sampled_from((600.0, 1.0, 0.0)),
+    half_life_s=st.sampled_from((3600.0, 10.0)),
+)
+
+shapes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "tenant": st.sampled_from(NAMES),
+        "workers": st.integers(1, 4),
+        "more": st.sampled_from((0, 0, 0, 1, 3)),
+        "ps": st.sampled_from((0, 0, 0, 1)),
+        "cpu": st.sampled_from((0.5, 1, 2)),
+        "gpu": st.sampled_from((0, 0, 0, 0.3, 0.5, 1, 2, 1.5)),
+        "gpu_kind": st.sampled_from((None, None, "a100", "v100")),
+        "priority": st.sampled_from((50, 100, 100, 200)),
+        "estimate": st.none() | st.sampled_from((5, 10, 30)),
+        "time_limit": st.none() | st.sampled_from((5, 20, 60)),
+        "topology": st.sampled_from((None, None, None, "same-node", "same-rack", "preferred:rack", "spread")),
+        "preemptible": st.sampled_from((True, True, True, False)),
+        "checkpoint_every": st.sampled_from((None, 3.0)),
+        "gated": st.sampled_from((None,) * 9 + (Reason.SUSPENDED,)),
+    }
+)
+
+
+def a_job(uid: str, at: float, shape: dict[str, Any]) -> WaitingJob:
+    shape = dict(shape)
+    more = shape.pop("more")
+    return job(uid, at=at, workers_max=shape["workers"] + more, **shape)
+
+
+class Ledger:
+    """What the decisions of a core add up to, counted by somebody else."""
+
+    def __init__(self) -> None:
+        self.running: dict[str, tuple[WaitingJob, tuple[str, ...], tuple[tuple[int, ...], ...]]] = {}
+        self.waiting: dict[str, WaitingJob] = {}
+
+    def on_node(self, name: str) -> tuple[int, int, dict[int, int]]:
+        """Add up cpu, ram and the thousandths of each GPU that jobs hold on a node."""
+        cpu = ram = 0
+        gpus: dict[int, int] = {}
+        for held, placement, devices in self.running.values():
+            for rank, there in enumerate(placement):
+                if there != name:
+                    continue
+                cpu += held.per_worker.cpu
+                ram += held.per_worker.ram
+                whole, part = divmod(held.per_worker.gpu, MILLI)
+                numbers = devices[rank]
+                assert len(numbers) == whole + (part > 0)
+                assert len(set(numbers)) == len(numbers)
+                for i, number in enumerate(numbers):
+                    gpus[number] = gpus.get(number, 0) + (MILLI if i < whole else part)
+        return cpu, ram, gpus
+
+    def vector(self, uid: str, nodes: dict[str, Node]) -> dict[str, int]:
+        """Return what a running job takes of its tenant's quota."""
+        held, placement, _ = self.running[uid]
+        out: dict[str, int] = {}
+        for name in placement:
+            for d, v in held.per_worker.items():
+                if v:
+                    out[d] = out.get(d, 0) + v
+            if held.per_worker.gpu:
+                kind = f"gpu:{nodes[name].gpu_kind}"
+                out[kind] = out.get(kind, 0) + held.per_worker.gpu
+        return out
+
+
+def in_words(decisions: list[Decision]) -> list[Decision]:
+    """Leave out who is only told why it waits."""
+    return [d for d in decisions if not isinstance(d, Wait)]
+
+
+class CoreMachine(RuleBasedStateMachine):
+    """Events of all kinds, a plan after each."""
+
+    @initialize(nodes=clusters(), tenants=tenants(), policy=policies)
+    def begin(self, nodes: tuple[Node, ...], tenants: tuple[TenantQueue, ...], policy: SchedulingPolicy) -> None:
+        self.now = 0.0
+        self.serial = 0
+        self.policy = policy
+        self.nodes = {n.name: n for n in nodes}
+        self.tenants = {t.name: t for t in tenants}
+        self.core = Core(policy, nodes, tenants, instant=True)
+        self.ledger = Ledger()
+
+    # --- events
+
+    @rule(batch=st.lists(shapes, min_size=1, max_size=4))
+    def submit(self, batch: list[dict[str, Any]]) -> None:
+        for shape in batch:
+            self.serial += 1
+            new = a_job(f"{self.serial:04d}", self.now, shape)
+            self.core.submit(new)
+            self.ledger.waiting[new.uid] = new
+        self.settle()
+
+    @precondition(lambda self: self.ledger.running)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(list(self.ledger.running)))
+        del self.ledger.running[uid]
+        self.core.end(uid, self.now)
+        self.settle()
+
+    @precondition(lambda self: self.ledger.waiting)
+    @rule(data=st.data())
+    def withdraw(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(list(self.ledger.waiting)))
+        del self.ledger.waiting[uid]
+        self.core.withdraw(uid)
+        self.settle()
+
+    @precondition(lambda self: any(n.up for n in self.nodes.values()))
+    @rule(data=st.data())
+    def node_down(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from([n.name for n in self.nodes.values() if n.up]))
+        self.nodes[name] = replace(self.nodes[name], up=False)
+        self.core.set_node(name, up=False)
+        for uid in [u for u, (_, placement, _) in self.ledger.running.items() if name in placement]:
+            self.core.end(uid, self.now)
+            self.requeue(uid)
+        self.settle()
+
+    @precondition(lambda self: not all(n.up for n in self.nodes.values()))
+    @rule(data=st.data())
+    def node_up(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from([n.name for n in self.nodes.values() if not n.up]))
+        self.nodes[name] = replace(self.nodes[name], up=True)
+        self.core.set_node(name, up=True)
+        self.settle()
+
+    @rule(data=st.data(), cpu=maybe, gpu=maybe)
+    def quota(self, data: st.DataObject, cpu: int | None, gpu: int | None) -> None:
+        name = data.draw(st.sampled_from(list(self.tenants)))
+        self.tenants[name] = replace(self.tenants[name], quota=limits(cpu, gpu) or Quota())
+        self.core.set_tenant(self.tenants[name])
+        self.settle()
+
+    @rule(seconds=st.sampled_from((0.5, 1, 3, 10, 100)))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+        wake = self.core.next_wake()
+        if wake is not None and wake <= self.now:
+            self.settle()
+
+    @rule(policy=policies)
+    def other_policy(self, policy: SchedulingPolicy) -> None:
+        self.policy = policy
+        self.core.set_policy(policy)
+        self.settle()
+
+    # --- a plan and what holds after it
+
+    def settle(self) -> None:
+        """Plan until nothing is stopped any more; who was stopped is queued again at once."""
+        stopped_by: set[tuple[str, str]] = set()  # (preemptor, victim) of this instant
+        for _ in range(MOST_ROUNDS):
+            decisions = self.plan()
+            preempted = [d for d in decisions if isinstance(d, Preempt)]
+            for d in preempted:
+                assert (d.uid, d.preemptor) not in stopped_by, "stopped in turns"
+                stopped_by.add((d.preemptor, d.uid))
+                self.requeue(d.uid)
+            if not preempted:
+                return
+        raise AssertionError(f"does not settle: {stopped_by}")
+
+    def requeue(self, uid: str) -> None:
+        again = self.ledger.running.pop(uid)[0]
+        self.ledger.waiting[uid] = again
+        self.core.submit(again)
+
+    def plan(self) -> list[Decision]:
+        twins = self.core.fork(), self.core.fork()
+        rebuilt = Core.of(self.core.snapshot(self.now), self.now, instant=True)
+        decisions = self.core.plan(self.now)
+        assert twins[0].plan(self.now) == decisions
+        assert twins[1].plan(self.now) == decisions
+        assert in_words(rebuilt.plan(self.now)) == in_words(decisions)
+        self.apply(decisions)
+        return decisions
+
+    def apply(self, decisions: list[Decision]) -> None:
+        before = self.totals()
+        running, waiting = self.ledger.running, self.ledger.waiting
+        taken: dict[str, None] = {}
+        for d in decisions:
+            if isinstance(d, Preempt):
+                assert running[d.uid][0].preemptible
+                assert d.preemptor in waiting or d.preemptor in running
+                assert any(isinstance(a, Admit) and a.uid == d.preemptor for a in decisions)
+        for d in decisions:
+            if isinstance(d, Preempt):
+                continue
+            if isinstance(d, Wait):
+                continue
+            if isinstance(d, Resize):
+                held, placement, _ = running[d.uid]
+                assert held.workers_min <= d.workers <= held.workers_max
+                assert d.workers != len(placement) - held.ps
+                assert len(d.placement) == d.workers + held.ps
+                assert d.for_uid is None or any(isinstance(a, Admit) and a.uid == d.for_uid for a in decisions)
+                running[d.uid] = (held, d.placement, d.devices)
+            else:
+                new = waiting.pop(d.uid)
+                assert new.gated is None
+                assert new.workers_min <= d.workers <= new.workers_max
+                assert len(d.placement) == d.workers + new.ps
+                assert set(d.after) <= {p.uid for p in decisions if isinstance(p, Preempt)}
+                running[d.uid] = (new, d.placement, d.devices)
+            self.check_topology(d.uid)
+            taken[d.uid] = None
+        stopped = {d.uid: running.pop(d.uid) for d in decisions if isinstance(d, Preempt)}
+        self.check_nodes(taken)
+        self.check_quota(taken, before)
+        running.update(stopped)
+        assert {u: (r.placement, r.devices) for u, r in self.core.running.items()} == {
+            u: held[1:] for u, held in running.items() if u not in stopped
+        }
+
+    def check_topology(self, uid: str) -> None:
+        held, placement, _ = self.ledger.running[uid]
+        if held.topology == "same-node":
+            assert len(set(placement)) == 1
+        if held.topology == "same-rack":
+            assert len({self.nodes[name].labels["rack"] for name in placement}) == 1
+        if held.gpu_kind and held.per_worker.gpu:
+            assert {self.nodes[name].gpu_kind for name in placement} == {held.gpu_kind}
+
+    def check_nodes(self, taken: dict[str, None]) -> None:
+        for name, n in self.nodes.items():
+            cpu, ram, gpus = self.ledger.on_node(name)
+            assert cpu <= n.capacity.cpu
+            assert ram <= n.capacity.ram
+            assert all(v <= MILLI for v in gpus.values())
+            assert all(number < n.capacity.gpu // MILLI for number in gpus)
+        for uid in taken:
+            if uid in self.ledger.running:
+                assert all(self.nodes[name].up for name in self.ledger.running[uid][1])
+
+    def tree(self) -> QuotaTree:
+        tree = QuotaTree(self.tenants.values())
+        for uid, (held, _, _) in self.ledger.running.items():
+            tree.charge(held.tenant, self.ledger.vector(uid, self.nodes))
+        return tree
+
+    def totals(self) -> dict[tuple[str, str], int]:
+        """Add up what each cohort without parents in it holds, by dimension."""
+        out: dict[tuple[str, str], int] = {}
+        for uid, (held, _, _) in self.ledger.running.items():
+            for d, v in self.ledger.vector(uid, self.nodes).items():
+                out["tenant " + held.tenant, d] = out.get(("tenant " + held.tenant, d), 0) + v
+                cohort = self.tenants[held.tenant].cohort
+                if cohort and getattr(self.tenants[held.tenant].quota, d, None) is not None:
+                    out["cohort " + cohort, d] = out.get(("cohort " + cohort, d), 0) + v
+        return out
+
+    def check_quota(self, taken: dict[str, None], before: dict[tuple[str, str], int]) -> None:
+        tree = self.tree()
+        for uid in taken:
+            if uid in self.ledger.running:
+                tenant, vector = self.ledger.running[uid][0].tenant, self.ledger.vector(uid, self.nodes)
+                tree.release(tenant, vector)
+                fits_again = not tree.excess(tenant, vector)
+                tree.charge(tenant, vector)
+                grown = any(t == uid for t in taken)
+                assert fits_again or not grown
+        if any(t.parent for t in self.tenants.values()):
+            return
+        # in plain words, where there are no trees of parents
+        for (who, d), now in self.totals().items():
+            if now <= before.get((who, d), 0) or d.startswith("gpu:"):
+                continue
+            kind, name = who.split()
+            if kind == "cohort":
+                members = [t for t in self.tenants.values() if t.cohort == name]
+                assert now <= sum(getattr(t.quota, d) or 0 for t in members)
+                continue
+            tenant = self.tenants[name]
+            nominal = getattr(tenant.quota, d)
+            if nominal is None:
+                continue
+            if tenant.cohort is None:
+                assert now <= nominal
+            elif tenant.borrowing_limit is not None and getattr(tenant.borrowing_limit, d) is not None:
+                assert now <= nominal + getattr(tenant.borrowing_limit, d)
+
+    @invariant()
+    def the_queue_is_known(self) -> None:
+        if hasattr(self, "ledger"):
+            assert all(self.core.is_waiting(uid) for uid in self.ledger.waiting)
+
+
+TestCore = CoreMachine.TestCase
+TestCore.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
