@@ -229,7 +229,7 @@ def test_a_wrong_value_of_a_job_is_named_with_what_would_be_right(line: str, fau
         ({"polcy": "{}"}, "polcy: there is no such key here; did you mean policy?"),
         (
             {"policy": "{name: fare}"},
-            'policy.name: "fare" is unknown; choose one of fifo, priority, fair, maxmin',
+            'policy.name: "fare" is unknown; choose one of fair, maxmin, fifo, priority, finish',
         ),
         ({"policy": "fair"}, 'policy: "fair" is no mapping; write its keys as in {name: ...}'),
         ({"until": "-1"}, "until: -1 is negative; write a number from 0 on"),
