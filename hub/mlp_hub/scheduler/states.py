@@ -11,6 +11,7 @@ from mlp_hub.scheduler.fragmentation import Fragmentation, Gpus, Kept
 from mlp_hub.scheduler.model import Node
 
 UNBOUNDED = 1 << 30
+ASKS = 1 << 15  # demands remembered
 RULES = ("fgd", "fgd-plain", "bestfit", "packing", "spread", "random")
 # The largest node that FGD's authors scale their best fit by: 128 cores and 8 GPUs.
 BESTFIT_CPU, BESTFIT_GPU = 128_000, 8 * MILLI
@@ -130,10 +131,8 @@ class Catalog:
         """Return the ask of a demand."""
         ask = self._asks.get(demand)
         if ask is None:
-            if (
-                len(self._asks) >= 4096
-            ):  # many years of odd shapes; views of forgotten ones age out by themselves
-                self._asks.clear()
+            if len(self._asks) >= ASKS:
+                self._asks.clear()  # views of forgotten asks age out by themselves
             ask = self._asks[demand] = Ask(demand)
         return ask
 
