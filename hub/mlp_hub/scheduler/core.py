@@ -22,7 +22,7 @@ from heapq import heapify, heappop, heappush
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler import verdicts
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.elastic import grow, resize
+from mlp_hub.scheduler.elastic import grow, growable, resize
 from mlp_hub.scheduler.fitting import most_seats, seats, vector_on
 from mlp_hub.scheduler.model import (
     Admit,
@@ -187,6 +187,7 @@ class _Cycle:
         self.decisions: list[Decision] = []
         self.touched: dict[int, JobClass] = {}
         self.reservations = Reservations(core.state)
+        self.grows: bool | None = None  # whether an elastic job may grow; None: not looked at yet
 
     def run(self) -> list[Decision]:
         self.state.wake_up(self.now)
@@ -200,7 +201,7 @@ class _Cycle:
 
     def _admit_in_order(self) -> None:
         state = self.state
-        if not state.awake:
+        if not self._goes_on():
             return
         lines: dict[str, _Line] = {}
         heap = []
@@ -209,7 +210,7 @@ class _Cycle:
                 head = min(cls.jobs[0] for cls in queue.classes.values())[0]
                 heap.append((state.tenant_key(name, head), name))
         heapify(heap)
-        while heap and state.awake:
+        while heap and self._goes_on():
             _, name = heappop(heap)
             line = lines.get(name)
             if line is None:
@@ -225,6 +226,16 @@ class _Cycle:
                 self._stand(entry)
             if line:
                 heappush(heap, (state.tenant_key(name, line[0][0][0]), name))
+
+    def _goes_on(self) -> bool:
+        """Whether somebody is left to be tried, or has to stand before elastic jobs grow."""
+        if self.state.awake:
+            return True
+        if not self.reservations.wanted:
+            return False
+        if self.grows is None:
+            self.grows = bool(self.state.elastic and growable(self.state))
+        return self.grows
 
     def _line(self, name: str) -> _Line:
         """Return the classes of a tenant to be looked at, as a heap by their first jobs.

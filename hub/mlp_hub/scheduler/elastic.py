@@ -20,17 +20,25 @@ def grow(state: State, reservations: Reservations) -> Iterator[Resize]:
     A job grows only if that delays nobody who was promised a start; it gives the workers up again as soon as
     somebody waits who may have them (see `preemption`).
     """
-    if not state.elastic:
-        return
-    able = [h for h in state.elastic.values() if h.run.workers < h.run.job.workers_max and not h.run.stopping]
+    able = growable(state)
     able.sort(key=lambda h: (state.tenant_key(h.run.job.tenant, (0.0, h.run.started_at, "")), h.serial))
     for held in able:
-        run = held.run
-        if run.started_at + state.policy.min_run_s > state.now or run.job.tenant not in state.queues:
-            continue
         extra = _extra(state, held, reservations)
         if extra:
-            yield resize(state, held, _grown(run, extra))
+            yield resize(state, held, _grown(held.run, extra))
+
+
+def growable(state: State) -> list[Held]:
+    """List running elastic jobs that want more workers and of which one more has room on some node."""
+    return [
+        held
+        for held in state.elastic.values()
+        if held.run.workers < held.run.job.workers_max
+        and not held.run.stopping
+        and held.run.job.tenant in state.queues
+        and held.run.started_at + state.policy.min_run_s <= state.now
+        and state.index.total_slots(held.demand) > 0
+    ]
 
 
 def resize(state: State, held: Held, placement: tuple[str, ...], for_uid: str | None = None) -> Resize:

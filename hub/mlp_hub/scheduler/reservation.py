@@ -74,13 +74,13 @@ class Reservations:
     @property
     def wanted(self) -> bool:
         """Whether another job that is blocked by nodes would get a reservation."""
-        return len(self._on_nodes) < MOST_ON_NODES
+        return len(self._on_nodes) < MOST_ON_NODES or not self._state.policy.backfill
 
     def stand_on_nodes(self, entry: Entry) -> None:
         """Let a job that the nodes have no room for be the next in line."""
         tenant = entry.cls.tenant
         self._blocked.setdefault(tenant, entry)
-        if self.wanted and self._of_tenant.get(tenant, 0) < MOST_OF_TENANT:
+        if len(self._on_nodes) < MOST_ON_NODES and self._of_tenant.get(tenant, 0) < MOST_OF_TENANT:
             self._of_tenant[tenant] = self._of_tenant.get(tenant, 0) + 1
             self._on_nodes.append(entry)
 
@@ -120,7 +120,7 @@ class Reservations:
         """Count a job that passes among what will be there at the times that were promised."""
         root = self._state.quotas.root(tenant)
         for r in (*self._made, *self._made_quota.get(root, ())):
-            if r is not None and end > r.at:
+            if r is not None and _outlasts(end, r):
                 r.quotas.charge(tenant, vector)
                 r.kept[uid] = () if r.index is None else r.index.take(demand, placement)
 
@@ -134,13 +134,13 @@ class Reservations:
             if i == len(made):
                 made.append(self._reserve(entry, made[:i], nodes=False))
             r = made[i]
-            if r is not None and end > r.at and r.quotas.excess(tenant, vector):
+            if r is not None and _outlasts(end, r) and r.quotas.excess(tenant, vector):
                 return Delay(entry, ())
         for i, entry in enumerate(self._on_nodes):
             if i == len(self._made):
                 self._made.append(self._reserve(entry, self._made[:i], nodes=True))
             r = self._made[i]
-            if r is None or r.index is None or end <= r.at:
+            if r is None or r.index is None or not _outlasts(end, r):
                 continue
             if r.quotas.excess(tenant, vector):
                 return Delay(entry, ())
@@ -215,6 +215,11 @@ class Reservations:
         if index.total_slots(cls.demand, cls.topology) < cls.ranks_min:
             return None
         return seats(index, quotas, cls, cls.workers_min)
+
+
+def _outlasts(end: float, promised: Reservation) -> bool:
+    """Whether a job may still be there when another one's start is due; of two times nobody knows, it may."""
+    return end > promised.at or end == math.inf
 
 
 def _short(index: NodeIndex, demand: Demand, placement: Collection[str]) -> bool:
