@@ -71,13 +71,13 @@ def gangs() -> Figure:
     held: list[tuple[Demand, tuple[str, ...], tuple[tuple[int, ...], ...]]] = []
     gpus = ranks = placed = 0
     watch = Stopwatch()
-    began = 0.0
+    began = busy = 0.0
     while placed == 0 or watch.seconds - began < 5:
         demand = rng.choice(demands)
         n = rng.randint(4, 16)
         while gpus + demand.gpu * n > 0.9 * 40_000_000:
             if not began:  # full: from here on gangs come and go, and time counts
-                began, placed, ranks = watch.seconds, 0, 0
+                began, busy, placed, ranks = watch.seconds, time.process_time(), 0, 0
             at = rng.randrange(len(held))
             held[at], held[-1] = held[-1], held[at]
             gone = held.pop()
@@ -91,14 +91,14 @@ def gangs() -> Figure:
         if began:
             placed += 1
             ranks += n
-    seconds = watch.seconds - began
+    seconds, busy = watch.seconds - began, time.process_time() - busy
     return Figure(
         "gang pods placed per second, 5,000 nodes",
         ranks / seconds,
         "1/s",
         630,
         "kube-scheduler gangs",
-        f"{placed / seconds:.0f} gangs/s at 90 % load, each leaves as well; target 10,000; in memory, theirs binds through the API server",
+        f"{placed / seconds:.0f} gangs/s at 90 % load, each leaves as well; {ranks / busy:,.0f} per second of processor time; target 10,000; in memory, theirs binds through the API server",
         COMMAND,
     )
 
