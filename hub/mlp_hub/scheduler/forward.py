@@ -51,10 +51,12 @@ class Forecast:
         self._jobs: dict[str, WaitingJob] = {}
         if not self._open:
             return
-        self._core = core.fork()
         for uid, running in core.running.items():
             self._jobs[uid] = running.job
             self._will_end(uid, expected_end(running, now))
+        if not self._ends:
+            return
+        self._core = core.fork()
         while self._open and self.steps < most_steps and (ended := self._next()):
             self._step(*ended)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.forward import Forecast
+from mlp_hub.scheduler.forward import MOST_STEPS, Forecast
 from mlp_hub.scheduler.model import (
     Admit,
     Decision,
@@ -51,9 +51,9 @@ MOST_IDLE_WAKES = 100
 """So often may the core ask in a row to be woken without deciding anything, when nothing else will happen."""
 
 FORECAST_CREDIT = 20_000.0
-"""Forecast steps (one cycle of the core each) that a run may take besides those that each instant brings."""
+"""What a run may spend on forecasts besides what each instant brings, in cycles of a core with few jobs."""
 CREDIT_PER_INSTANT = 2.0
-JOBS_PER_STEP = 100.0  # so many jobs to copy cost about one step
+JOBS_PER_UNIT = 200.0  # so many more jobs make a cycle cost one unit more
 LEAST_STEPS = 8
 
 MOST_SHAPES = 64
@@ -343,13 +343,14 @@ class Simulation:
             )
 
     def _forecast(self, uids: list[str]) -> dict[str, float | None]:
-        """Look ahead as far as the credit allows: it grows with time that is simulated, so its share stays bounded."""
-        copying = (len(self._runs) + len(self.scenario.nodes)) / JOBS_PER_STEP
-        steps = int(self._credit - copying)
+        """Look ahead as far as the credit allows: it grows with the instants, so forecasts never cost most of a run."""
+        each = 1.0 + len(self._runs) / JOBS_PER_UNIT
+        copying = each + len(self.scenario.nodes) / JOBS_PER_UNIT
+        steps = int((self._credit - copying) / each)
         if steps < LEAST_STEPS:
             return {}
-        found = Forecast(self._core, self.now, uids, min(steps, 200))
-        self._credit -= found.steps + copying
+        found = Forecast(self._core, self.now, uids, min(steps, MOST_STEPS))
+        self._credit -= found.steps * each + copying
         return found.starts
 
     # --- bookkeeping

@@ -1,0 +1,135 @@
+"""`mlp-hub simulate`: what it reads, prints and draws, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.cli.main import run
+
+SCENARIO = """
+version: 1
+nodes: [{name: n, cpu: 4}]
+tenants: [{name: red}]
+jobs:
+  - {name: a, workers: 4, duration: 100}
+  - {name: b, workers: 4, duration: 50, submit: 1, priority: high}
+policy: {preemption: false}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    path = tmp_path / "two.yaml"
+    path.write_text(SCENARIO)
+    return str(path)
+
+
+def test_json_is_one_object_a_line_and_the_summary_last(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["simulate", scenario, "--json"]) == 0
+    captured = capsys.readouterr()
+    lines = [json.loads(line) for line in captured.out.splitlines()]
+    assert captured.err == ""
+    assert lines[0] == {"t": 0.0, "event": "submitted", "job": "a"}
+    assert [*lines[-1]] == ["summary"]
+    assert lines[-1]["summary"]["makespan_s"] == 150.0
+    assert lines[-1]["summary"]["cycle_p99_ms"] > 0
+
+
+def test_the_same_file_gives_the_same_output_but_for_what_was_measured(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = []
+    for _ in range(2):
+        run(["simulate", scenario, "--json"])
+        *lines, last = capsys.readouterr().out.splitlines()
+        summary = json.loads(last)["summary"]
+        del summary["cycle_p50_ms"], summary["cycle_p99_ms"]
+        outputs.append((lines, summary))
+    assert outputs[0] == outputs[1]
+
+
+def test_without_json_a_person_reads_tables(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", scenario]) == 0
+    assert capsys.readouterr().out.startswith("jobs                 2, of them 2 finished\n")
+
+
+def test_a_dash_is_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + SCENARIO.encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert run(["simulate", "-", "--json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 10
+
+
+def test_another_policy_may_be_tried_and_an_unknown_one_is_refused(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["simulate", scenario, "--policy", "fifo"]) == 0
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        run(["simulate", scenario, "--policy", "lottery"])
+    assert ended.value.code == 2
+    assert "lottery" in capsys.readouterr().err
+
+
+def test_a_plot_is_drawn_into_a_file(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plot = tmp_path / "two.svg"
+    assert run(["simulate", scenario, "--plot", str(plot), "--json"]) == 0
+    assert "<title>two.yaml, policy fair</title>" in plot.read_text()
+    assert len(capsys.readouterr().out.splitlines()) == 10
+    assert run(["simulate", scenario, "--plot", str(tmp_path / "no" / "two.svg")]) == 1
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_scenario_with_faults_ends_with_2_and_names_them_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(
+        "version: 1\nnodes: [{name: n, cpus: 1}]\ntenants: [{name: red}]\njobs: [{name: a, cpu: -1}]\n"
+    )
+    assert run(["simulate", str(path), "--json"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "nodes[0].cpus: there is no such key here; did you mean cpu?\n" in captured.err
+    assert "jobs[0].cpu: -1 is negative; write a number from 0 on\n" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(None, "cannot be read: No such file"), (b"\xff\xfe\x00", "is no text in UTF-8")]
+)
+def test_a_file_that_is_not_there_or_no_text_ends_with_2(
+    content: bytes | None, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    assert run(["simulate", str(path)]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
+    path = tmp_path / "long.yaml"
+    path.write_text(SCENARIO.replace("duration: 100", "duration: 1, count: 20000, every: 1"))
+    command = [sys.executable, "-c", "import sys; from mlp_hub.cli.main import run; sys.exit(run())"]
+    process = subprocess.Popen(
+        [*command, "simulate", str(path), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert b'"submitted"' in process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(60) == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()
