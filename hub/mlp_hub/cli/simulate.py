@@ -11,6 +11,7 @@ from mlp_hub.cli.errors import Failure, UsageFailure
 from mlp_hub.scheduler.simulate.engine import Simulation
 from mlp_hub.scheduler.simulate.errors import ScenarioError
 from mlp_hub.scheduler.simulate.gantt import Gantt
+from mlp_hub.scheduler.simulate.keys import POLICIES
 from mlp_hub.scheduler.simulate.reading import read
 from mlp_hub.scheduler.simulate.report import tables
 from mlp_hub.scheduler.simulate.scenario import Scenario
@@ -18,6 +19,8 @@ from mlp_hub.scheduler.simulate.scenario import Scenario
 
 def simulate(source: str, *, as_json: bool, policy: str | None = None, plot: str | None = None) -> int:
     """Run the scenario of a file, `-` for standard input. A scenario with faults ends with status 2 and all of them."""
+    if policy is not None and policy not in POLICIES:
+        raise UsageFailure(f"there is no policy {policy}; choose one of {', '.join(POLICIES)}")
     scenario = _scenario(source)
     if policy is not None:
         scenario = scenario.with_policy(policy)

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.gantt import CHART, LEFT, MOST_ROWS, WIDTH, Gantt, _average, _free, _Scale
+from mlp_hub.scheduler.simulate.gantt import (
+    CHART,
+    LEFT,
+    MOST_ROWS,
+    WIDTH,
+    Gantt,
+    _average,
+    _free,
+    _Scale,
+    _step,
+)
 from mlp_hub.scheduler.simulate.reading import read_value
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -150,3 +160,11 @@ def test_a_share_of_a_row_is_split_where_no_gap_holds_it_whole() -> None:
     assert _free([(9.0, 0.0, 0.25)], 0.5) == [(0.25, 0.75)]
     assert _free([(9.0, 0.25, 0.75)], 0.5) == [(0.0, 0.25), (0.75, 1.0)]
     assert _free([(9.0, 0.0, 1.0)], 0.5) == [(0.0, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("least", "step"),
+    [(0.0003, 0.0005), (1.0, 1), (5.1, 10), (47.5, 50), (55, 60), (950, 1200), (86400, 86400), (100_000, 172_800), (9e6, 17_280_000)],
+)  # fmt: skip
+def test_the_axis_has_round_times(least: float, step: float) -> None:
+    assert _step(least) == pytest.approx(step)

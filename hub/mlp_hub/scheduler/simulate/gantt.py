@@ -7,6 +7,7 @@ each tenant held. More nodes than there is room for share rows. Colours follow t
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +26,11 @@ TENANTS = 120
 """Height of the part that shows the tenants."""
 MOST_ROWS = 60
 MOST_BARS = 400
-"""A row with more bars than this shows shares instead."""
+"""A row with more bars than this shows shares instead, and beside such a row those with a quarter of it do too."""
 COLOURS = 8
 """Tenants with a colour of their own; the rest is grey together."""
 BINS = CHART // 2
+LEAST_STEP = 0.3
 
 _STYLE = """
 text{font:12px system-ui,sans-serif;fill:#1f2328}.t{font-size:16px;font-weight:600}.s{fill:#59636e}
@@ -161,7 +163,8 @@ class Gantt:
                 f'<rect class="down" x="{x:.1f}" y="{y}" width="{w:.1f}" height="{ROW}">'
                 f"<title>{one} down from {seconds(start)} to {seconds(end)}</title></rect>"
             )
-        if len(row.bars) > MOST_BARS:
+        crowded = any(len(r.bars) > MOST_BARS for r in self._rows)
+        if crowded and len(row.bars) > MOST_BARS // 4:
             tenants = sorted({b.tenant for b in row.bars}, key=lambda t: (colours[t], t))
             held = {t: [(b.start, b.end, b.share) for b in row.bars if b.tenant == t] for t in tenants}
             yield from _areas(held, _Strip(y, ROW, 1.0, f" on {row.label}"), scale, colours)
@@ -267,12 +270,11 @@ def _areas(
     below = [0.0] * BINS
     for tenant, spans in held.items():
         top = [b + v / strip.total for b, v in zip(below, _average(spans, scale), strict=True)]
-        points = [*_steps(top, strip), *reversed(_steps(below, strip))]
         share = sum((e - s) * a for s, e, a in spans) / (scale.span * strip.total)
-        path = " ".join(points)
         yield (
-            f'<polygon class="c{colours[tenant]}" points="{path}"><title>{escape(tenant)}{escape(strip.where)}: '
-            f"{len(spans)} times, {share:.1%} of all on average</title></polygon>"
+            f'<path class="c{colours[tenant]}" d="{_outline(_steps(top, strip), _steps(below, strip))}">'
+            f"<title>{escape(tenant)}{escape(strip.where)}: "
+            f"{len(spans)} times, {share:.1%} of all on average</title></path>"
         )
         below = top
 
@@ -301,30 +303,45 @@ def _average(spans: Iterable[tuple[float, float, float]], scale: _Scale) -> list
     return out
 
 
-def _steps(values: Sequence[float], strip: _Strip) -> list[str]:
-    """Return the corners of a line of steps; steps of equal height are one."""
-    points: list[str] = []
-    last: float | None = None
+def _steps(values: Sequence[float], strip: _Strip) -> list[tuple[int, float]]:
+    """Return where a line of steps begins and where it changes: (x, y). Steps that nobody can tell apart are one."""
+    steps: list[tuple[int, float]] = []
     for i, value in enumerate(values):
-        at = strip.y + strip.height * (1 - min(value, 1.0))
-        if last is not None and abs(at - last) < 0.05:
-            continue
-        x = LEFT + CHART * i / BINS
-        if last is not None:
-            points.append(f"{x:.1f},{last:.1f}")
-        points.append(f"{x:.1f},{at:.1f}")
-        last = at
-    points.append(f"{LEFT + CHART},{strip.y + strip.height if last is None else last:.1f}")
-    return points
+        y = round(strip.y + strip.height * (1 - min(value, 1.0)), 1)
+        if not steps or abs(y - steps[-1][1]) >= LEAST_STEP:
+            steps.append((LEFT + CHART * i // BINS, y))
+    return steps
+
+
+def _outline(top: Sequence[tuple[int, float]], below: Sequence[tuple[int, float]]) -> str:
+    """Return the path along one line of steps and back along the other."""
+    parts = [f"M{LEFT} {top[0][1]:g}"]
+    parts += [f"H{x}V{y:g}" for x, y in top[1:]]
+    parts.append(f"H{LEFT + CHART}V{below[-1][1]:g}")
+    for (x, _), (_, y) in zip(reversed(below), [*reversed(below[:-1]), below[0]], strict=True):
+        parts.append(f"H{x}V{y:g}")
+    return "".join([*parts, "Z"])
 
 
 def _axis(top: float, bottom: float, scale: _Scale) -> Iterator[str]:
-    for i in range(6):
-        x = LEFT + CHART * i / 5
+    step = _step(scale.span / 6)
+    first = math.ceil(scale.begin / step - 1e-9)
+    last = math.floor((scale.begin + scale.span) / step + 1e-9)
+    for i in range(first, last + 1):
+        x = scale.x(i * step)
+        anchor = "end" if x > LEFT + CHART - 30 else "middle"
         yield f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom + 6}"/>'
-        anchor = "end" if i == 5 else "middle"
-        label = seconds(scale.begin + scale.span * i / 5)
-        yield f'<text class="s" x="{x:.1f}" y="{bottom + 22}" text-anchor="{anchor}">{label}</text>'
+        yield f'<text class="s" x="{x:.1f}" y="{bottom + 22}" text-anchor="{anchor}">{seconds(i * step)}</text>'
+
+
+def _step(least: float) -> float:
+    """Return the next round span of time: 1, 2 or 5 with zeroes, and beyond a minute what clocks show."""
+    round_ones = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
+    if 50 < least <= round_ones[-1]:
+        return next(float(step) for step in round_ones if step >= least)
+    unit = 86400.0 if least > round_ones[-1] else 1.0
+    power = unit * 10.0 ** math.floor(math.log10(least / unit))
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= least)
 
 
 def _legend(ranked: Sequence[str], colours: dict[str, int]) -> list[list[tuple[int, int, str]]]:

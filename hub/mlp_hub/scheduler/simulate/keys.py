@@ -59,7 +59,12 @@ POLICY = (
     Key("restart_cost_s", "seconds", "0", "what each further start of a job costs before its work goes on"),
     Key("aging_s", "seconds", "600", "each such span of waiting is worth one point of priority; 0: none"),
     Key("seed", "whole number", "0", "of the random placement"),
-    Key("patience", "number above 0", "2.5", "under `finish`: a job is late when it took so many times its length"),
+    Key(
+        "patience",
+        "number above 0",
+        "2.5",
+        "under `finish`: a job is late when it took so many times its length",
+    ),
 )
 FLAVOR = (
     Key("name", "text", None, "its name"),
