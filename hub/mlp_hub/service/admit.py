@@ -127,7 +127,8 @@ class Admission:
         begun = time.perf_counter()
         plan = await self._run(len(snapshot.waiting), plan_cycle, snapshot, now) if snapshot.waiting else []
         self.durations.append(time.perf_counter() - begun)
-        admits = [p for p in plan if isinstance(p, Admit)]
+        # who needs others to stop first is admitted by a later cycle, once they have: its reservation keeps the place
+        admits = [p for p in plan if isinstance(p, Admit) and not p.after]
         preempts = [p for p in plan if isinstance(p, Preempt)]
         waits = {p.uid: Waiting(p.verdict, p.position) for p in plan if isinstance(p, Wait)}
         news = [uid for uid, w in waits.items() if self._said.get(uid) is not w.verdict.reason]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mlp_hub.domain.job import PRIORITIES, Job, JobSpec, Phase
+from mlp_hub.domain.job import PRIORITIES, Job, JobSpec, Phase, Target
 from mlp_hub.domain.ledger import APPLIERS
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenant import Tenant
@@ -114,7 +114,7 @@ class SnapshotMaker:
     def _running_job(self, job: Job) -> RunningJob:
         started = job.started_at or job.admitted_at or job.submitted_at
         limit = job.spec.time_limit
-        stopping = job.phase in STOPPING
+        stopping = job.phase in STOPPING or job.target is not Target.RUN
         return RunningJob(
             waiting_job(job.spec, job.uid, job.queued_at or job.submitted_at),
             job.placement,
@@ -140,6 +140,7 @@ def waiting_job(spec: JobSpec, uid: str, queued_at: float) -> WaitingJob:
         gpu_kind=spec.gpu_kind,
         topology=spec.topology,
         time_limit=None if spec.time_limit is None else float(spec.time_limit),
+        checkpoint_every=None if spec.checkpoint_every is None else float(spec.checkpoint_every),
     )
 
 
