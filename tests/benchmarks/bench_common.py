@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Sequence
@@ -12,6 +13,15 @@ from typing import Any
 from live_hub import LiveHub
 
 ROOT = Path(__file__).parents[2]
+
+
+def data_path(name: str) -> Path | None:
+    """Return a trace's file or folder, below MLP_BENCH_DATA or `shared/data` beside the checkout; None where it is not there.
+
+    Not every trace may be copied into the project, so none is.
+    """
+    found = Path(os.environ.get("MLP_BENCH_DATA") or ROOT.parent / "shared" / "data") / name
+    return found if found.exists() else None
 
 
 def anchor_proxy() -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import random
 import statistics
 import sys
@@ -14,7 +13,7 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
-from bench_common import ROOT, Context, Figure, Stopwatch, quantile
+from bench_common import Context, Figure, Stopwatch, data_path, quantile
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import Node
@@ -41,7 +40,7 @@ COMMAND = "make bench ONLY=placement"
 def run(context: Context) -> list[Figure]:
     """Measure all three."""
     figures = [gangs(), decision()]
-    data = data_dir()
+    data = data_path("alibaba-openb")
     if data is None:
         sys.stdout.write("  openb skipped: no alibaba-openb in MLP_BENCH_DATA or ../shared/data\n")
         return figures
@@ -152,13 +151,6 @@ def decision() -> Figure:
         f"10,000 differing nodes; median {quantile(after, 0.5) * 1000:.2f} ms; p99 of processor time {quantile(busy, 0.99) * 1000:.2f} ms; a shape never seen before {quantile(first, 0.5) * 1000:.0f} ms",
         COMMAND,
     )
-
-
-def data_dir() -> Path | None:
-    """Return the folder of the traces, if it is there; they may not be copied into the project."""
-    base = Path(os.environ.get("MLP_BENCH_DATA") or ROOT.parent / "shared" / "data")
-    found = base / "alibaba-openb"
-    return found if found.is_dir() else None
 
 
 def openb(data: Path) -> list[Figure]:

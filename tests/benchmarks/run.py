@@ -21,7 +21,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 from bench_common import Context, Figure  # noqa: E402 - the path is set up above
 
-MODULES = ("bench_start", "bench_memory", "bench_jobs", "bench_mpi", "bench_metrics", "bench_placement")
+MODULES = (
+    "bench_start",
+    "bench_memory",
+    "bench_jobs",
+    "bench_mpi",
+    "bench_metrics",
+    "bench_placement",
+    "bench_tacc",
+)
 
 
 def main() -> int:
