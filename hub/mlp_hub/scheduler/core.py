@@ -29,6 +29,7 @@ from mlp_hub.scheduler.model import (
     Decision,
     Node,
     Preempt,
+    Resize,
     RunningJob,
     SchedulingPolicy,
     Snapshot,
@@ -37,10 +38,10 @@ from mlp_hub.scheduler.model import (
     Wait,
     WaitingJob,
 )
-from mlp_hub.scheduler.preemption import NotYet, RoomMade, lost_work, make_room, without_last
+from mlp_hub.scheduler.ordering import span_of
+from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, lost_work, make_room, without_last
 from mlp_hub.scheduler.queues import Asleep, JobClass
 from mlp_hub.scheduler.reservation import Reservations
-from mlp_hub.scheduler.ordering import span_of
 from mlp_hub.scheduler.state import Entry, State
 
 MOST_TOLD = 64
@@ -188,12 +189,21 @@ class _Cycle:
         self.touched: dict[int, JobClass] = {}
         self.reservations = Reservations(core.state)
         self.grows: bool | None = None  # whether an elastic job may grow; None: not looked at yet
+        self.spared: dict[str, None] = {}  # for whom others were stopped: they do start
 
     def run(self) -> list[Decision]:
         self.state.wake_up(self.now)
         self.state.send_long_ahead()
         self._admit_in_order()
-        self.decisions += grow(self.state, self.reservations)
+        while self.state.requeue:
+            # who lost its place again before it started may find another one
+            again, self.state.requeue = self.state.requeue, []
+            for job in again:
+                self.state.submit(job)
+            self.reservations = Reservations(self.state)
+            self._admit_in_order()
+        for change in grow(self.state, self.reservations):
+            self._resized(change)
         self._tell()
         return self.decisions
 
@@ -251,9 +261,14 @@ class _Cycle:
         return line
 
     def _stand(self, entry: Entry) -> None:
-        if entry.cls.asleep is Asleep.QUOTA:
+        state, cls = self.state, entry.cls
+        # since it was last tried, others may have taken its quota, or the room that it had to leave
+        if cls.reason is Reason.WAITING_FOR_QUOTA or state.quotas.excess(cls.tenant, cls.vector):
             self.reservations.stand_on_quota(entry)
-        elif entry.cls.asleep is Asleep.NODES:
+        elif (
+            cls.reason is not Reason.RESERVED
+            or state.index.total_slots(cls.demand, cls.topology) < cls.ranks_min
+        ):
             self.reservations.stand_on_nodes(entry)
 
     # --- one job
@@ -287,7 +302,9 @@ class _Cycle:
         avoid: dict[str, None] = {}
         for _ in range(MOST_TRIES):
             vector = vector_on(state.index, cls.demand, placement)
-            delay = self.reservations.delayed_by(cls.tenant, cls.demand, placement, vector, end)
+            delay = self.reservations.delayed_by(
+                cls.tenant, cls.demand, placement, vector, end, by_right=True
+            )
             if delay is None:
                 self.reservations.keep(entry.job.uid, cls.tenant, cls.demand, placement, vector, end)
                 return placement
@@ -328,23 +345,30 @@ class _Cycle:
     def _blocked(self, entry: Entry, *, on_quota: bool) -> bool:
         """Make room by stopping others, or let the class sleep until something is given back."""
         state, cls = self.state, entry.cls
+        made: RoomMade | NotYet | LacksNodes | None = None
         if state.policy.preemption:
-            made = make_room(state, entry, on_quota=on_quota)
-            if isinstance(made, RoomMade) and not self._robs(entry, made):
-                self._preempt(entry, made)
-                return True
-            if isinstance(made, NotYet):
-                state.alarm(made.at, cls)
+            made = make_room(state, entry, self.spared)
+        robs = isinstance(made, RoomMade) and self._robs(entry, made)
+        if isinstance(made, RoomMade) and not robs:
+            self._preempt(entry, made)
+            return True
         cls.ahead = None
         if on_quota:
             cls.reason = Reason.WAITING_FOR_QUOTA
-            state.sleep_on_quota(cls)
-            self.reservations.stand_on_quota(entry)
         else:
             enough = state.index.total_slots(cls.demand) >= cls.ranks_min
             cls.reason = Reason.TOPOLOGY_PLACEMENT_FAILED if enough else Reason.WAITING_FOR_RESOURCES
+        self._stand(entry)
+        if isinstance(made, NotYet):
+            if made.at <= self.now:
+                return False  # it stays awake
+            state.alarm(made.at, cls)
+        if robs or isinstance(made, NotYet) or (on_quota and isinstance(made, LacksNodes)):
+            state.sleep(cls)
+        elif on_quota:
+            state.sleep_on_quota(cls)
+        else:
             state.sleep_on_nodes(cls)
-            self.reservations.stand_on_nodes(entry)
         return False
 
     def _robs(self, entry: Entry, made: RoomMade) -> bool:
@@ -353,7 +377,9 @@ class _Cycle:
         vector = vector_on(made.index, cls.demand, made.placement)
         trial = self.reservations.trial(made)
         end = _end(entry.job, self.now)
-        return trial.delayed_by(cls.tenant, cls.demand, made.placement, vector, end) is not None
+        return (
+            trial.delayed_by(cls.tenant, cls.demand, made.placement, vector, end, by_right=True) is not None
+        )
 
     # --- applying
 
@@ -368,30 +394,56 @@ class _Cycle:
 
     def _preempt(self, entry: Entry, made: RoomMade) -> None:
         state, job = self.state, entry.job
+        stops = False  # what ran before this cycle
         for shrink in made.shrinks:
             placement, _ = without_last(shrink.held, shrink.by)
             verdict = verdicts.shrunk_for(job, shrink.held, shrink.by)
             change = resize(state, shrink.held, placement, job.uid)
-            self.decisions.append(replace(change, verdict=verdict))
+            stops = self._resized(replace(change, verdict=verdict)) or stops
+        after = []
         for held in made.victims:
             reclaimed = held.run.job.tenant != job.tenant and held.run.job.priority >= job.priority
             lost = lost_work(held, self.now, state.policy.restart_cost_s)
             verdict = verdicts.preempted_for(job, held, lost, reclaimed=reclaimed)
             if not self._retract(held.run.job.uid):
                 self.decisions.append(Preempt(held.run.job.uid, job.uid, verdict))
+                after.append(held.run.job.uid)
             state.give_back(held.run.job.uid)
         self.reservations.forget()
-        after = tuple(h.run.job.uid for h in made.victims)
-        self._admit(entry, made.placement, after)
+        if after or stops:
+            self.spared[job.uid] = None
+        self._admit(entry, made.placement, tuple(after))
 
     def _retract(self, uid: str) -> bool:
         """Take back an admission of this very cycle: the job never started."""
-        for i, d in enumerate(self.decisions):
-            if isinstance(d, Admit) and d.uid == uid:
-                del self.decisions[i]
-                self.state.requeue.append(self.state.running[uid].run.job)
-                return True
+        at = self._admission(uid)
+        if at is None:
+            return False
+        del self.decisions[at]
+        self.state.requeue.append(self.state.running[uid].run.job)
+        return True
+
+    def _resized(self, change: Resize) -> bool:
+        """Note a resize; what was admitted in this very cycle just starts so. Returns whether it ran before."""
+        at = self._admission(change.uid)
+        if at is None:
+            self.decisions.append(change)
+            return True
+        after = self.decisions[at].after  # type: ignore[union-attr] # an admission
+        self.decisions[at] = Admit(
+            change.uid, change.placement, change.workers, change.amount, change.devices, after
+        )
         return False
+
+    def _admission(self, uid: str) -> int | None:
+        """Find what was admitted in this very cycle."""
+        if self.state.running[uid].run.started_at < self.now:
+            return None
+        for i in reversed(range(len(self.decisions))):
+            d = self.decisions[i]
+            if isinstance(d, Admit) and d.uid == uid:
+                return i
+        return None
 
     # --- telling
 
@@ -401,10 +453,6 @@ class _Cycle:
         told: dict[str, None] = {}
         fresh = list(state.unanswered)
         state.unanswered.clear()
-        for job in state.requeue:
-            state.submit(job)
-            fresh.append(job.uid)
-        state.requeue.clear()
         for cls in self.touched.values():
             if cls.jobs and cls.asleep is not Asleep.NO and cls.said is not cls.reason:
                 if cls.said is not None:

@@ -1,4 +1,4 @@
-"""Whether a gang fits, whole, into a quota tree and a set of nodes: the present ones or those of a trial."""
+"""Whether a gang fits, whole, into a quota tree and a set of nodes, present ones or those of a trial, and by what right."""
 
 from __future__ import annotations
 
@@ -91,3 +91,22 @@ def in_rank_order(seats: tuple[str, ...], workers: int, ps: int) -> tuple[str, .
     for rank, node in zip(order, seats, strict=True):
         placement[rank] = node
     return tuple(placement)
+
+
+def is_entitled(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
+    """Whether a tenant was promised room on nodes for this and asks for no more than that.
+
+    The promise is nominal quota of GPUs, or of cores where no GPU is asked for.
+    """
+    main = "gpu" if "gpu" in vector else "cpu"
+    return has_nominal(quotas, tenant, vector, main) and quotas.within_nominal(tenant, vector)
+
+
+def is_safe(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
+    """Whether a tenant holds no more than its nominal quota in these dimensions: no other tenant may take it."""
+    return has_nominal(quotas, tenant, vector) and not quotas.borrows(tenant, vector)
+
+
+def has_nominal(quotas: QuotaTree, tenant: str, vector: Vector, base: str = "") -> bool:
+    """Whether the tenant has a limit of its own in a dimension of these whose name begins so."""
+    return any(quotas.nominal(tenant, d) is not None for d in vector if d.startswith(base))

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.fitting import seats, vector_on
+from mlp_hub.scheduler.fitting import is_entitled, seats, vector_on
 from mlp_hub.scheduler.model import Devices
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
@@ -102,17 +102,42 @@ class Reservations:
         other = Reservations(self._state)
         other._on_nodes = self._on_nodes
         other._on_quota = self._on_quota
-        other._blocked = {}  # who may stop others goes by right, not by its turn
+        other._blocked = self._blocked
         other._base = made
         return other
 
     def delayed_by(
-        self, tenant: str, demand: Demand, placement: Sequence[str], vector: Vector, end: float
+        self,
+        tenant: str,
+        demand: Demand,
+        placement: Sequence[str],
+        vector: Vector,
+        end: float,
+        *,
+        by_right: bool = False,
     ) -> Delay | None:
-        """Return whom it would delay if these ranks started now and ran until `end`; None when nobody."""
+        """Return whom it would delay if these ranks started now and ran until `end`; None when nobody.
+
+        `by_right`: a job that waits and is entitled to room. Of the other tenants' jobs it yields to those alone that
+        are entitled too: from any other it could take back what was promised to it as soon as that one ran.
+        """
+        by_right = by_right and self._state.policy.preemption and self._is_entitled(tenant, vector)
         if not self._state.policy.backfill:
-            return self._strict(tenant, demand, placement, vector)
-        return self._first_delayed(tenant, demand, placement, vector, end)
+            if is_one_queue(self._state.policy) and not by_right:
+                first = next(iter(self._blocked.values()), None)
+            else:
+                first = self._blocked.get(tenant)
+            if first is not None:
+                return Delay(first, ())
+            end = math.inf
+        return self._first_delayed(tenant, demand, placement, vector, end, by_right=by_right)
+
+    def _is_entitled(self, tenant: str, vector: Vector) -> bool:
+        return is_entitled(self._state.quotas, tenant, vector)
+
+    def _yields_to(self, tenant: str, entry: Entry) -> bool:
+        """Whether a job of this tenant, which is entitled, yields to one ahead."""
+        return entry.cls.tenant == tenant or self._is_entitled(entry.cls.tenant, entry.cls.vector)
 
     def keep(
         self, uid: str, tenant: str, demand: Demand, placement: Sequence[str], vector: Vector, end: float
@@ -121,11 +146,21 @@ class Reservations:
         root = self._state.quotas.root(tenant)
         for r in (*self._made, *self._made_quota.get(root, ())):
             if r is not None and _outlasts(end, r):
+                if r.index is not None and _short(r.index, demand, placement):
+                    self.forget()  # it went by right
+                    return
                 r.quotas.charge(tenant, vector)
                 r.kept[uid] = () if r.index is None else r.index.take(demand, placement)
 
     def _first_delayed(
-        self, tenant: str, demand: Demand, placement: Sequence[str], vector: Vector, end: float
+        self,
+        tenant: str,
+        demand: Demand,
+        placement: Sequence[str],
+        vector: Vector,
+        end: float,
+        *,
+        by_right: bool,
     ) -> Delay | None:
         root = self._state.quotas.root(tenant)
         line = self._on_quota.get(root, [])
@@ -134,6 +169,8 @@ class Reservations:
             if i == len(made):
                 made.append(self._reserve(entry, made[:i], nodes=False))
             r = made[i]
+            if by_right and not self._yields_to(tenant, entry):
+                continue
             if r is not None and _outlasts(end, r) and r.quotas.excess(tenant, vector):
                 return Delay(entry, ())
         for i, entry in enumerate(self._on_nodes):
@@ -142,22 +179,14 @@ class Reservations:
             r = self._made[i]
             if r is None or r.index is None or not _outlasts(end, r):
                 continue
+            if by_right and not self._yields_to(tenant, entry):
+                continue
             if r.quotas.excess(tenant, vector):
                 return Delay(entry, ())
             if _short(r.index, demand, placement):
                 held = dict.fromkeys(r.placement)
                 return Delay(entry, tuple(n for n in held if not r.index.slots(n, demand)))
         return None
-
-    def _strict(self, tenant: str, demand: Demand, placement: Sequence[str], vector: Vector) -> Delay | None:
-        """Without backfill nobody passes a blocked job of its queue, nor takes what another's is promised."""
-        if is_one_queue(self._state.policy):
-            first = next(iter(self._blocked.values()), None)
-        else:
-            first = self._blocked.get(tenant)
-        if first is not None:
-            return Delay(first, ())
-        return self._first_delayed(tenant, demand, placement, vector, math.inf)
 
     def _reserve(
         self, entry: Entry, earlier: Sequence[Reservation | None], *, nodes: bool

@@ -11,9 +11,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.fitting import vector_on
+from mlp_hub.scheduler.fitting import is_entitled, vector_on
 from mlp_hub.scheduler.model import (
     Devices,
     Node,
@@ -96,6 +97,7 @@ class State:
         self.ends: list[EndKey] = []
         self.ends_of_root: dict[str, list[EndKey]] = {}
         self.elastic: dict[str, Held] = {}  # running, and able to grow or shrink
+        self.stoppable: dict[int, int] = {}  # how many running jobs are preemptible, by priority
         self.awake: dict[str, dict[int, JobClass]] = {}  # by tenant
         self.sleepers = Sleepers()
         self.freed: set[str] = set()  # roots of quota trees in which something was given back
@@ -108,6 +110,7 @@ class State:
         self.now = -math.inf
         self.holds = 0
         self._serial = 0
+        self._held_then = 0  # `holds` when sleepers were last looked at
         self._seen = -1  # the index' version when sleepers were last looked at
         self._taints = any(t.startswith(TENANT_TAINT) for n in nodes for t in n.taints)
         for tenant in tenants:
@@ -199,8 +202,8 @@ class State:
         queue.length += 1
         self.waiting[job.uid] = entry
         self._count_work(entry, 1)
-        if cls.asleep in (Asleep.NO, Asleep.ANYTHING):
-            self._wake(cls)  # in the other two, what was found out for its equals holds for it
+        if cls.asleep is Asleep.NO or cls.reason is Reason.RESERVED:
+            self._wake(cls)  # else what was found out for its equals holds for it
 
     def withdraw(self, uid: str, *, served: bool = False) -> WaitingJob:
         """Take a waiting job out of its queue, as it is `served` or gives up. Raises `KeyError` when it does not wait."""
@@ -242,6 +245,8 @@ class State:
         self.held_by.setdefault(job.tenant, {})[job.uid] = held
         if job.workers_max > job.workers_min and not run.stopping:
             self.elastic[job.uid] = held
+        if job.preemptible:
+            self.stoppable[job.priority] = self.stoppable.get(job.priority, 0) + 1
         insort(self.ends, end)
         if job.tenant in self.queues:
             insort(self.ends_of_root.setdefault(self.quotas.root(job.tenant), []), end)
@@ -271,6 +276,8 @@ class State:
         self.held_by[job.tenant].pop(uid)
         self.elastic.pop(uid, None)
         self.index.give(held.demand, held.run.placement, held.run.devices)
+        if job.preemptible:
+            self.stoppable[job.priority] -= 1
         _remove(self.ends, held.end)
         if job.tenant in self.queues:
             root = self.quotas.root(job.tenant)
@@ -366,6 +373,9 @@ class State:
             self._wake_all(s.by_root.pop(root, {}))
         if freed_nodes:
             self._wake_fitting()
+        if self.policy.preemption and self.holds != self._held_then:
+            self._wake_outranking()
+        self._held_then = self.holds
         while self.alarms and self.alarms[0][0] <= now:
             _, _, cls = self.alarms.pop(0)
             if cls.jobs:
@@ -374,12 +384,29 @@ class State:
         self.freed.clear()
         self.all_changed = False
 
+    def _wake_outranking(self) -> None:
+        """Wake whom a start may have helped: it took the last room, or gave its tenant the larger share."""
+        s, by_turn = self.sleepers, not is_one_queue(self.policy)
+        groups = [s.anything, *s.by_root.values(), *s.by_ask.values()] if by_turn else [s.anything]
+        for group in groups:
+            for cls in [c for c in group.values() if by_turn or c.reason is Reason.RESERVED]:
+                if self.may_stop(cls):
+                    self._wake(cls)
+
+    def may_stop(self, cls: JobClass) -> bool:
+        """Whether there could be work that jobs of this class may stop or shrink: a quick look, no is certain."""
+        if not self.policy.preemption:
+            return False
+        if self.elastic or any(n for p, n in self.stoppable.items() if p < cls.priority):
+            return True
+        return is_entitled(self.quotas, cls.tenant, cls.vector)
+
     def _wake_fitting(self) -> None:
         """Wake what the nodes have room for now: one look for each different demand."""
         by_ask = self.sleepers.by_ask
         for ask, group in list(by_ask.items()):
             room = self.index.total_slots(*ask)
-            fitting = {i: cls for i, cls in group.items() if cls.ranks_min <= room}
+            fitting = {i: cls for i, cls in group.items() if cls.ranks_min <= room or self.may_stop(cls)}
             for i in fitting:
                 del group[i]
             self._wake_all(fitting)
@@ -388,7 +415,8 @@ class State:
 
     def alarm(self, at: float, cls: JobClass) -> None:
         """Wake a class at a time, whatever happens."""
-        insort(self.alarms, (at, cls.serial, cls), key=_alarm_key)
+        if not any(a == at and c is cls for a, _, c in self.alarms):
+            insort(self.alarms, (at, cls.serial, cls), key=_alarm_key)
 
     def snapshot(self, now: float) -> Snapshot:
         """Return all of this as one value."""
@@ -417,6 +445,7 @@ class State:
         other.gated, other.homeless = dict(self.gated), dict(self.homeless)
         other.unanswered, other.requeue = dict(self.unanswered), list(self.requeue)
         other.running, other.elastic = dict(self.running), dict(self.elastic)
+        other.stoppable = dict(self.stoppable)
         other.held_by = {t: dict(held) for t, held in self.held_by.items()}
         other.ends = self.ends[:]
         other.ends_of_root = {root: ends[:] for root, ends in self.ends_of_root.items()}

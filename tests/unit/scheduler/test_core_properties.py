@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.resources import MILLI, Quota, Resources
+from mlp_hub.domain.resources import MILLI, Quota
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model import (
     Admit,
@@ -153,16 +152,27 @@ class Ledger:
         return out
 
 
-def in_words(decisions: list[Decision]) -> list[Decision]:
-    """Leave out who is only told why it waits."""
-    return [d for d in decisions if not isinstance(d, Wait)]
+def to_first_stop(decisions: list[Decision]) -> list[Decision]:
+    """Leave out who is only told why it waits, and what comes after somebody was stopped.
+
+    What that frees wakes others in the next plan, which follows at once, while a new core never slept.
+    """
+    out: list[Decision] = []
+    for d in decisions:
+        if not isinstance(d, Wait):
+            out.append(d)
+        if isinstance(d, Preempt) or (isinstance(d, Resize) and d.for_uid is not None):
+            break
+    return out
 
 
 class CoreMachine(RuleBasedStateMachine):
     """Events of all kinds, a plan after each."""
 
     @initialize(nodes=clusters(), tenants=tenants(), policy=policies)
-    def begin(self, nodes: tuple[Node, ...], tenants: tuple[TenantQueue, ...], policy: SchedulingPolicy) -> None:
+    def begin(
+        self, nodes: tuple[Node, ...], tenants: tuple[TenantQueue, ...], policy: SchedulingPolicy
+    ) -> None:
         self.now = 0.0
         self.serial = 0
         self.policy = policy
@@ -264,9 +274,25 @@ class CoreMachine(RuleBasedStateMachine):
         decisions = self.core.plan(self.now)
         assert twins[0].plan(self.now) == decisions
         assert twins[1].plan(self.now) == decisions
-        assert in_words(rebuilt.plan(self.now)) == in_words(decisions)
+        self.compare(to_first_stop(rebuilt.plan(self.now)), to_first_stop(decisions))
         self.apply(decisions)
         return decisions
+
+    def compare(self, rebuilt: list[Decision], decisions: list[Decision]) -> None:
+        """A core made from nothing decides the same: what slept could really not start.
+
+        But for those that could, and were held back for one ahead of them: they are looked at again when something
+        comes free, not when a start made the one ahead wait for something else.
+        """
+        if rebuilt == decisions:
+            return
+        at = next(i for i, d in enumerate([*rebuilt, None]) if d != dict(enumerate(decisions)).get(i))
+        assert at < len(rebuilt), "the core made from nothing stops short"
+        new = rebuilt[at]
+        uid = new.preemptor if isinstance(new, Preempt) else getattr(new, "for_uid", None) or new.uid
+        wait = self.core.verdict(uid)
+        assert wait is not None
+        assert wait.verdict.reason is Reason.RESERVED
 
     def apply(self, decisions: list[Decision]) -> None:
         before = self.totals()
@@ -284,20 +310,27 @@ class CoreMachine(RuleBasedStateMachine):
                 continue
             if isinstance(d, Resize):
                 held, placement, _ = running[d.uid]
+                grown = d.workers > len(placement) - held.ps
                 assert held.workers_min <= d.workers <= held.workers_max
                 assert d.workers != len(placement) - held.ps
                 assert len(d.placement) == d.workers + held.ps
-                assert d.for_uid is None or any(isinstance(a, Admit) and a.uid == d.for_uid for a in decisions)
+                assert d.for_uid is None or any(
+                    isinstance(a, Admit) and a.uid == d.for_uid for a in decisions
+                )
                 running[d.uid] = (held, d.placement, d.devices)
             else:
                 new = waiting.pop(d.uid)
                 assert new.gated is None
                 assert new.workers_min <= d.workers <= new.workers_max
                 assert len(d.placement) == d.workers + new.ps
-                assert set(d.after) <= {p.uid for p in decisions if isinstance(p, Preempt)}
+                assert set(d.after) == {
+                    p.uid for p in decisions if isinstance(p, Preempt) and p.preemptor == d.uid
+                }
+                grown = True
                 running[d.uid] = (new, d.placement, d.devices)
             self.check_topology(d.uid)
-            taken[d.uid] = None
+            if grown:
+                taken[d.uid] = None
         stopped = {d.uid: running.pop(d.uid) for d in decisions if isinstance(d, Preempt)}
         self.check_nodes(taken)
         self.check_quota(taken, before)
@@ -349,10 +382,8 @@ class CoreMachine(RuleBasedStateMachine):
             if uid in self.ledger.running:
                 tenant, vector = self.ledger.running[uid][0].tenant, self.ledger.vector(uid, self.nodes)
                 tree.release(tenant, vector)
-                fits_again = not tree.excess(tenant, vector)
+                assert not tree.excess(tenant, vector)
                 tree.charge(tenant, vector)
-                grown = any(t == uid for t in taken)
-                assert fits_again or not grown
         if any(t.parent for t in self.tenants.values()):
             return
         # in plain words, where there are no trees of parents
@@ -380,4 +411,6 @@ class CoreMachine(RuleBasedStateMachine):
 
 
 TestCore = CoreMachine.TestCase
-TestCore.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestCore.settings = settings(
+    max_examples=int(__import__("os").environ.get("N", "60")), stateful_step_count=25, deadline=None
+)

@@ -1,0 +1,144 @@
+"""Whom a job may stop.
+
+Two rights (Kueue's): to take back what a tenant lent from those who borrowed it, whatever their priority; and to stop
+work of lower priority that does not stand before the job by its age either.
+
+Nobody can be stopped in turns. What lies inside its tenant's nominal quota is safe from all other tenants, and who takes
+back stays inside its own; a tenant loses nothing any more once it is back inside. Between others, and within a tenant,
+priority and place in line decide, both of which stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlp_hub.scheduler.fitting import has_nominal, is_entitled, is_safe
+from mlp_hub.scheduler.ordering import dominant_share, is_one_queue, job_key
+from mlp_hub.scheduler.queues import resources_of
+from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.state import Entry, Held, State
+
+
+class Rights:
+    """Whom one waiting job may stop or shrink."""
+
+    def __init__(self, state: State, entry: Entry) -> None:
+        self.state, self.entry = state, entry
+        self.mine = entry.cls.tenant
+        self.vector = entry.cls.vector
+        quotas = state.quotas
+        self.root = quotas.root(self.mine)
+        self.short = [d for d, _, _ in quotas.excess(self.mine, self.vector)]
+        """Dimensions in which it lacks quota."""
+        self.inside = has_nominal(quotas, self.mine, self.vector) and quotas.within_nominal(
+            self.mine, self.vector
+        )
+        self.entitled = is_entitled(quotas, self.mine, self.vector)
+        self._by_turn = not is_one_queue(state.policy)
+        self._fairer: dict[str, bool] = {}
+
+    def candidates(self) -> Iterator[Held]:
+        """Yield the running jobs that may be stopped whole, as far as can be told before others are."""
+        state = self.state
+        yield from (
+            held
+            for held in state.held_by.get(self.mine, {}).values()
+            if _is_open(held) and self.is_above(held)
+        )
+        safe: dict[tuple[str, ...], bool] = {}
+        for tenant, theirs in state.held_by.items():
+            if tenant == self.mine or tenant not in state.queues:
+                continue
+            if not theirs or not (self.inside or self._outranks(tenant)):
+                continue
+            safe.clear()
+            for held in theirs.values():
+                if not _is_open(held) or not (self.inside or self.is_above(held)):
+                    continue
+                dimensions = tuple(held.vector)
+                if dimensions not in safe:
+                    safe[dimensions] = is_safe(state.quotas, tenant, held.vector)
+                if not safe[dimensions]:
+                    yield held
+
+    def for_quota(self, held: Held, quotas: QuotaTree) -> bool:
+        """Whether this job may be stopped for the quota that it holds, as `quotas` stand on trial."""
+        theirs = held.run.job.tenant
+        if theirs == self.mine:
+            return True
+        if quotas.root(theirs) != self.root or is_safe(quotas, theirs, held.vector):
+            return False
+        if self.inside and quotas.may_reclaim(self.mine, theirs, self.short, self.vector):
+            return True
+        return self._outranks(theirs) and self.is_above(held)
+
+    def for_nodes(self, held: Held, quotas: QuotaTree) -> bool:
+        """Whether this job may be stopped for its place on nodes, as `quotas` stand on trial."""
+        theirs = held.run.job.tenant
+        if theirs == self.mine:
+            return True
+        if is_safe(quotas, theirs, held.vector):
+            return False
+        return self.entitled or (self._outranks(theirs) and self.is_above(held))
+
+    def shrinkable(self) -> list[Held]:
+        """List elastic jobs with workers above their least that this job may have."""
+        state, job = self.state, self.entry.job
+        out = []
+        for held in state.elastic.values():
+            run = held.run
+            theirs = run.job.tenant
+            if run.stopping or run.workers <= run.job.workers_min or theirs not in state.queues:
+                continue
+            if self.short and state.quotas.root(theirs) != self.root:
+                continue
+            if theirs == self.mine:
+                if run.job.priority <= job.priority:
+                    out.append(held)
+            elif run.job.priority < job.priority or self.inside or self._is_fairer(theirs):
+                out.append(held)
+        out.sort(key=lambda h: (h.run.job.priority, -h.serial))
+        return out
+
+    def may_shrink(self, held: Held, quotas: QuotaTree) -> bool:
+        """Whether one more worker of an elastic job may go, as `quotas` stand on trial."""
+        theirs = held.run.job.tenant
+        return theirs == self.mine or not is_safe(quotas, theirs, held.vector)
+
+    def is_above(self, held: Held) -> bool:
+        """Whether this job has a higher priority than a running one, which did not overtake it by age either."""
+        policy = self.state.policy
+        if policy.name == "fifo" or held.run.job.priority >= self.entry.job.priority:
+            return False
+        return self.entry.key < job_key(held.run.job, policy)
+
+    def has_its_turn(self, held: Held) -> bool:
+        """Whether a job of another tenant starts in this very moment because its tenant was next."""
+        return (
+            self._by_turn
+            and not self.inside
+            and held.run.job.tenant != self.mine
+            and held.run.started_at >= self.state.now
+        )
+
+    def _outranks(self, tenant: str) -> bool:
+        """Whether priority counts against this tenant: always in one queue, else if it holds the larger share."""
+        return tenant in self.state.queues and (not self._by_turn or self._is_fairer(tenant))
+
+    def _is_fairer(self, tenant: str) -> bool:
+        """Whether this job's tenant would still hold a smaller weighted share than the other one."""
+        known = self._fairer.get(tenant)
+        if known is None:
+            state = self.state
+            used = dict(state.quotas.used(self.mine))
+            for d, v in self.vector.items():
+                used[d] = used.get(d, 0) + v
+            weight = max(state.queues[self.mine].tenant.weight, 1e-9)
+            other = max(state.queues[tenant].tenant.weight, 1e-9)
+            share = dominant_share(resources_of(used), state.index.total)
+            known = self._fairer[tenant] = share / weight <= state.meter.share(tenant) / other
+        return known
+
+
+def _is_open(held: Held) -> bool:
+    return held.run.job.preemptible and not held.run.stopping
