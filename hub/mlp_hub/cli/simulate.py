@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from mlp_hub.cli.errors import Failure, UsageFailure
+from mlp_hub.scheduler.ordering import POLICIES
 from mlp_hub.scheduler.simulate.engine import Simulation
 from mlp_hub.scheduler.simulate.errors import ScenarioError
 from mlp_hub.scheduler.simulate.gantt import Gantt
-from mlp_hub.scheduler.simulate.keys import POLICIES
 from mlp_hub.scheduler.simulate.reading import read
 from mlp_hub.scheduler.simulate.report import tables
 from mlp_hub.scheduler.simulate.scenario import Scenario

@@ -50,7 +50,7 @@ MOST_ROUNDS = 50
 MOST_IDLE_WAKES = 100
 """So often may the core ask in a row to be woken without deciding anything, when nothing else will happen."""
 
-FORECAST_CREDIT = 20_000.0
+FORECAST_CREDIT = 10_000.0
 """What a run may spend on forecasts besides what each instant brings, in cycles of a core with few jobs."""
 CREDIT_PER_INSTANT = 2.0
 JOBS_PER_UNIT = 200.0  # so many more jobs make a cycle cost one unit more

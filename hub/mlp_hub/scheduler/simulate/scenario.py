@@ -140,4 +140,4 @@ def changed(quota: Quota, changes: Mapping[str, int | None]) -> Quota:
             kinds.pop(kind, None)
         else:
             kinds[kind] = limit
-    return replace(quota, kinds=kinds, **plain)  # type: ignore[arg-type]
+    return replace(quota, kinds=kinds, **plain)
