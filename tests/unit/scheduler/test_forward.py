@@ -1,0 +1,53 @@
+"""Expected starts, by running the core forward."""
+
+from __future__ import annotations
+
+from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.forward import Forecast, expected_end, forecast
+from mlp_hub.scheduler.model import WaitingJob
+from scheduler_builders import job, runs, snapshot
+
+
+def planned(*jobs: WaitingJob, **policy: object) -> Core:
+    """Return a core with one node of 4 cpu that has planned once at 0."""
+    core = Core.of(snapshot(*jobs, **policy), 0.0, instant=True)
+    core.plan(0.0)
+    return core
+
+
+def queue(*limits: float | None) -> list[WaitingJob]:
+    return [job(f"j{i}", workers=4, at=float(i) / 10, time_limit=limit) for i, limit in enumerate(limits)]
+
+
+def test_one_run_forward_tells_the_starts_of_all() -> None:
+    core = planned(*queue(100.0, 50.0, None, 10.0))
+    found = Forecast(core, 0.0, ["j1", "j2", "j3"])
+    assert found.starts == {"j1": 100.0, "j2": 150.0, "j3": None}
+    assert found.after == {"j1": "j0", "j2": "j1"}
+    assert found.steps == 2
+
+
+def test_the_core_is_left_as_it_was() -> None:
+    core = planned(*queue(100.0, 50.0))
+    assert forecast(core, 0.0, ["j1"]) == {"j1": 100.0}
+    assert set(core.running) == {"j0"}
+    assert core.is_waiting("j1")
+    assert forecast(core, 0.0, ["j1"]) == {"j1": 100.0}
+
+
+def test_beyond_its_bound_no_time_is_told() -> None:
+    core = planned(*queue(*[10.0] * 6))
+    assert forecast(core, 0.0, ["j1", "j2", "j5"], most_steps=2) == {"j1": 10.0, "j2": 20.0, "j5": None}
+
+
+def test_without_any_known_end_nothing_is_run_forward() -> None:
+    found = Forecast(planned(*queue(None, 10.0)), 0.0, ["j1", "nobody"])
+    assert (found.starts, found.steps) == ({"j1": None, "nobody": None}, 0)
+
+
+def test_a_job_that_outlived_its_estimate_ends_at_its_limit_at_the_latest() -> None:
+    known = runs(job("a", estimate=20.0, time_limit=90.0), "n", since=5.0, until=25.0)
+    assert expected_end(known, 10.0) == 25.0
+    assert expected_end(known, 25.0) == 95.0
+    assert expected_end(known, 95.0) is None
+    assert expected_end(runs(job("b"), "n"), 0.0) is None
