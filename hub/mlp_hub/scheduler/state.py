@@ -386,7 +386,7 @@ class State:
 
     def _wake_outranking(self) -> None:
         """Wake whom a start may have helped: it took the last room, or gave its tenant the larger share."""
-        s, by_turn = self.sleepers, not is_one_queue(self.policy)
+        s, by_turn = self.sleepers, bool(self.elastic) or not is_one_queue(self.policy)
         groups = [s.anything, *s.by_root.values(), *s.by_ask.values()] if by_turn else [s.anything]
         for group in groups:
             for cls in [c for c in group.values() if by_turn or c.reason is Reason.RESERVED]:
