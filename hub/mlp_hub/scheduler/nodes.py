@@ -19,7 +19,17 @@ from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.devices import pick_whole
 from mlp_hub.scheduler.fragmentation import Fragmentation
 from mlp_hub.scheduler.model import Devices, Node
-from mlp_hub.scheduler.states import RULES, Ask, Catalog, State, gpus_of, slots_of, split_devices, with_kinds
+from mlp_hub.scheduler.states import (
+    RULES,
+    Ask,
+    Catalog,
+    NodeClass,
+    State,
+    gpus_of,
+    slots_of,
+    split_devices,
+    with_kinds,
+)
 from mlp_hub.scheduler.views import Change, Domains, Order, Record, Totals, View
 
 VIEW_ENTRIES = 200_000  # kept in all views together; the ones longest unused go first
@@ -53,6 +63,7 @@ class NodeIndex:
         self._names: dict[int, str] = {}
         self._next = 0
         self._members: dict[State, list[int]] = {}
+        self._free: dict[NodeClass, list[int]] = {}  # cpu, ram, rom, gpu and number of the nodes that are up
         self._log: list[Change] = []
         self._base = 0  # how many changes were dropped from the log's front
         self._views: dict[tuple[object, ...], View] = {}
@@ -153,6 +164,7 @@ class NodeIndex:
         """Take another distribution of demands as what is typical; costs a pass over the nodes."""
         self.catalog = Catalog(Fragmentation(typical))
         self._members = {}
+        self._free = {}
         self._views = {}
         self._entries = 0
         self._base += len(self._log)
@@ -163,6 +175,7 @@ class NodeIndex:
             self._records[name] = record
             if record.state is not None:
                 insort(self._members.setdefault(record.state, []), record.number)
+                self._count_free(record.state, 1)
         self.changes += 1
 
     # ---- questions -------------------------------------------------------------------------------------------
@@ -180,6 +193,26 @@ class NodeIndex:
             for s, numbers in self._members.items()
             if (ask.open[s.cls] if s.cls in ask.open else ask.suits(s.cls))
         ]
+
+    def free_for(self, demand: Demand) -> tuple[Resources, int]:
+        """Return what is free in all on the nodes that may host the demand, and how many they are."""
+        ask = self.catalog.ask(demand)
+        cpu = ram = rom = gpu = nodes = 0
+        for cls, free in self._free.items():
+            if ask.open[cls] if cls in ask.open else ask.suits(cls):
+                cpu, ram, rom, gpu, nodes = (
+                    a + b for a, b in zip((cpu, ram, rom, gpu, nodes), free, strict=True)
+                )
+        return Resources(cpu, gpu, ram, rom), nodes
+
+    def nodes_by_slots(self, demand: Demand) -> dict[int, int]:
+        """Return how many nodes have room for one rank, for two and so on."""
+        return dict(self.totals(self.catalog.ask(demand)).by_slots)
+
+    @property
+    def variety(self) -> int:
+        """Return in how many different states nodes are."""
+        return len(self._members)
 
     def total_slots(self, demand: Demand, topology: str | None = None) -> int:
         """Count the ranks that fit on all nodes; for a required topology, in the best single domain."""
@@ -282,6 +315,7 @@ class NodeIndex:
             _records=dict(self._records),
             _names=dict(self._names),
             _members={state: numbers[:] for state, numbers in self._members.items()},
+            _free={cls: free[:] for cls, free in self._free.items()},
             _log=self._log[:],
             _views=dict(self._views),
         )
@@ -315,6 +349,14 @@ class NodeIndex:
         """Return the number of a node, None when there is none."""
         record = self._records.get(name)
         return None if record is None else record.number
+
+    def record(self, name: str) -> Record:
+        """Return a node as it stands; KeyError when there is none of that name."""
+        return self._records[name]
+
+    def moved(self, record: Record, demand: Demand, ranks: Sequence[tuple[int, ...]], sign: int) -> Record:
+        """Return how a node would stand with ranks of a demand given back (+1) or taken (-1); changes nothing."""
+        return self._moved(record, self.catalog.ask(demand), ranks, sign)
 
     def records(self) -> Iterator[Record]:
         """Yield all nodes as they stand."""
@@ -396,6 +438,8 @@ class NodeIndex:
         after = None if new is None else new.state
         members = self._members
         if before is not after:
+            self._count_free(before, -1)
+            self._count_free(after, 1)
             if before is not None and old is not None:
                 numbers = members[before]
                 if len(numbers) == 1:
@@ -418,6 +462,13 @@ class NodeIndex:
             if len(self.catalog.states) > 2 * len(members) + 4000:
                 # forget states that no node is in; one that comes back is made anew
                 self.catalog.states = {state.key: state for state in members}
+
+    def _count_free(self, state: State | None, sign: int) -> None:
+        if state is None:
+            return
+        free = self._free.setdefault(state.cls, [0, 0, 0, 0, 0])
+        for i, amount in enumerate((state.cpu, state.ram, state.rom, state.idle, 1)):
+            free[i] += sign * amount
 
     def _view(self, key: tuple[object, ...], make: Callable[[], V], kind: type[V]) -> V:
         view: View | None = self._views.pop(key, None)

@@ -12,6 +12,8 @@ from mlp_hub.scheduler.words import amount, count, in_units, listing, number, un
 
 MOST_GROUPS = 4
 """Groups of equal nodes that a sentence tells of."""
+MOST_STATES = 64
+"""Beyond so many different states of nodes the sentence counts them by the ranks that they have room for."""
 
 
 def of(state: State, entry: Entry) -> Verdict:
@@ -64,6 +66,9 @@ def waits_for_quota(state: State, entry: Entry) -> Verdict:
         sentences.append(
             f"{may}; {number(dimension, mine)} in use{by}{lent}; this job asks for {number(dimension, ask)}"
         )
+    if not sentences:
+        # in the same plan in which it was tried somebody was stopped
+        sentences.append(f"{tenant} had no quota left; some has come free, and the job is tried again at once")
     holders = tuple(state.held_by.get(tenant, ()))
     return Verdict(Reason.WAITING_FOR_QUOTA, ". ".join(sentences), numbers, holders)
 
@@ -83,11 +88,11 @@ def waits_for_nodes(state: State, entry: Entry) -> Verdict:
             Reason.TOPOLOGY_PLACEMENT_FAILED, message, {"ranks": ranks, "fitting": fitting}, blockers
         )
     message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} at once; {fitting} would fit now; free: {free}"
-    groups = state.index.groups(cls.demand)
-    numbers: dict[str, float] = {"ranks": ranks, "fitting": fitting, "nodes": sum(n for _, n, _ in groups)}
+    there_is, nodes = state.index.free_for(cls.demand)
+    numbers: dict[str, float] = {"ranks": ranks, "fitting": fitting, "nodes": nodes}
     for dimension in DIMENSIONS:
         if need := getattr(job.per_worker, dimension):
-            there = sum(max(getattr(f, dimension), 0) * n for f, n, _ in groups)
+            there = max(getattr(there_is, dimension), 0)
             numbers[f"{dimension}_asked"] = in_units(dimension, need * ranks)
             numbers[f"{dimension}_free"] = in_units(dimension, there)
     return Verdict(Reason.WAITING_FOR_RESOURCES, message, numbers, blockers)
@@ -176,14 +181,29 @@ def _of(resources: Resources, dimension: str) -> int:
 
 def _free(state: State, entry: Entry) -> str:
     """Say what is free in the dimensions that the job asks for, equal nodes together: "2 nodes with 3 gpu each"."""
+    demand = entry.cls.demand
+    if state.index.variety > MOST_STATES:
+        return _free_of_many(state, entry)
     groups: dict[str, tuple[int, str]] = {}
-    for free, n, first in state.index.groups(entry.cls.demand):
+    for free, n, first in state.index.groups(demand):
         asked = Resources(**{d: max(getattr(free, d), 0) for d, need in entry.job.per_worker.items() if need})
         what = amount(asked)
         known = groups.get(what)
-        groups[what] = (n, first) if known is None else (known[0] + n, known[1])
+        groups[what] = (n, first) if known is None else (known[0] + n, min(known[1], first))
     parts = [
         f"{first} has {what}" if n == 1 else f"{n} nodes have {what} each"
-        for what, (n, first) in sorted(groups.items(), key=lambda g: -g[1][0])
+        for what, (n, first) in sorted(groups.items(), key=lambda g: (-g[1][0], g[1][1]))
     ]
     return listing(parts) or "no node of that kind is up"
+
+
+def _free_of_many(state: State, entry: Entry) -> str:
+    """Say it for a large cluster: on how many nodes how many ranks would fit, and what is free in all."""
+    free, nodes = state.index.free_for(entry.cls.demand)
+    if not nodes:
+        return "no node of that kind is up"
+    asked = Resources(**{d: max(getattr(free, d), 0) for d, need in entry.job.per_worker.items() if need})
+    by_slots = sorted(state.index.nodes_by_slots(entry.cls.demand).items())
+    parts = [f"{count(n, 'node')} with room for {count(k, 'rank')}" for k, n in by_slots]
+    where = listing(parts) or "none with room for a rank"
+    return f"{amount(asked)} in all on {nodes} nodes, {where}"
