@@ -304,7 +304,8 @@ class State:
         share = self.meter.share(name)
         if self.policy.name == "fair":
             share += self.meter.average(name, self.now)
-        return (share / max(self.queues[name].tenant.weight, 1e-9), 0.0, name)
+        # of equal shares the job that waits longest goes first, lest one tenant's stream holds up another for ever
+        return (share / max(self.queues[name].tenant.weight, 1e-9), head[1], name)
 
     def send_long_ahead(self) -> None:
         """Under `finish`, put work first that would outlast all the rest, running or waiting."""
