@@ -169,8 +169,8 @@ class Reservations:
             if i == len(made):
                 made.append(self._reserve(entry, made[:i], nodes=False))
             r = made[i]
-            if by_right and not self._yields_to(tenant, entry):
-                continue
+            if by_right and entry.cls.tenant != tenant:
+                continue  # nobody needs what lies inside another's nominal quota to get its own
             if r is not None and _outlasts(end, r) and r.quotas.excess(tenant, vector):
                 return Delay(entry, ())
         for i, entry in enumerate(self._on_nodes):
@@ -181,7 +181,7 @@ class Reservations:
                 continue
             if by_right and not self._yields_to(tenant, entry):
                 continue
-            if r.quotas.excess(tenant, vector):
+            if r.quotas.excess(tenant, vector) and not (by_right and entry.cls.tenant != tenant):
                 return Delay(entry, ())
             if _short(r.index, demand, placement):
                 held = dict.fromkeys(r.placement)

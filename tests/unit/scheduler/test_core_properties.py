@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -23,6 +23,7 @@ from mlp_hub.scheduler.model import (
     Wait,
     WaitingJob,
 )
+from mlp_hub.scheduler.ordering import job_key
 from mlp_hub.scheduler.quota import QuotaTree
 from scheduler_builders import job, node
 
@@ -414,3 +415,84 @@ TestCore = CoreMachine.TestCase
 TestCore.settings = settings(
     max_examples=int(__import__("os").environ.get("N", "60")), stateful_step_count=25, deadline=None
 )
+
+
+# --- a tenant inside its nominal quota gets it back
+
+CORES = 12
+
+owners = st.lists(
+    st.tuples(
+        st.none() | st.integers(0, 6),  # nominal
+        st.sampled_from((None, "x", "x")),
+        st.none() | st.integers(0, 6),  # borrowing limit
+        st.none() | st.integers(0, 3),  # lending limit
+    ),
+    min_size=2,
+    max_size=4,
+)
+asks = st.lists(
+    st.tuples(
+        st.integers(0, 3),  # tenant
+        st.integers(1, 6),  # workers of one core
+        st.sampled_from((50, 100, 200)),
+        st.integers(0, 3),  # more workers, if there is room
+        st.booleans(),  # whether something ends first
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+@given(owners, asks, st.sampled_from(("fifo", "priority", "fair", "maxmin")), st.booleans())
+@settings(deadline=None)
+def test_a_tenant_inside_its_nominal_quota_always_gets_it_back(
+    owners: list[tuple[Any, ...]], asks: list[tuple[Any, ...]], name: str, backfill: bool
+) -> None:
+    assume(sum(nominal or 0 for nominal, _, _, _ in owners) <= CORES)
+    tenants = [
+        TenantQueue(
+            NAMES[i],
+            limits(nominal, None) or Quota(),
+            cohort=cohort,
+            borrowing_limit=limits(borrowing, None),
+            lending_limit=limits(lending, None),
+        )
+        for i, (nominal, cohort, borrowing, lending) in enumerate(owners)
+    ]
+    nominal = {t.name: t.quota.cpu for t in tenants}
+    policy = SchedulingPolicy(name=name, backfill=backfill)
+    core = Core(policy, (node(cpu=CORES, ram=99_999),), tenants, instant=True)
+    known: dict[str, WaitingJob] = {}
+    waiting: dict[str, WaitingJob] = {}
+    for now, (i, workers, priority, more, ends) in enumerate(asks):
+        if ends and core.running:
+            core.end(next(iter(core.running)), now)
+        new = job(
+            f"{now:02d}",
+            workers,
+            at=float(now),
+            tenant=tenants[i % len(tenants)].name,
+            priority=priority,
+            workers_max=workers + more,
+        )
+        core.submit(new)
+        known[new.uid] = waiting[new.uid] = new
+        while True:
+            decisions = core.plan(float(now))
+            stopped = [d.uid for d in decisions if isinstance(d, Preempt)]
+            for d in decisions:
+                if isinstance(d, Admit):
+                    del waiting[d.uid]
+            for uid in stopped:
+                waiting[uid] = known[uid]
+                core.submit(known[uid])
+            if not stopped:
+                break
+        for t in tenants:
+            used = sum(r.workers * MILLI for r in core.running.values() if r.job.tenant == t.name)
+            line = [j for j in waiting.values() if j.tenant == t.name]
+            first = min(line, key=lambda j: job_key(j, policy), default=None)
+            own = nominal[t.name]
+            if first is not None and own is not None:
+                assert used + first.workers_min * MILLI > own, (t.name, first.uid)

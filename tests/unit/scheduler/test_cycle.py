@@ -100,7 +100,7 @@ def test_fair_share_remembers_use_and_maxmin_does_not() -> None:
     s = [job("r", tenant="red", at=0.0), job("b", tenant="blue", at=1.0)]
     one = (node(cpu=1),)
     assert admitted(snapshot(*s, nodes=one, tenants=(red, blue))) == ["b"]
-    assert admitted(snapshot(*s, nodes=one, tenants=(red, tenant("zed"), blue), name="maxmin")) == ["b"]
+    assert admitted(snapshot(*s, nodes=one, tenants=(red, tenant("zed"), blue), name="maxmin")) == ["r"]
     assert admitted(snapshot(*s, nodes=one, tenants=(red, blue), name="fifo")) == ["r"]
 
 
