@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler import verdicts
@@ -42,10 +42,15 @@ from mlp_hub.scheduler.ordering import span_of
 from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, lost_work, make_room, without_last
 from mlp_hub.scheduler.queues import Asleep, JobClass
 from mlp_hub.scheduler.reservation import Reservations
+from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.state import Entry, State
 
 MOST_TOLD = 64
 """Jobs of one class that are told when the reason changes; those behind them are told when they are asked for."""
+FIRST_TENANTS = 16
+"""Tenants that are looked at for a job to be reserved for, whether or not anything of theirs could start."""
+MOST_LOOKS = 3000
+"""Running jobs that are looked at as victims in one cycle; who then had no look has it in a cycle right after."""
 MOST_TRIES = 3
 """Other places that are tried for a job that would delay one ahead of it."""
 
@@ -168,6 +173,8 @@ class Core:
 
     def next_wake(self) -> float | None:
         """Return the next time at which something could be decided without an event."""
+        if self.state.owed:
+            return self.state.now
         return self.state.alarms[0][0] if self.state.alarms else None
 
     # --- decisions
@@ -189,6 +196,7 @@ class _Cycle:
         self.touched: dict[int, JobClass] = {}
         self.reservations = Reservations(core.state)
         self.grows: bool | None = None  # whether an elastic job may grow; None: not looked at yet
+        self.looks = 0
         self.spared: dict[str, None] = {}  # for whom others were stopped: they do start
 
     def run(self) -> list[Decision]:
@@ -214,11 +222,7 @@ class _Cycle:
         if not self._goes_on():
             return
         lines: dict[str, _Line] = {}
-        heap = []
-        for name, queue in state.queues.items():
-            if queue.length:
-                head = min(cls.jobs[0] for cls in queue.classes.values())[0]
-                heap.append((state.tenant_key(name, head), name))
+        heap = [(state.key_of(name), name) for name in self._tenants()]
         heapify(heap)
         while heap and self._goes_on():
             _, name = heappop(heap)
@@ -236,6 +240,15 @@ class _Cycle:
                 self._stand(entry)
             if line:
                 heappush(heap, (state.tenant_key(name, line[0][0][0]), name))
+
+    def _tenants(self) -> Iterable[str]:
+        """Return the tenants to be looked at: those with awake jobs, and the first by policy for their reservations."""
+        state = self.state
+        if len(state.queues) <= FIRST_TENANTS:
+            return [name for name, queue in state.queues.items() if queue.length]
+        waiting = (name for name, queue in state.queues.items() if queue.length)
+        first = nsmallest(FIRST_TENANTS, waiting, key=state.key_of)
+        return dict.fromkeys((*first, *state.awake))
 
     def _goes_on(self) -> bool:
         """Whether somebody is left to be tried, or has to stand before elastic jobs grow."""
@@ -346,8 +359,12 @@ class _Cycle:
         """Make room by stopping others, or let the class sleep until something is given back."""
         state, cls = self.state, entry.cls
         made: RoomMade | NotYet | LacksNodes | None = None
-        if state.policy.preemption:
-            made = make_room(state, entry, self.spared)
+        if state.policy.preemption and self.looks < MOST_LOOKS:
+            rights = Rights(state, entry)
+            made = make_room(rights, self.spared)
+            self.looks += rights.looked_at
+        elif state.policy.preemption and state.may_stop(cls):
+            state.owed[cls.serial] = cls  # a look of its own, with a fresh allowance
         robs = isinstance(made, RoomMade) and self._robs(entry, made)
         if isinstance(made, RoomMade) and not robs:
             self._preempt(entry, made)

@@ -73,14 +73,12 @@ class LacksNodes:
     """Quota could be made free, but the nodes have no room all the same."""
 
 
-def make_room(
-    state: State, entry: Entry, spared: Collection[str] = ()
-) -> RoomMade | NotYet | LacksNodes | None:
+def make_room(rights: Rights, spared: Collection[str] = ()) -> RoomMade | NotYet | LacksNodes | None:
     """Find the cheapest victims with which the job could start now; None when none would do.
 
     `spared` are jobs for which others were stopped in this cycle.
     """
-    rights = Rights(state, entry)
+    state = rights.state
     policy = state.policy
     candidates: list[Held] = []
     not_yet = math.inf

@@ -85,6 +85,7 @@ class JobClass:
     reason: Reason | None = None  # why its first job could not start when it was last tried
     ahead: str | None = None  # uid of the job that it would have delayed
     said: Reason | None = None  # the reason that was last told
+    _vector: Vector | None = None
 
     @property
     def ranks_min(self) -> int:
@@ -93,8 +94,10 @@ class JobClass:
 
     @property
     def vector(self) -> Vector:
-        """Return what the smallest gang takes of the quota."""
-        return vector_of(self.demand, self.ranks_min)
+        """Return what the smallest gang takes of the quota; not to be changed."""
+        if self._vector is None:
+            self._vector = vector_of(self.demand, self.ranks_min)
+        return self._vector
 
     def add(self, key: JobKey, uid: str) -> None:
         """Let a job wait at its place."""
@@ -119,6 +122,26 @@ class Queue:
     tenant: TenantQueue
     classes: dict[ClassKey, JobClass] = field(default_factory=dict)
     length: int = 0
+    _first: JobKey | None = None  # None: to be looked up
+
+    @property
+    def first(self) -> JobKey:
+        """Return the key of the first job of all classes; ValueError when nobody waits."""
+        if self._first is None:
+            self._first = min(cls.jobs[0][0] for cls in self.classes.values())
+        return self._first
+
+    def added(self, key: JobKey) -> None:
+        """Note that a job came."""
+        self.length += 1
+        if self.length == 1 or (self._first is not None and key < self._first):
+            self._first = key
+
+    def removed(self, key: JobKey) -> None:
+        """Note that a job left."""
+        self.length -= 1
+        if key == self._first:
+            self._first = None
 
     def class_for(self, job: WaitingJob, demand: Demand, serial: int) -> JobClass:
         """Return the class of a job, making it with this serial number if it is the first of its kind."""

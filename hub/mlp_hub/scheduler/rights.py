@@ -36,15 +36,14 @@ class Rights:
         self.entitled = is_entitled(quotas, self.mine, self.vector)
         self._by_turn = not is_one_queue(state.policy)
         self._fairer: dict[str, bool] = {}
+        self.looked_at = 0  # tenants and running jobs, as a measure of what it cost
 
     def candidates(self) -> Iterator[Held]:
         """Yield the running jobs that may be stopped whole, as far as can be told before others are."""
         state = self.state
-        yield from (
-            held
-            for held in state.held_by.get(self.mine, {}).values()
-            if _is_open(held) and self.is_above(held)
-        )
+        mine = state.held_by.get(self.mine, {})
+        self.looked_at += len(state.held_by) // 8 + len(mine)
+        yield from (held for held in mine.values() if _is_open(held) and self.is_above(held))
         safe: dict[tuple[str, ...], bool] = {}
         for tenant, theirs in state.held_by.items():
             if tenant == self.mine or tenant not in state.queues:
@@ -52,6 +51,7 @@ class Rights:
             if not theirs or not (self.inside or self._outranks(tenant)):
                 continue
             safe.clear()
+            self.looked_at += len(theirs)
             for held in theirs.values():
                 if not _is_open(held) or not (self.inside or self.is_above(held)):
                     continue

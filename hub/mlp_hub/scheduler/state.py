@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from itertools import islice
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import Resources
@@ -41,6 +43,10 @@ EndKey = tuple[float, float, str]  # expected end (infinite when unknown), start
 NodeAsk = tuple[Demand, str | None]  # a demand and its topology
 
 TENANT_TAINT = "tenant="
+MOST_WOKEN = 64
+"""Classes of one group that are woken at once, those first in line; in a small cluster that is all of them."""
+LOOKED_AT = 1000
+"""Classes of one group that are looked at for a right to stop others, in one cycle."""
 
 
 @dataclass(eq=False, slots=True)
@@ -69,7 +75,7 @@ class Sleepers:
 
     by_root: dict[str, dict[int, JobClass]] = field(default_factory=dict)
     by_ask: dict[NodeAsk, dict[int, JobClass]] = field(default_factory=dict)
-    anything: dict[int, JobClass] = field(default_factory=dict)
+    anything: dict[NodeAsk, dict[int, JobClass]] = field(default_factory=dict)
 
 
 class State:
@@ -100,6 +106,7 @@ class State:
         self.stoppable: dict[int, int] = {}  # how many running jobs are preemptible, by priority
         self.awake: dict[str, dict[int, JobClass]] = {}  # by tenant
         self.sleepers = Sleepers()
+        self.owed: dict[int, JobClass] = {}  # had no look for victims yet, for want of time
         self.freed: set[str] = set()  # roots of quota trees in which something was given back
         self.all_changed = True  # wake everything at the next cycle
         self.alarms: list[tuple[float, int, JobClass]] = []
@@ -108,6 +115,8 @@ class State:
         self.by_length: list[tuple[float, str]] = []  # under `finish`: waiting work of known length
         self.work = 0.0  # of all that, in seconds of the whole cluster
         self.now = -math.inf
+        self._keys: dict[str, tuple[float, float, str]] = {}  # of tenants, in this cycle
+        self._retries = 0
         self.holds = 0
         self._serial = 0
         self._held_then = 0  # `holds` when sleepers were last looked at
@@ -199,7 +208,7 @@ class State:
         cls = queue.class_for(job, self.demand_of(job), self._serial)
         entry = Entry(job, cls, job_key(job, self.policy))
         cls.add(entry.key, job.uid)
-        queue.length += 1
+        queue.added(entry.key)
         self.waiting[job.uid] = entry
         self._count_work(entry, 1)
         if cls.asleep is Asleep.NO or cls.reason is Reason.RESERVED:
@@ -217,14 +226,14 @@ class State:
         cls.remove(entry.key, uid)
         self._count_work(entry, -1)
         queue = self.queues[cls.tenant]
-        queue.length -= 1
+        queue.removed(entry.key)
         if not cls.jobs:
             queue.drop(cls)
             self._forget(cls)
         if was_first and not served:
             # what was kept for it is free for those behind it
             self.freed.add(self.quotas.root(cls.tenant))
-            self._wake_all(self.sleepers.anything)
+            self._wake_reserved()
         return entry.job
 
     def hold(
@@ -319,9 +328,12 @@ class State:
         while self.by_length and -self.by_length[0][0] >= self.work + running:
             _, uid = self.by_length.pop(0)
             entry = self.waiting[uid]
+            queue = self.queues[entry.cls.tenant]
             entry.cls.remove(entry.key, uid)
+            queue.removed(entry.key)
             entry.key = long_key(entry.job)
             entry.cls.add(entry.key, uid)
+            queue.added(entry.key)
             self._wake(entry.cls)
 
     def _part(self, job: WaitingJob, ranks: int) -> float:
@@ -356,27 +368,35 @@ class State:
 
     def sleep(self, cls: JobClass) -> None:
         """Try again when anything is given back."""
-        self._to_sleep(cls, self.sleepers.anything, Asleep.ANYTHING)
+        group = self.sleepers.anything.setdefault((cls.demand, cls.topology), {})
+        self._to_sleep(cls, group, Asleep.ANYTHING)
 
     def wake_up(self, now: float) -> None:
         """Wake what may have room since the last cycle."""
         self.now = now
+        self._keys.clear()
         s = self.sleepers
         freed_nodes = self.index.version != self._seen
         if self.all_changed:
-            for group in [*s.by_root.values(), *s.by_ask.values()]:
+            for group in (*s.by_root.values(), *s.by_ask.values(), *s.anything.values()):
                 self._wake_all(group)
-            s.by_root.clear()
-            s.by_ask.clear()
-        if self.all_changed or self.freed or freed_nodes:
-            self._wake_all(s.anything)
-        for root in sorted(self.freed):
-            self._wake_all(s.by_root.pop(root, {}))
-        if freed_nodes:
-            self._wake_fitting()
-        if self.policy.preemption and self.holds != self._held_then:
-            self._wake_outranking()
+        else:
+            self._retries = MOST_WOKEN
+            if self.freed or freed_nodes:
+                for ask, group in s.anything.items():
+                    if self.index.total_slots(*ask):
+                        self._wake_first(group, group.values(), MOST_WOKEN)
+            for root in sorted(self.freed):
+                self._wake_within_quota(s.by_root.get(root, {}))
+            if freed_nodes:
+                self._wake_fitting()
+            if self.policy.preemption and self.holds != self._held_then:
+                self._wake_outranking()
         self._held_then = self.holds
+        for serial in list(islice(self.owed, MOST_WOKEN)):
+            cls = self.owed.pop(serial)
+            if cls.jobs:
+                self._wake(cls)
         while self.alarms and self.alarms[0][0] <= now:
             _, _, cls = self.alarms.pop(0)
             if cls.jobs:
@@ -385,14 +405,58 @@ class State:
         self.freed.clear()
         self.all_changed = False
 
+    def key_of(self, name: str) -> tuple[float, float, str]:
+        """Return a tenant's sort key as the cycle began."""
+        known = self._keys.get(name)
+        if known is None:
+            known = self._keys[name] = self.tenant_key(name, self.queues[name].first)
+        return known
+
+    def _wake_within_quota(self, group: dict[int, JobClass]) -> None:
+        """Wake those whose quota has room now."""
+        fitting = [c for c in group.values() if not self.quotas.excess(c.tenant, c.vector)]
+        self._wake_first(group, fitting, MOST_WOKEN)
+        self._retry(group)
+
+    def _wake_fitting(self) -> None:
+        """Wake what the nodes have room for now: one look for each different demand."""
+        for ask, group in self.sleepers.by_ask.items():
+            room = self.index.total_slots(*ask)
+            if room:
+                fitting = [cls for cls in group.values() if cls.ranks_min <= room]
+                self._wake_first(group, fitting, MOST_WOKEN)
+            self._retry(group)
+
     def _wake_outranking(self) -> None:
         """Wake whom a start may have helped: it took the last room, or gave its tenant the larger share."""
         s, by_turn = self.sleepers, bool(self.elastic) or not is_one_queue(self.policy)
-        groups = [s.anything, *s.by_root.values(), *s.by_ask.values()] if by_turn else [s.anything]
-        for group in groups:
-            for cls in [c for c in group.values() if by_turn or c.reason is Reason.RESERVED]:
-                if self.may_stop(cls):
-                    self._wake(cls)
+        for group in (*s.anything.values(), *s.by_root.values(), *s.by_ask.values()):
+            self._retry(group, reserved_only=not by_turn)
+
+    def _retry(self, group: dict[int, JobClass], *, reserved_only: bool = False) -> None:
+        """Wake some that may stop others: they sleep at the end of their group again, so all have their turn."""
+        if self._retries <= 0 or not group or not self.policy.preemption:
+            return
+        chosen = []
+        for cls in islice(group.values(), LOOKED_AT):
+            if (not reserved_only or cls.reason is Reason.RESERVED) and self.may_stop(cls):
+                chosen.append(cls)
+                if len(chosen) == self._retries:
+                    break
+        self._retries -= len(chosen)
+        for cls in chosen:
+            self._wake(cls)
+
+    def _wake_first(self, group: dict[int, JobClass], classes: Collection[JobClass], most: int) -> None:
+        """Wake so many classes of a group, those first that are next by policy."""
+        if len(classes) > most:
+            chosen = nsmallest(most, classes, key=lambda c: (self.key_of(c.tenant), c.jobs[0]))
+        else:
+            chosen = list(classes)
+        for cls in chosen:
+            del group[cls.serial]
+            cls.asleep = Asleep.NO
+            self.awake.setdefault(cls.tenant, {})[cls.serial] = cls
 
     def may_stop(self, cls: JobClass) -> bool:
         """Whether there could be work that jobs of this class may stop or shrink: a quick look, no is certain."""
@@ -401,18 +465,6 @@ class State:
         if self.elastic or any(n for p, n in self.stoppable.items() if p < cls.priority):
             return True
         return is_entitled(self.quotas, cls.tenant, cls.vector)
-
-    def _wake_fitting(self) -> None:
-        """Wake what the nodes have room for now: one look for each different demand."""
-        by_ask = self.sleepers.by_ask
-        for ask, group in list(by_ask.items()):
-            room = self.index.total_slots(*ask)
-            fitting = {i: cls for i, cls in group.items() if cls.ranks_min <= room or self.may_stop(cls)}
-            for i in fitting:
-                del group[i]
-            self._wake_all(fitting)
-            if not group:
-                del by_ask[ask]
 
     def alarm(self, at: float, cls: JobClass) -> None:
         """Wake a class at a time, whatever happens."""
@@ -455,10 +507,12 @@ class State:
         other.sleepers = Sleepers(
             {root: _copied(group, copies) for root, group in s.by_root.items()},
             {ask: _copied(group, copies) for ask, group in s.by_ask.items()},
-            _copied(s.anything, copies),
+            {ask: _copied(group, copies) for ask, group in s.anything.items()},
         )
         other.freed = set(self.freed)
+        other._keys = {}
         other.by_length = self.by_length[:]
+        other.owed = _copied({i: c for i, c in self.owed.items() if i in copies}, copies)
         other.alarms = [(at, i, copies[i]) for at, i, _ in self.alarms if i in copies]
         return other
 
@@ -473,6 +527,10 @@ class State:
         cls.asleep = Asleep.NO
         self.awake.setdefault(cls.tenant, {})[cls.serial] = cls
 
+    def _wake_reserved(self) -> None:
+        for group in self.sleepers.anything.values():
+            self._wake_first(group, group.values(), MOST_WOKEN)
+
     def _wake_all(self, group: dict[int, JobClass]) -> None:
         for cls in list(group.values()):
             cls.asleep = Asleep.NO
@@ -482,7 +540,7 @@ class State:
     def _rouse(self, cls: JobClass) -> None:
         """Take a class out of the group it sleeps in."""
         if cls.asleep is Asleep.ANYTHING:
-            self.sleepers.anything.pop(cls.serial, None)
+            self.sleepers.anything.get((cls.demand, cls.topology), {}).pop(cls.serial, None)
         elif cls.asleep is Asleep.QUOTA:
             self.sleepers.by_root.get(self.quotas.root(cls.tenant), {}).pop(cls.serial, None)
         elif cls.asleep is Asleep.NODES:
@@ -498,6 +556,7 @@ class State:
     def _forget(self, cls: JobClass) -> None:
         self._rouse(cls)
         self._not_awake(cls)
+        self.owed.pop(cls.serial, None)
         cls.asleep = Asleep.NO
 
     # --- the rest ----------------------------------------------------------------------------------
