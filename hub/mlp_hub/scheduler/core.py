@@ -275,13 +275,13 @@ class _Cycle:
 
     def _stand(self, entry: Entry) -> None:
         state, cls = self.state, entry.cls
-        # since it was last tried, others may have taken its quota, or the room that it had to leave
-        if cls.reason is Reason.WAITING_FOR_QUOTA or state.quotas.excess(cls.tenant, cls.vector):
-            self.reservations.stand_on_quota(entry)
-        elif (
-            cls.reason is not Reason.RESERVED
-            or state.index.total_slots(cls.demand, cls.topology) < cls.ranks_min
+        # as things are now: since it was last tried, others may have taken its quota, or the room that it had to leave
+        has_room = state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min
+        if state.quotas.excess(cls.tenant, cls.vector) or (
+            has_room and cls.reason is Reason.WAITING_FOR_QUOTA
         ):
+            self.reservations.stand_on_quota(entry)
+        elif not has_room or cls.reason is not Reason.RESERVED:
             self.reservations.stand_on_nodes(entry)
 
     # --- one job

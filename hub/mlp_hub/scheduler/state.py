@@ -386,6 +386,7 @@ class State:
                 for ask, group in s.anything.items():
                     if self.index.total_slots(*ask):
                         self._wake_first(group, group.values(), MOST_WOKEN)
+                    self._retry(group)
             for root in sorted(self.freed):
                 self._wake_within_quota(s.by_root.get(root, {}))
             if freed_nodes:
