@@ -39,6 +39,7 @@ from mlp_hub.scheduler.model import (
     WaitingJob,
 )
 from mlp_hub.scheduler.ordering import span_of
+from mlp_hub.scheduler.moving import make_way
 from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, lost_work, make_room, without_last
 from mlp_hub.scheduler.queues import Asleep, JobClass
 from mlp_hub.scheduler.reservation import Reservations
@@ -362,6 +363,8 @@ class _Cycle:
         if state.policy.preemption and self.looks < MOST_LOOKS:
             rights = Rights(state, entry)
             made = make_room(rights, self.spared)
+            if not isinstance(made, RoomMade):
+                made = make_way(rights, made, self.spared)
             self.looks += rights.looked_at
         elif state.policy.preemption and state.may_stop(cls):
             state.owed[cls.serial] = cls  # a look of its own, with a fresh allowance
@@ -421,7 +424,8 @@ class _Cycle:
         for held in made.victims:
             reclaimed = held.run.job.tenant != job.tenant and held.run.job.priority >= job.priority
             lost = lost_work(held, self.now, state.policy.restart_cost_s)
-            verdict = verdicts.preempted_for(job, held, lost, reclaimed=reclaimed)
+            moved = held.run.job.uid in made.moved
+            verdict = verdicts.preempted_for(job, held, lost, reclaimed=reclaimed, moved=moved)
             if not self._retract(held.run.job.uid):
                 self.decisions.append(Preempt(held.run.job.uid, job.uid, verdict))
                 after.append(held.run.job.uid)

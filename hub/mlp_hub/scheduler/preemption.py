@@ -43,6 +43,7 @@ class RoomMade:
     placement: tuple[str, ...]
     index: NodeIndex  # as it is once the victims are gone
     quotas: QuotaTree
+    moved: frozenset[str] = frozenset()  # of the victims, those that fit elsewhere at once
 
     def stops(self, uid: str) -> bool:
         """Whether this job is stopped or shrunk."""
@@ -110,6 +111,8 @@ def make_room(rights: Rights, spared: Collection[str] = ()) -> RoomMade | NotYet
                 total = sum(cost[h.run.job.uid] for h in found.victims)
                 if total < best_cost:
                     best, best_cost = found, total
+                if rights.short:
+                    break  # any of them has quota to give
     if best is None and not_yet < math.inf:
         return NotYet(not_yet)
     return LacksNodes() if best is None and could_help else best
@@ -133,7 +136,7 @@ def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence
 def _orders(rights: Rights, candidates: list[Held], cost: dict[str, float]) -> Iterator[list[Held]]:
     """Yield orders in which to take victims: the cheapest first, and the cheapest nodes first."""
     yield candidates
-    if rights.short or len(candidates) < 2:
+    if len(candidates) < 2:
         return
     state, entry = rights.state, rights.entry
     # ranks that fill much of a node need victims that sit together

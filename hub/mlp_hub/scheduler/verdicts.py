@@ -127,10 +127,16 @@ def no_tenant(job: WaitingJob) -> Verdict:
     )
 
 
-def preempted_for(job: WaitingJob, held: Held, lost: float, *, reclaimed: bool) -> Verdict:
+def preempted_for(
+    job: WaitingJob, held: Held, lost: float, *, reclaimed: bool, moved: bool = False
+) -> Verdict:
     """Say for whom a running job is stopped, by what right and at what cost."""
     victim = held.run.job
-    if reclaimed:
+    if moved:
+        right = (
+            f"inside the quota of {job.tenant} it needs room in one piece, and this job fits elsewhere too"
+        )
+    elif reclaimed:
         right = f"{job.tenant} takes back what {victim.tenant} had borrowed"
     else:
         right = f"its priority is {job.priority}, that of this job {victim.priority}"

@@ -267,23 +267,49 @@ TWO_OWNERS = [{"name": t, "cohort": "c", "quota": {"gpu": 8}} for t in "ab"]
 WHOLE_NODES = [job(f"b{i}", tenant="b", workers=2, gpu=4, submit=100 + 30 * i, duration=50) for i in range(3)]
 
 
+@pytest.mark.parametrize("placement", ["fgd", "spread"])
 @pytest.mark.parametrize(
-    ("theirs", "reclaims"),
+    ("theirs", "stopped"),
     [
-        ([job("a", tenant="a", gpu=1, count=8, duration=1000)], 0),
-        ([job("a", tenant="a", gpu=1, count=16, duration=1000)], 8),
-        ([job("a", tenant="a", gpu=2, count=8, every=3, duration=1000)], 4),
-        ([job("a", tenant="a", gpu=4, workers=4, duration=1000)], 1),
+        ([job("a", tenant="a", gpu=1, count=8, duration=1000)], {"fgd": 0, "spread": 4}),
+        ([job("a", tenant="a", gpu=1, count=16, duration=1000)], {"fgd": 8, "spread": 8}),
+        ([job("a", tenant="a", gpu=2, count=8, every=3, duration=1000)], {"fgd": 4, "spread": 4}),
+        ([job("a", tenant="a", gpu=4, workers=4, duration=1000)], {"fgd": 1, "spread": 1}),
+        (
+            [job(f"a{i}", tenant="a", gpu=1, duration=50 if i % 4 else 1000) for i in range(16)],
+            {"fgd": 2, "spread": 0},
+        ),
     ],
 )
-def test_sharing_is_no_worse_for_a_tenant_than_a_cluster_of_its_own(theirs: list[Job], reclaims: int) -> None:
-    """HiveD's sharing anomaly (OSDI 2020) is absent: jobs of whole nodes start as on two nodes of one's own."""
+def test_sharing_is_no_worse_for_a_tenant_than_nodes_of_its_own(
+    theirs: list[Job], stopped: dict[str, int], placement: str
+) -> None:
+    """HiveD's sharing anomaly (OSDI 2020) is absent: jobs of whole nodes start as on two nodes of one's own.
+
+    Where the other tenant borrowed, it gives back; where its work lies scattered inside its own quota, it moves.
+    """
     alone = run(WHOLE_NODES, [{**HIVED[0], "count": 2}])
-    lines = run(theirs + WHOLE_NODES, HIVED, TWO_OWNERS)
+    lines = run(theirs + WHOLE_NODES, HIVED, TWO_OWNERS, policy={"placement": placement})
     mine = [(t, name) for t, name, _ in starts(lines) if name.startswith("b")]
     assert mine == [(t, name) for t, name, _ in starts(alone)]
     assert mine == [(100.0, "b0"), (150.0, "b1"), (200.0, "b2")]
-    assert len(when(lines, "preempted")) == reclaims
+    assert len(when(lines, "preempted")) == stopped[placement]
+
+
+def test_scattered_work_moves_aside_and_starts_again_at_once() -> None:
+    tasks = [job(f"a{i}", tenant="a", gpu=1, duration=50 if i % 4 else 1000) for i in range(16)]
+    lines = run([*tasks, WHOLE_NODES[0]], HIVED, TWO_OWNERS)
+    assert when(lines, "preempted") == [(100.0, "a12"), (100.0, "a8")]
+    assert starts(lines)[16:] == [(100.0, "b0", "n-2 n-3"), (100.0, "a8", "n-0"), (100.0, "a12", "n-0")]
+
+
+def test_nobody_moves_without_a_place_to_go_or_for_one_beyond_its_quota() -> None:
+    tasks = [job(f"a{i}", tenant="a", gpu=1, duration=50 if i % 4 else 1000) for i in range(16)]
+    pinned = [{**t, "preemptible": i % 4 > 0} for i, t in enumerate(tasks)]
+    beyond = [{"name": "a", "quota": {"gpu": 16}}, {"name": "b"}]
+    for work, tenants in ((pinned, TWO_OWNERS), (tasks, beyond)):
+        lines = run([*work, {**WHOLE_NODES[0], "workers": 3}], HIVED, tenants, policy={"placement": "fgd"})
+        assert when(lines, "preempted") == []
 
 
 # --- preemption
