@@ -55,7 +55,7 @@ class QuotaTree:
         self._layout = layout_of(self._tenants)
         self._used = [0] * len(self._layout.nominal)
         # what is held in dimensions that no tenant limits: gpu kinds that no quota names
-        self._loose: dict[tuple[str, str], int] = {}
+        self._loose: dict[str, dict[str, int]] = {}
 
     def __contains__(self, tenant: str) -> bool:
         return tenant in self._tenants
@@ -77,7 +77,7 @@ class QuotaTree:
             path = paths.get(dimension)
             if path is None:
                 if asked:
-                    self._loose[tenant, dimension] = self._loose.get((tenant, dimension), 0) + asked
+                    self._hold_loose(tenant, dimension, asked)
                 continue
             amount = asked
             for at, kept, _ in path:
@@ -93,15 +93,14 @@ class QuotaTree:
         paths, used = self._layout.paths[tenant], self._used
         for dimension, amount in vector.items():
             path = paths.get(dimension)
-            held = self._loose.get((tenant, dimension), 0) if path is None else used[path[0][0]]
+            held = self._loose.get(tenant, {}).get(dimension, 0) if path is None else used[path[0][0]]
             if not 0 <= amount <= held:
                 raise ValueError(f"{tenant} cannot give back {amount} of {dimension}: it holds {held}")
         for dimension, given in vector.items():
             path = paths.get(dimension)
             if path is None:
-                left = self._loose.pop((tenant, dimension), 0) - given
-                if left:
-                    self._loose[tenant, dimension] = left
+                if given:
+                    self._hold_loose(tenant, dimension, -given)
                 continue
             amount = given
             for at, kept, _ in path:
@@ -112,12 +111,18 @@ class QuotaTree:
                     break
                 amount = min(amount, beyond)
 
+    def _hold_loose(self, tenant: str, dimension: str, amount: int) -> None:
+        held = dict(self._loose.get(tenant, ()))  # copied, since forks share it
+        held[dimension] = held.get(dimension, 0) + amount
+        if not held[dimension]:
+            del held[dimension]
+        self._loose[tenant] = held
+
     def used(self, tenant: str) -> dict[str, int]:
         """Return what the tenant itself holds; what its children hold is theirs."""
         used = self._used
         held = {d: used[path[0][0]] for d, path in self._layout.paths[tenant].items() if used[path[0][0]]}
-        if self._loose:
-            held.update((d, v) for (name, d), v in self._loose.items() if name == tenant)
+        held.update(self._loose.get(tenant, {}))
         return held
 
     # --- what may be taken
