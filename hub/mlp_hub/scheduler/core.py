@@ -23,7 +23,7 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler import verdicts
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.elastic import grow, growable, resize
-from mlp_hub.scheduler.fitting import most_seats, seats, vector_on
+from mlp_hub.scheduler.fitting import is_entitled, most_seats, seats, vector_on
 from mlp_hub.scheduler.model import (
     Admit,
     Decision,
@@ -38,8 +38,8 @@ from mlp_hub.scheduler.model import (
     Wait,
     WaitingJob,
 )
-from mlp_hub.scheduler.ordering import span_of
 from mlp_hub.scheduler.moving import make_way
+from mlp_hub.scheduler.ordering import span_of
 from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, lost_work, make_room, without_last
 from mlp_hub.scheduler.queues import Asleep, JobClass
 from mlp_hub.scheduler.reservation import Reservations
@@ -50,7 +50,7 @@ MOST_TOLD = 64
 """Jobs of one class that are told when the reason changes; those behind them are told when they are asked for."""
 FIRST_TENANTS = 16
 """Tenants that are looked at for a job to be reserved for, whether or not anything of theirs could start."""
-MOST_LOOKS = 3000
+MOST_LOOKS = 1000
 """Running jobs that are looked at as victims in one cycle; who then had no look has it in a cycle right after."""
 MOST_TRIES = 3
 """Other places that are tried for a job that would delay one ahead of it."""
@@ -198,6 +198,8 @@ class _Cycle:
         self.reservations = Reservations(core.state)
         self.grows: bool | None = None  # whether an elastic job may grow; None: not looked at yet
         self.looks = 0
+        self.by_nodes = False  # what held the last one up were nodes, which are everybody's
+        self.held_up: dict[tuple[Demand, str | None, int], tuple[float, str | None]] = {}
         self.spared: dict[str, None] = {}  # for whom others were stopped: they do start
 
     def run(self) -> list[Decision]:
@@ -210,6 +212,7 @@ class _Cycle:
             for job in again:
                 self.state.submit(job)
             self.reservations = Reservations(self.state)
+            self.held_up.clear()
             self._admit_in_order()
         for change in grow(self.state, self.reservations):
             self._resized(change)
@@ -293,6 +296,9 @@ class _Cycle:
         self.touched[cls.serial] = cls
         if state.quotas.excess(cls.tenant, cls.vector):
             return self._blocked(entry, on_quota=True)
+        if self._is_held_up(entry):
+            state.sleep(cls)
+            return False
         placement = most_seats(state.index, state.quotas, cls)
         if placement is None:
             on_quota = self._lacks_kind(cls)
@@ -301,6 +307,19 @@ class _Cycle:
         if found is None:
             return self._backfill_behind(entry)
         self._admit(entry, found)
+        return True
+
+    def _is_held_up(self, entry: Entry) -> bool:
+        """Whether an equal of another tenant, no longer than this one, found no place that delays nobody."""
+        cls = entry.cls
+        if len(cls.jobs) > 1:
+            return False  # a shorter one behind it might
+        known = self.held_up.get((cls.demand, cls.topology, cls.ranks_min))
+        if known is None or _end(entry.job, self.now) < known[0]:
+            return False
+        if self.state.policy.preemption and is_entitled(self.state.quotas, cls.tenant, cls.vector):
+            return False
+        cls.reason, cls.ahead = Reason.RESERVED, known[1]
         return True
 
     def _lacks_kind(self, cls: JobClass) -> bool:
@@ -323,6 +342,7 @@ class _Cycle:
                 self.reservations.keep(entry.job.uid, cls.tenant, cls.demand, placement, vector, end)
                 return placement
             cls.ahead = delay.entry.job.uid
+            self.by_nodes = bool(delay.tight) and cls.workers_max == cls.workers_min
             avoid.update(dict.fromkeys(delay.tight))
             # fewer workers may do where all would not
             other = None
@@ -353,6 +373,11 @@ class _Cycle:
             if found is not None:
                 self._admit(other, found)
                 return True
+        if self.by_nodes:
+            ask = (cls.demand, cls.topology, cls.ranks_min)
+            before = self.held_up.get(ask)
+            if before is None or longest < before[0]:
+                self.held_up[ask] = (longest, cls.ahead)
         state.sleep(cls)
         return False
 
@@ -431,6 +456,7 @@ class _Cycle:
                 after.append(held.run.job.uid)
             state.give_back(held.run.job.uid)
         self.reservations.forget()
+        self.held_up.clear()
         if after or stops:
             self.spared[job.uid] = None
         self._admit(entry, made.placement, tuple(after))

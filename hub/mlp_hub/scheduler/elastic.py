@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from mlp_hub.scheduler.fitting import vector_on
 from mlp_hub.scheduler.model import Resize, RunningJob
+from mlp_hub.scheduler.ordering import span_of
 from mlp_hub.scheduler.placing import domain_label
 from mlp_hub.scheduler.reservation import Reservations
-from mlp_hub.scheduler.ordering import span_of
 from mlp_hub.scheduler.state import Held, State
 
 

@@ -19,6 +19,12 @@ from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.state import Entry, Held, State
 
 
+MANY_TENANTS = 32
+"""Beyond so many tenants that hold more than they were promised, those with the largest shares are looked at first."""
+MOST_FOUND = 400
+"""Candidates of whom others need not be looked for."""
+
+
 class Rights:
     """Whom one waiting job may stop or shrink."""
 
@@ -41,25 +47,42 @@ class Rights:
     def candidates(self) -> Iterator[Held]:
         """Yield the running jobs that may be stopped whole, as far as can be told before others are."""
         state = self.state
-        mine = state.held_by.get(self.mine, {})
-        self.looked_at += len(state.held_by) // 8 + len(mine)
-        yield from (held for held in mine.values() if _is_open(held) and self.is_above(held))
+        others = [t for t in state.open_to if t != self.mine and state.is_exposed(t)]
+        if len(others) > MANY_TENANTS:
+            # who holds most beyond its due gives first, and the rest need not be looked at
+            others.sort(key=lambda t: -state.weighted_share(t))
+        found = 0
+        for held in self._open(self.mine, below=True):
+            if self.is_above(held):
+                found += 1
+                yield held
         safe: dict[tuple[str, ...], bool] = {}
-        for tenant, theirs in state.held_by.items():
-            if tenant == self.mine or tenant not in state.queues:
-                continue
+        for tenant in others:
+            if found >= MOST_FOUND:
+                return
+            self.looked_at += 1
+            theirs = self._open(tenant, below=not self.inside)
             if not theirs or not (self.inside or self._outranks(tenant)):
                 continue
             safe.clear()
-            self.looked_at += len(theirs)
-            for held in theirs.values():
-                if not _is_open(held) or not (self.inside or self.is_above(held)):
+            for held in theirs:
+                if not (self.inside or self.is_above(held)):
                     continue
                 dimensions = tuple(held.vector)
                 if dimensions not in safe:
                     safe[dimensions] = is_safe(state.quotas, tenant, held.vector)
                 if not safe[dimensions]:
+                    found += 1
                     yield held
+
+    def _open(self, tenant: str, *, below: bool) -> list[Held]:
+        """List the preemptible jobs of a tenant in the order in which they started, with `below` those of lower priority."""
+        mine = self.entry.job.priority
+        groups = self.state.open_to.get(tenant, {})
+        found = [h for p, held in groups.items() if held and (p < mine or not below) for h in held.values()]
+        found.sort(key=_started)
+        self.looked_at += len(found)
+        return found
 
     def for_quota(self, held: Held, quotas: QuotaTree) -> bool:
         """Whether this job may be stopped for the quota that it holds, as `quotas` stand on trial."""
@@ -134,11 +157,10 @@ class Rights:
             for d, v in self.vector.items():
                 used[d] = used.get(d, 0) + v
             weight = max(state.queues[self.mine].tenant.weight, 1e-9)
-            other = max(state.queues[tenant].tenant.weight, 1e-9)
             share = dominant_share(resources_of(used), state.index.total)
-            known = self._fairer[tenant] = share / weight <= state.meter.share(tenant) / other
+            known = self._fairer[tenant] = share / weight <= state.weighted_share(tenant)
         return known
 
 
-def _is_open(held: Held) -> bool:
-    return held.run.job.preemptible and not held.run.stopping
+def _started(held: Held) -> int:
+    return held.serial

@@ -45,6 +45,8 @@ NodeAsk = tuple[Demand, str | None]  # a demand and its topology
 TENANT_TAINT = "tenant="
 MOST_WOKEN = 64
 """Classes of one group that are woken at once, those first in line; in a small cluster that is all of them."""
+MOST_RETRIED = 24
+"""Classes that get another look for victims in one cycle because something changed; the others have it in a later one."""
 LOOKED_AT = 1000
 """Classes of one group that are looked at for a right to stop others, in one cycle."""
 
@@ -104,6 +106,7 @@ class State:
         self.ends_of_root: dict[str, list[EndKey]] = {}
         self.elastic: dict[str, Held] = {}  # running, and able to grow or shrink
         self.stoppable: dict[int, int] = {}  # how many running jobs are preemptible, by priority
+        self.open_to: dict[str, dict[int, dict[str, Held]]] = {}  # these jobs, by tenant and priority
         self.awake: dict[str, dict[int, JobClass]] = {}  # by tenant
         self.sleepers = Sleepers()
         self.owed: dict[int, JobClass] = {}  # had no look for victims yet, for want of time
@@ -115,6 +118,7 @@ class State:
         self.by_length: list[tuple[float, str]] = []  # under `finish`: waiting work of known length
         self.work = 0.0  # of all that, in seconds of the whole cluster
         self.now = -math.inf
+        self._exposed: dict[str, bool] = {}
         self._keys: dict[str, tuple[float, float, str]] = {}  # of tenants, in this cycle
         self._retries = 0
         self.holds = 0
@@ -131,6 +135,7 @@ class State:
         """Add tenants or change their quotas, weights or places in the tree; what they hold stays held."""
         tenants = tuple(tenants)
         self.quotas.set_tenants(tenants)
+        self._exposed.clear()
         for tenant in tenants:
             queue = self.queues.get(tenant.name)
             if queue is None:
@@ -254,8 +259,9 @@ class State:
         self.held_by.setdefault(job.tenant, {})[job.uid] = held
         if job.workers_max > job.workers_min and not run.stopping:
             self.elastic[job.uid] = held
-        if job.preemptible:
+        if job.preemptible and not run.stopping:
             self.stoppable[job.priority] = self.stoppable.get(job.priority, 0) + 1
+            self.open_to.setdefault(job.tenant, {}).setdefault(job.priority, {})[job.uid] = held
         insort(self.ends, end)
         if job.tenant in self.queues:
             insort(self.ends_of_root.setdefault(self.quotas.root(job.tenant), []), end)
@@ -285,8 +291,9 @@ class State:
         self.held_by[job.tenant].pop(uid)
         self.elastic.pop(uid, None)
         self.index.give(held.demand, held.run.placement, held.run.devices)
-        if job.preemptible:
+        if job.preemptible and not held.run.stopping:
             self.stoppable[job.priority] -= 1
+            del self.open_to[job.tenant][job.priority][uid]
         _remove(self.ends, held.end)
         if job.tenant in self.queues:
             root = self.quotas.root(job.tenant)
@@ -356,6 +363,20 @@ class State:
             if at < len(self.by_length) and self.by_length[at] == known:
                 del self.by_length[at]
 
+    def weighted_share(self, tenant: str) -> float:
+        """Return the dominant share that a tenant holds now, divided by its weight."""
+        return self.meter.share(tenant) / max(self.queues[tenant].tenant.weight, 1e-9)
+
+    def is_exposed(self, tenant: str) -> bool:
+        """Whether others could have a claim on something of what a tenant holds: it is not all inside its nominal quota."""
+        known = self._exposed.get(tenant)
+        if known is None:
+            used = self.quotas.used(tenant) if tenant in self.queues else {}
+            known = self._exposed[tenant] = bool(used) and (
+                any(self.quotas.nominal(tenant, d) is None for d in used) or self.quotas.borrows(tenant, used)
+            )
+        return known
+
     # --- sleeping and waking -----------------------------------------------------------------------
 
     def sleep_on_quota(self, cls: JobClass) -> None:
@@ -381,7 +402,7 @@ class State:
             for group in (*s.by_root.values(), *s.by_ask.values(), *s.anything.values()):
                 self._wake_all(group)
         else:
-            self._retries = MOST_WOKEN
+            self._retries = MOST_RETRIED
             if self.freed or freed_nodes:
                 for ask, group in s.anything.items():
                     if self.index.total_slots(*ask):
@@ -394,7 +415,7 @@ class State:
             if self.policy.preemption and self.holds != self._held_then:
                 self._wake_outranking()
         self._held_then = self.holds
-        for serial in list(islice(self.owed, MOST_WOKEN)):
+        for serial in list(islice(self.owed, MOST_RETRIED)):
             cls = self.owed.pop(serial)
             if cls.jobs:
                 self._wake(cls)
@@ -500,6 +521,9 @@ class State:
         other.unanswered, other.requeue = dict(self.unanswered), list(self.requeue)
         other.running, other.elastic = dict(self.running), dict(self.elastic)
         other.stoppable = dict(self.stoppable)
+        other.open_to = {
+            t: {p: dict(held) for p, held in theirs.items()} for t, theirs in self.open_to.items()
+        }
         other.held_by = {t: dict(held) for t, held in self.held_by.items()}
         other.ends = self.ends[:]
         other.ends_of_root = {root: ends[:] for root, ends in self.ends_of_root.items()}
@@ -511,7 +535,7 @@ class State:
             {ask: _copied(group, copies) for ask, group in s.anything.items()},
         )
         other.freed = set(self.freed)
-        other._keys = {}
+        other._keys, other._exposed = {}, dict(self._exposed)
         other.by_length = self.by_length[:]
         other.owed = _copied({i: c for i, c in self.owed.items() if i in copies}, copies)
         other.alarms = [(at, i, copies[i]) for at, i, _ in self.alarms if i in copies]
@@ -569,6 +593,7 @@ class State:
         self._share_changed(tenant.name)
 
     def _share_changed(self, tenant: str) -> None:
+        self._exposed.pop(tenant, None)
         used = resources_of(dict(self.quotas.used(tenant)))
         now = self.now if self.now > -math.inf else 0.0
         self.meter.set_share(tenant, dominant_share(used, self.index.total), now)
