@@ -296,7 +296,7 @@ class _Cycle:
         self.touched[cls.serial] = cls
         if state.quotas.excess(cls.tenant, cls.vector):
             return self._blocked(entry, on_quota=True)
-        if self._is_held_up(entry):
+        if self._is_held_up(cls):
             state.sleep(cls)
             return False
         placement = most_seats(state.index, state.quotas, cls)
@@ -309,13 +309,10 @@ class _Cycle:
         self._admit(entry, found)
         return True
 
-    def _is_held_up(self, entry: Entry) -> bool:
-        """Whether an equal of another tenant, no longer than this one, found no place that delays nobody."""
-        cls = entry.cls
-        if len(cls.jobs) > 1:
-            return False  # a shorter one behind it might
+    def _is_held_up(self, cls: JobClass) -> bool:
+        """Whether an equal of another tenant, no longer than the shortest of these, found no place that delays nobody."""
         known = self.held_up.get((cls.demand, cls.topology, cls.ranks_min))
-        if known is None or _end(entry.job, self.now) < known[0]:
+        if known is None or self.now + cls.shortest < known[0]:
             return False
         if self.state.policy.preemption and is_entitled(self.state.quotas, cls.tenant, cls.vector):
             return False
@@ -503,6 +500,8 @@ class _Cycle:
         for cls in self.touched.values():
             if cls.jobs and cls.asleep is not Asleep.NO and cls.said is not cls.reason:
                 if cls.said is not None:
+                    if len(told) >= MOST_TOLD:
+                        continue  # when it is looked at again
                     told.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
                 cls.said = cls.reason
         told.update(dict.fromkeys(fresh))

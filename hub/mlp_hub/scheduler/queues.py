@@ -7,6 +7,7 @@ that it could use (see `state`).
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from enum import Enum
@@ -85,6 +86,7 @@ class JobClass:
     reason: Reason | None = None  # why its first job could not start when it was last tried
     ahead: str | None = None  # uid of the job that it would have delayed
     said: Reason | None = None  # the reason that was last told
+    shortest: float = math.inf  # expected run time of the shortest job that was ever in it
     _vector: Vector | None = None
 
     @property

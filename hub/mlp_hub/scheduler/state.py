@@ -45,6 +45,8 @@ NodeAsk = tuple[Demand, str | None]  # a demand and its topology
 TENANT_TAINT = "tenant="
 MOST_WOKEN = 64
 """Classes of one group that are woken at once, those first in line; in a small cluster that is all of them."""
+MOST_PASSING = 8
+"""Classes with equal demands that look in one cycle whether they may pass those that have a reservation, twice over."""
 MOST_RETRIED = 24
 """Classes that get another look for victims in one cycle because something changed; the others have it in a later one."""
 LOOKED_AT = 1000
@@ -213,6 +215,7 @@ class State:
         cls = queue.class_for(job, self.demand_of(job), self._serial)
         entry = Entry(job, cls, job_key(job, self.policy))
         cls.add(entry.key, job.uid)
+        cls.shortest = min(cls.shortest, span_of(job) or math.inf)
         queue.added(entry.key)
         self.waiting[job.uid] = entry
         self._count_work(entry, 1)
@@ -405,8 +408,10 @@ class State:
             self._retries = MOST_RETRIED
             if self.freed or freed_nodes:
                 for ask, group in s.anything.items():
-                    if self.index.total_slots(*ask):
-                        self._wake_first(group, group.values(), MOST_WOKEN)
+                    if group and self.index.total_slots(*ask):
+                        # the first by policy, and others in turn: those behind may be short enough to pass
+                        self._wake_first(group, group.values(), MOST_PASSING)
+                        self._wake_first(group, list(islice(group.values(), MOST_PASSING)), MOST_PASSING)
                     self._retry(group)
             for root in sorted(self.freed):
                 self._wake_within_quota(s.by_root.get(root, {}))
