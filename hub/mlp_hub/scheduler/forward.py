@@ -60,6 +60,10 @@ class Forecast:
         while self._open and self.steps < most_steps and (ended := self._next()):
             self._step(*ended)
 
+    def ended_by(self, uid: str) -> WaitingJob:
+        """Return the job whose end lets this one start. Raises `KeyError` when none was found."""
+        return self._jobs[self.after[uid]]
+
     def _will_end(self, uid: str, at: float | None) -> None:
         if at is None:
             self._end_of.pop(uid, None)

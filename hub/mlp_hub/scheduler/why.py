@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mlp_hub.domain.resources import MILLI, Resources
-from mlp_hub.scheduler.core import plan_cycle
+from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.forward import MOST_STEPS, Forecast, expected_end
 from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, WaitingJob, Why
 from mlp_hub.scheduler.words import listing
-
-MOST_STEPS = 200
-"""How many ends of running jobs the forecast looks ahead; beyond that it says that it cannot tell."""
 
 
 def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
@@ -19,53 +17,36 @@ def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     job = next((j for j in snapshot.waiting if j.uid == uid), None)
     if job is None:
         raise KeyError(uid)
-    plan = plan_cycle(snapshot, now)
-    mine = _decision(plan, uid)
+    core = Core.of(snapshot, now, instant=True)
+    mine = _decision(core.plan(now), uid)
     length = sum(1 for j in snapshot.waiting if j.tenant == job.tenant)
     if isinstance(mine, Admit):
         return Why((), None, length, now, "it fits and starts with the next scheduling cycle")
     assert isinstance(mine, Wait)  # noqa: S101 - every waiting job gets one of the two
     if job.gated is not None:
         return Why((mine.verdict,), mine.position, length, None, mine.verdict.message)
-    at, because = forecast(snapshot, uid, now)
+    at, because = _forecast(core, uid, now)
     return Why((mine.verdict,), mine.position, length, at, because, tuple(_smaller(snapshot, job, now)))
 
 
-def forecast(snapshot: Snapshot, uid: str, now: float) -> tuple[float | None, str]:
-    """Run the core forward from one end of a running job to the next until this job is admitted.
+def _forecast(core: Core, uid: str, now: float) -> tuple[float | None, str]:
+    """Return its expected start and which end makes it possible, or None and why no time can be told.
 
-    Returns its expected start and which end makes it possible, or None and why no time can be told. Ends are
-    those that time limits or estimates promise: jobs may well end sooner, so the time is the latest to expect
-    unless more important work arrives.
+    Ends are those that time limits or estimates promise: jobs may well end sooner, so the time is the latest to
+    expect unless more important work arrives.
     """
-    running = list(snapshot.running)
-    waiting = list(snapshot.waiting)
-    ended: RunningJob | None = None
-    for _ in range(MOST_STEPS):
-        step = replace(snapshot, waiting=tuple(waiting), running=tuple(running))
-        admitted = {d.uid: d for d in plan_cycle(step, now) if isinstance(d, Admit)}
-        if uid in admitted:
-            if ended is None:
-                return now, "it fits now"
-            return now, f"job {ended.job.name} of {ended.job.user} ends by then at the latest"
-        for job in waiting:
-            if job.uid in admitted:
-                span = job.estimate if job.estimate is not None else job.time_limit
-                running.append(
-                    RunningJob(job, admitted[job.uid].placement, now, None if span is None else now + span)
-                )
-        waiting = [j for j in waiting if j.uid not in admitted]
-        known = [r for r in running if r.expected_end is not None]
-        if not known:
-            return None, _cannot_tell(running)
-        ended = min(known, key=lambda r: (r.expected_end or 0.0, r.job.uid))
-        now = max(now, ended.expected_end or now)
-        running.remove(ended)
-    return None, f"more than {MOST_STEPS} jobs have to end before it"
+    ahead = Forecast(core, now, (uid,))
+    at = ahead.starts[uid]
+    if at is None:
+        if ahead.steps >= MOST_STEPS:
+            return None, f"more than {MOST_STEPS} jobs have to end before it"
+        return None, _cannot_tell(list(core.running.values()), now)
+    ended = ahead.ended_by(uid)
+    return at, f"job {ended.name} of {ended.user} ends by then at the latest"
 
 
-def _cannot_tell(running: list[RunningJob]) -> str:
-    endless = [f"{r.job.name} of {r.job.user}" for r in running if r.expected_end is None]
+def _cannot_tell(running: list[RunningJob], now: float) -> str:
+    endless = [f"{r.job.name} of {r.job.user}" for r in running if expected_end(r, now) is None]
     if not endless:
         return "what it waits for is not held by jobs: a notebook has to stop, a node to come back or a quota to grow"
     have = "has" if len(endless) == 1 else "have"
@@ -112,8 +93,9 @@ def _with(job: WaitingJob, dimension: str, value: int) -> WaitingJob:
 
 def _starts(snapshot: Snapshot, job: WaitingJob, now: float) -> bool:
     waiting = tuple(job if j.uid == job.uid else j for j in snapshot.waiting)
-    return isinstance(_decision(plan_cycle(replace(snapshot, waiting=waiting), now), job.uid), Admit)
+    plan = Core.of(replace(snapshot, waiting=waiting), now, instant=True).plan(now)
+    return isinstance(_decision(plan, job.uid), Admit)
 
 
 def _decision(plan: list[Decision], uid: str) -> Decision:
-    return next(d for d in plan if d.uid == uid)
+    return next(d for d in plan if d.uid == uid and isinstance(d, Admit | Wait))
