@@ -13,12 +13,10 @@ from typing import Any
 
 from mlp import settings
 from mlp.errors import UsageError
-from mlp.options import SUBMIT, default_runtime
+from mlp.options import RUNTIMES, SUBMIT, default_runtime
 
 CODE_LIMIT = 1_048_576
 VARIABLES_LIMIT = 65_536
-PYTHON = frozenset({"mpi", "tf", "torch", "plain"})
-"""Runtimes known to run Python; a tenant's own may run anything, its program is not looked at."""
 VARIABLES = "NOTEBOOK_VARIABLES"
 PROLOGUE = "globals().update(__import__('json').loads(__import__('os').environ['NOTEBOOK_VARIABLES']))"
 
@@ -51,7 +49,7 @@ def build(
         body["env"] = {**body.get("env", {}), VARIABLES: variables_json(variables)}
     if "code" in body:
         text = body["code"]
-        if runtime in PYTHON:
+        if runtime in RUNTIMES:  # another may run anything: its program is not looked at
             check_syntax(text, cell=entry is None)
             text = with_prologue(text) if variables else text
         if len(text) > CODE_LIMIT:

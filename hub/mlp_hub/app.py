@@ -33,7 +33,7 @@ from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 log = logging.getLogger("mlp_hub.app")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -91,15 +91,16 @@ class App:
         self.db.close()
 
 
-def make_executor(settings: Settings) -> Executor:
-    """Make the executor that the settings name."""
-    if settings.executor == "simulated":
-        from mlp_hub.domain.resources import MILLI, Resources  # noqa: PLC0415 - the other one is usual
-        from mlp_hub.executors.simulated import SimulatedExecutor  # noqa: PLC0415
+def _simulated(settings: Settings) -> Executor:
+    from mlp_hub.domain.resources import MILLI, Resources  # noqa: PLC0415 - each loads what it needs only
+    from mlp_hub.executors.simulated import SimulatedExecutor  # noqa: PLC0415
 
-        amount = Resources(cpu=16 * MILLI, ram=65_536)
-        simulated = [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
-        return SimulatedExecutor(simulated, time.time, journal=settings.jobs_run_dir / "simulated.journal")
+    amount = Resources(cpu=16 * MILLI, ram=65_536)
+    simulated = [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
+    return SimulatedExecutor(simulated, time.time, journal=settings.jobs_run_dir / "simulated.journal")
+
+
+def _local(settings: Settings) -> Executor:
     from mlp_hub.executors.local import LocalExecutor  # noqa: PLC0415
     from mlp_hub.executors.sandbox import Bind  # noqa: PLC0415
 
@@ -107,6 +108,19 @@ def make_executor(settings: Settings) -> Executor:
     return LocalExecutor(
         settings.jobs_run_dir, nodes=nodes_of(settings), binds=[Bind(sockets, sockets, False)]
     )
+
+
+EXECUTORS: Mapping[str, Callable[[Settings], Executor]] = {"local": _local, "simulated": _simulated}
+"""What makes each executor that a setting may name."""
+
+
+def make_executor(settings: Settings) -> Executor:
+    """Make the executor that the settings name; raise `SettingsError` where there is none of that name."""
+    make = EXECUTORS.get(settings.executor)
+    if make is None:
+        known = ", ".join(EXECUTORS)
+        raise SettingsError(f"MLP_EXECUTOR is {settings.executor!r}; there is no such executor, only {known}")
+    return make(settings)
 
 
 def nodes_of(settings: Settings) -> Sequence[NodeInfo]:

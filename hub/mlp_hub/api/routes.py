@@ -16,7 +16,7 @@ METRICS_BODY_LIMIT = 8 * 1024 * 1024
 
 
 class Relation(StrEnum):
-    """How the caller must stand to the object of the path; a platform admin stands so to all but JOB's own."""
+    """How the caller must stand to the object of the path; a platform admin stands in each way to every object."""
 
     PUBLIC = "public"  # no token is asked for
     ANYBODY = "anybody"  # any caller with a token

@@ -153,6 +153,11 @@ class JobSpec:
         """How many processes the smallest gang has, parameter servers included."""
         return self.workers_min + self.ps
 
+    @property
+    def ranks_max(self) -> int:
+        """How many processes the largest gang has, parameter servers included."""
+        return self.workers_max + self.ps
+
 
 PRIORITIES: Mapping[str, int] = {"low": 50, "normal": 100, "high": 200}
 

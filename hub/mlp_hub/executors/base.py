@@ -15,6 +15,13 @@ from typing import Protocol
 from mlp_hub.domain.job import Failure, RankStatus
 from mlp_hub.domain.resources import Resources
 
+WORKSPACE = "/workspace"
+"""Where ranks see their job's directory, whatever the executor."""
+
+
+class CannotStart(Exception):  # noqa: N818 - says what happened
+    """The attempt can never start as asked; the message says why and what would be right."""
+
 
 class AttemptPhase(StrEnum):
     """What an executor knows of an attempt."""

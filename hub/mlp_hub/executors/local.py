@@ -18,13 +18,13 @@ from typing import Any
 
 from mlp_hub.domain.job import Cause, Failure, RankStatus
 from mlp_hub.executors import logs, sandbox
-from mlp_hub.executors.base import AttemptPhase, LaunchSpec, LogChunk, NodeInfo, Observation
+from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, LogChunk, NodeInfo, Observation
 from mlp_hub.executors.local_gpus import assign
 from mlp_hub.executors.local_prepare import Surroundings, make_directories, sandbox_spec
 from mlp_hub.executors.local_usage import UsageMeter
 from mlp_hub.executors.local_watch import Watch
 from mlp_hub.executors.nodes import gpus, local_node
-from mlp_hub.executors.runtimes import CannotStart
+from mlp_hub.executors.roles import roles_of
 from mlp_hub.executors.sandbox import Bind, SandboxPhase, SandboxState, SandboxUnavailable
 from mlp_hub.executors.sandbox.control import record_failure, sweep
 from mlp_hub.executors.sandbox.nursery import Nursery
@@ -177,7 +177,8 @@ class LocalExecutor:
         for share in shares:
             for device, amount in share.items():
                 used[str(device)] = used.get(str(device), 0) + amount
-        about = {"placement": list(nodes), "workers": spec.workers, "ps": spec.ps, "gpus": used}
+        roles = roles_of(spec.runtime, spec.workers, spec.ps)
+        about = {"placement": list(nodes), "roles": list(roles), "gpus": used}
         files.write_json(run_dir, "attempt.json", about)
         self._about[spec.attempt] = about
 
@@ -240,11 +241,10 @@ class LocalExecutor:
                 return ()
             self._about[attempt] = about
         placement: list[str] = about["placement"]
-        roles = ["worker"] * about["workers"] + ["ps"] * about["ps"]
         found = {rank.rank: rank for rank in state.ranks}
         lost = state.phase is SandboxPhase.LOST
         out = []
-        for number, role in enumerate(roles):
+        for number, role in enumerate(about["roles"]):
             rank = found.get(number)
             node = placement[number] if number < len(placement) else self._nodes[0].name
             if rank is None or (lost and rank.state == "pending"):
@@ -256,7 +256,7 @@ class LocalExecutor:
             out.append(
                 RankStatus(
                     number,
-                    rank.role,
+                    role,
                     node,
                     "failed" if running and lost else rank.state,
                     rank.exit_code,

@@ -12,11 +12,9 @@ from pathlib import Path, PurePosixPath
 
 from mlp_hub.domain.resources import MILLI
 from mlp_hub.executors import runtimes
-from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.executors.runtimes import CannotStart
+from mlp_hub.executors.base import WORKSPACE, CannotStart, LaunchSpec
 from mlp_hub.executors.sandbox import Bind, Limits, SandboxSpec, ensure_home, environment_binds
 
-WORKSPACE = "/workspace"
 OWN = ("ckpt", "metrics")  # the program's to write
 GIVEN = ("code", "log")  # written from outside only
 

@@ -136,7 +136,7 @@ class Jobs:
             if not tx.jobs.insert(job):
                 raise submit.name_taken(spec.name, tx.jobs.names(spec.user))
             changes.jobs.append(job)
-            count = spec.workers_min + spec.ps
+            count = spec.ranks_min
             what = f"{count} rank" + ("s" if count != 1 else "")
             message = f"submitted to {spec.tenant}: {what} with runtime {spec.runtime}"
             changes.add_event(tx, job.uid, now, Step("submitted", message))
@@ -362,7 +362,7 @@ def _now(job: Job) -> str:
 
 def ranks_of(job: Job) -> int:
     """Return how many processes the job has, or may have before it was placed."""
-    return len(job.ranks) or len(job.placement) or job.spec.workers_max + job.spec.ps
+    return len(job.ranks) or len(job.placement) or job.spec.ranks_max
 
 
 def _offer(

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors import local_prepare, nodes
-from mlp_hub.executors.base import LaunchSpec
+from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.local_gpus import assign
-from mlp_hub.executors.runtimes import CannotStart
 from mlp_hub.executors.sandbox import Limits, groups
 from mlp_hub.executors.sandbox.control import _check, _group_name
 from mlp_hub.executors.sandbox.environment import _outermost

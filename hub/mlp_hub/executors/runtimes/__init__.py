@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.runtimes import mpi, plain, tf, torch
-from mlp_hub.executors.runtimes.base import CannotStart, Shape, Start
+from mlp_hub.executors.runtimes.base import Shape, Start
 
 BUILDERS: Mapping[str, Callable[[Shape], Start]] = {
     "plain": plain.build,
@@ -24,4 +25,4 @@ def build(runtime: str, shape: Shape) -> Start:
     return builder(shape)
 
 
-__all__ = ["BUILDERS", "CannotStart", "Shape", "Start", "build"]
+__all__ = ["BUILDERS", "Shape", "Start", "build"]
