@@ -72,7 +72,7 @@ class LaunchSpec:
     workers: int
     ps: int
     per_worker: Resources
-    placement: tuple[str, ...]
+    placement: tuple[str, ...]  # the node of each rank; empty: all on the first node
     home: str  # the user's home directory
     workspace: str  # the job's directory: ckpt, log, metrics, code below it
     entry: str | None  # path relative to home
@@ -82,6 +82,21 @@ class LaunchSpec:
     time_limit: float | None = None
     grace_s: float = 30.0
     network: str = "none"
+
+
+def check_placement(spec: LaunchSpec, nodes: Sequence[NodeInfo]) -> None:
+    """Raise `CannotStart` unless the attempt has a rank, and for each of its ranks one of these nodes."""
+    if spec.workers < 1:
+        raise CannotStart(f"a job has 1 worker or more, not {spec.workers}")
+    ranks = spec.workers + spec.ps
+    if spec.placement and len(spec.placement) != ranks:
+        raise CannotStart(f"{ranks} ranks need a node each; {len(spec.placement)} are named")
+    names = {node.name for node in nodes}
+    foreign = sorted(set(spec.placement) - names)
+    if foreign:
+        raise CannotStart(
+            f"this executor has no node {', '.join(foreign)}; it has {', '.join(sorted(names))}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,15 @@ from typing import Any
 
 from mlp_hub.domain.job import Cause, Failure, RankStatus
 from mlp_hub.executors import logs, sandbox
-from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, LogChunk, NodeInfo, Observation
+from mlp_hub.executors.base import (
+    AttemptPhase,
+    CannotStart,
+    LaunchSpec,
+    LogChunk,
+    NodeInfo,
+    Observation,
+    check_placement,
+)
 from mlp_hub.executors.local_gpus import assign
 from mlp_hub.executors.local_prepare import Surroundings, make_directories, sandbox_spec
 from mlp_hub.executors.local_usage import UsageMeter
@@ -141,7 +149,7 @@ class LocalExecutor:
         if os.path.lexists(f"{run_dir}/claim"):
             return
         try:
-            self._check(spec)
+            check_placement(spec, self._nodes)
             root = os.geteuid() == 0
             make_directories(spec, root=root)
             shares = self._gpu_shares(spec)
@@ -158,16 +166,6 @@ class LocalExecutor:
             sandbox.launch(described, run_dir, self._nursery)
         except (SandboxUnavailable, ValueError) as error:
             record_failure(run_dir, str(error))
-
-    def _check(self, spec: LaunchSpec) -> None:
-        if spec.workers < 1:
-            raise CannotStart(f"a job has 1 worker or more, not {spec.workers}")
-        names = {node.name for node in self._nodes}
-        foreign = sorted(set(spec.placement) - names)
-        if foreign:
-            raise CannotStart(
-                f"this executor has no node {', '.join(foreign)}; it has {', '.join(sorted(names))}"
-            )
 
     def _write_about(self, spec: LaunchSpec, run_dir: str, shares: Sequence[Mapping[int, int]]) -> None:
         """Write down what `observe` needs and the sandbox does not know."""

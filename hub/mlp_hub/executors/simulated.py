@@ -19,7 +19,15 @@ from typing import Any
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import Cause, Failure, RankStatus
-from mlp_hub.executors.base import AttemptPhase, LaunchSpec, LogChunk, LogLine, NodeInfo, Observation
+from mlp_hub.executors.base import (
+    AttemptPhase,
+    LaunchSpec,
+    LogChunk,
+    LogLine,
+    NodeInfo,
+    Observation,
+    check_placement,
+)
 from mlp_hub.executors.roles import roles_of
 
 MOST_LINES = 1000  # of one workspace's forgotten attempts
@@ -152,9 +160,10 @@ class SimulatedExecutor:
         return list(self._nodes.values())
 
     async def start(self, spec: LaunchSpec) -> None:
-        """Begin the attempt unless it was ever begun or forgotten."""
+        """Begin the attempt unless it was ever begun or forgotten; `CannotStart` where its nodes are not ours."""
         if spec.attempt in self._attempts or spec.attempt in self._forgotten:
             return
+        check_placement(spec, self.nodes())
         if self.failing_starts > 0:
             self.failing_starts -= 1
             raise Unavailable("the simulated node does not answer")
@@ -163,7 +172,7 @@ class SimulatedExecutor:
         attempt = _Attempt(
             spec.attempt,
             spec.workspace,
-            spec.placement,
+            spec.placement or (next(iter(self._nodes)),) * (spec.workers + spec.ps),
             roles_of(spec.runtime, spec.workers, spec.ps),
             self._clock(),
             Script.of(spec.env),
