@@ -203,6 +203,18 @@ def test_a_service_that_is_away_does_not_hold_up_the_end(job, monkeypatch):
     assert len(spooled(job)) == 1
 
 
+def test_the_end_of_a_process_gives_delivery_two_seconds(job, monkeypatch):
+    monkeypatch.setenv("MLP_API_URL", f"http://127.0.0.1:9{API}")
+    reporting.report(loss=1)
+    reporter = reporting._process.get()
+    given = []
+    with monkeypatch.context() as patch:
+        patch.setattr(reporter.delivery, "close", given.append)
+        reporting._process.at_exit()
+    assert given == [2.0]
+    reporter.close(0)
+
+
 def test_a_loop_reports_its_progress_seldom_and_its_end(job):
     ticks = iter(x / 10 for x in range(1000))
     assert list(progress(range(20), clock=lambda: next(ticks))) == list(range(20))

@@ -89,6 +89,7 @@ def test_a_script_is_found_in_the_home_directory(paths: Paths, entry: str, want:
         ({"priority": "urgent"}, "choose one of low, normal, high"),
         ({"workers": "4:2"}, "as in 2:4"),
         ({"workers": 9999, "ps": 900, "runtime": "tf"}, "more than 10000 ranks"),
+        ({"workers": "1:10001"}, "more than 10000 ranks"),
         ({"gpu_kind": "a100"}, "set gpu too"),
         ({"topology": "same-planet"}, "use same-node"),
         ({"env": {"MLP_RANK": "0"}}, "names that begin with MLP_ are reserved"),
