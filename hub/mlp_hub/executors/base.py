@@ -83,14 +83,18 @@ class LaunchSpec:
     grace_s: float = 30.0
     network: str = "none"
 
+    @property
+    def ranks(self) -> int:
+        """How many processes it has, parameter servers included."""
+        return self.workers + self.ps
+
 
 def check_placement(spec: LaunchSpec, nodes: Sequence[NodeInfo]) -> None:
     """Raise `CannotStart` unless the attempt has a rank, and for each of its ranks one of these nodes."""
     if spec.workers < 1:
         raise CannotStart(f"a job has 1 worker or more, not {spec.workers}")
-    ranks = spec.workers + spec.ps
-    if spec.placement and len(spec.placement) != ranks:
-        raise CannotStart(f"{ranks} ranks need a node each; {len(spec.placement)} are named")
+    if spec.placement and len(spec.placement) != spec.ranks:
+        raise CannotStart(f"{spec.ranks} ranks need a node each; {len(spec.placement)} are named")
     names = {node.name for node in nodes}
     foreign = sorted(set(spec.placement) - names)
     if foreign:

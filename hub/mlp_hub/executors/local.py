@@ -170,7 +170,7 @@ class LocalExecutor:
     def _write_about(self, spec: LaunchSpec, run_dir: str, shares: Sequence[Mapping[int, int]]) -> None:
         """Write down what `observe` needs and the sandbox does not know."""
         os.makedirs(run_dir, mode=0o700, exist_ok=True)  # noqa: PTH103
-        nodes = spec.placement or (self._nodes[0].name,) * (spec.workers + spec.ps)
+        nodes = spec.placement or (self._nodes[0].name,) * spec.ranks
         used: dict[str, int] = {}
         for share in shares:
             for device, amount in share.items():
@@ -191,7 +191,7 @@ class LocalExecutor:
                 for device, amount in about["gpus"].items():
                     used[int(device)] = used.get(int(device), 0) + amount
         devices = [gpu.index for gpu in gpus()]
-        return assign(spec.per_worker.gpu, spec.workers + spec.ps, devices, used)
+        return assign(spec.per_worker.gpu, spec.ranks, devices, used)
 
     # -- looking
 

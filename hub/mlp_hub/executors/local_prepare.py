@@ -139,7 +139,7 @@ def environment(spec: LaunchSpec, python: str, extra: Mapping[str, str]) -> dict
 
 def limits(spec: LaunchSpec) -> Limits:
     """Return what the ranks may take together."""
-    ranks = spec.workers + spec.ps
+    ranks = spec.ranks
     ram = spec.per_worker.ram * ranks
     return Limits(
         cpu=spec.per_worker.cpu * ranks,

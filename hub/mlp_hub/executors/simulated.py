@@ -172,7 +172,7 @@ class SimulatedExecutor:
         attempt = _Attempt(
             spec.attempt,
             spec.workspace,
-            spec.placement or (next(iter(self._nodes)),) * (spec.workers + spec.ps),
+            spec.placement or (next(iter(self._nodes)),) * spec.ranks,
             roles_of(spec.runtime, spec.workers, spec.ps),
             self._clock(),
             Script.of(spec.env),
