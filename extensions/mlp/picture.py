@@ -18,6 +18,7 @@ Json = Mapping[str, Any]
 RANKS = 64
 LOG_ROWS = 15
 TAIL_CHARACTERS = 4000
+_TURNING = frozenset("\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 TONES = {
     "finished": "#2f9e62",
     "failed": "#d64545",
@@ -219,5 +220,7 @@ def bar(progress: float, width: int = 24) -> str:
 
 
 def plain(text_: str) -> str:
-    """Drop control characters: a job's output must not steer the terminal of who reads it."""
-    return "".join(c for c in text_ if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160))
+    """Drop what steers the terminal of who reads it, or turns the direction of writing: a job wrote it."""
+    return "".join(
+        c for c in text_ if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160 and c not in _TURNING)
+    )

@@ -20,7 +20,7 @@ _PAGE = """# REST routes
 
 Below `{bases[0]}` (and `{bases[1]}`); the same as OpenAPI 3.1 is at [`/openapi.json`](#get-openapijson). Requests and
 answers are JSON. A request carries `Authorization: Bearer TOKEN`, or a browser's session cookie and, to change
-something, the `X-XSRFToken` header that `/session` gives.
+something or to get a token, the `X-XSRFToken` header that `/session` gives.
 
 | status | means | body |
 |---|---|---|
