@@ -235,7 +235,12 @@ class Settings:
 
     @property
     def hub_socket(self) -> Path:
-        """The hub's socket, for the proxy, the service and sandboxes."""
+        """The hub's socket, for the proxy and the service."""
+        return self.private_dir / "hub.sock"
+
+    @property
+    def tenant_hub_socket(self) -> Path:
+        """The hub's socket that sandboxes reach."""
         return self.tenant_dir / "hub.sock"
 
     @property
