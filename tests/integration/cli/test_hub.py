@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from live_hub import BIN, LiveHub, free_port, live_hub, wait_for
@@ -42,7 +43,9 @@ def processes_of(home: Path) -> list[str]:
 
 
 def answers(hub: LiveHub, user: str = "admin") -> bool:
-    return hub.call("GET", "/session", user).status_code == 200
+    with contextlib.suppress(httpx.TransportError):  # the proxy may be about to listen
+        return hub.call("GET", "/session", user).status_code == 200
+    return False
 
 
 def test_up_tells_where_to_go_and_who_to_be(hub: LiveHub) -> None:
