@@ -169,7 +169,7 @@ class RankStatus:
     rank: int
     role: str  # worker, ps, chief
     node: str
-    state: str  # pending, running, finished, failed
+    state: str  # pending, running, finished, failed, stopped (ended, or never started, because of another)
     exit_code: int | None = None
     signal: int | None = None
     cpu: float | None = None  # cores in use over the last seconds

@@ -131,6 +131,10 @@ class Executor(Protocol):
         """List the nodes with their capacity."""
         ...
 
+    def lacks(self, runtime: str) -> str | None:
+        """Name the package that jobs of this runtime need and would not find here; None when nothing is missing."""
+        ...
+
     async def start(self, spec: LaunchSpec) -> None:
         """Start the attempt unless it was ever started; return once a crash of the hub cannot undo it.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp_hub.domain.job import Cause, Failure, RankStatus
-from mlp_hub.executors import logs, sandbox
+from mlp_hub.executors import logs, runtimes, sandbox
 from mlp_hub.executors.base import (
     AttemptPhase,
     CannotStart,
@@ -85,6 +85,10 @@ class LocalExecutor:
     def nodes(self) -> Sequence[NodeInfo]:
         """List this machine as found, or as configured."""
         return self._nodes
+
+    def lacks(self, runtime: str) -> str | None:
+        """Look into the environment that all jobs of this machine share."""
+        return runtimes.missing(runtime, self._python)
 
     async def start(self, spec: LaunchSpec) -> None:
         """Start the attempt unless it was ever started; what cannot be started has failed at once."""
@@ -246,7 +250,8 @@ class LocalExecutor:
             rank = found.get(number)
             node = placement[number] if number < len(placement) else self._nodes[0].name
             if rank is None or (lost and rank.state == "pending"):
-                out.append(RankStatus(number, role, node, "failed" if lost else "pending"))
+                never = "stopped" if state.phase is SandboxPhase.EXITED else "pending"
+                out.append(RankStatus(number, role, node, "failed" if lost else never))
                 continue
             running = rank.state == "running"
             pid = (rank.pid or state.child_pid) if running and not lost else None

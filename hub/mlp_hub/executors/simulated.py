@@ -159,6 +159,11 @@ class SimulatedExecutor:
         """List the simulated nodes."""
         return list(self._nodes.values())
 
+    def lacks(self, runtime: str) -> str | None:
+        """Nothing is missing: simulated ranks run no program."""
+        del runtime
+        return None
+
     async def start(self, spec: LaunchSpec) -> None:
         """Begin the attempt unless it was ever begun or forgotten; `CannotStart` where its nodes are not ours."""
         if spec.attempt in self._attempts or spec.attempt in self._forgotten:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -68,6 +68,18 @@ def check_can_run(snapshot: Snapshot, spec: JobSpec, now: float) -> None:
     verdict = check_possible(snapshot, waiting_job(spec, "new", now))
     if verdict is not None:
         raise Refused(verdict.reason, verdict.message)
+
+
+def check_runtime(runtime: str, lacks: Callable[[str], str | None], env: Mapping[str, str]) -> None:
+    """Refuse a runtime whose package is not where jobs would look for it, before anything waits in the queue."""
+    package = lacks(runtime)
+    if package is None or "PYTHONPATH" in env:  # who brings packages along may bring this one
+        return
+    others = [name for name in RUNTIME_NAMES if name != runtime and lacks(name) is None]
+    _refuse(
+        f"{package} is not installed on this hub, and runtime {runtime} needs it; use one of {', '.join(others)}, "
+        "or ask the operator to install it (mlp-hub doctor says how)"
+    )
 
 
 def tenant_for(asked: str | None, members: Sequence[Member], default: str) -> str:

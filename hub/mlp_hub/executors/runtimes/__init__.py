@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.runtimes import mpi, plain, tf, torch
@@ -15,6 +18,20 @@ BUILDERS: Mapping[str, Callable[[Shape], Start]] = {
     "torch": torch.build,
 }
 
+NEEDS: Mapping[str, str] = {"mpi": "mpi4py", "tf": "tensorflow", "torch": "torch"}
+"""The package without which no program of a runtime can start."""
+
+
+def missing(runtime: str, python: str) -> str | None:
+    """Name the package that a runtime needs and the environment of this interpreter lacks; nothing is imported."""
+    package = NEEDS.get(runtime)
+    if package is None:
+        return None
+    if python == sys.executable:
+        return None if importlib.util.find_spec(package) is not None else package
+    places = Path(python).parent.parent.glob(f"lib/python3*/*-packages/{package}/__init__.py")
+    return None if any(places) else package
+
 
 def build(runtime: str, shape: Shape) -> Start:
     """Return what the sandbox of such a job runs; raises `CannotStart` with the reason and the way out."""
@@ -25,4 +42,4 @@ def build(runtime: str, shape: Shape) -> Start:
     return builder(shape)
 
 
-__all__ = ["BUILDERS", "Shape", "Start", "build"]
+__all__ = ["BUILDERS", "NEEDS", "Shape", "Start", "build", "missing"]

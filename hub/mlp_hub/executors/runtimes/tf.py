@@ -12,6 +12,8 @@ from mlp_hub.executors.sandbox.spec import RankPlan
 FIRST_PORT = 20000
 """Ports count up from here by rank; the sandbox's network is its own, so they are always free."""
 LINGER_S = 10.0
+QUIET = "2"
+"""Of the C++ side errors only: else its warnings about itself are the last lines of every log. The user's own value wins."""
 
 
 def build(shape: Shape) -> Start:
@@ -40,4 +42,4 @@ def build(shape: Shape) -> Start:
     )
     roles = roles_of("tf", shape.workers, shape.ps)
     plan = RankPlan("gang", roles, shape.program, envs, leader=0, linger_s=0.0 if shape.ps else LINGER_S)
-    return Start((*shape.starter, "gang"), plan, {"TF_CPP_MIN_LOG_LEVEL": "1"})
+    return Start((*shape.starter, "gang"), plan, {"TF_CPP_MIN_LOG_LEVEL": QUIET})
