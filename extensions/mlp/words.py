@@ -131,6 +131,8 @@ def failure(job: Mapping[str, Any]) -> str:
     text = CAUSES.get(str(found.get("cause")), str(found.get("cause") or "It failed"))
     where = [f"rank {found['rank']}"] if found.get("rank") is not None else []
     where += [ending(found)] if ending(found) else []
+    if where and str(found.get("message") or "").startswith(where[0]):
+        where = []  # the message says it
     text += f" ({', '.join(where)})" if where else ""
     return f"{text}: {found['message']}" if found.get("message") else text
 

@@ -55,7 +55,7 @@ def down(settings: Settings, *, stop_jobs: bool) -> int:
 
 
 def _suspend_jobs(settings: Settings) -> set[tuple[str, str]]:
-    """Ask the service, if it runs, to suspend every job that holds anything; return (user, name) of those that are."""
+    """Ask the service, if it runs, to suspend every job that holds anything; return their (user, name)."""
     try:
         token = settings.secret("operator_token")
     except OSError:
@@ -72,13 +72,13 @@ def _suspend_jobs(settings: Settings) -> set[tuple[str, str]]:
         path = f"{API}/users/{quote(user)}/jobs/{quote(name)}:suspend"
         request(settings.service_socket, "PUT", path, token=token, timeout=10)
     deadline = time.monotonic() + settings.grace_s + MARGIN_S
-    while (left := set(active()) & set(jobs)) and time.monotonic() < deadline:
+    while jobs and time.monotonic() < deadline and set(active()) & set(jobs):
         time.sleep(0.1)
-    return set(jobs) - left
+    return set(jobs)
 
 
 def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
-    """Write down, while no service runs, that what still holds anything is to be suspended; return (user, name).
+    """Write down, while no service runs, that what still holds anything is to be suspended; return its (user, name).
 
     The next service finds their ranks ended by `stop` and takes it from there, as if it had been asked itself.
     """
@@ -95,10 +95,9 @@ def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
         db.check_schema()
         with db.begin() as tx:
             for job in tx.jobs.active():
-                if job.phase in wanted and job.target not in (Target.CANCEL, Target.DELETE):
-                    if job.target is not Target.SUSPEND:
-                        tx.jobs.update(replace(job, target=Target.SUSPEND))
-                        tx.events.add(job.uid, time.time(), "asked", "asked to suspend: the hub was stopped")
+                if job.phase in wanted and job.target in (Target.RUN, Target.PREEMPT):
+                    tx.jobs.update(replace(job, target=Target.SUSPEND))
+                    tx.events.add(job.uid, time.time(), "asked", "asked to suspend: the hub was stopped")
                     found.add((job.spec.user, job.spec.name))
     except MLPError as error:
         raise Failure(

@@ -127,7 +127,7 @@ def test_refusals_and_wrong_lines_are_one_sentence(world, tmp_path):
             "%%mlp submit --wrokers 2\n1",
             "Usage: %mlp submit has no option --wrokers. Did you mean --workers?",
         ),
-        ("%%mlp submit\nx = = 1", "Usage: the program does not parse"),
+        ("%%mlp submit\nx = = 1", "Syntax error: invalid syntax, in line 2 of the cell"),
         ("%mlp submit none.py", "Usage: none.py is not there"),
         ("%%mlp jobs\n1", "a cell's text is a program"),
     ]:
