@@ -68,7 +68,7 @@ def logs(client: Client, call: Call) -> Any:
 
 def why(client: Client, call: Call) -> tables.Sentences:
     """Show why."""
-    return tables.why(client.why(call.names[0]))
+    return Job(client, {"name": call.names[0], "user": client.user}).why()
 
 
 def quota(client: Client, call: Call) -> tables.Table:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mlp.client import Client
 from mlp.errors import MLPError, UsageError
-from mlp.options import Option
+from mlp.options import RUNTIMES, Option
 from mlp.verbs import find, options_of, verbs_of
 
 Lookup = Callable[[str], Iterable[str]]
-BUILT_IN_RUNTIMES = ("mpi", "tf", "torch", "plain")
 SCRIPTS = {
     "bash": """_mlp() {
     local IFS=$'\\n'
@@ -97,7 +96,7 @@ class Remembering:
         try:
             names = self._ask(kind)
         except MLPError:
-            names = list(BUILT_IN_RUNTIMES) if kind == "runtimes" else []
+            names = list(RUNTIMES) if kind == "runtimes" else []
         self._known[kind] = (self._clock(), names)
         return names
 

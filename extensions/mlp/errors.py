@@ -2,6 +2,7 @@
 
     MLPError
     ├── UsageError (ValueError)      what was written is wrong; nothing was sent
+    │   └── ProgramError             the program's text is no Python
     ├── Refused(reason)              the platform says no: quota, rights, name, state; `reason` is of a closed set
     ├── Unauthorized                 no token, or one that is not valid any more
     ├── Unreachable                  the service does not answer, or answers only with faults
@@ -33,6 +34,12 @@ class UsageError(MLPError, ValueError):
     """What was written is wrong; the message names the value and what would be right."""
 
     label = "Usage"
+
+
+class ProgramError(UsageError):
+    """The program cannot start, because its text is no Python; the message shows the line."""
+
+    label = "Syntax error"
 
 
 class Refused(MLPError):  # noqa: N818 - the word of the contract

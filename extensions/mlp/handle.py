@@ -157,7 +157,8 @@ class Job:
 
     def why(self) -> tables.Sentences:
         """Return why it stands where it stands, with numbers, and what would let it start now."""
-        return tables.why(self._client.why(self.name, self.user))
+        found = self._client.why(self.name, self.user)
+        return tables.why(found, self.refresh().data if found.get("phase") in FINAL else None)
 
     def events(self) -> list[Json]:
         """Return its timeline."""
@@ -222,7 +223,10 @@ def send(client: Client, body: Json, *, named: bool) -> Job:
         free = free_name(body["name"], taken)
         if body["name"] not in taken or named:
             text = refused.msg if free in refused.msg else f"{refused.msg}. Free: --name {free}"
-            raise Refused("Conflict", text) from None
+            again = (
+                f". To see it again: {words.command('watch')} {body['name']}" if body["name"] in taken else ""
+            )
+            raise Refused("Conflict", f"{text}{again}") from None
         return Job(client, client.submit({**body, "name": free}))
 
 

@@ -16,6 +16,9 @@ from mlp.errors import UsageError
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _YEAR = 365 * 86400
+MOST_RANKS = 10_000
+RUNTIMES = ("mpi", "tf", "torch", "plain")
+"""The platform's own, all of which run Python."""
 
 
 def duration(text: object) -> int:
@@ -45,8 +48,8 @@ def workers(text: object) -> int | str:
     if not found or isinstance(text, bool):
         raise ValueError("is no number of ranks; right: 4, or 2:8 for as many as fit")
     low, high = int(found[1]), int(found[2] or found[1])
-    if not 1 <= low <= high <= 10_000:
-        raise ValueError("must be from 1 to 10000, and MIN must not be above MAX")
+    if not 1 <= low <= high <= MOST_RANKS:
+        raise ValueError(f"must be from 1 to {MOST_RANKS}, and MIN must not be above MAX")
     return low if low == high else f"{low}:{high}"
 
 
@@ -174,7 +177,7 @@ class Option:
 
 
 SUBMIT: tuple[Option, ...] = (
-    Option("runtime", "mpi, tf, torch or plain", name, None, "NAME", "-r", "runtimes",
+    Option("runtime", f"{', '.join(RUNTIMES[:-1])} or {RUNTIMES[-1]}", name, None, "NAME", "-r", "runtimes",
            shown_default="mpi with --workers > 1, else plain"),
     Option("workers", "ranks; a range starts with as many as fit", workers, 1, "N|MIN:MAX", "-w"),
     Option("cpu", "cores per rank", _number(0.1, 1_000_000, "cores"), 1.0, "CORES"),
@@ -186,7 +189,7 @@ SUBMIT: tuple[Option, ...] = (
     Option("priority", "class of priority", name, "normal", "CLASS", choices="low normal high"),
     Option("time_limit", "end an attempt after this time", duration, None, "30m|2h|1d", shown_default="none"),
     Option("retries", "restarts after a failure", _whole(0, 100, "retries"), 0, "N"),
-    Option("checkpoint_every", "how often the program saves", duration, None, "30m|2h", shown_default="none"),
+    Option("checkpoint_every", "how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY", duration, None, "30m|2h", shown_default="none"),
     Option("topology", "where ranks go", _word(100), None, "RULE", choices="same-node same-rack spread",
            shown_default="bin-pack"),
     Option("env", "a variable for the program; may be repeated", env, None, "K=V", "-e", many=True,

@@ -18,6 +18,8 @@ Json = Mapping[str, Any]
 RANKS = 64
 LOG_ROWS = 15
 TAIL_CHARACTERS = 4000
+UNKNOWN = "–"  # noqa: RUF001 - the widget's sign
+_TURNING = frozenset("\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 TONES = {
     "finished": "#2f9e62",
     "failed": "#d64545",
@@ -103,7 +105,12 @@ def _reasons(snapshot: Json) -> list[str]:
     if not isinstance(why, Mapping) or str(job.get("phase")) not in {"queued", "suspended"}:
         return []
     said = [str(reason.get("message") or "") for reason in _list(why.get("reasons"))]
-    return [text for text in said if text and text not in str(job.get("message") or "")]
+    ways = why.get("would_start_now")
+    return [
+        *(text for text in said if text and text not in str(job.get("message") or "")),
+        *(text for text in (words.unknown_start(why),) if text),
+        *(f"Would start now: {way}" for way in (ways if isinstance(ways, list) else [])),
+    ]
 
 
 def _bar(job: Json, colour: str) -> str:
@@ -131,12 +138,12 @@ def _failure(job: Json) -> str:
 
 def _curves(snapshot: Json) -> str:
     images = []
-    for number, name in enumerate(drawn(snapshot)):
+    for name in drawn(snapshot):
         curve = snapshot["curves"][name]
         if not isinstance(curve, Mapping):
             continue
         xs = [x for x in curve.get("x", []) if isinstance(x, (int, float))]
-        image = svg.curve(str(name), xs, list(curve.get("y", [])), svg.COLOURS[number % len(svg.COLOURS)])
+        image = svg.curve(str(name), xs, list(curve.get("y", [])))
         images.append(
             f'<img src="{svg.data_uri(image)}" alt="{escape(str(name))}" width="{svg.WIDTH}" height="{svg.HEIGHT}" '
             'style="display:inline-block;margin:4px 8px 4px 0">'
@@ -153,29 +160,36 @@ def _ranks(job: Json) -> str:
     )
     rows = []
     for rank in ranks[:RANKS]:
-        cells = _rank_cells(rank)
+        cells = _rank_cells(job, rank)
         rows.append("<tr>" + "".join(f'<td style="{_CELL}">{escape(c)}</td>' for c in cells) + "</tr>")
     more = f"<div>and {len(ranks) - RANKS} more ranks</div>" if len(ranks) > RANKS else ""
     return f'<table style="margin:4px 0;border-collapse:collapse;color:inherit;font-size:inherit"><tr>{head}</tr>{"".join(rows)}</table>{more}'
 
 
-def _rank_cells(rank: Json) -> list[str]:
-    state = str(rank.get("state", ""))
-    if words.ending(rank) and words.ending(rank) != "exit code 0":
-        state += f", {words.ending(rank)}"
+def _rank_cells(job: Json, rank: Json) -> list[str]:
     cpu, ram = rank.get("cpu"), rank.get("ram")
     return [
         str(rank.get("rank", "")),
         str(rank.get("role", "")),
         str(rank.get("node", "")),
-        state,
-        f"{cpu:.2f}" if isinstance(cpu, (int, float)) else "",
-        words.memory(ram) if isinstance(ram, (int, float)) else "",
+        words.rank_state(job, rank),
+        words.amount(cpu) if isinstance(cpu, (int, float)) else UNKNOWN,
+        words.memory(ram) if isinstance(ram, (int, float)) else UNKNOWN,
     ]
 
 
+def _lines(snapshot: Json) -> list[Json]:
+    """Return the log's last lines; of a failed job without the error output that is shown above them already."""
+    lines = _list(snapshot.get("log"))
+    failure = _job(snapshot).get("failure")
+    if not isinstance(failure, Mapping) or not str(failure.get("tail") or "").strip():
+        return lines
+    rank = failure.get("rank")
+    return [x for x in lines if x.get("stream") != "stderr" or x.get("rank") != rank]
+
+
 def _log(snapshot: Json) -> str:
-    lines = _list(snapshot.get("log"))[-LOG_ROWS:]
+    lines = _lines(snapshot)[-LOG_ROWS:]
     if not lines:
         return ""
     text = "\n".join(f"{line.get('rank', 0)}: {line.get('text', '')}" for line in lines)
@@ -219,5 +233,7 @@ def bar(progress: float, width: int = 24) -> str:
 
 
 def plain(text_: str) -> str:
-    """Drop control characters: a job's output must not steer the terminal of who reads it."""
-    return "".join(c for c in text_ if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160))
+    """Drop what steers the terminal of who reads it, or turns the direction of writing: a job wrote it."""
+    return "".join(
+        c for c in text_ if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160 and c not in _TURNING)
+    )

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from mlp import settings
-from mlp.errors import UsageError
-from mlp.options import SUBMIT, default_runtime
+from mlp.errors import ProgramError, UsageError
+from mlp.options import RUNTIMES, SUBMIT, default_runtime
 
 CODE_LIMIT = 1_048_576
 VARIABLES_LIMIT = 65_536
-PYTHON = frozenset({"mpi", "tf", "torch", "plain"})
-"""Runtimes known to run Python; a tenant's own may run anything, its program is not looked at."""
 VARIABLES = "NOTEBOOK_VARIABLES"
 PROLOGUE = "globals().update(__import__('json').loads(__import__('os').environ['NOTEBOOK_VARIABLES']))"
 
@@ -51,7 +49,7 @@ def build(
         body["env"] = {**body.get("env", {}), VARIABLES: variables_json(variables)}
     if "code" in body:
         text = body["code"]
-        if runtime in PYTHON:
+        if runtime in RUNTIMES:  # another may run anything: its program is not looked at
             check_syntax(text, cell=entry is None)
             text = with_prologue(text) if variables else text
         if len(text) > CODE_LIMIT:
@@ -127,13 +125,24 @@ def check_syntax(text: str, *, cell: bool) -> None:
     try:
         _tree(text)
     except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        shown = (getattr(error, "text", None) or "").strip()[:200]
-        at = f", line {line}: {shown}" if line and shown else ""
-        hint = ""
-        if cell and shown.startswith(("!", "%")):
-            hint = ". The cell runs as a program of its own: lines with ! and % do not work in it"
-        raise UsageError(f"the program does not parse ({getattr(error, 'msg', error)}{at}){hint}") from None
+        raise ProgramError(_where(error, cell=cell)) from None
+
+
+def _where(error: SyntaxError | ValueError, *, cell: bool) -> str:
+    """Say what is wrong, in which line, with the line and a mark below the place."""
+    if not isinstance(error, SyntaxError) or not error.lineno:
+        return f"{getattr(error, 'msg', error)}. Nothing was submitted"
+    lines = [
+        f"{error.msg}, in line {error.lineno} of the {'cell' if cell else 'program'}. Nothing was submitted"
+    ]
+    source = (error.text or "").rstrip("\n")
+    shown = source.strip()[:200]
+    if shown:
+        at = (error.offset or 1) - 1 - (len(source) - len(source.lstrip()))
+        lines += [f"    {shown}", *([f"    {' ' * at}^"] if 0 <= at <= len(shown) else [])]
+    if cell and shown.startswith(("!", "%")):
+        lines.append("The cell runs as a program of its own: lines with ! and % do not work in it")
+    return "\n".join(lines)
 
 
 def with_prologue(text: str) -> str:

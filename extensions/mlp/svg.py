@@ -11,7 +11,8 @@ from mlp.words import number
 
 WIDTH, HEIGHT = 300, 150
 LEFT, RIGHT, TOP, BOTTOM = 48, 8, 24, 20
-COLOURS = ("#3b82d6", "#d9722b", "#2f9e62", "#a35bd0", "#c94f6d", "#7f8a1f")
+COLOUR = "#2a6fdb"
+"""Of a curve: the first of the widget's palette (`widgets/src/components/chart.ts`)."""
 
 
 def ticks(low: float, high: float, count: int = 3) -> list[float]:
@@ -25,7 +26,7 @@ def ticks(low: float, high: float, count: int = 3) -> list[float]:
     return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def curve(name: str, xs: list[float], ys: list[Any], colour: str = COLOURS[0]) -> str:
+def curve(name: str, xs: list[float], ys: list[Any], colour: str = COLOUR) -> str:
     """Draw a curve; a title on top, the last value beside it."""
     points = [
         (x, float(y))

@@ -95,10 +95,20 @@ def verdicts(found: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{v.get('reason', '')}: {v.get('message', '')}" for v in found]
 
 
-def why(found: Json) -> Sentences:
-    """Write why a job stands where it stands."""
-    lines = [f"{found.get('job')} is {found.get('phase')}."]
+def why(found: Json, job: Mapping[str, Any] | None = None) -> Sentences:
+    """Write why a job stands where it stands; `job` is needed for how one that has ended did so."""
+    name, phase = found.get("job"), found.get("phase")
+    end = words.ended(job) if job else ""
+    lines = [end or f"{name} is {phase}."]
+    if job and (failure := words.failure(job)):
+        lines.append(f"{failure}.")
+        first = (job.get("failure") or {}).get("rank")
+        lines.append(
+            f"All that it wrote: {words.command(f'logs {name}')}{'' if first is None else f' --rank {first}'}"
+        )
     lines += verdicts(found.get("reasons") or ())
+    if phase == "suspended":
+        lines.append(f"To go on: {words.command(f'resume {name}')}")
     if found.get("position") is not None:
         alone = found["position"] == found.get("queue_length") == 1
         place = "Next" if alone else f"Place {found['position']} of {found.get('queue_length')}"
@@ -106,6 +116,7 @@ def why(found: Json) -> Sentences:
     if found.get("expected_start"):
         because = f" ({found['expected_because']})" if found.get("expected_because") else ""
         lines.append(f"Expected to start {words.clock_time(found['expected_start'])}{because}.")
+    lines += [text for text in (words.unknown_start(found),) if text]
     lines += [f"Would start now: {way}" for way in found.get("would_start_now") or ()]
     return Sentences(lines, found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +19,13 @@ CAUSES = {
     "node-lost": "The node was lost",
     "start-failed": "The ranks could not be started",
 }
+
+
+def command(line: str) -> str:
+    """Write a command of ours as one would type it here: `%mlp watch digits` in IPython, `mlp watch digits` else."""
+    module = sys.modules.get("IPython")
+    magic = module is not None and module.get_ipython() is not None
+    return f"{'%' if magic else ''}mlp {line}"
 
 
 def parse_time(text: object) -> datetime | None:
@@ -61,16 +69,39 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def rounded(value: float, digits: int) -> str:
+    """Write a number with at most so many decimals, halves up, without trailing zeros."""
+    scale = 10**digits
+    whole = math.floor(value * scale + 0.5)
+    return f"{whole / scale:.{digits}f}".rstrip("0").rstrip(".") if digits else str(whole)
+
+
 def amount(value: float | None) -> str:
     """Write cores or devices; None has no limit of its own."""
-    return "no limit" if value is None else f"{value:g}"
+    return "no limit" if value is None else rounded(value, 2)
+
+
+def _sized(value: float, units: tuple[str, ...]) -> str:
+    """Write an amount in the largest unit of which there is one: three digits that count, the first unit whole.
+
+    The widget does the same (`widgets/src/core/format.ts`), and one table tests both.
+    """
+    at = 0
+    while math.floor(value + 0.5) >= 1024 and at < len(units) - 1:
+        value /= 1024
+        at += 1
+    digits = 0 if at == 0 or value >= 100 else 1 if value >= 10 else 2
+    return f"{rounded(value, digits)} {units[at]}"
 
 
 def memory(mib: float | None) -> str:
-    """Write an amount of memory."""
-    if mib is None:
-        return "no limit"
-    return f"{mib / 1024:.3g} GiB" if mib >= 1024 else f"{mib:g} MiB"
+    """Write an amount of memory, given in MiB: 512 MiB, 1.46 GiB."""
+    return "no limit" if mib is None else _sized(mib, ("MiB", "GiB", "TiB", "PiB"))
+
+
+def storage(count: float | None) -> str:
+    """Write an amount of storage, given in bytes: 252 GiB."""
+    return "no limit" if count is None else _sized(count, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
 
 
 def workers(job: Mapping[str, Any]) -> str:
@@ -100,8 +131,40 @@ def failure(job: Mapping[str, Any]) -> str:
     text = CAUSES.get(str(found.get("cause")), str(found.get("cause") or "It failed"))
     where = [f"rank {found['rank']}"] if found.get("rank") is not None else []
     where += [ending(found)] if ending(found) else []
+    if where and str(found.get("message") or "").startswith(where[0]):
+        where = []  # the message says it
     text += f" ({', '.join(where)})" if where else ""
     return f"{text}: {found['message']}" if found.get("message") else text
+
+
+def rank_state(job: Mapping[str, Any], rank: Mapping[str, Any]) -> str:
+    """Write how a rank stands; one that another took along says which."""
+    state_, how = str(rank.get("state", "")), ending(rank)
+    if state_ == "stopped":
+        first = (job.get("failure") or {}).get("rank")
+        if first is not None and first != rank.get("rank"):
+            return f"stopped because rank {first} failed"
+        return "stopped" if how else "never started"
+    return f"{state_}, {how}" if state_ == "failed" and how else state_
+
+
+def unknown_start(why: Mapping[str, Any]) -> str:
+    """Write why nobody can tell when a waiting job starts; empty where it can be told, or nothing is known."""
+    because = str(why.get("expected_because") or "")
+    if why.get("phase") != "queued" or why.get("expected_start") or not because:
+        return ""
+    text = because if because.startswith("no time can be told") else f"no time can be told: {because}"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def ended(job: Mapping[str, Any]) -> str:
+    """Write how and when a job ended, in one sentence; empty for one that has not."""
+    phase, at = str(job.get("phase")), clock_time(job.get("finished_at"))
+    if phase not in {"finished", "failed", "cancelled"}:
+        return ""
+    how = {"cancelled": "was cancelled"}.get(phase, phase)
+    ran = age(job).replace("ran ", " after ", 1) if job.get("started_at") else ""
+    return f"{job.get('name')} {how}{f' at {at}' if at else ''}{ran}."
 
 
 def age(job: Mapping[str, Any], now: datetime | None = None) -> str:
@@ -115,6 +178,8 @@ def age(job: Mapping[str, Any], now: datetime | None = None) -> str:
         return ""
     if started:
         return f"for {span((now - started).total_seconds())}"
+    if submitted and job.get("phase") == "suspended":
+        return f"submitted {span((now - submitted).total_seconds())} ago"  # it may have run for most of that time
     return f"waits {span((now - submitted).total_seconds())}" if submitted else ""
 
 

@@ -12,7 +12,12 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 # Python's `$` also matches before a final newline; `(?!\n)` shuts that out and means the same in ECMA 262
+MOST_RANKS = 10_000
+"""Of one job, its parameter servers included."""
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$(?!\n)"
+RANGE_PATTERN = r"^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$(?!\n)"
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$(?!\n)"
+SOURCE_PATTERN = r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$(?!\n)"
 Name = Annotated[
     str, Meta(pattern=NAME_PATTERN, max_length=50, description="a-z, 0-9 and -, 1 to 50 characters")
 ]
@@ -24,14 +29,14 @@ Rom = Annotated[int, Meta(ge=0, le=2**60)]
 Progress = Annotated[int, Meta(ge=0, le=100)]
 QuotaCpu = Annotated[float, Meta(ge=0, le=1_000_000)]
 QuotaRam = Annotated[int, Meta(ge=0, le=1_000_000_000)]
-Workers = (
-    Annotated[int, Meta(ge=1, le=10_000)]
-    | Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$(?!\n)")]
-)
+Workers = Annotated[int, Meta(ge=1, le=MOST_RANKS)] | Annotated[str, Meta(pattern=RANGE_PATTERN)]
+_KEPT = Meta(description="kept; has no effect yet")
+KeptName = Annotated[Name | None, _KEPT]
+KeptAmounts = Annotated[dict[str, float] | None, _KEPT]
 Runtime = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
 Code = Annotated[str, Meta(max_length=1_048_576)]
 Path = Annotated[str, Meta(min_length=1, max_length=4096)]
-EnvName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$(?!\n)")]
+EnvName = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
 JobState = Literal["creating", "running", "finished", "error", "deleting"]
 
 
@@ -124,12 +129,12 @@ class TenantCreate(Request):
     rom: Rom | None = None
     gpu_kinds: dict[str, Gpu] = field(default_factory=dict)
     weight: Annotated[float, Meta(gt=0, le=1_000_000)] = 1.0
-    cohort: Name | None = None
-    parent: Name | None = None
-    borrowing_limit: dict[str, float] | None = None
-    lending_limit: dict[str, float] | None = None
-    reserved: dict[str, float] | None = None
-    isolation: Literal["shared", "encrypted", "dedicated"] = "shared"
+    cohort: KeptName = None
+    parent: KeptName = None
+    borrowing_limit: KeptAmounts = None
+    lending_limit: KeptAmounts = None
+    reserved: KeptAmounts = None
+    isolation: Annotated[Literal["shared", "encrypted", "dedicated"], _KEPT] = "shared"
     description: Annotated[str, Meta(max_length=500)] = ""
 
 
@@ -448,7 +453,7 @@ class MetricPoint(Struct, kw_only=True, forbid_unknown_fields=True):
 class MetricBatch(Request):
     """Consecutive points of one source (one reporting process)."""
 
-    source: Annotated[str, Meta(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$(?!\n)")]
+    source: Annotated[str, Meta(pattern=SOURCE_PATTERN)]
     points: Annotated[list[MetricPoint], Meta(max_length=20_000)]
 
 

@@ -15,16 +15,18 @@ import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tornado.httpserver import HTTPServer
 
 from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.call import API_BASES, Config
+from mlp_hub.api.connections import Gate, raise_descriptors
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.sessions import COOKIE
 from mlp_hub.api.sockets import close_all
+from mlp_hub.domain.text import escaped
 from mlp_hub.executors.base import Executor, NodeInfo
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.platform import Platform
@@ -33,7 +35,7 @@ from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 log = logging.getLogger("mlp_hub.app")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -64,11 +66,14 @@ class App:
         self.db.open()
         await self.platform.start()
         application = make_application(self.service)
+        gate = Gate(self.settings.connections_per_user, raise_descriptors() // 4)
         for path, mode, behind_proxy in (
             (self.settings.service_socket, 0o600, True),
             (self.settings.tenant_service_socket, 0o666, False),
         ):
-            server = make_server(self.service, application, behind_proxy=behind_proxy)
+            server = make_server(
+                self.service, application, behind_proxy=behind_proxy, gate=None if behind_proxy else gate
+            )
             listener = bind_socket(path, mode)
             server.add_socket(listener)
             self.servers.append((server, path, path.stat().st_ino))
@@ -91,22 +96,37 @@ class App:
         self.db.close()
 
 
-def make_executor(settings: Settings) -> Executor:
-    """Make the executor that the settings name."""
-    if settings.executor == "simulated":
-        from mlp_hub.domain.resources import MILLI, Resources  # noqa: PLC0415 - the other one is usual
-        from mlp_hub.executors.simulated import SimulatedExecutor  # noqa: PLC0415
+def _simulated(settings: Settings) -> Executor:
+    from mlp_hub.domain.resources import MILLI, Resources  # noqa: PLC0415 - each loads what it needs only
+    from mlp_hub.executors.simulated import SimulatedExecutor  # noqa: PLC0415
 
-        amount = Resources(cpu=16 * MILLI, ram=65_536)
-        simulated = [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
-        return SimulatedExecutor(simulated, time.time, journal=settings.jobs_run_dir / "simulated.journal")
+    amount = Resources(cpu=16 * MILLI, ram=65_536)
+    simulated = [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
+    return SimulatedExecutor(simulated, time.time, journal=settings.jobs_run_dir / "simulated.journal")
+
+
+def _local(settings: Settings) -> Executor:
     from mlp_hub.executors.local import LocalExecutor  # noqa: PLC0415
-    from mlp_hub.executors.sandbox import Bind  # noqa: PLC0415
+    from mlp_hub.executors.sandbox import Bind, capabilities, remove_forgotten  # noqa: PLC0415
 
+    remove_forgotten(capabilities().bases.values())
     sockets = str(settings.tenant_dir)
     return LocalExecutor(
         settings.jobs_run_dir, nodes=nodes_of(settings), binds=[Bind(sockets, sockets, False)]
     )
+
+
+EXECUTORS: Mapping[str, Callable[[Settings], Executor]] = {"local": _local, "simulated": _simulated}
+"""What makes each executor that a setting may name."""
+
+
+def make_executor(settings: Settings) -> Executor:
+    """Make the executor that the settings name; raise `SettingsError` where there is none of that name."""
+    make = EXECUTORS.get(settings.executor)
+    if make is None:
+        known = ", ".join(EXECUTORS)
+        raise SettingsError(f"MLP_EXECUTOR is {settings.executor!r}; there is no such executor, only {known}")
+    return make(settings)
 
 
 def nodes_of(settings: Settings) -> Sequence[NodeInfo]:
@@ -147,6 +167,7 @@ def policy_of(settings: Settings) -> RunPolicy:
     return RunPolicy(
         grace_s=settings.grace_s,
         job_network=settings.job_network,
+        metric_points_max=settings.metric_points_max,
         first_uid=settings.first_uid if os.getuid() == 0 else None,
         api_url=f"http+unix://{quote(str(settings.tenant_service_socket), safe='')}{API_BASES[0]}",
     )
@@ -203,7 +224,10 @@ class _Lines(logging.Formatter):
         super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        return escaped(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        return "\n".join(f"    {escaped(line)}" for line in super().formatException(ei).split("\n"))
 
 
 def set_up_logging(level: str) -> None:

@@ -57,6 +57,33 @@ class Settings:
     allowed_hosts: tuple[str, ...] = setting(
         (), "Host names by which browsers may call, besides the bind address and localhost.", kind="list"
     )
+    connections_max: int = setting(
+        5000,
+        "Connections that the public port holds at once; fewer where the limit of open files is too low for them.",
+        kind="int",
+        low=10,
+        high=100_000,
+    )
+    connections_per_address: int = setting(
+        1000,
+        "Of these, from one address (of IPv6: one /64 network). Behind a reverse proxy all come from its address.",
+        kind="int",
+        low=10,
+        high=100_000,
+    )
+    connections_per_user: int = setting(
+        500,
+        "Connections that one user's notebook servers and jobs hold to the service at once, and as many to the hub.",
+        kind="int",
+        low=10,
+        high=100_000,
+    )
+    metric_points_max: int = setting(
+        2_000_000,
+        "Metric points that are stored of one job; later ones are dropped.",
+        kind="int",
+        low=1000,
+    )
     admin_name: str = setting("admin", "Name of the first administrator.", kind="str")
     database_url: str = setting(
         "",
@@ -208,7 +235,12 @@ class Settings:
 
     @property
     def hub_socket(self) -> Path:
-        """The hub's socket, for the proxy, the service and sandboxes."""
+        """The hub's socket, for the proxy and the service."""
+        return self.private_dir / "hub.sock"
+
+    @property
+    def tenant_hub_socket(self) -> Path:
+        """The hub's socket that sandboxes reach."""
         return self.tenant_dir / "hub.sock"
 
     @property

@@ -97,14 +97,15 @@ async def answers(socket: Path, path: str) -> None:
 
 
 def why_it_ended(state: sandbox.SandboxState, log_dir: Path) -> str:
-    """Say in words how a server ended, with the last lines of its output."""
+    """Say in words how a server ended, with the last lines of its output: one line, for it also goes into the log."""
     end = state.exit
     if end is None:
         return "The notebook server vanished. Start it again."
     if end.oom:
         return "The notebook server ran out of memory. Start it again with more memory."
     how = end.message or (f"signal {end.signal}" if end.signal else f"exit status {end.code}")
-    tail = end.tail.strip() or _tail(log_dir / "rank-0.log")
+    how = sandbox.one_line(how)
+    tail = sandbox.one_line(end.tail) or sandbox.one_line(_tail(log_dir / "rank-0.log"))
     return f"The notebook server ended while it started: {how}." + (
         f" Its last output: {tail}" if tail else ""
     )

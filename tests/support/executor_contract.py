@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from mlp_hub.domain.job import Cause
-from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec, Observation
+from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, LaunchSpec, LogLine, Observation
 
 ENDED = (AttemptPhase.SUCCEEDED, AttemptPhase.FAILED, AttemptPhase.STOPPED, AttemptPhase.LOST)
 
 
+def roles(seen: Observation) -> tuple[str, ...]:
+    return tuple(rank.role for rank in seen.ranks)
+
+
 class ExecutorContract:
-    """Derived classes say how to make an executor and attempts that succeed, fail, and go on."""
+    """Derived classes say how to make an executor and attempts of a few kinds."""
 
     def make_executor(self) -> Executor:
         """Return an executor; called again it must be as after a restart of the hub, on the same state."""
         raise NotImplementedError
 
     def attempt(self, kind: str, **more: Any) -> LaunchSpec:
-        """Return a new attempt: `succeeds`, `fails` (rank 0 with exit status 3), or `lasts` (until stopped)."""
+        """Return a new attempt of one of these kinds, `more` being fields of its `LaunchSpec`.
+
+        `succeeds` (and writes two lines or more), `fails` (rank 0 with exit status 3), `dies` (rank 0 of signal 9),
+        `lasts` (until stopped).
+        """
         raise NotImplementedError
 
     def execute(self, test: Callable[[Executor], Awaitable[None]]) -> None:
@@ -80,6 +89,93 @@ class ExecutorContract:
             assert seen.failure is not None
             assert seen.failure.cause is Cause.PROGRAM_ERROR
             assert (seen.failure.rank, seen.failure.exit_code) == (0, 3)
+
+        self.execute(test)
+
+    def test_a_rank_that_a_signal_killed_is_named_with_the_signal(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("dies")
+            await executor.start(spec)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.FAILED)
+            assert seen.failure is not None
+            assert seen.failure.cause is Cause.SIGNAL
+            assert (seen.failure.rank, seen.failure.signal, seen.failure.exit_code) == (0, 9, None)
+            assert [(r.state, r.signal, r.exit_code) for r in seen.ranks] == [("failed", 9, None)]
+
+        self.execute(test)
+
+    def test_what_can_never_start_says_so_for_good(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("succeeds", placement=("elsewhere",))
+            for _ in range(2):
+                try:
+                    await executor.start(spec)
+                except CannotStart as error:
+                    message = str(error)
+                    seen = (await executor.observe([spec.attempt]))[spec.attempt]
+                    assert seen.phase is AttemptPhase.ABSENT
+                else:
+                    seen = await self.wait(executor, spec.attempt, AttemptPhase.FAILED)
+                    assert seen.failure is not None
+                    assert seen.failure.cause is Cause.START_FAILED
+                    message = seen.failure.message
+                assert "elsewhere" in message
+                assert executor.nodes()[0].name in message  # the way out
+
+        self.execute(test)
+
+    def test_roles_are_the_same_from_the_start_to_the_end(self) -> None:
+        async def test(executor: Executor) -> None:
+            node = executor.nodes()[0].name
+            spec = self.attempt("lasts", runtime="tf", workers=2, ps=1, placement=(node,) * 3)
+            told = set()
+            await executor.start(spec)
+            told.add(roles((await executor.observe([spec.attempt]))[spec.attempt]))
+            told.add(roles(await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)))
+            await executor.stop(spec.attempt, 5.0)
+            told.add(roles(await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)))
+            assert told == {("chief", "worker", "ps")}
+
+        self.execute(test)
+
+    def test_a_log_is_read_from_a_cursor_on_and_outlives_the_attempt(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("succeeds")
+            assert executor.read_log(spec.workspace, 0).lines == ()
+            await executor.start(spec)
+            await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
+            whole = executor.read_log(spec.workspace, 0)
+            assert len(whole.lines) >= 2
+            assert {line.stream for line in whole.lines} == {"stdout"}
+            assert all(datetime.fromisoformat(line.time).tzinfo is not None for line in whole.lines)
+            at, found = 0, []
+            while (chunk := executor.read_log(spec.workspace, 0, at, 1)).lines:
+                assert len(chunk.lines) == 1
+                at = chunk.offset
+                found += chunk.lines
+            assert (tuple(found), at) == (whole.lines, whole.offset)
+            assert executor.read_log(spec.workspace, 0, at).offset == at
+            last = executor.tail_log(spec.workspace, 0, 1)
+            assert (last.lines, last.offset) == (whole.lines[-1:], whole.offset)
+            assert executor.tail_log(spec.workspace, 0, 1000).lines == whole.lines
+            assert executor.read_log(spec.workspace, 7).lines == ()  # there is no such rank
+            await executor.forget(spec.attempt)
+            assert executor.read_log(spec.workspace, 0) == whole
+
+        self.execute(test)
+
+    def test_a_log_is_followed_by_rank(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("succeeds", workers=2)
+            found: dict[int, list[LogLine]] = {0: [], 1: []}
+            await executor.start(spec)
+            async for chunk in executor.follow(spec.workspace, 2):
+                found[chunk.rank] += chunk.lines
+                if all(len(lines) >= 2 for lines in found.values()):
+                    break
+            await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
+            for rank, lines in found.items():
+                assert tuple(lines) == executor.read_log(spec.workspace, rank).lines[: len(lines)]
 
         self.execute(test)
 

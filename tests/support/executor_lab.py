@@ -19,6 +19,13 @@ from mlp_hub.executors.shim import files
 ROOT = os.geteuid() == 0
 ENDED = (AttemptPhase.SUCCEEDED, AttemptPhase.FAILED, AttemptPhase.STOPPED, AttemptPhase.LOST)
 ROOM = Resources(64_000, 0, 64_000, 0)
+PROGRAMS = {
+    "succeeds": "print('one'); print('two')",
+    "fails": "import sys; sys.exit(3)",
+    "dies": "import os; os.kill(os.getpid(), 9)",
+    "lasts": "import time; time.sleep(600)",
+}
+"""The kinds of attempts that the contract asks for."""
 
 
 class Lab:

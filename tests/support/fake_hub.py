@@ -24,6 +24,8 @@ class FakeHub:
         self.codes: dict[str, tuple[str, str]] = {}  # code: (token, challenge)
         self.requests: list[str] = []
         self.down = False
+        self.seen_sign_ups: list[dict[str, Any]] = []
+        self.sign_ups_refused_for = 0  # seconds that a Retry-After says
         self.minted: list[dict[str, Any]] = []
 
     def user(self, name: str, token: str, *, admin: bool = False, held: tuple[str, ...] | None = None) -> str:
@@ -119,6 +121,12 @@ class _Accounts(_Base):
         if not self.check_service():
             return
         body = json.loads(self.request.body)
+        if "address" in body:
+            self.hub.seen_sign_ups.append(body)
+            if self.hub.sign_ups_refused_for:
+                self.set_header("Retry-After", str(self.hub.sign_ups_refused_for))
+                self.refuse(429, "too many", "TooMany")
+                return
         if body["name"] in self.hub.accounts:
             self.refuse(409, f"the name {body['name']} is taken", "Conflict")
             return
@@ -127,8 +135,8 @@ class _Accounts(_Base):
             return
         account = {
             "name": body["name"],
-            "authorized": body["authorized"],
-            "admin": body["admin"],
+            "authorized": body.get("authorized", False),
+            "admin": body.get("admin", False),
             "created": "x",
         }
         self.hub.accounts[body["name"]] = account

@@ -26,7 +26,7 @@ const KEEP_EVERY = 15_000;
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-export function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const root = document.createElement("div");
   root.className = "mlp mlp-widget";
   root.dataset["jpSuppressContextMenu"] = "";

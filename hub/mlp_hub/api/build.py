@@ -12,6 +12,7 @@ from tornado.web import Application
 
 from mlp_hub.api.auth import Authenticator
 from mlp_hub.api.call import Config, Service
+from mlp_hub.api.connections import Gate, GuardedServer
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import RATES, Limiter, Rate
 from mlp_hub.api.principal import Principal
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from mlp_hub.service.platform import Platform
 
 HEADER_BYTES = 32 * 1024
+PAGE_BODY_BYTES = 64 * 1024
 BODY_TIMEOUT_S = 120.0
 IDLE_S = 300.0
+TENANTS_IDLE_S = 60.0
 GROUPS_S = 30.0
 GROUPS_KEPT = 50_000
 
@@ -79,13 +82,17 @@ def make_service(
     )
 
 
-def make_server(service: Service, application: Application, *, behind_proxy: bool) -> HTTPServer:
-    """Make the server of one listening socket."""
+def make_server(
+    service: Service, application: Application, *, behind_proxy: bool, gate: Gate | None = None
+) -> HTTPServer:
+    """Make the server of one listening socket; `gate` bounds the connections of a socket that tenants reach."""
     front = Front(service, make_table(), application, behind_proxy=behind_proxy)
-    return HTTPServer(
+    return GuardedServer(
         front,
+        gate=gate,
         max_header_size=HEADER_BYTES,
+        max_body_size=PAGE_BODY_BYTES,  # routes of the API have limits of their own
         body_timeout=BODY_TIMEOUT_S,
-        idle_connection_timeout=IDLE_S,
+        idle_connection_timeout=IDLE_S if behind_proxy else TENANTS_IDLE_S,
         xheaders=False,
     )

@@ -68,6 +68,7 @@ class Call:
     body: Any = None
     idempotency_key: str | None = None
     accept: str = ""
+    address: str = ""
     send: Callable[[Any], Any] | None = None
 
     @property

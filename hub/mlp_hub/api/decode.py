@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from mlp_api.types import NAME_PATTERN
+from mlp_api.types import NAME_PATTERN, RANGE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
 from mlp_hub.domain.errors import Reason, Refused
 
 SHOWN = 60  # characters of a bad value that are repeated in the answer
@@ -20,9 +20,9 @@ NAME_WORDS = (
 )
 PATTERN_WORDS = {
     NAME_PATTERN: NAME_WORDS,
-    r"^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$(?!\n)": "a number, or MIN:MAX such as 2:8",
-    r"^[A-Za-z_][A-Za-z0-9_]{0,127}$(?!\n)": "letters, digits and _, not beginning with a digit, at most 128 characters",
-    r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$(?!\n)": "RANK.RESTART.RANDOM such as 0.0.k3x9",
+    RANGE_PATTERN: "a number, or MIN:MAX such as 2:8",
+    VARIABLE_PATTERN: "letters, digits and _, not beginning with a digit, at most 128 characters",
+    SOURCE_PATTERN: "RANK.RESTART.RANDOM such as 0.0.k3x9",
 }
 _KIND_WORDS = {
     "str": "a text",

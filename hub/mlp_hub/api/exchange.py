@@ -1,7 +1,8 @@
 """One HTTP exchange of the API: find the route, identify, authorise, read, validate, handle, answer.
 
 The order is fixed. Nobody's body is read before they were identified; nothing is looked up for who may not.
-A body over the limit is read to its end (up to a bound) and dropped, so that the refusal reaches its sender.
+The body of a request that is refused is read and dropped for some seconds, so that the refusal reaches its sender;
+who sends it slower is answered and disconnected.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from mlp_hub.domain.errors import Reason, Refused
 log = logging.getLogger(__name__)
 access = logging.getLogger("mlp_hub.access")
 DRAINED = 64 * 1024 * 1024
+DRAIN_S = 5.0
 ANONYMOUS = Principal(Kind.USER, "")
 _tasks: set[asyncio.Task[None]] = set()
 
@@ -56,6 +58,8 @@ class Exchange(HTTPMessageDelegate):
         self._principal = ANONYMOUS
         self._error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
+        self._late: asyncio.TimerHandle | None = None
+        self._early = False  # answered before the body's end, which ends the connection
         self._gone = False
         self._begun = time.perf_counter()
 
@@ -75,20 +79,22 @@ class Exchange(HTTPMessageDelegate):
         self._size += len(chunk)
         if self._size > self._found.route.body_limit:
             self._chunks.clear()
-            self._error = _too_large(self._found)
+            self._refuse(_too_large(self._found))
         else:
             self._chunks.append(chunk)
 
     def finish(self) -> None:
         """Handle the request now that it is complete."""
-        self._task = asyncio.get_running_loop().create_task(self._serve())
-        _tasks.add(self._task)
-        self._task.add_done_callback(_tasks.discard)
+        self._forget_late()
+        if self._task is not None:
+            return
+        self._begin()
         connection: Any = self._request.connection
         connection.set_close_callback(self._on_gone)
 
     def on_connection_close(self) -> None:
         """Forget it: nobody is there to read an answer."""
+        self._forget_late()
         self._gone = True
 
     def _is_gone(self) -> bool:
@@ -100,11 +106,29 @@ class Exchange(HTTPMessageDelegate):
 
     # ------------------------------------------------------------- inside
 
+    def _begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._serve())
+        _tasks.add(self._task)
+        self._task.add_done_callback(_tasks.discard)
+
+    def _refuse(self, error: BaseException) -> None:
+        """Note the refusal, and see to it that it is sent soon, whether the body ends or not."""
+        self._error = error
+        self._late = asyncio.get_running_loop().call_later(DRAIN_S, self._answer_early)
+
+    def _answer_early(self) -> None:
+        self._early = True
+        self._begin()
+
+    def _forget_late(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+
     async def _admit(self, headers: HTTPHeaders) -> None:
         try:
             self._found = await self._check(headers)
         except Exception as err:  # noqa: BLE001 - every error becomes an answer, once the body was read
-            self._error = err
+            self._refuse(err)
 
     async def _check(self, headers: HTTPHeaders) -> Found:
         request, service = self._request, self._service
@@ -113,7 +137,10 @@ class Exchange(HTTPMessageDelegate):
             self._take(found.route.bucket, self._address)
         else:
             principal = await service.auth.identify(service.auth.credential(headers), self._address)
-            check_browser(headers, request.method or "", principal, _xsrf_of(request.query))
+            # a route that gives something away asks for what changing something asks for
+            unsafe = found is not None and found.route.unsafe
+            method = "POST" if unsafe else request.method or ""
+            check_browser(headers, method, principal, _xsrf_of(request.query))
             bucket = found.route.bucket if found else "api"
             self._take("service" if principal.kind is Kind.SERVICE else bucket, principal.key)
             if found is None:
@@ -174,6 +201,7 @@ class Exchange(HTTPMessageDelegate):
             found.params,
             query=decode.query(self._request.query, route.query),
             accept=self._request.headers.get("Accept", ""),
+            address=self._address,
         )
         if route.body is not None and (raw or not route.body_optional):
             self._check_media()
@@ -182,7 +210,7 @@ class Exchange(HTTPMessageDelegate):
             call.idempotency_key = check_key(self._request.headers.get("Idempotency-Key"))
             if route.idempotent and call.idempotency_key is not None:
                 return await self._service.answers.once(
-                    self._principal.key,
+                    self._principal.key if self._principal.name else f"address:{self._address}",
                     route.operation,
                     call.idempotency_key,
                     raw,
@@ -203,6 +231,8 @@ class Exchange(HTTPMessageDelegate):
         headers = answers.headers_for(media)
         for name, value in extra.items():
             headers[name] = value
+        if self._early:
+            headers["Connection"] = "close"
         start = ResponseStartLine("HTTP/1.1", status, answers.REASONS[status])
         if stream is None:
             headers["Content-Length"] = str(len(body))
@@ -245,24 +275,37 @@ class Rejected(HTTPMessageDelegate):
     def __init__(self, request: HTTPServerRequest, error: Refused | Unauthorized) -> None:
         self._request = request
         self._error = error
+        self._late: asyncio.TimerHandle | None = None
 
     def headers_received(self, start_line: object, headers: HTTPHeaders) -> None:
-        """Read on; the answer comes at the end."""
+        """Read on; the answer comes at the end, or before it where that is far."""
         del start_line, headers
         connection: Any = self._request.connection
         connection.set_max_body_size(DRAINED)
+        self._late = asyncio.get_running_loop().call_later(DRAIN_S, self._answer, "close")
 
     def data_received(self, chunk: bytes) -> None:
         """Drop it."""
 
+    def on_connection_close(self) -> None:
+        """Nobody is there to read an answer."""
+        if self._late is not None:
+            self._late.cancel()
+
     def finish(self) -> None:
         """Send the refusal."""
+        self.on_connection_close()
+        self._answer()
+
+    def _answer(self, connection_is: str = "") -> None:
         status, body, extra = answers.of_error(self._error, "")
         data = answers.encode(body)
         headers = answers.headers_for(answers.JSON)
         for name, value in extra.items():
             headers[name] = value
         headers["Content-Length"] = str(len(data))
+        if connection_is:
+            headers["Connection"] = connection_is
         connection: Any = self._request.connection
         connection.write_headers(
             ResponseStartLine("HTTP/1.1", status, answers.REASONS[status]), headers, data

@@ -16,6 +16,7 @@ from tornado.httpclient import HTTPError, HTTPRequest, HTTPResponse
 from tornado.netutil import Resolver
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
+from mlp_hub.api.auth import TooMany
 from mlp_hub.api.principal import Kind, Principal, parse_scopes
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 
@@ -31,6 +32,13 @@ class Account(msgspec.Struct, frozen=True):
     authorized: bool
     admin: bool = False
     created: Any = None
+
+
+class Person(msgspec.Struct, frozen=True):
+    """Somebody whom the hub lets in."""
+
+    name: str
+    admin: bool = False
 
 
 class _Model(msgspec.Struct):
@@ -139,21 +147,26 @@ class HubClient:
         """Find one account."""
         return next((a for a in await self.accounts() if a.name == name), None)
 
-    async def has_user(self, name: str) -> bool:
-        """Tell whether the hub knows somebody of this name, let in or not, by whichever authenticator."""
-        if (await self._ask("GET", f"/users/{quote(name, safe='')}")).code == 200:
-            return True
-        answer = await self._ask("GET", "/mlp/accounts")
-        if answer.code == 404:  # another authenticator keeps no accounts of its own
-            return False
-        return any(a.name == name for a in self._read(answer, list[Account]))
+    async def person(self, name: str) -> Person | None:
+        """Find a user of the hub by whichever authenticator: somebody who was let in, not one who waits for it."""
+        answer = await self._ask("GET", f"/users/{quote(name, safe='')}")
+        if answer.code == 404:
+            return None
+        found: Person = self._read(answer, Person)
+        return found
 
-    async def create_account(
-        self, name: str, password: str, *, authorized: bool, admin: bool = False
-    ) -> None:
-        """Make an account; raise Refused when the name is taken or the password too weak."""
-        body = {"name": name, "password": password, "authorized": authorized, "admin": admin}
-        self._done(await self._ask("POST", "/mlp/accounts", json=body), name)
+    async def sign_up(self, name: str, password: str, address: str) -> str:
+        """Make an account that waits for approval and return its name, as the hub writes it.
+
+        Raises Refused when the name is taken or the password too weak, TooMany when the address asks too often.
+        """
+        body = {"name": name, "password": password, "address": address}
+        answer = await self._ask("POST", "/mlp/accounts", json=body)
+        if answer.code == 429:
+            wait = answer.headers.get("Retry-After", "")
+            raise TooMany(int(wait) if wait.isascii() and wait.isdigit() else 1)
+        self._done(answer, name)
+        return str(self._read(answer, Account).name)
 
     async def authorize(self, name: str) -> None:
         """Let an account in."""

@@ -47,3 +47,9 @@ class Limiter:
         if len(self._buckets) > KEPT:
             self._buckets.popitem(last=False)
         return wait
+
+    def give(self, bucket: str, key: str) -> None:
+        """Put one back that was taken and is not to count."""
+        level, then = self._buckets.get((bucket, key), (0.0, 0.0))
+        if (bucket, key) in self._buckets:
+            self._buckets[bucket, key] = (min(self._rates[bucket].burst, level + 1), then)

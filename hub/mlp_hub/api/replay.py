@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections import OrderedDict
@@ -18,12 +19,15 @@ class Answers:
     """Recent answers by caller, route and key. Kept in memory: a repeat after a restart is a Conflict, not a second object."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str, str], tuple[bytes, Any]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, str], tuple[bytes, asyncio.Future[Any]]] = OrderedDict()
 
     async def once(
         self, caller: str, operation: str, key: str | None, raw: bytes, work: Callable[[], Awaitable[Any]]
     ) -> Any:
-        """Do the work unless it was done under this key; refuse another body under the same key."""
+        """Do the work unless it was done, or is being done, under this key; refuse another body under the same key.
+
+        What fails is not kept: the next request with the key tries again.
+        """
         if key is None:
             return await work()
         slot = (caller, operation, key)
@@ -34,12 +38,18 @@ class Answers:
                 raise Refused(
                     Reason.CONFLICT, f"the Idempotency-Key {key} was used for another request; take a new one"
                 )
-            return known[1]
-        answer = await work()
-        self._kept[slot] = (digest, answer)
+            return await asyncio.shield(known[1])
+        task = asyncio.ensure_future(work())
+        self._kept[slot] = (digest, task)
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return answer
+
+        def forget_failure(done: asyncio.Future[Any]) -> None:
+            if (done.cancelled() or done.exception() is not None) and self._kept.get(slot) == (digest, done):
+                del self._kept[slot]
+
+        task.add_done_callback(forget_failure)
+        return await asyncio.shield(task)
 
 
 def check_key(key: str | None) -> str | None:

@@ -16,7 +16,7 @@ METRICS_BODY_LIMIT = 8 * 1024 * 1024
 
 
 class Relation(StrEnum):
-    """How the caller must stand to the object of the path; a platform admin stands so to all but JOB's own."""
+    """How the caller must stand to the object of the path; a platform admin stands in each way to every object."""
 
     PUBLIC = "public"  # no token is asked for
     ANYBODY = "anybody"  # any caller with a token
@@ -36,7 +36,8 @@ class Route:
     """One row of the table: everything that validation, authorisation and OpenAPI need to know.
 
     `query` and `body` are msgspec structs; `reply` is any type that msgspec encodes. `job_token` lets a job's own
-    token in (for its own job). `socket` marks a WebSocket, whose handler sends frames of type `reply`.
+    token in (for its own job). `socket` marks a WebSocket, whose handler sends frames of type `reply`. `unsafe` marks a
+    GET that is no mere look: a browser's session has to show its XSRF token.
     """
 
     method: str
@@ -54,6 +55,7 @@ class Route:
     job_token: bool = False
     socket: bool = False
     idempotent: bool = False
+    unsafe: bool = False
     media: str = "application/json"
     bucket: str = "api"
     params: tuple[str, ...] = field(default=(), init=False)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
-import struct
 from typing import Any
 
 from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest, split_host_and_port
@@ -12,6 +10,7 @@ from tornado.routing import Router
 from tornado.web import Application
 
 from mlp_hub.api.call import API_BASES, Service
+from mlp_hub.api.connections import peer_of
 from mlp_hub.api.decode import clip
 from mlp_hub.api.exchange import Exchange, Rejected
 from mlp_hub.api.routes import RouteTable
@@ -19,7 +18,6 @@ from mlp_hub.api.sockets import StreamSocket
 from mlp_hub.domain.errors import Reason, Refused
 
 log = logging.getLogger(__name__)
-_PEER = struct.Struct("3i")
 
 
 class Front(Router):
@@ -63,11 +61,4 @@ class Front(Router):
     def _address(self, request: HTTPServerRequest) -> str:
         if self._behind_proxy:
             return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()[:64]
-        stream = getattr(request.connection, "stream", None)
-        if stream is None or stream.socket is None:
-            return ""
-        try:
-            raw = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-        except OSError:
-            return ""
-        return f"uid:{_PEER.unpack(raw)[1]}"
+        return peer_of(getattr(getattr(request.connection, "stream", None), "socket", None))

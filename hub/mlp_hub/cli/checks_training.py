@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -69,20 +70,30 @@ def mpi(_settings: Settings) -> Check:
 
 def tensorflow(_settings: Settings) -> Check:
     """Import it in the environment that users get."""
-    code = "import tensorflow as tf; print('version', tf.__version__)"
+    return _importable("tensorflow", "tf", "tensorflow-cpu")
+
+
+def torch(_settings: Settings) -> Check:
+    """Import it in the environment that users get; without it jobs with its runtime are refused."""
+    if importlib.util.find_spec("torch") is None:
+        remedy = (
+            f"Jobs with --runtime torch are refused; if you want them: {sys.executable} -m pip install torch"
+        )
+        return Check("torch", WARN, "not installed", remedy)
+    return _importable("torch", "torch", "torch")
+
+
+def _importable(module: str, runtime: str, package: str) -> Check:
+    code = f"import {module}; print('version', {module}.__version__)"
     env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=IMPORT_S, check=False
     )
     if done.returncode == 0:
-        return Check("tensorflow", OK, done.stdout.strip().rpartition("version ")[2])
+        return Check(module, OK, done.stdout.strip().rpartition("version ")[2])
     last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-    return Check(
-        "tensorflow",
-        WARN,
-        last,
-        f"Jobs with --runtime tf need it: {sys.executable} -m pip install tensorflow-cpu",
-    )
+    remedy = f"Jobs with --runtime {runtime} need it: {sys.executable} -m pip install {package}"
+    return Check(module, WARN, last, remedy)
 
 
 def gpu(settings: Settings) -> Check:

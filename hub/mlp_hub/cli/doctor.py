@@ -26,6 +26,7 @@ CHECKS: tuple[tuple[str, Callable[[Settings], Check | list[Check]]], ...] = (
     ("hub", machine.hub),
     ("mpi", training.mpi),
     ("tensorflow", training.tensorflow),
+    ("torch", training.torch),
     ("gpu", training.gpu),
 )
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from mlp_hub.cli import processes, state_dir
+from mlp_hub.cli.errors import Failure
 from mlp_hub.cli.http import request
 from mlp_hub.settings import Settings
 
@@ -22,34 +24,42 @@ _ACTIVE = ("admitted", "starting", "running")
 
 
 def down(settings: Settings, *, stop_jobs: bool) -> int:
-    """Stop all processes of the platform; jobs and notebook servers go on unless told otherwise."""
+    """Stop all processes of the platform; jobs and notebook servers go on unless told otherwise.
+
+    With `stop_jobs` every job that runs is suspended, whether the platform was still running or not: it saves a
+    checkpoint where it can, and `%mlp resume` lets it go on. Raises Failure, before anything of a job is stopped,
+    where that cannot be written down.
+    """
     if not settings.home.exists():
         _say(f"There is no state in {settings.home}; nothing runs")
         return 0
     with state_dir.exclusive(settings, _say):
-        suspended = _suspend_jobs(settings) if stop_jobs else 0
+        suspended = _suspend_jobs(settings) if stop_jobs else set()
         stopped = processes.stop_all(settings)
-        ended = _stop_sandboxes(settings) if stop_jobs else 0
-        left = sum(1 for run_dir in _run_dirs(settings) if _lives(run_dir))
+        if stop_jobs:
+            suspended |= _record_suspensions(settings)
+        jobs, servers = _stop_sandboxes(settings) if stop_jobs else (0, 0)
+        left = [run_dir for run_dir in _run_dirs(settings) if _lives(run_dir)]
         if not left and settings.home not in settings.run_dir.parents:
             # it lies in /tmp, because the state directory's path is long; sandboxes hold it while they live
             shutil.rmtree(settings.run_dir, ignore_errors=True)
     _say("MLP Hub is down" if stopped else "MLP Hub was not running")
     if suspended:
-        _say(f"{_count(suspended, 'running job')} suspended; resume with %mlp resume NAME")
-    if ended:
-        _say(f"{_count(ended, 'notebook server or job')} stopped")
+        _say(f"{_count(len(suspended), 'running job')} suspended; after the next up: %mlp resume NAME")
+    if servers or jobs > len(suspended):
+        _say(f"{_things(servers, max(jobs - len(suspended), 0))} stopped")
     if left:
-        _say(f"{_count(left, 'notebook server or job')} still running; the next up finds them again")
+        at_work = sum(1 for run_dir in left if _is_server(settings, run_dir))
+        _say(f"{_things(at_work, len(left) - at_work)} still running; the next up finds them again")
     return 0
 
 
-def _suspend_jobs(settings: Settings) -> int:
-    """Ask the service to suspend every job that holds anything, so that each may save a checkpoint."""
+def _suspend_jobs(settings: Settings) -> set[tuple[str, str]]:
+    """Ask the service, if it runs, to suspend every job that holds anything; return their (user, name)."""
     try:
         token = settings.secret("operator_token")
     except OSError:
-        return 0
+        return set()
 
     def active() -> list[tuple[str, str]]:
         answer = request(settings.service_socket, "GET", f"{API}/queue", token=token, timeout=10)
@@ -64,7 +74,39 @@ def _suspend_jobs(settings: Settings) -> int:
     deadline = time.monotonic() + settings.grace_s + MARGIN_S
     while jobs and time.monotonic() < deadline and set(active()) & set(jobs):
         time.sleep(0.1)
-    return len(jobs)
+    return set(jobs)
+
+
+def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
+    """Write down, while no service runs, that what still holds anything is to be suspended; return its (user, name).
+
+    The next service finds their ranks ended by `stop` and takes it from there, as if it had been asked itself.
+    """
+    if not (settings.database_url or (settings.db_dir / "mlp.sqlite").exists()):
+        return set()
+    from mlp_hub.domain.errors import MLPError  # noqa: PLC0415 - the database is seldom needed here
+    from mlp_hub.domain.job import HOLDING, Phase, Target  # noqa: PLC0415
+    from mlp_hub.store.database import Database  # noqa: PLC0415
+
+    wanted = HOLDING - {Phase.FINISHING, Phase.CANCELLING}
+    found = set()
+    db = Database(settings.service_db_url)
+    try:
+        db.check_schema()
+        with db.begin() as tx:
+            for job in tx.jobs.active():
+                if job.phase in wanted and job.target in (Target.RUN, Target.PREEMPT):
+                    tx.jobs.update(replace(job, target=Target.SUSPEND))
+                    tx.events.add(job.uid, time.time(), "asked", "asked to suspend: the hub was stopped")
+                    found.add((job.spec.user, job.spec.name))
+    except MLPError as error:
+        raise Failure(
+            f"The running jobs cannot be suspended, and were left running: {error}.",
+            "Start the hub with `up`, then stop it with JOBS=stop.",
+        ) from error
+    finally:
+        db.close()
+    return found
 
 
 def _run_dirs(settings: Settings) -> list[Path]:
@@ -82,11 +124,15 @@ def _lives(run_dir: Path) -> bool:
     return _inspect(run_dir).phase in ("starting", "running")
 
 
-def _stop_sandboxes(settings: Settings) -> int:
+def _is_server(settings: Settings, run_dir: Path) -> bool:
+    return settings.servers_run_dir in run_dir.parents
+
+
+def _stop_sandboxes(settings: Settings) -> tuple[int, int]:
+    """End all that lives; return how many jobs and how many notebook servers."""
+    from mlp_hub.executors import sandbox  # noqa: PLC0415 - only where there are any
+
     living = [run_dir for run_dir in _run_dirs(settings) if _lives(run_dir)]
-    if not living:
-        return 0
-    from mlp_hub.executors import sandbox  # noqa: PLC0415
 
     for run_dir in living:
         sandbox.stop(str(run_dir), settings.grace_s)
@@ -96,7 +142,16 @@ def _stop_sandboxes(settings: Settings) -> int:
     for run_dir in living:
         if _lives(run_dir):
             sandbox.kill(str(run_dir))
-    return len(living)
+    for run_dir in _run_dirs(settings):
+        if not _lives(run_dir):  # what a shim that was killed, or a slow end of a process, left behind
+            sandbox.sweep(str(run_dir))
+    servers = sum(1 for run_dir in living if _is_server(settings, run_dir))
+    return len(living) - servers, servers
+
+
+def _things(servers: int, jobs: int) -> str:
+    counted = ((servers, "notebook server"), (jobs, "job"))
+    return " and ".join(_count(number, what) for number, what in counted if number)
 
 
 def _count(number: int, what: str) -> str:

@@ -68,7 +68,9 @@ def _status(settings: Settings, args: argparse.Namespace) -> int:
 def _logs(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli import status  # noqa: PLC0415
 
-    return status.logs(settings, args.components, lines=args.tail, follow=not args.no_follow)
+    # in a pipe the reader waits for our end, unless it asked for what is still to come
+    follow = args.follow or (sys.stdout.isatty() and not args.no_follow)
+    return status.logs(settings, args.components, lines=args.tail, follow=follow)
 
 
 def _doctor(settings: Settings, args: argparse.Namespace) -> int:
@@ -133,12 +135,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub = add("status", _status, "show the components, their memory and the jobs")
     sub.add_argument("--json", action="store_true", help="print JSON")
-    sub = add("logs", _logs, "follow the logs of the components")
+    sub = add("logs", _logs, "print the logs of the components; on a terminal follow them until Ctrl+C")
     sub.add_argument(
         "components", nargs="*", metavar="COMPONENT", help="hub, service, proxy, supervisor; all if none"
     )
     sub.add_argument("--tail", type=int, default=20, metavar="N", help="lines of each to begin with (20)")
-    sub.add_argument("--no-follow", action="store_true", help="end after these")
+    ways = sub.add_mutually_exclusive_group()
+    ways.add_argument("--follow", "-f", action="store_true", help="follow in a pipe too")
+    ways.add_argument("--no-follow", action="store_true", help="end after these")
     sub = add("doctor", _doctor, "tell what works on this machine and what not, with the remedy")
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub = add("token", _token, "print a new token of a user, and nothing else")

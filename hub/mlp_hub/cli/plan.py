@@ -49,6 +49,8 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
                 routes=settings.private_dir / "routes.json",
                 hub_socket=settings.hub_socket,
                 hosts=[*settings.allowed_hosts, socket.gethostname(), settings.bind],
+                connections=settings.connections_max,
+                per_address=settings.connections_per_address,
             ),
             base,
             secret_env={"CONFIGPROXY_AUTH_TOKEN": str(settings.secret_file("proxy_token"))},

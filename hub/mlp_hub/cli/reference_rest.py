@@ -20,7 +20,7 @@ _PAGE = """# REST routes
 
 Below `{bases[0]}` (and `{bases[1]}`); the same as OpenAPI 3.1 is at [`/openapi.json`](#get-openapijson). Requests and
 answers are JSON. A request carries `Authorization: Bearer TOKEN`, or a browser's session cookie and, to change
-something, the `X-XSRFToken` header that `/session` gives.
+something or to get a token, the `X-XSRFToken` header that `/session` gives.
 
 | status | means | body |
 |---|---|---|
@@ -125,10 +125,11 @@ def _kind(spec: dict[str, Any]) -> str:
     if "$ref" in spec:
         name = spec["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
+    said = f" ({spec['description']})" if "description" in spec else ""
     if "anyOf" in spec:
-        return " or ".join(_kind(option) for option in spec["anyOf"])
+        return " or ".join(_kind(option) for option in spec["anyOf"]) + said
     if "enum" in spec:
-        return "one of " + ", ".join(f"`{word}`" for word in spec["enum"])
+        return "one of " + ", ".join(f"`{word}`" for word in spec["enum"]) + said
     describe = _TYPES.get(spec.get("type", ""))
     return describe(spec) if describe else "anything"
 

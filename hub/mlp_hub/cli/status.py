@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from mlp_hub.cli import processes, procs
 from mlp_hub.cli.errors import Failure, UsageFailure
 from mlp_hub.cli.http import request
+from mlp_hub.domain.text import escaped
 from mlp_hub.settings import Settings
 
 LOGS = ("hub", "service", "proxy", "supervisor")
@@ -132,5 +133,6 @@ def _copy(name: str, file: TextIO, place: int, width: int) -> int:
 
 
 def _line(name: str, line: str, width: int) -> None:
+    line = escaped(line)  # much of it was written by tenants, and root's terminal obeys whoever writes to it
     sys.stdout.write(f"{name:<{width}} | {line}\n" if width else f"{line}\n")
     sys.stdout.flush()

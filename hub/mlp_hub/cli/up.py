@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlp_hub.cli import accounts, database, ports, processes, procs, state_dir
@@ -48,10 +50,11 @@ def up(settings: Settings, environ: Mapping[str, str]) -> int:
                 if started == "started":
                     processes.stop_all(settings)
                 raise
-            if accounts.ensure_admin(settings):
+            new = accounts.ensure_admin(settings)
+            if new:
                 told.append("account of the administrator made")
             told.append("login page and service answer")
-    _summary(settings, progress.seconds)
+    _summary(settings, environ, progress.seconds, new_admin=new)
     return 0
 
 
@@ -68,8 +71,8 @@ def supervise(settings: Settings, environ: Mapping[str, str]) -> NoReturn:
     if os.fork() == 0:
         try:
             wait_until_ready(settings, plan)
-            accounts.ensure_admin(settings)
-            _summary(settings, None)
+            new = accounts.ensure_admin(settings)
+            _summary(settings, environ, None, new_admin=new)
         except Failure as failure:
             sys.stderr.write(failure.text() + "\n")
         os._exit(0)
@@ -188,10 +191,32 @@ def _tail(settings: Settings, name: str) -> str:
     return f"--- {name}.log\n{processes.log_tail(settings.log_dir / f'{name}.log', 15)}"
 
 
-def _summary(settings: Settings, seconds: float | None) -> None:
+def stop_command(settings: Settings, environ: Mapping[str, str], program: str) -> str:
+    """Return the line that stops this hub, as it works from any directory and any shell."""
+    root = Path(program).resolve().parent.parent.parent  # of a checkout's .venv/bin/mlp-hub
+    if (root / "Makefile").is_file() and Path(program).parent.parent.name == ".venv":
+        command = f"make -C {shlex.quote(str(root))} down"
+    else:
+        command = f"{shlex.quote(str(Path(program).resolve()) if os.sep in program else program)} down"
+    # what says which hub is meant, where it is not the one that the program takes by itself
+    named = {key: environ[key] for key in ("MLP_HOME", "MLP_PORT", "MLP_CONFIG") if environ.get(key)}
+    if "MLP_HOME" in named:
+        named["MLP_HOME"] = str(settings.home)
+    return " ".join([*(f"{key}={shlex.quote(value)}" for key, value in named.items()), command])
+
+
+def _summary(
+    settings: Settings, environ: Mapping[str, str], seconds: float | None, *, new_admin: bool
+) -> None:
     took = f" ({seconds:.1f} s)" if seconds is not None else ""
     secret = settings.secret_file("admin-password")
-    command = os.path.relpath(sys.argv[0]) if os.sep in sys.argv[0] else sys.argv[0]
+    # only while nobody can have changed it: later the terminal's history would hold a wrong or a live password
+    password = (
+        f"first password {settings.secret('admin-password')} (kept in {secret})"
+        if new_admin
+        else f"the first password lies in {secret}"
+    )
+    command = stop_command(settings, environ, sys.argv[0])
     outside = settings.bind not in ("127.0.0.1", "::1", "localhost")
     note = (
         "  Mind      it listens for other machines too: put TLS in front, or passwords travel readable\n"
@@ -203,10 +228,11 @@ def _summary(settings: Settings, seconds: float | None) -> None:
 MLP Hub is up{took}
 
   Open      {settings.url}
-  Log in    {settings.admin_name}, first password {settings.secret("admin-password")} (kept in {secret})
-  People    sign up on the login page; you approve them in the panel
+  Log in    {settings.admin_name}, {password}
+  People    sign up on the login page; you approve them under {settings.url}services/mlp/admin/users
   State     {settings.home}
-  Stop      {command} down (running jobs go on; with JOBS=stop they are suspended)
+  Stop      {command}
+            (running jobs go on; with JOBS=stop they are suspended)
 {note}"""
     )
 

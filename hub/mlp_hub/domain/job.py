@@ -153,6 +153,11 @@ class JobSpec:
         """How many processes the smallest gang has, parameter servers included."""
         return self.workers_min + self.ps
 
+    @property
+    def ranks_max(self) -> int:
+        """How many processes the largest gang has, parameter servers included."""
+        return self.workers_max + self.ps
+
 
 PRIORITIES: Mapping[str, int] = {"low": 50, "normal": 100, "high": 200}
 
@@ -164,7 +169,7 @@ class RankStatus:
     rank: int
     role: str  # worker, ps, chief
     node: str
-    state: str  # pending, running, finished, failed
+    state: str  # pending, running, finished, failed, stopped (ended, or never started, because of another)
     exit_code: int | None = None
     signal: int | None = None
     cpu: float | None = None  # cores in use over the last seconds

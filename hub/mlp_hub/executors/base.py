@@ -15,6 +15,13 @@ from typing import Protocol
 from mlp_hub.domain.job import Failure, RankStatus
 from mlp_hub.domain.resources import Resources
 
+WORKSPACE = "/workspace"
+"""Where ranks see their job's directory, whatever the executor."""
+
+
+class CannotStart(Exception):  # noqa: N818 - says what happened
+    """The attempt can never start as asked; the message says why and what would be right."""
+
 
 class AttemptPhase(StrEnum):
     """What an executor knows of an attempt."""
@@ -65,7 +72,7 @@ class LaunchSpec:
     workers: int
     ps: int
     per_worker: Resources
-    placement: tuple[str, ...]
+    placement: tuple[str, ...]  # the node of each rank; empty: all on the first node
     home: str  # the user's home directory
     workspace: str  # the job's directory: ckpt, log, metrics, code below it
     entry: str | None  # path relative to home
@@ -75,6 +82,25 @@ class LaunchSpec:
     time_limit: float | None = None
     grace_s: float = 30.0
     network: str = "none"
+
+    @property
+    def ranks(self) -> int:
+        """How many processes it has, parameter servers included."""
+        return self.workers + self.ps
+
+
+def check_placement(spec: LaunchSpec, nodes: Sequence[NodeInfo]) -> None:
+    """Raise `CannotStart` unless the attempt has a rank, and for each of its ranks one of these nodes."""
+    if spec.workers < 1:
+        raise CannotStart(f"a job has 1 worker or more, not {spec.workers}")
+    if spec.placement and len(spec.placement) != spec.ranks:
+        raise CannotStart(f"{spec.ranks} ranks need a node each; {len(spec.placement)} are named")
+    names = {node.name for node in nodes}
+    foreign = sorted(set(spec.placement) - names)
+    if foreign:
+        raise CannotStart(
+            f"this executor has no node {', '.join(foreign)}; it has {', '.join(sorted(names))}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +129,10 @@ class Executor(Protocol):
 
     def nodes(self) -> Sequence[NodeInfo]:
         """List the nodes with their capacity."""
+        ...
+
+    def lacks(self, runtime: str) -> str | None:
+        """Name the package that jobs of this runtime need and would not find here; None when nothing is missing."""
         ...
 
     async def start(self, spec: LaunchSpec) -> None:

@@ -17,14 +17,22 @@ from pathlib import Path
 from typing import Any
 
 from mlp_hub.domain.job import Cause, Failure, RankStatus
-from mlp_hub.executors import logs, sandbox
-from mlp_hub.executors.base import AttemptPhase, LaunchSpec, LogChunk, NodeInfo, Observation
+from mlp_hub.executors import logs, runtimes, sandbox
+from mlp_hub.executors.base import (
+    AttemptPhase,
+    CannotStart,
+    LaunchSpec,
+    LogChunk,
+    NodeInfo,
+    Observation,
+    check_placement,
+)
 from mlp_hub.executors.local_gpus import assign
 from mlp_hub.executors.local_prepare import Surroundings, make_directories, sandbox_spec
 from mlp_hub.executors.local_usage import UsageMeter
 from mlp_hub.executors.local_watch import Watch
 from mlp_hub.executors.nodes import gpus, local_node
-from mlp_hub.executors.runtimes import CannotStart
+from mlp_hub.executors.roles import roles_of
 from mlp_hub.executors.sandbox import Bind, SandboxPhase, SandboxState, SandboxUnavailable
 from mlp_hub.executors.sandbox.control import record_failure, sweep
 from mlp_hub.executors.sandbox.nursery import Nursery
@@ -77,6 +85,10 @@ class LocalExecutor:
     def nodes(self) -> Sequence[NodeInfo]:
         """List this machine as found, or as configured."""
         return self._nodes
+
+    def lacks(self, runtime: str) -> str | None:
+        """Look into the environment that all jobs of this machine share."""
+        return runtimes.missing(runtime, self._python)
 
     async def start(self, spec: LaunchSpec) -> None:
         """Start the attempt unless it was ever started; what cannot be started has failed at once."""
@@ -141,7 +153,7 @@ class LocalExecutor:
         if os.path.lexists(f"{run_dir}/claim"):
             return
         try:
-            self._check(spec)
+            check_placement(spec, self._nodes)
             root = os.geteuid() == 0
             make_directories(spec, root=root)
             shares = self._gpu_shares(spec)
@@ -159,25 +171,16 @@ class LocalExecutor:
         except (SandboxUnavailable, ValueError) as error:
             record_failure(run_dir, str(error))
 
-    def _check(self, spec: LaunchSpec) -> None:
-        if spec.workers < 1:
-            raise CannotStart(f"a job has 1 worker or more, not {spec.workers}")
-        names = {node.name for node in self._nodes}
-        foreign = sorted(set(spec.placement) - names)
-        if foreign:
-            raise CannotStart(
-                f"this executor has no node {', '.join(foreign)}; it has {', '.join(sorted(names))}"
-            )
-
     def _write_about(self, spec: LaunchSpec, run_dir: str, shares: Sequence[Mapping[int, int]]) -> None:
         """Write down what `observe` needs and the sandbox does not know."""
         os.makedirs(run_dir, mode=0o700, exist_ok=True)  # noqa: PTH103
-        nodes = spec.placement or (self._nodes[0].name,) * (spec.workers + spec.ps)
+        nodes = spec.placement or (self._nodes[0].name,) * spec.ranks
         used: dict[str, int] = {}
         for share in shares:
             for device, amount in share.items():
                 used[str(device)] = used.get(str(device), 0) + amount
-        about = {"placement": list(nodes), "workers": spec.workers, "ps": spec.ps, "gpus": used}
+        roles = roles_of(spec.runtime, spec.workers, spec.ps)
+        about = {"placement": list(nodes), "roles": list(roles), "gpus": used}
         files.write_json(run_dir, "attempt.json", about)
         self._about[spec.attempt] = about
 
@@ -192,7 +195,7 @@ class LocalExecutor:
                 for device, amount in about["gpus"].items():
                     used[int(device)] = used.get(int(device), 0) + amount
         devices = [gpu.index for gpu in gpus()]
-        return assign(spec.per_worker.gpu, spec.workers + spec.ps, devices, used)
+        return assign(spec.per_worker.gpu, spec.ranks, devices, used)
 
     # -- looking
 
@@ -240,15 +243,15 @@ class LocalExecutor:
                 return ()
             self._about[attempt] = about
         placement: list[str] = about["placement"]
-        roles = ["worker"] * about["workers"] + ["ps"] * about["ps"]
         found = {rank.rank: rank for rank in state.ranks}
         lost = state.phase is SandboxPhase.LOST
         out = []
-        for number, role in enumerate(roles):
+        for number, role in enumerate(about["roles"]):
             rank = found.get(number)
             node = placement[number] if number < len(placement) else self._nodes[0].name
             if rank is None or (lost and rank.state == "pending"):
-                out.append(RankStatus(number, role, node, "failed" if lost else "pending"))
+                never = "stopped" if state.phase is SandboxPhase.EXITED else "pending"
+                out.append(RankStatus(number, role, node, "failed" if lost else never))
                 continue
             running = rank.state == "running"
             pid = (rank.pid or state.child_pid) if running and not lost else None
@@ -256,7 +259,7 @@ class LocalExecutor:
             out.append(
                 RankStatus(
                     number,
-                    rank.role,
+                    role,
                     node,
                     "failed" if running and lost else rank.state,
                     rank.exit_code,

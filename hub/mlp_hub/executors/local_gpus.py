@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mlp_hub.domain.resources import MILLI
-from mlp_hub.executors.runtimes import CannotStart
+from mlp_hub.executors.base import CannotStart
 
 
 def assign(need: int, ranks: int, devices: Sequence[int], used: Mapping[int, int]) -> list[dict[int, int]]:

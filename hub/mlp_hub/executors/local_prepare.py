@@ -12,11 +12,9 @@ from pathlib import Path, PurePosixPath
 
 from mlp_hub.domain.resources import MILLI
 from mlp_hub.executors import runtimes
-from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.executors.runtimes import CannotStart
+from mlp_hub.executors.base import WORKSPACE, CannotStart, LaunchSpec
 from mlp_hub.executors.sandbox import Bind, Limits, SandboxSpec, ensure_home, environment_binds
 
-WORKSPACE = "/workspace"
 OWN = ("ckpt", "metrics")  # the program's to write
 GIVEN = ("code", "log")  # written from outside only
 
@@ -141,7 +139,7 @@ def environment(spec: LaunchSpec, python: str, extra: Mapping[str, str]) -> dict
 
 def limits(spec: LaunchSpec) -> Limits:
     """Return what the ranks may take together."""
-    ranks = spec.workers + spec.ps
+    ranks = spec.ranks
     ram = spec.per_worker.ram * ranks
     return Limits(
         cpu=spec.per_worker.cpu * ranks,

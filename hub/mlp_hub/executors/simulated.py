@@ -19,7 +19,16 @@ from typing import Any
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import Cause, Failure, RankStatus
-from mlp_hub.executors.base import AttemptPhase, LaunchSpec, LogChunk, LogLine, NodeInfo, Observation
+from mlp_hub.executors.base import (
+    AttemptPhase,
+    LaunchSpec,
+    LogChunk,
+    LogLine,
+    NodeInfo,
+    Observation,
+    check_placement,
+)
+from mlp_hub.executors.roles import roles_of
 
 MOST_LINES = 1000  # of one workspace's forgotten attempts
 MOST_LOGS = 1000
@@ -61,7 +70,7 @@ class _Attempt:
     id: str
     workspace: str
     placement: tuple[str, ...]
-    workers: int
+    roles: tuple[str, ...]
     accepted_at: float
     script: Script
     time_limit: float | None = None
@@ -150,10 +159,16 @@ class SimulatedExecutor:
         """List the simulated nodes."""
         return list(self._nodes.values())
 
+    def lacks(self, runtime: str) -> str | None:
+        """Nothing is missing: simulated ranks run no program."""
+        del runtime
+        return None
+
     async def start(self, spec: LaunchSpec) -> None:
-        """Begin the attempt unless it was ever begun or forgotten."""
+        """Begin the attempt unless it was ever begun or forgotten; `CannotStart` where its nodes are not ours."""
         if spec.attempt in self._attempts or spec.attempt in self._forgotten:
             return
+        check_placement(spec, self.nodes())
         if self.failing_starts > 0:
             self.failing_starts -= 1
             raise Unavailable("the simulated node does not answer")
@@ -162,8 +177,8 @@ class SimulatedExecutor:
         attempt = _Attempt(
             spec.attempt,
             spec.workspace,
-            spec.placement,
-            spec.workers,
+            spec.placement or (next(iter(self._nodes)),) * spec.ranks,
+            roles_of(spec.runtime, spec.workers, spec.ps),
             self._clock(),
             Script.of(spec.env),
             spec.time_limit,
@@ -299,7 +314,7 @@ class SimulatedExecutor:
         ranks = tuple(
             RankStatus(
                 rank,
-                "worker" if rank < a.workers else "ps",
+                role,
                 node,
                 state,
                 failure.exit_code
@@ -307,7 +322,7 @@ class SimulatedExecutor:
                 else (0 if state == "finished" else None),
                 failure.signal if failure and failure.rank == rank else None,
             )
-            for rank, node in enumerate(a.placement)
+            for rank, (role, node) in enumerate(zip(a.roles, a.placement, strict=True))
         )
         started = a.runs_at if now >= a.runs_at else None
         return Observation(id_, phase, started, a.over_at if phase in _DONE else None, ranks, failure)
@@ -343,7 +358,8 @@ def _to_json(attempt: _Attempt) -> dict[str, Any]:
 
 
 def _from_json(plain: dict[str, Any]) -> _Attempt:
-    return _Attempt(**{**plain, "placement": tuple(plain["placement"]), "script": Script(**plain["script"])})
+    lists = {name: tuple(plain[name]) for name in ("placement", "roles")}
+    return _Attempt(**{**plain, **lists, "script": Script(**plain["script"])})
 
 
 def _number(env: Mapping[str, str], name: str, default: float) -> float:

@@ -5,8 +5,9 @@
     POST   /accounts/{name}/authorize    200    /accounts/{name}/deauthorize    200
     DELETE /accounts/{name}              204
 
-All need the scope `admin:users`. A refusal is `{"status", "message", "msg", "reason"}` with status 400, 403, 404
-or 409. An account that is deauthorised or deleted loses its sessions, its tokens and its servers first.
+All need the scope `admin:users`. An account that is made without `authorized` is somebody's sign-up, from `address`,
+and held to the rules of the page. A refusal is `{"status", "message", "msg", "reason"}` with status 400, 403, 404,
+409 or 429. An account that is deauthorised or deleted loses its sessions, its tokens and its servers first.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from nativeauthenticator.orm import UserInfo
 from mlp_hub.hubside import records
 from mlp_hub.hubside.authenticator import AccountRefused
 
-_FIELDS: dict[str, type] = {"name": str, "password": str, "authorized": bool, "admin": bool}
+_FIELDS: dict[str, type] = {
+    "name": str,
+    "password": str,
+    "authorized": bool,
+    "admin": bool,
+    "address": str,
+}
 
 
 def _answers_refusals(
@@ -38,6 +45,8 @@ def _answers_refusals(
             await method(self, *args)
         except AccountRefused as refused:
             self.set_status(refused.status)
+            if refused.retry_after:
+                self.set_header("Retry-After", str(refused.retry_after))
             body = {
                 "status": refused.status,
                 "message": refused.msg,
@@ -138,17 +147,22 @@ class AccountList(_Accounts):
         authorized = body.get("authorized", False) or admin
         if admin:
             self._check_may_touch_admins()
-        name = body["name"]
-        hashed = await self.authenticator.prepare_account(name, body["password"])
         if authorized:
-            # before the account: should the hub die in between, the same request makes the rest
-            user = self.user_from_username(name)
-            user.admin = admin
-            assign_default_roles(self.db, entity=user.orm_user)
-            self.db.commit()
-        self.authenticator.store_account(name, hashed, authorized=authorized)
+            name = await self._make(body["name"], body["password"], admin=admin)
+        else:
+            name = await self.authenticator.sign_up(body["name"], body["password"], body.get("address", ""))
         self.set_status(201)
         self.write(json.dumps(self._model(self._info(name), records.created(self.db))))
+
+    async def _make(self, name: str, password: str, *, admin: bool) -> str:
+        hashed = await self.authenticator.prepare_account(name, password)
+        # before the account: should the hub die in between, the same request makes the rest
+        user = self.user_from_username(name)
+        user.admin = admin
+        assign_default_roles(self.db, entity=user.orm_user)
+        self.db.commit()
+        self.authenticator.store_account(name, hashed, authorized=True)
+        return name
 
 
 class AccountAction(_Accounts):

@@ -14,6 +14,8 @@ from nativeauthenticator.orm import UserInfo
 from tornado import web
 from traitlets import Float, Integer, Set, Unicode, default
 
+from mlp_hub.api.connections import address_of
+from mlp_hub.api.limits import Limiter, Rate
 from mlp_hub.hubside import records
 from mlp_hub.hubside.lockout import Lockout
 from mlp_hub.hubside.names import NAME_RULE, is_valid, normalize
@@ -31,6 +33,7 @@ class AccountRefused(Exception):  # noqa: N818 - what happened
     msg: str
     reason: str = "Invalid"
     status: int = 400
+    retry_after: int = 0  # seconds
 
 
 class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthenticator is untyped
@@ -42,6 +45,14 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
 
     reserved_names = Set(Unicode(), help="Names that nobody can sign up with.", config=True)
     waiting_max = Integer(200, help="How many accounts may wait for approval at once.", config=True)
+    signup_burst = Integer(10, help="How many sign-ups one address may send at once.", config=True)
+    signup_every_s = Float(
+        5.0, min=0.001, help="For each of these seconds it may send one more.", config=True
+    )
+    login_burst = Integer(
+        20, help="How many logins of one address may fail, or be under way, at once.", config=True
+    )
+    login_every_s = Float(2.0, min=0.001, help="For each of these seconds one more may.", config=True)
     lockout_s = Float(300.0, help="For how many seconds a name is locked.", config=True)
 
     @default("allow_all")
@@ -66,6 +77,11 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         if getattr(self, "db", None) is not None:
             records.ensure_table(self.db)
         self.lockout = Lockout(self.allowed_failed_logins, self.lockout_s)
+        rates = {
+            "signup": Rate(1 / self.signup_every_s, self.signup_burst),
+            "login": Rate(1 / self.login_every_s, self.login_burst),
+        }
+        self.limiter = Limiter(time.monotonic, rates)
 
     def normalize_username(self, username: str) -> str:
         """Return the stored form of what was typed; see `names`."""
@@ -76,19 +92,30 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         """Whether the name may be an account's."""
         return bool(username) and is_valid(username)
 
-    async def authenticate(self, handler: Any, data: dict[str, str]) -> str | None:  # noqa: ARG002 - the hub's
+    async def authenticate(self, handler: Any, data: dict[str, str]) -> str | None:
         """Return the name when name and password are right and the account is authorised.
 
         A locked name, and an account that waits for approval, are told so: the latter only to who knows its
-        password.
+        password. An address from which many logins fail waits, whatever names it tries: comparing a password
+        takes long, so a flood of them would hold up everybody's.
         """
+        address = address_of(handler.request)
+        wait = self.limiter.take("login", address)
+        if wait:
+            raise web.HTTPError(429, f"Too many logins from your address. Try again in {wait} s.")
+        name = await self._authenticate(data)
+        if name is not None:
+            self.limiter.give("login", address)
+        return name
+
+    async def _authenticate(self, data: dict[str, str]) -> str | None:
         name = self.normalize_username(data.get("username", ""))
         password = data.get("password", "")
         if not is_valid(name):
             return None
-        wait = self.lockout.locked_for(name, time.monotonic())
-        if wait:
-            minutes = max(1, round(wait / 60))
+        locked = self.lockout.locked_for(name, time.monotonic())
+        if locked:
+            minutes = max(1, round(locked / 60))
             raise web.HTTPError(
                 403, f"Too many failed logins for {name}. Try again in {minutes} minute{'s' * (minutes > 1)}."
             )
@@ -119,8 +146,16 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         if "\0" in password or (self.check_common_password and self.is_password_common(password)):
             raise AccountRefused("This password is too common. Choose another one.")
 
-    async def sign_up(self, typed: str, password: str) -> str:
-        """Make an account that waits for approval and return its name, or raise AccountRefused."""
+    async def sign_up(self, typed: str, password: str, address: str) -> str:
+        """Make an account that waits for approval and return its name, or raise AccountRefused.
+
+        All sign-ups come here, by the page and by the REST API, and count for the address of who sent them.
+        """
+        wait = self.limiter.take("signup", address)
+        if wait:
+            raise AccountRefused(
+                f"Too many sign-ups from your address. Try again in {wait} s.", "TooMany", 429, wait
+            )
         name = self.normalize_username(typed)
         if not is_valid(name):
             raise AccountRefused(f"This user name cannot be used: {NAME_RULE}.")

@@ -36,8 +36,8 @@ def _hub(c: Any, settings: Settings) -> None:
     hub = c.JupyterHub
     hub.bind_url = settings.url
     hub.hub_bind_url = hub.hub_connect_url = socket_url(settings.hub_socket)
-    # every tenant's sandbox may connect; the hub asks each request for its token
-    hub.hub_socket_mode = 0o666
+    # sandboxes have a socket of their own (`server.HubServer`), so that no crowd of them is in others' way
+    hub.hub_socket_mode = 0o600
     hub.db_url = settings.hub_db_url
     hub.cookie_secret_file = str(settings.secret_file("cookie_secret"))
     hub.tornado_settings = {"cookie_options": {"SameSite": "Lax"}}
@@ -147,6 +147,7 @@ def _servers(c: Any, settings: Settings) -> None:
     spawner.python = sys.executable
     spawner.state_dir = str(settings.servers_run_dir)
     spawner.socket_dir = str(settings.private_dir)
+    spawner.hub_connect_url = socket_url(settings.tenant_hub_socket)
     spawner.tenant_socket_dir = str(settings.tenant_dir)
     spawner.homes_dir = str(settings.homes_dir)
     spawner.service_socket = str(settings.service_socket)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 
 NAME_MAX = 32
-NAME_PATTERN = r"^[a-z]([a-z0-9._-]{0,30}[a-z0-9])?$"
+ACCOUNT_PATTERN = r"^[a-z]([a-z0-9._-]{0,30}[a-z0-9])?$"
 NAME_RULE = (
     "a name has 1 to 32 characters: small letters a-z, digits, '.', '_' and '-'; "
     "it starts with a letter and ends with a letter or digit"
 )
-_NAME = re.compile(NAME_PATTERN)
+_NAME = re.compile(ACCOUNT_PATTERN)
 
 # names that belong to the platform in paths, URLs or logs
 SYSTEM_NAMES = frozenset({"root", "nobody", "mlp", "mlp-spawner", "mlp-operator", "jupyterhub", "service"})

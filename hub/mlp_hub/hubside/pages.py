@@ -10,6 +10,7 @@ from jupyterhub.scopes import needs_scope
 from nativeauthenticator.orm import UserInfo
 from tornado import web
 
+from mlp_hub.api.connections import address_of
 from mlp_hub.hubside.authenticator import AccountRefused
 from mlp_hub.hubside.names import NAME_MAX, NAME_RULE
 
@@ -49,7 +50,7 @@ class SignUpPage(BaseHandler):  # type: ignore[misc]  # jupyterhub is untyped
             await self._page(error="The two passwords are not the same.", username=username, status=400)
             return
         try:
-            name = await self.authenticator.sign_up(username, password)
+            name = await self.authenticator.sign_up(username, password, address_of(self.request))
         except AccountRefused as refused:
             await self._page(error=refused.msg, username=username, status=refused.status)
             return

@@ -46,9 +46,20 @@ def unix_url(socket: Path, path: str = "") -> str:
 
 
 def launch_command(
-    *, bind: str, port: int, api_socket: Path, routes: Path, hub_socket: Path, hosts: Sequence[str]
+    *,
+    bind: str,
+    port: int,
+    api_socket: Path,
+    routes: Path,
+    hub_socket: Path,
+    hosts: Sequence[str],
+    connections: int = 5000,
+    per_address: int = 1000,
 ) -> list[str]:
-    """Return the command line of the proxy. Its token goes into CONFIGPROXY_AUTH_TOKEN."""
+    """Return the command line of the proxy. Its token goes into CONFIGPROXY_AUTH_TOKEN.
+
+    `connections` and `per_address` bound how many connections it holds, in all and from one address.
+    """
     if not BUNDLE.exists():
         raise ProxyMissing(
             f"{BUNDLE} is missing: install from a wheel, or run `make front` in the source tree"
@@ -56,6 +67,7 @@ def launch_command(
     argv = [node(), *NODE_FLAGS, str(BUNDLE), "--bind", bind, "--port", str(port)]
     argv += ["--api-socket", str(api_socket), "--routes", str(routes)]
     argv += ["--default-target", unix_url(hub_socket), "--error-target", unix_url(hub_socket, "/hub/error")]
+    argv += ["--connections", str(connections), "--per-address", str(per_address)]
     for host in hosts:
         argv += ["--host", host]
     return argv

@@ -104,7 +104,9 @@ class Jobs:
 
     async def _checked(self, user: str, asked: api.JobCreate) -> JobSpec:
         members, default = await self._board.db.read(lambda tx: (places(tx, user), default_tenant(tx, user)))
-        return submit.checked_spec(asked, user, members, default, self._paths)
+        spec = submit.checked_spec(asked, user, members, default, self._paths)
+        submit.check_runtime(spec.runtime, self._executor.lacks, spec.env)
+        return spec
 
     def _answered(self, tx: Tx, user: str, key: str, print_: str) -> Job | None:
         known = tx.idempotency.get(user, key)
@@ -136,7 +138,7 @@ class Jobs:
             if not tx.jobs.insert(job):
                 raise submit.name_taken(spec.name, tx.jobs.names(spec.user))
             changes.jobs.append(job)
-            count = spec.workers_min + spec.ps
+            count = spec.ranks_min
             what = f"{count} rank" + ("s" if count != 1 else "")
             message = f"submitted to {spec.tenant}: {what} with runtime {spec.runtime}"
             changes.add_event(tx, job.uid, now, Step("submitted", message))
@@ -362,7 +364,7 @@ def _now(job: Job) -> str:
 
 def ranks_of(job: Job) -> int:
     """Return how many processes the job has, or may have before it was placed."""
-    return len(job.ranks) or len(job.placement) or job.spec.workers_max + job.spec.ps
+    return len(job.ranks) or len(job.placement) or job.spec.ranks_max
 
 
 def _offer(

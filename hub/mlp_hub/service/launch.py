@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from mlp_hub.domain.job import Job
-from mlp_hub.executors.base import LaunchSpec
+from mlp_hub.executors.base import WORKSPACE, LaunchSpec
 from mlp_hub.service.config import Paths, RunPolicy
-
-INSIDE = "/workspace"
 
 
 def launch_spec(job: Job, uid: int | None, token: str, paths: Paths, policy: RunPolicy) -> LaunchSpec:
@@ -19,9 +17,11 @@ def launch_spec(job: Job, uid: int | None, token: str, paths: Paths, policy: Run
         "MLP_TENANT": spec.tenant,
         "MLP_API_URL": policy.api_url,
         "MLP_JOB_TOKEN": token,
-        "MLP_CHECKPOINT_DIR": f"{INSIDE}/ckpt",
+        "MLP_CHECKPOINT_DIR": f"{WORKSPACE}/ckpt",
         "MLP_RESTART_COUNT": str(job.restarts),
     }
+    if spec.checkpoint_every is not None:
+        env["MLP_CHECKPOINT_EVERY"] = str(spec.checkpoint_every)
     return LaunchSpec(
         attempt=job.attempt,
         job=spec.name,

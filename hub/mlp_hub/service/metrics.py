@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from mlp_api.types import MetricAck, MetricBatch
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.service import spool
-from mlp_hub.service.board import Board, Changes, PointsStored
+from mlp_hub.service.board import Board, Changes, PointsStored, Step
 from mlp_hub.service.broker import job_topic
 from mlp_hub.store.records import Appended, MetricPoint, Sample
 from mlp_hub.store.tx import Tx
@@ -29,31 +29,34 @@ _REPORTING = HOLDING - {Phase.ADMITTED}
 
 
 class Metrics:
-    """What jobs report about their training."""
+    """What jobs report about their training; of each job `points_max` points are stored."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, clock: Callable[[], float], points_max: int) -> None:
         self._board = board
+        self._clock = clock
+        self._points_max = points_max
         self._progress: dict[str, int] = {}
         self._flushes: dict[str, asyncio.Task[None]] = {}
 
     async def append(self, user: str, name: str, batch: MetricBatch) -> MetricAck:
         """Store the batch's new points and show them; say how far the source's points are stored.
 
-        Points of a job that does not run are ignored. A batch that starts beyond the next number adds nothing:
+        Points of a job that does not run are ignored. Those beyond the job's limit count as stored, so that their
+        sender goes on, and are dropped; the job's timeline says so. A batch that starts beyond the next number adds nothing:
         the answer says where to go on from.
         """
         points = _storable(batch)
 
-        def work(tx: Tx) -> tuple[str, Appended | None, int]:
+        def work(tx: Tx, changes: Changes) -> tuple[str, Appended | None, int]:
             job = tx.jobs.find(user, name)
             if job is None:
                 raise not_found("job", name)
             if job.phase not in _REPORTING:
                 return job.uid, None, tx.metrics.last(job.uid, batch.source)
-            done = tx.metrics.append(job.uid, batch.source, points)
+            done = self._store(tx, changes, job.uid, batch.source, points)
             return job.uid, done, done.last
 
-        uid, done, last = await self._board.db.write(work)
+        uid, done, last = await self._board.commit(work)
         if done is not None and done.accepted:
             self._show(uid, done)
         return MetricAck(last=last)
@@ -100,10 +103,25 @@ class Metrics:
         batches = spool.read(workspace, source, after, room=room)
         stored = 0
         while (points := await asyncio.to_thread(next, batches, None)) is not None:
-            done = await self._board.db.write(partial(_take_in, uid=uid, source=source, points=points))
+            done = await self._board.commit(partial(self._take_in, uid=uid, source=source, points=points))
             stored += len(done.accepted)
             self._show(uid, done)
         return stored
+
+    def _take_in(
+        self, tx: Tx, changes: Changes, *, uid: str, source: str, points: list[spool.SpooledPoint]
+    ) -> Appended:
+        last = tx.metrics.last(uid, source)
+        fresh = spool.renumbered([p for p in points if p.n > last], last)
+        return self._store(tx, changes, uid, source, fresh)
+
+    def _store(self, tx: Tx, changes: Changes, uid: str, source: str, points: Sequence[Sample]) -> Appended:
+        most = self._points_max
+        done = tx.metrics.append(uid, source, points, most)
+        if done.accepted and done.seq_first + len(done.accepted) > most:
+            text = f"{most} metric points are stored, which is the limit of a job; later ones are dropped"
+            changes.add_event(tx, uid, self._clock(), Step("metrics-full", text))
+        return done
 
     def set_progress(self, uid: str, progress: int) -> None:
         """Note a job's progress (0-100); it is stored soon, many reports in one write."""
@@ -169,11 +187,6 @@ def _storable(batch: MetricBatch) -> Sequence[Sample]:
     if any(None in p.v.values() for p in batch.points):
         return [spool.SpooledPoint(p.n, p.t, spool.values_of(dict(p.v))) for p in batch.points]
     return cast(Sequence[Sample], batch.points)  # no null is left in them
-
-
-def _take_in(tx: Tx, *, uid: str, source: str, points: list[spool.SpooledPoint]) -> Appended:
-    last = tx.metrics.last(uid, source)
-    return tx.metrics.append(uid, source, spool.renumbered([p for p in points if p.n > last], last))
 
 
 def frame_of(point: MetricPoint) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Platform:
         self.broker = Broker()
         self.board = Board(db, self.broker)
         self.admission = Admission(self.board, executor.nodes, clock, policy)
-        self.metrics = Metrics(self.board)
+        self.metrics = Metrics(self.board, clock, policy.metric_points_max)
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
         self.tenants = Tenants(db, clock, changed=self._room_changed)

@@ -13,10 +13,22 @@ from mlp_hub.domain.ledger import APPLIERS, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
+from mlp_hub.scheduler import words as plain
 from mlp_hub.scheduler.words import amount as words
-from mlp_hub.scheduler.words import listing, number, unit
+from mlp_hub.scheduler.words import listing
 
 NODE_DIMENSIONS = ("cpu", "gpu", "ram")
+GIB = 2**30
+
+
+def number(dimension: str, value: int) -> str:
+    """Write an amount without its unit; nobody reads storage in bytes."""
+    return f"{value / GIB:.4g}" if dimension == "rom" else plain.number(dimension, value)
+
+
+def unit(dimension: str) -> str:
+    """Name the unit of a dimension."""
+    return "GiB storage (rom)" if dimension == "rom" else plain.unit(dimension)
 
 
 def capacity_of(node: NodeInfo) -> Resources:
@@ -139,7 +151,7 @@ def check_nodes(
         if not _fits(share.but(rom=0), free):
             raise Refused(
                 Reason.WAITING_FOR_RESOURCES,
-                f"node {name} has {words(_positive(free))} free; this asks for {words(share)}",
+                f"node {name} has {words(_positive(free))} free; this asks for {words(share.but(rom=0))}",
             )
 
 

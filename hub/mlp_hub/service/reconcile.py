@@ -15,8 +15,7 @@ from functools import partial
 
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
-from mlp_hub.executors.base import AttemptPhase, Executor, Observation
-from mlp_hub.executors.runtimes import CannotStart
+from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation
 from mlp_hub.service import decide as d
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, release
 from mlp_hub.service.config import Paths, RunPolicy

@@ -22,6 +22,7 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime("plain", "Plain", "Each rank runs the program on its own; MLP_RANK tells them apart."),
 )
 RUNTIME_NAMES = tuple(r.name for r in RUNTIMES)
+WITH_PS = tuple(r.name for r in RUNTIMES if r.ps)
 
 
 def runtime_of(name: str) -> Runtime | None:
@@ -32,5 +33,5 @@ def runtime_of(name: str) -> Runtime | None:
 def default_runtime(workers_max: int, ps: int) -> str:
     """Return the runtime of a job that names none."""
     if ps:
-        return "tf"
+        return WITH_PS[0]
     return "mpi" if workers_max > 1 else "plain"

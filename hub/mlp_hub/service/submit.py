@@ -5,24 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
-from mlp_api.types import JobCreate
+from mlp_api.types import MOST_RANKS, JobCreate
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import PRIORITIES, JobSpec
 from mlp_hub.domain.tenant import Member
 from mlp_hub.scheduler.feasible import check_possible
 from mlp_hub.scheduler.model import Snapshot
 from mlp_hub.service.config import Paths
-from mlp_hub.service.runtimes import RUNTIME_NAMES, default_runtime, runtime_of
+from mlp_hub.service.runtimes import RUNTIME_NAMES, WITH_PS, default_runtime, runtime_of
 from mlp_hub.service.snapshot import waiting_job
 from mlp_hub.service.wire_jobs import spec_of, workers_of
 
-MOST_RANKS = 10_000
 MOST_NAME = 50
 _SUFFIX = re.compile(r"-[0-9]+$")
 _TOPOLOGY = re.compile(r"(same-node|same-rack|spread|(required|preferred):[A-Za-z0-9][A-Za-z0-9._/-]{0,62})")
@@ -46,7 +45,10 @@ def checked_spec(
     if known is None:
         _refuse(f"there is no runtime {runtime}; choose one of {', '.join(RUNTIME_NAMES)}")
     if asked.ps and not known.ps:
-        _refuse(f"parameter servers (ps {asked.ps}) need runtime tf, not {runtime}; leave ps out or use tf")
+        wanted = " or ".join(WITH_PS)
+        _refuse(
+            f"parameter servers (ps {asked.ps}) need runtime {wanted}, not {runtime}; leave ps out or use {wanted}"
+        )
     if asked.priority not in PRIORITIES:
         _refuse(f"there is no priority {asked.priority}; choose one of {', '.join(PRIORITIES)}")
     if asked.gpu_kind and not asked.gpu:
@@ -66,6 +68,18 @@ def check_can_run(snapshot: Snapshot, spec: JobSpec, now: float) -> None:
     verdict = check_possible(snapshot, waiting_job(spec, "new", now))
     if verdict is not None:
         raise Refused(verdict.reason, verdict.message)
+
+
+def check_runtime(runtime: str, lacks: Callable[[str], str | None], env: Mapping[str, str]) -> None:
+    """Refuse a runtime whose package is not where jobs would look for it, before anything waits in the queue."""
+    package = lacks(runtime)
+    if package is None or "PYTHONPATH" in env:  # who brings packages along may bring this one
+        return
+    others = [name for name in RUNTIME_NAMES if name != runtime and lacks(name) is None]
+    _refuse(
+        f"{package} is not installed on this hub, and runtime {runtime} needs it; use one of {', '.join(others)}, "
+        "or ask the operator to install it (mlp-hub doctor says how)"
+    )
 
 
 def tenant_for(asked: str | None, members: Sequence[Member], default: str) -> str:

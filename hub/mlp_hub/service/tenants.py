@@ -188,6 +188,17 @@ class Tenants:
 
         return await self._write(work)
 
+    async def forget_user(self, user: str, *, actor: str = SYSTEM) -> None:
+        """Take a user out of all tenants, because they are nobody (any more): a namesake must not get their place."""
+
+        def work(tx: Tx) -> None:
+            for member in tx.members.of_user(user):
+                tx.members.remove(member.tenant, user)
+                detail = {"role": member.role.value, "source": member.source}
+                self._note(tx, actor, "member.remove", user, tenant=member.tenant, detail=detail)
+
+        await self._write(work)
+
     async def of_user(self, user: str) -> Sequence[Member]:
         """Return the tenants of a user with their role in each; `default` when they are in none."""
         return await self._db.read(lambda tx: places(tx, user))

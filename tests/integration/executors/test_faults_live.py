@@ -41,7 +41,9 @@ def test_killing_a_process_of_the_sandbox_ends_all_of_it(lab: Lab, who: str) -> 
         else:
             assert (seen.phase, seen.failure.cause) == (AttemptPhase.FAILED, Cause.SIGNAL)
             assert seen.failure.signal == signal.SIGKILL
-        assert [r.state for r in seen.ranks] == ["failed", "failed"]
+        # all die at once; the first one that is seen to counts as the failed one
+        states = [r.state for r in seen.ranks]
+        assert states in (["failed", "failed"], ["failed", "stopped"], ["stopped", "failed"])
         await eventually(lambda: not alive(pids["all"] + pids["bwrap"] + pids["shim"]))
         assert lab.leftovers() == []
         await executor.start(spec)  # an attempt that was lost is never started again

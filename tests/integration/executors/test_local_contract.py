@@ -7,14 +7,8 @@ from typing import Any
 import pytest
 
 from executor_contract import ExecutorContract
-from executor_lab import Lab
-from mlp_hub.executors.base import Executor, LaunchSpec
-
-PROGRAMS = {
-    "succeeds": "print('done')",
-    "fails": "import sys; sys.exit(3)",
-    "lasts": "import time; time.sleep(600)",
-}
+from executor_lab import PROGRAMS, Lab
+from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec
 
 
 class TestLocalExecutor(ExecutorContract):
@@ -27,3 +21,12 @@ class TestLocalExecutor(ExecutorContract):
 
     def attempt(self, kind: str, **more: Any) -> LaunchSpec:
         return self.lab.spec(PROGRAMS[kind], **more)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_users_variables_reach_every_rank(lab: Lab, workers: int) -> None:
+    spec = lab.spec(
+        "import os; print(os.environ['GREETING'])", workers=workers, env={"GREETING": "good day = ü"}
+    )
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
+    assert [lab.output(spec, rank) for rank in range(workers)] == [["good day = ü"]] * workers

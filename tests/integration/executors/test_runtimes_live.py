@@ -67,7 +67,7 @@ def test_one_failed_rank_ends_the_whole_gang(lab: Lab) -> None:
     assert seen.failure is not None
     assert (seen.failure.cause, seen.failure.rank, seen.failure.exit_code) == (Cause.PROGRAM_ERROR, 2, 1)
     assert seen.failure.tail == "out of data"
-    assert [r.state for r in seen.ranks] == ["failed", "failed", "failed"]
+    assert [r.state for r in seen.ranks] == ["stopped", "stopped", "failed"]
 
 
 def test_tf_ranks_get_their_place_in_the_cluster(lab: Lab) -> None:
@@ -89,8 +89,8 @@ time.sleep(0.5 if kind == "chief" else 600)
     assert seen.phase is AttemptPhase.SUCCEEDED, seen
     assert [(r.role, r.state) for r in seen.ranks] == [
         ("chief", "finished"),
-        ("worker", "finished"),
-        ("ps", "finished"),
+        ("worker", "stopped"),
+        ("ps", "stopped"),
     ]
     assert [lab.output(spec, rank) for rank in range(3)] == [["chief"], ["worker"], ["ps"]]
 
@@ -125,6 +125,7 @@ def test_torch_without_torch_says_so(lab: Lab) -> None:
     assert seen.failure is not None
     assert seen.failure.cause is Cause.START_FAILED
     assert "torch" in seen.failure.message
+    assert [r.state for r in seen.ranks] == ["stopped", "stopped"]  # never left pending
 
 
 def test_an_unknown_runtime_fails_at_once_with_those_there_are(lab: Lab) -> None:

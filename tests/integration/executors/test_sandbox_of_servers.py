@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -9,6 +10,8 @@ import stat
 import time
 import zipfile
 from pathlib import Path
+
+import pytest
 
 from executor_lab import PYTHON, ROOT, Lab
 from mlp_hub.executors import sandbox
@@ -103,6 +106,29 @@ def test_a_socket_left_by_a_killed_shim_is_swept(lab: Lab) -> None:
     assert not path.exists()
     assert not Path(run_dir).exists()
     assert sandbox.inspect(run_dir).phase is SandboxPhase.ABSENT
+
+
+@pytest.mark.parametrize("ending", ["by itself", "stopped", "killed", "shim killed"])
+def test_no_control_group_of_a_server_outlives_it(lab: Lab, ending: str) -> None:
+    run_dir = str(lab.run_root / "s")
+    code = "print('ready', flush=True)" + ("" if ending == "by itself" else "; import time; time.sleep(600)")
+    sandbox.launch(spec(lab, code), run_dir)
+    host = json.loads(Path(run_dir, "spec.json").read_text())["host"]
+    groups = [Path(base, host["group"]) for base in set(host["bases"].values())]
+    wait_log(lab, "ready")
+    if ending == "stopped":
+        sandbox.stop(run_dir, 0.1)
+    elif ending == "killed":
+        sandbox.kill(run_dir)
+    elif ending == "shim killed":
+        assert groups == [group for group in groups if group.is_dir()]
+        shim = sandbox.inspect(run_dir).shim_pid
+        assert shim is not None
+        os.kill(shim, signal.SIGKILL)
+        wait(run_dir, SandboxPhase.LOST)
+        sandbox.sweep(run_dir)  # as `down` and whoever looks at the server does
+    wait(run_dir, SandboxPhase.EXITED, SandboxPhase.LOST)
+    assert [group for group in groups if group.exists()] == []
 
 
 def test_a_command_that_does_not_exist_is_a_failed_start(lab: Lab) -> None:

@@ -13,17 +13,11 @@ from typing import Any
 import pytest
 
 from executor_contract import ExecutorContract
-from executor_lab import Lab
+from executor_lab import PROGRAMS, Lab
 from mlp_hub.executors import sandbox
 from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec
 from mlp_hub.executors.sandbox import control
 from mlp_hub.executors.sandbox.capabilities import probe
-
-PROGRAMS = {
-    "succeeds": "print('done')",
-    "fails": "import sys; sys.exit(3)",
-    "lasts": "import time; time.sleep(600)",
-}
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import time
@@ -24,8 +25,8 @@ path = urllib.parse.unquote(api.split("//")[1].split("/")[0])
 directory = os.path.dirname(path)
 def ask(sock, method, what, body=b""):
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(10)
     s.connect(f"{directory}/{sock}")
+    s.settimeout(10)
     s.sendall(f"{method} {what} HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\nX-Forwarded-User: admin\\r\\n"
               f"X-Tenant-ID: default\\r\\nContent-Type: application/json\\r\\nContent-Length: {len(body)}\\r\\n"
               f"Authorization: Bearer {os.environ['MLP_JOB_TOKEN']}\\r\\n\\r\\n".encode() + body)
@@ -255,6 +256,129 @@ def test_what_a_program_writes_never_comes_back_as_a_page(hub: LiveHub) -> None:
         assert "html" not in answer.headers["content-type"]
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "sandbox" in answer.headers["content-security-policy"]
+
+
+HOARDER = """
+import os, socket, time, urllib.parse
+directory = os.path.dirname(urllib.parse.unquote(os.environ["MLP_API_URL"].split("//")[1].split("/")[0]))
+for name in ("mlp.sock", "hub.sock"):
+    held = []
+    for _ in range(800):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(f"{directory}/{name}")
+        try:
+            s.sendall(b"POST /services/mlp/api/v1/users HTTP/1.1\\r\\nHost: x\\r\\nX: ")
+        except OSError:
+            pass
+        held.append(s)
+    time.sleep(1)
+    alive = 0
+    for s in held:
+        s.setblocking(False)
+        try:
+            s.recv(1)
+        except BlockingIOError:
+            alive += 1
+        except OSError:
+            pass
+    print(name, "holds", alive, flush=True)
+    globals()[name] = held
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_job_that_hoards_connections_leaves_the_platform_to_others(hub: LiveHub) -> None:
+    hub.submit("bob", "hoarder", HOARDER, **SMALL)
+    try:
+        hub.wait_phase("bob", "hoarder", "running")
+        wait_for(lambda: "ready" in hub.log("bob", "hoarder"), 60)
+        held = {line.split()[0]: int(line.split()[2]) for line in hub.log("bob", "hoarder").splitlines()[:2]}
+        # 500 of one user; the first of them is the delivery of the job's own reports, if there is one
+        assert {name: 490 <= count <= 500 for name, count in held.items()} == {
+            "mlp.sock": True,
+            "hub.sock": True,
+        }, held
+        for component in ("service", "hub"):
+            assert _open_files(hub.pid(component)) < 1500
+        assert hub.http.get("/hub/login").status_code == 200
+        assert hub.call("GET", "/users/ann/jobs", "ann").status_code == 200
+        # another user's job reaches its service through the same socket
+        hub.submit("ann", "neighbour", FROM_INSIDE.split("for what", maxsplit=1)[0] + SELF, **SMALL)
+        hub.wait_phase("ann", "neighbour", "finished")
+        assert "200" in hub.log("ann", "neighbour")
+    finally:
+        hub.ok("PUT", "/users/bob/jobs/hoarder:cancel", "bob")
+        hub.wait_phase("bob", "hoarder", "cancelled")
+    wait_for(lambda: _open_files(hub.pid("service")) < 500, 60)
+
+
+SELF = """
+ask("mlp.sock", "GET", f"/services/mlp/api/v1/users/{os.environ['MLP_USER']}/jobs/{os.environ['MLP_JOB']}")
+"""
+
+
+def test_an_address_that_hoards_stalled_requests_leaves_the_port_to_others(hub: LiveHub) -> None:
+    attack = f"POST {API}/users HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nx".encode()
+    held: list[socket.socket] = []
+    try:
+        for _ in range(1200):
+            link = socket.create_connection(("127.0.0.1", hub.port), 20, ("127.0.0.9", 0))
+            with contextlib.suppress(OSError):
+                link.sendall(attack)
+            held.append(link)
+        for path in ("/hub/login", f"{API}/health"):
+            assert hub.http.get(path).status_code == 200
+        assert hub.call("GET", "/users/ann/jobs", "ann").status_code == 200
+        for component in ("service", "hub", "proxy"):
+            assert _open_files(hub.pid(component)) < 3000
+        # refused sign-ups are answered although their bodies never end, and closed
+        last = held[900]
+        last.settimeout(60)
+        answer = last.recv(65536)
+        assert answer.split(b" ")[1] == b"429"
+        assert b"connection: close" in answer.lower()
+        assert last.recv(1) == b""
+    finally:
+        for link in held:
+            link.close()
+
+
+def test_a_namesake_of_a_refused_sign_up_has_nothing_of_theirs(hub: LiveHub) -> None:
+    for tenant, admin in (("crimson", "ann"), ("azure", "bob")):
+        hub.ok("POST", "/tenants", body={"name": tenant})
+        hub.ok("PUT", f"/tenants/{tenant}/members/{admin}", body={"role": "admin"})
+    try:
+        body = {"username": "dave", "password": PASSWORD}
+        assert hub.http.post(f"{API}/users", json={**body, "tenant": "crimson"}).status_code == 201
+        for who in ("ann", "admin"):
+            answer = hub.call("PUT", "/tenants/crimson/members/dave", who, {"role": "admin"})
+            assert (answer.status_code, answer.json()["reason"]) == (403, "NotFound")
+        hub.ok("DELETE", "/users/dave", "ann")
+        assert hub.http.post(f"{API}/users", json={**body, "tenant": "azure"}).status_code == 201
+        assert hub.ok("PUT", "/users/dave:approve", "bob")["tenants"] == ["azure"]
+        assert hub.call("GET", "/tenants/crimson", "dave").json()["reason"] == "NotFound"
+        assert [m["user"] for m in hub.ok("GET", "/tenants/crimson/members")] == ["ann"]
+    finally:
+        for tenant, users in (("crimson", ("ann",)), ("azure", ("bob", "dave"))):
+            for user in users:
+                hub.call("DELETE", f"/tenants/{tenant}/members/{user}")
+            hub.ok("DELETE", f"/tenants/{tenant}")
+
+
+def test_a_failures_words_steer_no_terminal_and_turn_no_writing(hub: LiveHub) -> None:
+    code = "raise ValueError('\\x1b]0;pwned\\x07\\x1b[2J\\u202egnp.exe\\r[I 2026 hub] logged in: admin')"
+    hub.submit("bob", "steering", code, **SMALL)
+    job = hub.wait_phase("bob", "steering", "failed")
+    assert "gnp.exe" in job["failure"]["message"] + job["failure"]["tail"]
+    events = hub.ok("GET", "/users/bob/jobs/steering/events", "bob")
+    said = [job["message"], job["failure"]["message"], *(event["message"] for event in events)]
+    assert all(text.isprintable() for text in said), said
+    assert job["failure"]["tail"].replace("\n", "").isprintable()
+
+
+def _open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def _drain(ws: ClientConnection, seconds: float) -> None:

@@ -127,13 +127,14 @@ def test_refusals_and_wrong_lines_are_one_sentence(world, tmp_path):
             "%%mlp submit --wrokers 2\n1",
             "Usage: %mlp submit has no option --wrokers. Did you mean --workers?",
         ),
-        ("%%mlp submit\nx = = 1", "Usage: the program does not parse"),
+        ("%%mlp submit\nx = = 1", "Syntax error: invalid syntax, in line 2 of the cell"),
         ("%mlp submit none.py", "Usage: none.py is not there"),
         ("%%mlp jobs\n1", "a cell's text is a program"),
     ]:
         (shown,) = run(cell, tmp_path=tmp_path, check=False)
         assert said in text(shown)
-        assert len(text(shown).splitlines()) == 1
+        # a syntax error shows its line and a mark below the place, too
+        assert len(text(shown).splitlines()) == (3 if said.startswith("Syntax error") else 1)
 
 
 def test_the_other_verbs_show_tables_and_sentences(world, tmp_path):

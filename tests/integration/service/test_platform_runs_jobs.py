@@ -11,8 +11,7 @@ import pytest
 from mlp_api.types import Heartbeat, JobCreate, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.executors.runtimes import CannotStart
+from mlp_hub.executors.base import CannotStart, LaunchSpec
 from platform_rig import Rig, node, play, until
 
 

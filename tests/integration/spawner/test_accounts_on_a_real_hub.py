@@ -6,7 +6,12 @@ import pytest
 
 from hub_stack import PASSWORD, Browser, text_of, user_token
 
-STACK = {"port": 22011, "config": "c.NativeAccounts.lockout_s = 2\nc.MLPHub.notebook_ram = 512\n"}
+CONFIG = """
+c.NativeAccounts.lockout_s = 2
+c.NativeAccounts.signup_burst = c.NativeAccounts.login_burst = 1000
+c.MLPHub.notebook_ram = 512
+"""
+STACK = {"port": 22011, "config": CONFIG}
 
 
 def test_signing_up_logging_in_and_approval(stack):
@@ -65,7 +70,9 @@ def test_weak_passwords_are_refused(stack, password, why):
 def test_a_user_whom_the_hub_knows_without_a_password_cannot_be_claimed(stack):
     assert stack.api("POST", "/users/ghost").status_code == 201
     assert Browser(stack).sign_up("ghost").status_code == 409
-    assert stack.api("POST", "/mlp/accounts", json={"name": "ghost", "password": PASSWORD}).status_code == 201
+    body = {"name": "ghost", "password": PASSWORD}
+    assert stack.api("POST", "/mlp/accounts", json=body).status_code == 409
+    assert stack.api("POST", "/mlp/accounts", json={**body, "authorized": True}).status_code == 201
 
 
 def test_a_name_is_locked_after_five_wrong_passwords(stack):

@@ -8,6 +8,7 @@ from browser import shot
 from front_data import job
 from front_pages import Pages
 from front_service import FrontService
+from live_hub import wait_for
 
 EVIL = '<img src=x onerror="window.owned=1">'
 
@@ -213,3 +214,31 @@ def test_names_and_messages_stay_text(pages: Pages, front: FrontService) -> None
         expect(page.locator(".mlp-loading")).to_have_count(0)
         assert page.evaluate("window.owned") is None
         assert page.locator("main img").count() == 0
+
+
+def test_the_log_of_an_ended_job_is_painted_at_its_end(pages: Pages, front: FrontService) -> None:
+    for n in range(60):
+        front.data.keep(front.data.log(f"epoch {n} of sixty", n % 2))
+    for _ in range(5):  # it was a race between drawing and listening
+        page = pages.panel("")
+        page.get_by_role("link", name="digits", exact=True).first.click()
+        expect(page.get_by_text("epoch 59 of sixty")).to_be_visible()
+        box = page.locator(".mlp-log")
+        gap = "e => e.scrollHeight - e.scrollTop - e.clientHeight"
+        wait_for(lambda: box.evaluate(gap) < 1, 10, message="for the log to be at its end")  # noqa: B023
+        place = box.bounding_box()
+        assert place is not None
+        picture = page.screenshot(full_page=True, clip={k: place[k] for k in ("x", "y", "width", "height")})
+        assert len(picture) > 5000, "nothing is painted: an empty box is a picture of about 1 KiB"
+        page.close()
+
+
+def test_who_leaves_default_is_told_before(pages: Pages, front: FrontService) -> None:
+    for user in front.data.users:
+        user["tenants"] = ["default"] if user["username"] == "carol" else user["tenants"]
+    page = pages.panel("admin/users")
+    page.get_by_role("button", name="Add carol to a tenant").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Tenant", exact=True).select_option("red")
+    expect(dialog).to_contain_text("carol is in default only as long as in no other tenant")
+    shot(page, "panel-leaves-default")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import re
 import stat
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +23,7 @@ from mlp_hub.api.principal import Kind, Principal, parse_scopes
 from mlp_hub.api.replay import Answers
 from mlp_hub.api.routes import Relation, Route, RouteTable
 from mlp_hub.api.sessions import LIFETIME_S, Sessions, xsrf_matches, xsrf_token
+from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Refused, Unavailable
 
 
@@ -229,6 +233,14 @@ def test_a_querys_values_become_what_their_fields_are() -> None:
     assert decode.query("limit=5&rate=0.5&text=7&on=1&either=3", Query) == Query(5, 0.5, "7", True, 3)
     assert decode.query("either=2:8&rate=1e3", Query) == Query(rate=1000.0, either="2:8")
     assert decode.query("", Query) == Query()
+
+
+def test_every_pattern_that_a_body_or_query_must_match_is_told_in_words() -> None:
+    kinds = [kind for route in all_routes() for kind in (route.body, route.query) if kind is not None]
+    schemas = json.dumps(msgspec.json.schema_components(kinds))
+    patterns = {json.loads(found) for found in re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', schemas)}
+    assert len(patterns) >= 4
+    assert patterns == set(decode.PATTERN_WORDS)
 
 
 @given(st.text(max_size=80))

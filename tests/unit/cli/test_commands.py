@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from mlp_hub.cli import database
 from mlp_hub.cli.main import run
-from mlp_hub.cli.up import check_sandbox
+from mlp_hub.cli.up import check_sandbox, stop_command
 from mlp_hub.executors.sandbox import Capabilities, Missing
 from mlp_hub.settings import Settings, table
 
@@ -94,3 +95,18 @@ def test_the_command_line_imports_nothing_that_is_slow() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_line_that_stops_a_hub_names_which_hub_and_works_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = {"MLP_HOME": "state of mine", "MLP_PORT": "8001", "PATH": "/bin"}
+    settings = Settings.load(environ)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    program = ".venv/bin/mlp-hub"
+    named = f"MLP_HOME='{settings.home}' MLP_PORT=8001"
+    assert stop_command(settings, environ, program) == f"{named} {tmp_path}/.venv/bin/mlp-hub down"
+    (tmp_path / "Makefile").touch()
+    assert stop_command(settings, environ, program) == f"{named} make -C {tmp_path} down"
+    assert stop_command(settings, {}, "mlp-hub") == "mlp-hub down"

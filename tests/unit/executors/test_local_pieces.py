@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors import local_prepare, nodes
-from mlp_hub.executors.base import LaunchSpec
+from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.local_gpus import assign
-from mlp_hub.executors.runtimes import CannotStart
 from mlp_hub.executors.sandbox import Limits, groups
 from mlp_hub.executors.sandbox.control import _check, _group_name
 from mlp_hub.executors.sandbox.environment import _outermost
@@ -260,3 +259,13 @@ def test_bad_specs_are_refused_before_anything_is_written() -> None:
 )
 def test_the_exception_that_ended_a_program_is_found_in_its_last_lines(text: str, found: str) -> None:
     assert exception_in(text) == found
+
+
+def test_groups_that_nobody_knows_of_are_removed_unless_they_are_young_or_in_use(tmp_path: Path) -> None:
+    for name in ("old", "young", "used"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "used/cgroup.procs").write_text("1")  # stands for what rmdir refuses
+    for name in ("old", "used"):
+        os.utime(tmp_path / name, (1, 1))
+    assert groups.remove_forgotten([str(tmp_path), str(tmp_path), str(tmp_path / "missing")]) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["used", "young"]

@@ -57,3 +57,50 @@ def test_a_rank_that_does_not_exist_is_not_even_remembered(tmp_path: Path, rank:
     finally:
         reports.close()
     assert heard == []
+
+
+def test_a_tenant_who_keeps_the_pipes_cannot_have_the_shim_wait(tmp_path: Path) -> None:
+    given: list[int] = []
+    reports = Reports(str(tmp_path), lambda kind, pid, message, fds: given.extend(fds), 2)
+    pipes = [os.pipe(), os.pipe()]
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as liar:
+            liar.connect(str(tmp_path / "control.sock"))
+            sender = reports.accept()
+            assert sender is not None
+            socket.send_fds(liar, [b'{"t": "start", "rank": 0}'], [read_end for read_end, _ in pipes])
+            assert reports.read(sender)
+            assert all(os.get_blocking(read_end) for read_end, _ in pipes)  # theirs is left as it was
+            for read_end, _ in pipes:
+                os.set_blocking(read_end, True)
+            for fd in given:
+                with pytest.raises(BlockingIOError):
+                    os.read(fd, 1)
+            for (_, write_end), fd in zip(pipes, given, strict=True):
+                os.write(write_end, b"x")
+                assert os.read(fd, 9) == b"x"
+    finally:
+        reports.close()
+        for fd in (*given, *(end for pipe in pipes for end in pipe)):
+            os.close(fd)
+
+
+def test_what_is_no_pipe_is_no_output(tmp_path: Path) -> None:
+    heard: list[str] = []
+    reports = Reports(str(tmp_path), lambda kind, *_: heard.append(kind), 2)
+    pipe = os.pipe()
+    null = os.open("/dev/null", os.O_RDONLY)
+    try:
+        for fds in ([null, null], [pipe[1], pipe[1]], [pipe[0]], [pipe[0], null]):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as liar:
+                liar.connect(str(tmp_path / "control.sock"))
+                sender = reports.accept()
+                assert sender is not None
+                socket.send_fds(liar, [b'{"t": "start", "rank": 0}'], fds)
+                assert reports.read(sender)
+            assert not reports.read(sender)
+    finally:
+        reports.close()
+        for fd in (*pipe, null):
+            os.close(fd)
+    assert heard == []

@@ -17,6 +17,7 @@ ROOM = Resources(cpu=64_000, ram=64_000)
 PROGRAMS = {
     "succeeds": {"SIM_DURATION": "0.05"},
     "fails": {"SIM_DURATION": "0.05", "SIM_EXIT": "3"},
+    "dies": {"SIM_DURATION": "0.05", "SIM_SIGNAL": "9"},
     "lasts": {"SIM_DURATION": "600"},
 }
 

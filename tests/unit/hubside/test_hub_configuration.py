@@ -28,7 +28,7 @@ def test_our_own_configuration_has_no_unknown_key(config):
 
 def test_the_hub_and_the_proxy_talk_over_unix_sockets_only(config, tmp_path):
     run = str(tmp_path).replace("/", "%2F") + "%2Frun%2F"
-    assert config.JupyterHub.hub_bind_url == f"http+unix://{run}tenant%2Fhub.sock"
+    assert config.JupyterHub.hub_bind_url == f"http+unix://{run}private%2Fhub.sock"
     assert config.JupyterHub.hub_connect_url == config.JupyterHub.hub_bind_url
     assert config.SocketProxy.api_url == f"http+unix://{run}private%2Fproxy-api.sock"
     assert set(config.SocketProxy.extra_routes.values()) == {f"http+unix://{run}private%2Fmlp.sock"}

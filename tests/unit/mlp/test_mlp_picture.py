@@ -180,3 +180,7 @@ def test_who_is_alone_in_the_queue_is_next():
     found = {"job": "digits", "phase": "queued", "position": 1, "queue_length": 1}
     assert "Next in the queue." in tables.why(found).lines
     assert "Place 2 of 3 in the queue." in tables.why({**found, "position": 2, "queue_length": 3}).lines
+
+
+def test_a_terminal_gets_nothing_that_steers_it_or_turns_the_writing():
+    assert picture.plain("a\x1b[2J\x9b\r\u202egnp\u2066.exe\u2028\n\tb") == "a[2Jgnp.exe\n\tb"

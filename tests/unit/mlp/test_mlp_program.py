@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mlp import program
-from mlp.errors import UsageError
+from mlp.errors import ProgramError, UsageError
 
 NOTEBOOK = {"JUPYTERHUB_USER": "ann"}
 
@@ -68,8 +68,16 @@ def test_from_another_machine_a_script_travels_as_text(tmp_path):
 
 
 def test_a_program_that_does_not_parse_is_refused_with_its_line():
-    with pytest.raises(UsageError, match=r"line 2: x = = 1"):
+    with pytest.raises(ProgramError) as told:
         build(code="import os\nx = = 1")
+    assert str(told.value).splitlines() == [
+        "invalid syntax, in line 2 of the cell. Nothing was submitted",
+        "    x = = 1",
+        "        ^",
+    ]
+    assert told.value._render_traceback_()[0].startswith("Syntax error: invalid syntax")
+    with pytest.raises(ProgramError, match=r"'\(' was never closed, in line 2 of the cell"):
+        build(code="a = 1\nprint((1)")
     with pytest.raises(UsageError, match="lines with ! and %"):
         build(code="!pip install x")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -201,6 +202,14 @@ def test_a_service_that_is_away_does_not_hold_up_the_end(job, monkeypatch):
     assert reporter is not None
     reporter.close(0.05)
     assert len(spooled(job)) == 1
+
+
+def test_the_end_of_a_process_gives_delivery_two_seconds(job, monkeypatch):
+    reporting.report(loss=1)  # nobody to deliver to yet
+    given = []
+    monkeypatch.setattr(reporting._process.get(), "delivery", SimpleNamespace(close=given.append))
+    reporting._process.at_exit()
+    assert given == [2.0]
 
 
 def test_a_loop_reports_its_progress_seldom_and_its_end(job):

@@ -10,8 +10,7 @@ import pytest
 
 from mlp_api import types as api
 from mlp_hub.domain.job import Job, Phase, Target
-from mlp_hub.executors import runtimes as started
-from mlp_hub.service import runtimes, wire_jobs
+from mlp_hub.service import wire_jobs
 
 WIRE = Path(__file__).parents[3] / "widgets/src/core/wire.ts"
 FULL = api.JobCreate(
@@ -62,7 +61,3 @@ def test_the_browser_knows_a_job_by_the_same_fields() -> None:
     found = re.search(r"export interface Job \{(.*?)\n\}", WIRE.read_text(), re.DOTALL)
     assert found is not None
     assert set(re.findall(r"^  (\w+)\??:", found[1], re.MULTILINE)) == names(api.Job)
-
-
-def test_every_runtime_that_is_offered_can_be_started_and_the_other_way_round() -> None:
-    assert set(runtimes.RUNTIME_NAMES) == set(started.BUILDERS)

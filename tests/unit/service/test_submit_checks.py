@@ -13,7 +13,7 @@ from mlp_hub.domain.job import JobSpec
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant import Member
 from mlp_hub.service.config import Paths
-from mlp_hub.service.submit import checked_spec, free_name, name_taken
+from mlp_hub.service.submit import check_runtime, checked_spec, free_name, name_taken
 
 RED = [Member("red", "ann")]
 
@@ -89,6 +89,7 @@ def test_a_script_is_found_in_the_home_directory(paths: Paths, entry: str, want:
         ({"priority": "urgent"}, "choose one of low, normal, high"),
         ({"workers": "4:2"}, "as in 2:4"),
         ({"workers": 9999, "ps": 900, "runtime": "tf"}, "more than 10000 ranks"),
+        ({"workers": "1:10001"}, "more than 10000 ranks"),
         ({"gpu_kind": "a100"}, "set gpu too"),
         ({"topology": "same-planet"}, "use same-node"),
         ({"env": {"MLP_RANK": "0"}}, "names that begin with MLP_ are reserved"),
@@ -123,3 +124,11 @@ def test_a_free_name_is_suggested() -> None:
 def test_a_user_name_that_is_no_directory_name_is_refused(paths: Paths, user: str) -> None:
     with pytest.raises(Refused):
         paths.home(user)
+
+
+def test_a_runtime_whose_package_is_missing_is_refused_with_those_that_are_there() -> None:
+    lacking = {"torch": "torch", "tf": "tensorflow"}
+    with pytest.raises(Refused, match=r"torch is not installed on this hub.* use one of mpi, plain, or ask"):
+        check_runtime("torch", lacking.get, {})
+    check_runtime("mpi", lacking.get, {})
+    check_runtime("torch", lacking.get, {"PYTHONPATH": "/home/ann/packages"})

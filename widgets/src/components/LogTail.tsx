@@ -1,6 +1,6 @@
 /** The last lines of all ranks or of one; only the rows in view are in the page, whatever a program prints. */
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JobStore } from "../core/jobstore";
 import type { Line } from "../core/logs";
 import { plural } from "../core/format";
@@ -15,9 +15,12 @@ const CONTROL = /\u001b\[[0-9;?]*[A-Za-z]|[\u0000-\u0008\u000b-\u001f\u007f]/g;
 function useLines(store: JobStore, paused: boolean): { lines: Line[]; version: number } {
   const [version, setVersion] = useState(0);
   const held = useRef<Line[]>([]);
-  useEffect(() => store.subscribe((changes) => {
-    if (changes.has("logs")) setVersion(store.logs.version);
-  }), [store]);
+  useEffect(() => {
+    setVersion(store.logs.version); // lines may have come between the first drawing and now
+    return store.subscribe((changes) => {
+      if (changes.has("logs")) setVersion(store.logs.version);
+    });
+  }, [store]);
   const was = useRef(paused);
   if (!paused) held.current = store.logs.lines;
   else if (!was.current) held.current = [...held.current]; // the store goes on adding to its own
@@ -50,10 +53,11 @@ export function LogTail({ store, rank, onRank, settled }: {
     observer.observe(el);
     return () => observer.disconnect();
   }, []);
-  useEffect(() => {
+  // before the browser paints: a box that is scrolled between two paintings may stay blank until it is touched
+  useLayoutEffect(() => {
     const el = box.current;
     if (el && follow) el.scrollTop = el.scrollHeight;
-  }, [shown, follow, version]);
+  }, [shown, shown.length, follow, version]); // the array of all lines is one and the same while it grows
   const scrolled = (): void => {
     const el = box.current;
     if (!el) return;
@@ -92,8 +96,9 @@ export function LogTail({ store, rank, onRank, settled }: {
         {shown.length === 0 ? (
           <p class="mlp-log-none">{errOnly ? "Nothing on the error output" : rank === null ? "Nothing printed yet" : `Nothing printed by rank ${rank} yet`}</p>
         ) : (
-          <div class="mlp-log-all" style={{ height: `${total}px` }}>
-            <div class="mlp-log-window" style={{ transform: `translateY(${first * ROW}px)` }}>
+          // rows keep their place by padding alone: a moved layer of its own is at times not painted by Chromium
+          <div class="mlp-log-all" style={{ height: `${total}px`, paddingTop: `${first * ROW}px` }}>
+            <div class="mlp-log-window">
               {shown.slice(first, last).map((line) => (
                 <div key={line.id} class={line.err ? "mlp-line mlp-line-err" : "mlp-line"} title={line.time}>
                   {several ? <span class="mlp-line-rank">{line.rank}</span> : null}

@@ -42,15 +42,15 @@ export function Chip({ kind = "idle", children }: { kind?: string; children: Com
  */
 export function Bar({ value, of, calm = false }: {
   value: number;
-  of: number | null;
+  of: number;
   /** Being full is as it should be: no warning colour. */
   calm?: boolean;
 }): JSX.Element {
-  const part = of === null || of <= 0 ? (value > 0 ? 1 : 0) : value / of;
-  const kind = of === null ? "open" : calm ? "fine" : part > 1.0001 ? "over" : part >= 0.9 ? "high" : "fine";
+  const part = of <= 0 ? (value > 0 ? 1 : 0) : value / of;
+  const kind = calm ? "fine" : part > 1.0001 ? "over" : part >= 0.9 ? "high" : "fine";
   return (
     <span class={`mlp-bar mlp-bar-${kind}`} aria-hidden="true">
-      <span class="mlp-bar-fill" style={{ width: `${Math.min(100, (of === null ? 0 : part) * 100)}%` }} />
+      <span class="mlp-bar-fill" style={{ width: `${Math.min(100, part * 100)}%` }} />
     </span>
   );
 }
@@ -67,7 +67,7 @@ export function QuotaBar({ name, used, limit, show }: {
   return (
     <div class="mlp-quota">
       <span class="mlp-quota-name">{name}</span>
-      <Bar value={used} of={limit} />
+      {limit === null ? <span class="mlp-bar-none" aria-hidden="true">–</span> : <Bar value={used} of={limit} />}
       <span class="mlp-quota-text">
         {text}
         {free ? <span class="mlp-dim"> · {free}</span> : null}

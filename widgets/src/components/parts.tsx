@@ -1,7 +1,7 @@
 /** Parts of the job monitor: progress, why it waits, how it failed, ranks, timeline. */
 import type { JSX } from "preact";
 import { clock, cores, duration, ms, plural, ram, ramOf, trim } from "../core/format";
-import { causeWords, ending, isFinal, isWaiting } from "../core/phase";
+import { causeWords, ending, isFinal, isWaiting, rankState } from "../core/phase";
 import type { Failure, Job, JobEvent, Rank, Why } from "../core/wire";
 import { Bar, Icon } from "./basics";
 
@@ -34,6 +34,12 @@ export function Progress({ job, left }: { job: Job; left: number | null }): JSX.
 const numberName = (key: string): string => key.replaceAll("_", " ").replace("inuse", "in use");
 const numberText = (key: string, value: number): string => (key.startsWith("ram") ? ram(value) : trim(value, 2));
 
+/** "No time can be told: long of bob has no time limit." */
+function unknownStart(because: string): string {
+  const text = because.startsWith("no time can be told") ? because : `no time can be told: ${because}`;
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
 export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: number }): JSX.Element | null {
   if (!isWaiting(job.phase)) return null;
   const position = why?.position ?? job.position;
@@ -57,7 +63,7 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
             </span>
           ) : null}
         </p>
-        {start === null && why?.expected_because && job.phase !== "suspended" ? <p>{`Expected start: ${why.expected_because}`}</p> : null}
+        {start === null && why?.expected_because && job.phase !== "suspended" ? <p>{unknownStart(why.expected_because)}</p> : null}
         {reasons.length === 0 && job.message ? <p>{job.message}</p> : null}
         {reasons.map((reason, i) => (
           <div key={i} class="mlp-reason">
@@ -121,7 +127,7 @@ const RANK_TONE: Record<string, string> = {
 };
 
 export function rankTone(rank: Rank): string {
-  if (rank.signal !== null || (rank.exit_code !== null && rank.exit_code !== 0)) return "bad";
+  if (rank.state !== "stopped" && (rank.signal !== null || (rank.exit_code !== null && rank.exit_code !== 0))) return "bad";
   return RANK_TONE[rank.state] ?? "idle";
 }
 
@@ -142,7 +148,7 @@ export function RankGrid({ job, selected, onSelect }: {
         <h3>Ranks</h3>
         <span class="mlp-dim">{plural(ranks.length, "rank")}{failed ? `, ${failed} failed` : ""}</span>
       </div>
-      {ranks.length > ROWS_MAX ? <Cells ranks={ranks} selected={selected} pick={pick} /> : <Rows job={job} selected={selected} pick={pick} />}
+      {ranks.length > ROWS_MAX ? <Cells job={job} selected={selected} pick={pick} /> : <Rows job={job} selected={selected} pick={pick} />}
     </section>
   );
 }
@@ -172,8 +178,7 @@ function Rows({ job, selected, pick }: { job: Job; selected: number | null; pick
               </td>
               <td>
                 <span class={`mlp-dot mlp-tone-${rankTone(r)}`} />
-                {r.state}
-                {rankTone(r) === "bad" && ending(r) ? <span class="mlp-dim">, {ending(r)}</span> : null}
+                {rankState(job, r)}
               </td>
               <td class="mlp-col-grow">{r.node}</td>
               <td class="mlp-col-num">
@@ -199,7 +204,8 @@ function Use({ text, value, of, calm = false }: { text: string; value: number; o
   );
 }
 
-function Cells({ ranks, selected, pick }: { ranks: Rank[]; selected: number | null; pick: (rank: number) => void }): JSX.Element {
+function Cells({ job, selected, pick }: { job: Job; selected: number | null; pick: (rank: number) => void }): JSX.Element {
+  const { ranks } = job;
   const chosen = ranks.find((r) => r.rank === selected);
   return (
     <>
@@ -223,7 +229,7 @@ function Cells({ ranks, selected, pick }: { ranks: Rank[]; selected: number | nu
       </div>
       <p class="mlp-dim mlp-foot">
         {chosen
-          ? `Rank ${chosen.rank}: ${chosen.state}${ending(chosen) ? `, ${ending(chosen)}` : ""}, node ${chosen.node || "–"}, cpu ${chosen.cpu === null ? "–" : cores(chosen.cpu)}, memory ${chosen.ram === null ? "–" : ram(chosen.ram)}`
+          ? `Rank ${chosen.rank}: ${rankState(job, chosen)}, node ${chosen.node || "–"}, cpu ${chosen.cpu === null ? "–" : cores(chosen.cpu)}, memory ${chosen.ram === null ? "–" : ram(chosen.ram)}`
           : "Choose a rank to see it and its log lines"}
       </p>
     </>

@@ -38,6 +38,9 @@ export interface Page<T> {
 }
 
 const SAFE = new Set<Method>(["GET"]);
+/** GETs that give something away, for which the service asks for the XSRF token as for a change. */
+const GUARDED = /\/token$/;
+const guarded = (method: Method, path: string): boolean => !SAFE.has(method) || GUARDED.test(path);
 
 export class Client {
   readonly base: string;
@@ -116,7 +119,7 @@ export class Client {
     if (response.status === 401 && (await this.silentLogin())) {
       this.known = null;
       response = await this.once(method, path, body, headers);
-    } else if (response.status === 403 && !SAFE.has(method) && (await mentionsXsrf(response))) {
+    } else if (response.status === 403 && guarded(method, path) && (await mentionsXsrf(response))) {
       // the session's token changed (a new login in another tab): fetch it anew, once
       this.known = null;
       response = await this.once(method, path, body, headers);
@@ -139,7 +142,7 @@ export class Client {
 
   private async once(method: Method, path: string, body: unknown, extra: Record<string, string>): Promise<Response> {
     const headers: Record<string, string> = { Accept: "application/json", ...extra };
-    if (!SAFE.has(method)) headers["X-XSRFToken"] = (await this.session()).xsrf;
+    if (guarded(method, path)) headers["X-XSRFToken"] = (await this.session()).xsrf;
     const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
     if (body !== undefined) {
       headers["Content-Type"] = "application/json";

@@ -6,21 +6,32 @@ const FACTORS: Record<string, number> = {
   kib: 1024, mib: MIB, gib: 1024 * MIB, tib: 1024 * 1024 * MIB,
 };
 
-/** Trim a number to at most `digits` decimals, without trailing zeros. */
+/** Trim a number to at most `digits` decimals, halves up, without trailing zeros. */
 export function trim(value: number, digits = 2): string {
-  return String(Number(value.toFixed(digits)));
+  const scale = 10 ** digits;
+  return String(Math.floor(value * scale + 0.5) / scale);
 }
 
 export function cores(value: number): string {
   return trim(value, 2);
 }
 
-/** MiB as "512 MiB" or "1.5 GiB". */
-export function ram(mib: number): string {
-  if (mib < 1024) return `${Math.round(mib)} MiB`;
-  if (mib < 1024 * 1024) return `${trim(mib / 1024, mib < 10240 ? 1 : 0)} GiB`;
-  return `${trim(mib / 1024 / 1024, 1)} TiB`;
+/**
+ * An amount in the largest unit of which there is one: three digits that count, the first unit whole.
+ * `mlp.words` does the same in Python, and one table (test/amounts.json) tests both.
+ */
+function sized(value: number, units: string[]): string {
+  let at = 0;
+  let left = value;
+  while (Math.floor(left + 0.5) >= 1024 && at < units.length - 1) {
+    left /= 1024;
+    at += 1;
+  }
+  return `${trim(left, at === 0 || left >= 100 ? 0 : left >= 10 ? 1 : 2)} ${units[at]}`;
 }
+
+/** MiB as "512 MiB" or "1.46 GiB". */
+export const ram = (mib: number): string => sized(mib, ["MiB", "GiB", "TiB", "PiB"]);
 
 /** "212 / 512 MiB": one unit for both where it is the same. */
 export function ramOf(used: number, of: number): string {
@@ -29,16 +40,7 @@ export function ramOf(used: number, of: number): string {
   return `${unit(a) === unit(b) ? a.split(" ")[0] : a} / ${b}`;
 }
 
-export function bytes(n: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  let value = n;
-  let at = 0;
-  while (value >= 1024 && at < units.length - 1) {
-    value /= 1024;
-    at += 1;
-  }
-  return `${trim(value, value < 10 && at > 0 ? 1 : 0)} ${units[at]}`;
-}
+export const bytes = (n: number): string => sized(n, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
 
 /** Seconds as "8 s", "2 min 5 s", "3 h 10 min", "2 d 4 h". */
 export function duration(seconds: number): string {
@@ -74,12 +76,15 @@ export function clock(time: string | number | null, now: number, seconds = false
   return same ? hour : `${day} ${hour}`;
 }
 
-/** How long ago, or how far ahead: "just now", "5 min ago", "in 2 h 3 min". */
+/** Two clocks, and a page that is drawn some seconds late, differ by so much. */
+const SLACK_S = 60;
+
+/** How long ago, or how far ahead: "just now", "5 min ago", "in 2 h 3 min"; what is a little ahead is now. */
 export function ago(time: string | number | null, now: number): string {
   const at = typeof time === "number" ? time : ms(time);
   if (at === null) return "";
   const s = (now - at) / 1000;
-  if (Math.abs(s) < 2) return "just now";
+  if (s < 2 && s > -SLACK_S) return "just now";
   const coarse = Math.abs(s) < 3600 ? (Math.abs(s) < 60 ? Math.abs(s) : Math.floor(Math.abs(s) / 60) * 60) : Math.abs(s);
   return s > 0 ? `${duration(coarse)} ago` : `in ${duration(coarse)}`;
 }

@@ -1,5 +1,5 @@
 /** What a job's phase means to a person: its word, its tone, and what may be done. Pure. */
-import type { Job, Phase } from "./wire";
+import type { Job, Phase, Rank } from "./wire";
 
 export type Tone = "wait" | "busy" | "run" | "good" | "bad" | "idle";
 export type ActionName = "suspend" | "resume" | "cancel" | "resubmit" | "delete";
@@ -53,6 +53,17 @@ export const causeWords = (cause: string): string => CAUSES[cause] ?? cause;
 export function ending(rank: { exit_code: number | null; signal: number | null }): string {
   if (rank.signal !== null) return signalName(rank.signal);
   return rank.exit_code === null ? "" : `exit code ${rank.exit_code}`;
+}
+
+/** How a rank stands; one that another took along says which. The snapshot's words are the same (`mlp.words`). */
+export function rankState(job: Pick<Job, "failure">, rank: Rank): string {
+  const how = ending(rank);
+  if (rank.state === "stopped") {
+    const first = job.failure?.rank ?? null;
+    if (first !== null && first !== rank.rank) return `stopped because rank ${first} failed`;
+    return how ? "stopped" : "never started";
+  }
+  return rank.state === "failed" && how ? `${rank.state}, ${how}` : rank.state;
 }
 
 /** "2 workers", "2 to 4 workers", "2 workers + 1 ps". */

@@ -21,6 +21,7 @@ function timing(job: Job, now: number): string {
   const started = ms(job.started_at);
   const ended = ms(job.finished_at);
   if (started !== null && ended !== null) return `${clock(ended, now)}, ran ${duration((ended - started) / 1000)}`;
+  if (ended !== null) return clock(ended, now); // it failed, or was cancelled, before any rank ran
   if (isWaiting(job.phase) || started === null) return `submitted ${ago(job.submitted_at, now)}`;
   return `running ${duration((now - started) / 1000)}`;
 }

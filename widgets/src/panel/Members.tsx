@@ -11,6 +11,13 @@ import { Field, Select } from "./form";
 
 const ROLES: [string, string][] = [["member", "Member"], ["admin", "Admin"]];
 
+/** What else happens when somebody gets a first tenant of their own; empty when nothing does. */
+export function leavesDefault(user: User | undefined, tenant: string): string {
+  if (!user || tenant === "default" || user.tenants.join() !== "default") return "";
+  const name = user.username;
+  return `${name} is in default only as long as in no other tenant: what ${name} starts from then on counts for ${tenant}. What runs in default goes on.`;
+}
+
 export function Members({ tenant }: { tenant: string }): JSX.Element {
   const { client } = useHub();
   const members = useLoad(`members ${tenant}`, () => client.list<Member>(paths.members(tenant)));
@@ -83,6 +90,7 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
   const [user, setUser] = useState("");
   const [role, setRole] = useState("member");
   const [error, setError] = useState<string | null>(null);
+  const note = leavesDefault(users.data?.items.find((u) => u.username === user.trim()), tenant);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     const name = user.trim();
@@ -116,6 +124,7 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
       <button type="submit" class="mlp-button">
         Add
       </button>
+      {note ? <p class="mlp-dim mlp-add-note">{note}</p> : null}
     </form>
   );
 }

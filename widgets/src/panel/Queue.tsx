@@ -1,6 +1,6 @@
 /** Running and waiting work of all tenants, live: the service hints that something changed, the page asks anew. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import type { Client } from "../core/api";
@@ -17,10 +17,13 @@ const EVERY = 15_000;
 /** Many hints in a row are answered by one request. */
 const GATHER = 150;
 
-/** Calls back when the queue changed; heals by itself. True while connected. */
-export function useQueueHints(client: Client, changed: () => void): boolean {
+/** Calls back when the queue changed; heals by itself. True while connected; only a platform admin may listen. */
+export function useQueueHints(client: Client, changed: () => void, on = true): boolean {
   const [live, setLive] = useState(false);
+  const told = useRef(changed);
+  told.current = changed;
   useEffect(() => {
+    if (!on) return undefined;
     let socket: WebSocket | null = null;
     let retry: number | undefined;
     let gather: number | undefined;
@@ -29,7 +32,7 @@ export function useQueueHints(client: Client, changed: () => void): boolean {
     const hint = (): void => {
       gather ??= window.setTimeout(() => {
         gather = undefined;
-        changed();
+        told.current();
       }, GATHER);
     };
     const connect = (): void => {
@@ -54,12 +57,17 @@ export function useQueueHints(client: Client, changed: () => void): boolean {
       clearTimeout(gather);
       socket?.close();
     };
-  }, [client]);
+  }, [client, on]);
   return live;
 }
 
 function need(e: QueueEntry): string {
   return [`${cores(e.cpu)} cpu`, e.gpu ? `${cores(e.gpu)} gpu` : "", ram(e.ram)].filter(Boolean).join(", ");
+}
+
+function expected(e: QueueEntry, now: number): JSX.Element | string {
+  if (ms(e.expected_start) !== null) return clock(e.expected_start, now);
+  return e.phase === "queued" ? <span class="mlp-dim" title="What it waits for has no known end; the job's page says more">not known</span> : "–";
 }
 
 const key = (e: QueueEntry): string => `${e.user}/${e.name}`;
@@ -81,7 +89,7 @@ export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: bo
     ...common,
     { title: "Asks for", cell: need, kind: "low" },
     { title: "Why it waits", cell: (e) => e.message || e.reason || "", kind: "grow" },
-    { title: "Expected", cell: (e) => (ms(e.expected_start) === null ? "–" : clock(e.expected_start, now)), kind: "num" },
+    { title: "Expected", cell: (e) => expected(e, now), kind: "num" },
     { title: "Waiting", cell: (e) => ago(e.submitted_at, now).replace(" ago", ""), kind: "num low" },
   ];
   const runs: Column<QueueEntry>[] = [

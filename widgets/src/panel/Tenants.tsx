@@ -12,7 +12,7 @@ import { useHub } from "./context";
 import { PageHead } from "./form";
 import { Members } from "./Members";
 import { Holdings, QuotaBars } from "./Quota";
-import { QueueTables } from "./Queue";
+import { QueueTables, useQueueHints } from "./Queue";
 import { go, href, Link } from "./router";
 import { TenantForm } from "./TenantForm";
 
@@ -23,7 +23,7 @@ function Use({ used, of, show }: { used: number; of: number | null; show: (n: nu
   return (
     <span class="mlp-use mlp-use-wide">
       {text}
-      <Bar value={used} of={of} />
+      {of === null ? null : <Bar value={used} of={of} />}
     </span>
   );
 }
@@ -94,11 +94,23 @@ export function NewTenantPage(): JSX.Element {
 
 export function TenantPage({ name }: { name: string }): JSX.Element {
   const { client, session, say } = useHub();
-  const usage = useLoad(`usage ${name}`, () => client.get<Usage>(paths.usage(name)), EVERY);
   const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
-  const tenant = usage.data?.tenant ?? null;
   const manages = session.admin || session.tenant_admin.includes(name);
+  // asked for together, or holders and queue would contradict each other for a while
+  const state = useLoad(
+    `tenant ${name}`,
+    async () => {
+      const [usage, queue] = await Promise.all([
+        client.get<Usage>(paths.usage(name)),
+        manages ? client.list<QueueEntry>(paths.queue(name)) : null,
+      ]);
+      return { usage, queue: queue?.items ?? [] };
+    },
+    EVERY,
+  );
+  useQueueHints(client, () => void state.reload(), session.admin);
+  const tenant = state.data?.usage.tenant ?? null;
   return (
     <>
       {session.admin ? (
@@ -125,17 +137,18 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
           </>
         ) : null}
       </PageHead>
-      {usage.error ? <ErrorBox error={usage.error} retry={() => void usage.reload()} /> : null}
-      {!tenant && !usage.error ? <Loading what={`tenant ${name}`} lines={6} /> : null}
-      {tenant && usage.data ? (
+      {state.error ? <ErrorBox error={state.error} retry={() => void state.reload()} /> : null}
+      {!tenant && !state.error ? <Loading what={`tenant ${name}`} lines={6} /> : null}
+      {tenant && state.data ? (
         <>
           {editing ? (
             <Edit
               tenant={tenant}
+              queue={state.data.queue}
               done={() => {
                 setEditing(false);
                 say(`Tenant ${name} saved`);
-                void usage.reload();
+                void state.reload();
               }}
               cancel={() => setEditing(false)}
             />
@@ -145,9 +158,9 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
               <h2>Quota in use</h2>
             </div>
             <QuotaBars tenant={tenant} />
-            <Holdings holdings={usage.data.holdings} linkUser={() => manages} />
+            <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
-          {manages ? <TenantQueue tenant={name} /> : null}
+          {manages ? <TenantQueue rows={state.data.queue} /> : null}
           {manages ? <Members tenant={name} /> : null}
         </>
       ) : null}
@@ -156,26 +169,19 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
   );
 }
 
-function TenantQueue({ tenant }: { tenant: string }): JSX.Element {
-  const { client } = useHub();
-  const queue = useLoad(`queue ${tenant}`, () => client.list<QueueEntry>(paths.queue(tenant)), EVERY);
-  const items = queue.data?.items ?? [];
+function TenantQueue({ rows }: { rows: QueueEntry[] }): JSX.Element {
   return (
     <section class="mlp-card" aria-label="Queue">
       <div class="mlp-card-head">
         <h2>Queue</h2>
       </div>
-      {queue.error ? <ErrorBox error={queue.error} retry={() => void queue.reload()} /> : null}
-      {!queue.data && !queue.error ? <Loading what="the queue" lines={2} /> : null}
-      {queue.data && !items.length ? <p class="mlp-dim">Nothing runs and nothing waits.</p> : null}
-      {items.length ? <QueueTables rows={items} tenants={false} /> : null}
+      {rows.length ? <QueueTables rows={rows} tenants={false} /> : <p class="mlp-dim">Nothing runs and nothing waits.</p>}
     </section>
   );
 }
 
-function Edit({ tenant, done, cancel }: { tenant: Tenant; done: () => void; cancel: () => void }): JSX.Element {
+function Edit({ tenant, queue, done, cancel }: { tenant: Tenant; queue: QueueEntry[]; done: () => void; cancel: () => void }): JSX.Element {
   const { client } = useHub();
-  const queue = useLoad(`queue ${tenant.name}`, () => client.list<QueueEntry>(paths.queue(tenant.name)), EVERY);
   // the form keeps what is typed; only the figures of the preview follow what happens
   return (
     <section class="mlp-card" aria-label="Edit quota">
@@ -185,7 +191,7 @@ function Edit({ tenant, done, cancel }: { tenant: Tenant; done: () => void; canc
       <TenantForm
         tenant={tenant}
         names={[]}
-        queue={queue.data?.items ?? null}
+        queue={queue}
         onSave={async (texts, r) => {
           await client.put<Tenant>(paths.tenant(tenant.name), update(tenant, texts, r));
           done();

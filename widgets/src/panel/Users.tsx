@@ -8,6 +8,7 @@ import { paths } from "../core/api";
 import { plural } from "../core/format";
 import type { Tenant, User } from "../core/wire";
 import { useHub, useRun } from "./context";
+import { leavesDefault } from "./Members";
 import { PageHead, Select } from "./form";
 import { href, Link } from "./router";
 
@@ -159,6 +160,7 @@ function AddToTenant({ user, busy, error, close, add }: {
           <Select label="Role" name="role" value={role} options={[["member", "Member"], ["admin", "Admin"]]} onChange={setRole} />
         </div>
       ) : null}
+      {free.length && leavesDefault(user, tenant) ? <p class="mlp-dialog-text">{leavesDefault(user, tenant)}</p> : null}
       {error}
       <div class="mlp-dialog-buttons">
         <button type="button" class="mlp-button" onClick={close}>

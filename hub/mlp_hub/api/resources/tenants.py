@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantUpdate, Usage
 from mlp_hub.api.call import Call
 from mlp_hub.api.decode import clip
+from mlp_hub.api.hubclient import Person
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import TENANTS_READ, TENANTS_WRITE
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenant import Member as Place
 
 
 async def list_(call: Call) -> Sequence[Tenant]:
@@ -58,29 +60,44 @@ async def get_member(call: Call) -> Member:
 
 
 async def set_member(call: Call) -> Member:
-    """Add a member or change a role.
+    """Add a member or change a role. Only who was let in can be one.
 
     Whom a tenant's admin takes in stays in `default` too, where their work goes until they choose otherwise: they
     were not asked, and an admin of a tenant sees what its members run there.
     """
     tenant, user = call.params["tenant"], call.user
-    if await call.platform.users.find(user) is None and not await call.service.hub.has_user(user):
+    body: MemberUpdate = call.body if call.body is not None else MemberUpdate()
+    if call.principal.is_platform_admin:
+        if await _person(call) is None:
+            raise Refused(
+                Reason.NOT_FOUND,
+                f"there is no user {clip(user)} who was let in; people sign up on the login page, an admin lets "
+                "them in, then they can join a tenant",
+            )
+    else:
+        places = await call.platform.tenants.of_user(user)
+        if tenant not in {m.tenant for m in places if m.source != "default"}:
+            await _check_free(call, places)
+            if tenant != DEFAULT_TENANT:
+                await call.platform.tenants.set_member(DEFAULT_TENANT, user, actor=call.principal.name)
+    return await call.platform.tenants.set_member(tenant, user, body.role, actor=call.principal.name)
+
+
+async def _check_free(call: Call, places: Sequence[Place]) -> None:
+    """Raise NotFound unless a tenant's admin may take the user in: not who has a tenant, and no platform admin.
+
+    Always in the same words, so that nobody learns by trying who is here and who is where.
+    """
+    person = await _person(call)
+    if person is None or person.admin or {m.tenant for m in places} - {DEFAULT_TENANT}:
         raise Refused(
             Reason.NOT_FOUND,
-            f"there is no user {clip(user)}; people sign up on the login page before they join a tenant",
+            f"there is no user {clip(call.user)} without a tenant; who has one is added by a platform admin",
         )
-    body: MemberUpdate = call.body if call.body is not None else MemberUpdate()
-    if not call.principal.is_platform_admin:
-        places = await call.platform.tenants.of_user(user)
-        elsewhere = {m.tenant for m in places} - {DEFAULT_TENANT}
-        if elsewhere and tenant not in elsewhere:
-            raise Refused(
-                Reason.FORBIDDEN,
-                f"{clip(user)} is not without a tenant; a platform admin can add them to {tenant}",
-            )
-        if tenant != DEFAULT_TENANT and any(m.source == "default" for m in places):
-            await call.platform.tenants.set_member(DEFAULT_TENANT, user, actor=call.principal.name)
-    return await call.platform.tenants.set_member(tenant, user, body.role, actor=call.principal.name)
+
+
+async def _person(call: Call) -> Person | None:
+    return await call.service.hub.person(call.user)
 
 
 async def remove_member(call: Call) -> Member:

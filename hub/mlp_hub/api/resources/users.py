@@ -28,10 +28,12 @@ class UserQuery(Struct, forbid_unknown_fields=True):
 async def sign_up(call: Call) -> User:
     """Make an account that waits for approval. The tenant named is applied for, and joined when it is approved."""
     body: UserCreate = call.body
-    await call.service.hub.create_account(body.username, body.password, authorized=False)
+    name = await call.service.hub.sign_up(body.username, body.password, call.address)
     if body.tenant is not None and body.tenant != DEFAULT_TENANT:
-        await call.service.applications.apply(body.username, body.tenant)
-    return User(username=body.username, state="NotActive", tenants=[])
+        await call.service.applications.apply(name, body.tenant)
+    else:  # a namesake whose account is gone may have applied for one
+        await call.service.applications.forget(name)
+    return User(username=name, state="NotActive", tenants=[])
 
 
 async def list_(call: Call) -> list[User]:
@@ -55,11 +57,16 @@ async def get(call: Call) -> User:
 
 
 async def approve(call: Call) -> User:
-    """Let an account in, and into the tenant that it applied for."""
+    """Let an account in, and into the tenant that it applied for.
+
+    Who was never let in before begins in no tenant, whoever had their name.
+    """
     principal = call.principal
     await _check_may_decide(call)
     account = await _account(call)
     if not account.authorized:
+        if await call.platform.users.find(account.name) is None:
+            await call.platform.tenants.forget_user(account.name, actor=principal.name)
         await call.service.hub.authorize(account.name)
     await call.platform.users.ensure(account.name)
     await call.service.applications.accept(account.name, actor=principal.name)
@@ -67,7 +74,7 @@ async def approve(call: Call) -> User:
 
 
 async def refuse(call: Call) -> User:
-    """Refuse a sign-up: the account is gone, and its name free again.
+    """Refuse a sign-up: the account is gone with all that it was given, and its name free again.
 
     Who was ever let in has files and records, which a namesake must not inherit: such an account stays.
     """
@@ -79,6 +86,7 @@ async def refuse(call: Call) -> User:
             f"{account.name} was let in before and has files and records here; deactivate the account instead",
         )
     shown = await _shown(call, account, [], None)
+    await call.platform.tenants.forget_user(account.name, actor=call.principal.name)
     await call.service.hub.delete_account(account.name)
     await call.service.applications.forget(account.name)
     return shown
@@ -208,7 +216,16 @@ ROUTES = (
         reply=User,
     ),
     Route("DELETE", "/users/{user}", refuse, "Refuse a sign-up", Relation.ANYBODY, USERS_WRITE, reply=User),
-    Route("GET", "/users/{user}/token", token, "Get a new token", Relation.SELF, USERS_WRITE, reply=str),
+    Route(
+        "GET",
+        "/users/{user}/token",
+        token,
+        "Get a new token",
+        Relation.SELF,
+        USERS_WRITE,
+        reply=str,
+        unsafe=True,
+    ),
     Route(
         "GET",
         "/users/{user}:spawn",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
+from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.runtimes import mpi, plain, tf, torch
-from mlp_hub.executors.runtimes.base import CannotStart, Shape, Start
+from mlp_hub.executors.runtimes.base import Shape, Start
 
 BUILDERS: Mapping[str, Callable[[Shape], Start]] = {
     "plain": plain.build,
@@ -13,6 +17,20 @@ BUILDERS: Mapping[str, Callable[[Shape], Start]] = {
     "tf": tf.build,
     "torch": torch.build,
 }
+
+NEEDS: Mapping[str, str] = {"mpi": "mpi4py", "tf": "tensorflow", "torch": "torch"}
+"""The package without which no program of a runtime can start."""
+
+
+def missing(runtime: str, python: str) -> str | None:
+    """Name the package that a runtime needs and the environment of this interpreter lacks; nothing is imported."""
+    package = NEEDS.get(runtime)
+    if package is None:
+        return None
+    if python == sys.executable:
+        return None if importlib.util.find_spec(package) is not None else package
+    places = Path(python).parent.parent.glob(f"lib/python3*/*-packages/{package}/__init__.py")
+    return None if any(places) else package
 
 
 def build(runtime: str, shape: Shape) -> Start:
@@ -24,4 +42,4 @@ def build(runtime: str, shape: Shape) -> Start:
     return builder(shape)
 
 
-__all__ = ["BUILDERS", "CannotStart", "Shape", "Start", "build"]
+__all__ = ["BUILDERS", "NEEDS", "Shape", "Start", "build", "missing"]

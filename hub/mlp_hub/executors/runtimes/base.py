@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.sandbox.spec import INSIDE, RankPlan
-
-
-class CannotStart(Exception):  # noqa: N818 - says what happened
-    """The ranks cannot be started as asked; the message says why and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,5 +36,5 @@ class Start:
 def worker_roles(shape: Shape) -> tuple[str, ...]:
     """Return the roles where all ranks are alike; parameter servers are refused."""
     if shape.ps:
-        raise CannotStart(f"parameter servers (--ps {shape.ps}) are only for the runtime tf")
+        raise CannotStart(f"this runtime has no parameter servers (--ps {shape.ps}); leave them out")
     return ("worker",) * shape.workers

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlp_hub.executors.runtimes.base import CannotStart, Shape, Start, worker_roles
+from mlp_hub.executors.base import CannotStart
+from mlp_hub.executors.runtimes.base import Shape, Start, worker_roles
 from mlp_hub.executors.sandbox.spec import RankPlan
 
 ABORT = r"^Abort\((\d+)\) on node \d+ \(rank \d+ in comm"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 
-from mlp_hub.executors.runtimes.base import CannotStart, Shape, Start
+from mlp_hub.executors.base import CannotStart
+from mlp_hub.executors.roles import roles_of
+from mlp_hub.executors.runtimes.base import Shape, Start
 from mlp_hub.executors.sandbox.spec import RankPlan
 
 FIRST_PORT = 20000
 """Ports count up from here by rank; the sandbox's network is its own, so they are always free."""
 LINGER_S = 10.0
+QUIET = "2"
+"""Of the C++ side errors only: else its warnings about itself are the last lines of every log. The user's own value wins."""
 
 
 def build(shape: Shape) -> Start:
@@ -36,6 +40,6 @@ def build(shape: Shape) -> Start:
         {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})}
         for kind, index in tasks
     )
-    roles = ("chief", *("worker",) * (shape.workers - 1), *("ps",) * shape.ps)
+    roles = roles_of("tf", shape.workers, shape.ps)
     plan = RankPlan("gang", roles, shape.program, envs, leader=0, linger_s=0.0 if shape.ps else LINGER_S)
-    return Start((*shape.starter, "gang"), plan, {"TF_CPP_MIN_LOG_LEVEL": "1"})
+    return Start((*shape.starter, "gang"), plan, {"TF_CPP_MIN_LOG_LEVEL": QUIET})

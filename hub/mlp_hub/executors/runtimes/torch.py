@@ -9,7 +9,7 @@ PORT = 29500
 
 
 def build(shape: Shape) -> Start:
-    """Have torchrun start every rank through our starter; without torch its own error says so."""
+    """Have torchrun start every rank through our starter; a job without torch was refused before."""
     roles = worker_roles(shape)
     launch = (
         shape.python, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={shape.workers}",

@@ -5,10 +5,12 @@ keeps the limits and leaves `state.json` and `exit.json` in the run directory, f
 things stand, after a restart of the hub too.
 """
 
+from mlp_hub.domain.text import one_line
 from mlp_hub.executors.sandbox.capabilities import Capabilities, Missing, capabilities
-from mlp_hub.executors.sandbox.control import inspect, kill, launch, remove, signal, stop
+from mlp_hub.executors.sandbox.control import inspect, kill, launch, remove, signal, stop, sweep
 from mlp_hub.executors.sandbox.environment import environment_binds
 from mlp_hub.executors.sandbox.errors import SandboxUnavailable
+from mlp_hub.executors.sandbox.groups import remove_forgotten
 from mlp_hub.executors.sandbox.homes import ensure_home
 from mlp_hub.executors.sandbox.spec import Bind, Limits, RankPlan, SandboxSpec
 from mlp_hub.executors.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
@@ -31,7 +33,10 @@ __all__ = [
     "inspect",
     "kill",
     "launch",
+    "one_line",
     "remove",
+    "remove_forgotten",
     "signal",
     "stop",
+    "sweep",
 ]

@@ -13,6 +13,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from mlp_hub.domain.text import one_line, readable
 from mlp_hub.executors import shim
 from mlp_hub.executors.sandbox.capabilities import Capabilities, capabilities
 from mlp_hub.executors.sandbox.errors import SandboxUnavailable
@@ -172,8 +173,8 @@ def _exited(claim: dict[str, Any], done: dict[str, Any]) -> SandboxState:
         done["code"],
         done["signal"],
         done["rank"],
-        done["message"],
-        done["tail"],
+        one_line(done["message"]),  # both may be the tenant's words
+        readable(done["tail"]),
         done["oom"],
         done["stopped"],
         done["cpu_s"],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ WANTED = ("cpu", "cpuacct", "memory", "pids")
 LIMITING: tuple[str, ...] = ("cpu", "memory", "pids")
 NAME = "mlp-hub"
 SELF = "mlp-hub-self"  # where the hub moves itself when its group must have no processes of its own
+FORGOTTEN_S = 600.0
 Note = tuple[str, str, str]
 _REMEDY = (
     "run the hub as root, or under a systemd unit with Delegate=yes (KillMode=process keeps jobs running when the "
@@ -43,6 +45,23 @@ def find(proc: Path = Path("/proc/self")) -> tuple[str, dict[str, str], list[Not
         "pids": "processes are watched four times a second, not limited",
     }
     return version, bases, [(f"cgroup {name}", effects[name], _REMEDY) for name in lacking]
+
+
+def remove_forgotten(bases: Iterable[str], older_s: float = FORGOTTEN_S) -> int:
+    """Remove sandboxes' groups that nobody is in any more; return how many directories those were.
+
+    Each ending removes its own. What is left is of those whose shim was killed and whose run directory is gone, so
+    that nobody knows of them. A young group may be that of a sandbox which is about to start, perhaps another hub's.
+    """
+    removed = 0
+    for base in sorted(set(bases)):
+        with contextlib.suppress(OSError):
+            for group in [entry for entry in os.scandir(base) if entry.is_dir(follow_symlinks=False)]:
+                with contextlib.suppress(OSError):  # somebody is in there, or it is gone
+                    if time.time() - group.stat().st_mtime > older_s:
+                        os.rmdir(group.path)  # noqa: PTH106
+                        removed += 1
+    return removed
 
 
 def _mounts(path: Path) -> Iterator[_Mount]:

@@ -10,10 +10,16 @@ if TYPE_CHECKING:
     from mlp_hub.executors.shim.supervise import Supervisor
 
 SHELL = 128  # an exit status of 128 + n stands for signal n
-_KILL = 9
+_KILL, _TERM = 9, 15
 _LONGEST = 300  # characters of an exception that are shown in the headline; its tail has all
 _AFTER_TRACEBACK = re.compile(r"^[A-Za-z_][\w.]*(?:: .*)?$", re.MULTILINE)
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?$", re.MULTILINE)
+
+
+_TRACEBACK = "Traceback (most recent call last):"
+_LAUNCHER = re.compile(
+    r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|mpi4py/(?:__main__|run))\.py)", '
+)
 
 
 class Failure:
@@ -43,6 +49,7 @@ def conclude(sandbox: Supervisor) -> dict[str, Any]:
     """Settle the ranks that did not report, find the cause and return what exit.json holds."""
     settle(sandbox)
     blame_aborter(sandbox)
+    mark_stopped(sandbox)
     oom = bool(sandbox.groups.out_of_memory_kills())
     failure = sandbox.failure
     if failure is not None and oom and failure.cause in ("signal", "program-error"):
@@ -57,7 +64,7 @@ def conclude(sandbox: Supervisor) -> dict[str, Any]:
         "signal": failure.signal if failure else lead.signal,
         "rank": failure.rank if failure else None,
         "message": describe(failure, sandbox) if failure else "",
-        "tail": _tail(sandbox, shown.number if shown else None) if failure else "",
+        "tail": without_launcher(_tail(sandbox, shown.number if shown else None)) if failure else "",
         "oom": oom,
         "stopped": sandbox.stopped,
         "started_at": sandbox.started_at,
@@ -116,6 +123,21 @@ def blame_aborter(sandbox: Supervisor) -> None:
             return
 
 
+def mark_stopped(sandbox: Supervisor) -> None:
+    """Call a rank stopped that ended by a signal, or never began, only because of another or because it was asked to."""
+    failure = sandbox.failure
+    for rank in sandbox.ranks:
+        if failure is None:
+            stopped = rank.asked and rank.signal is not None
+        elif rank.number == failure.rank or rank.code is not None:
+            stopped = False
+        else:
+            killed = rank.signal in (_TERM, _KILL) and (failure.rank is not None or rank.asked)
+            stopped = killed or rank.state == "pending"
+        if stopped:
+            rank.state = "stopped"
+
+
 def describe(failure: Failure, sandbox: Supervisor) -> str:
     """Say in one sentence what happened."""
     if failure.message and failure.cause != "out-of-memory":
@@ -133,10 +155,25 @@ def describe(failure: Failure, sandbox: Supervisor) -> str:
 
 def exception_in(text: str) -> str:
     """Find the line that names the exception which ended a Python program; empty when there is none."""
-    _, traceback, after = text.rpartition("Traceback (most recent call last):")
+    _, traceback, after = text.rpartition(_TRACEBACK)
     pattern = _AFTER_TRACEBACK if traceback else _EXCEPTION
     found = pattern.findall(after)
     return str(found[-1])[:_LONGEST] if found else ""
+
+
+def without_launcher(text: str) -> str:
+    """Leave the frames of what started the program out of its tracebacks: those before its own first one."""
+    out: list[str] = []
+    leading, dropped = True, False  # the text may begin within a traceback
+    for line in text.split("\n"):
+        if line.startswith("  File "):
+            dropped = leading = leading and _LAUNCHER.match(line) is not None
+        elif not (dropped and line.startswith("    ")):  # its line of source goes with a frame
+            dropped = False
+            leading = line.startswith(_TRACEBACK)
+        if not dropped:
+            out.append(line)
+    return "\n".join(out)
 
 
 def _tail(sandbox: Supervisor, number: int | None) -> str:

@@ -122,9 +122,12 @@ class Reports:
         good = isinstance(message, dict) and small_int(message.get("rank"), 0, self._last) is not None
         kind = message.get("t") if good else None
         if kind == "start" and len(fds) == 2 and all(map(_is_pipe, fds)):
-            started.add(message["rank"])
-            self._handle("start", pid, message, fds)
-            return
+            ours = _reopened(fds)
+            if ours is not None:
+                started.add(message["rank"])
+                self._handle("start", pid, message, ours)
+                return
+            fds = []
         for fd in fds:
             os.close(fd)
         if kind == "exit":
@@ -144,8 +147,27 @@ class Reports:
 def _is_pipe(fd: int) -> bool:
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         return False
-    os.set_blocking(fd, False)
     return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+
+
+def _reopened(pipes: list[int]) -> list[int] | None:
+    """Open pipes anew, non-blocking, and close what was sent; `None` where that fails.
+
+    Whether reading waits is a property of what was opened, and the tenant may have kept what it sent: it could
+    take the flag away again and have us wait for ever.
+    """
+    ours: list[int] = []
+    try:
+        for fd in pipes:
+            ours += [os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)]
+    except OSError:
+        for fd in ours:
+            os.close(fd)
+        return None
+    finally:
+        for fd in pipes:
+            os.close(fd)
+    return ours
 
 
 def host_pid(starter: int, inner: Any, above: int | None) -> int | None:

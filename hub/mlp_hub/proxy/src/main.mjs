@@ -1,6 +1,7 @@
 // Entry of the bundled proxy: configurable-http-proxy with what MLP Hub adds to it.
 //
 // - Routes survive a restart of the proxy (store.mjs), so that its death costs a blink and no hub is asked.
+// - Connections and slow requests are bounded (limits.mjs), so that nobody takes the descriptors of all.
 // - Requests under a host name that is not ours are refused (hosts.mjs): DNS rebinding.
 // - Where nothing answers, a page says so and tries again (pages.mjs).
 //
@@ -13,6 +14,7 @@ import { parseArgs } from "node:util";
 import { ConfigurableProxy } from "configurable-http-proxy/lib/configproxy.js";
 
 import { hostCheck } from "./hosts.mjs";
+import { bound } from "./limits.mjs";
 import { defaultLogger } from "./log.mjs";
 import { pageFor } from "./pages.mjs";
 import { FileStore } from "./store.mjs";
@@ -25,6 +27,8 @@ const { values: args } = parseArgs({
     routes: { type: "string" },
     "default-target": { type: "string" },
     "error-target": { type: "string" },
+    connections: { type: "string", default: "5000" },
+    "per-address": { type: "string", default: "1000" },
     host: { type: "string", multiple: true, default: [] },
   },
 });
@@ -71,7 +75,7 @@ class HubProxy extends ConfigurableProxy {
   handleProxyWeb(req, res) {
     const refusal = refusedHost(req.headers.host);
     if (refusal) {
-      res.writeHead(421, { "Content-Type": "text/plain; charset=utf-8" });
+      res.writeHead(421, { "Content-Type": "text/plain; charset=utf-8", Connection: "close" });
       res.end(refusal + "\n");
       return;
     }
@@ -100,6 +104,7 @@ const proxy = new HubProxy({
 proxy.errorPath = ""; // ends in _handleProxyErrorDefault
 // Without a listener the reset of one WebSocket would be thrown here, and end the proxy for all.
 proxy.proxy.on("error", (error, req) => log.info("%s: %s", error.code ?? error.message, req?.url?.split("?")[0]));
+bound(proxy.proxyServer, { total: Number(args.connections), perAddress: Number(args["per-address"]), log });
 proxy._routes = new FileStore(args.routes, log);
 if (args["default-target"]) await proxy.addRoute("/", { target: args["default-target"], data: { hub: true } });
 

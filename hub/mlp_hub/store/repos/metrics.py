@@ -40,11 +40,19 @@ class Metrics(Repo):
 
     __slots__ = ()
 
-    def append(self, job: str, source: str, points: Sequence[Sample]) -> Appended:
-        """Store those points of the batch that follow the last stored one of the source without a gap."""
+    def append(self, job: str, source: str, points: Sequence[Sample], most: int | None = None) -> Appended:
+        """Store those points of the batch that follow the last stored one of the source without a gap.
+
+        With `most`, only until the job has so many. A batch for a job that has them is answered as if it were
+        stored, and nothing is.
+        """
         last = self.last(job, source)
-        fresh = _following(points, last)
         first = self.last_seq(job) + 1
+        if most is not None and first > most:
+            return Appended(max(last, points[-1].n if points else 0), first, rank_of(source))
+        fresh = _following(points, last)
+        if most is not None:
+            fresh = fresh[: most - first + 1]
         if not fresh:
             return Appended(last, first, rank_of(source))
         new_last = last + len(fresh)

@@ -1,0 +1,145 @@
+"""How many connections one tenant may hold to a socket that all tenants reach, and who stands behind one.
+
+Each costs a descriptor of a process that serves everybody, so one user's programs get a number of them, and all
+tenants together no more than a quarter of what the process may open: the platform's own socket always has room.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import resource
+import socket
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPServerRequest
+from tornado.iostream import IOStream
+
+log = logging.getLogger(__name__)
+PLATFORM = "platform"
+DESCRIPTORS_MAX = 65_536
+_PEER = struct.Struct("3i")
+_LOG_EVERY_S = 60.0
+_BODY = b'{"msg":"too many connections are open; close some, or try again in a moment"}'
+_REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 2\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
+)
+
+
+def peer_of(link: socket.socket | None) -> str:
+    """Tell who made a connection to a UNIX socket by the system's word; empty where it says nothing.
+
+    `platform` for the hub's own processes, `uid:N` for a user of the machine; where sandboxes run with the hub's
+    own uid, the sandbox.
+    """
+    if link is None or link.family != socket.AF_UNIX:
+        return ""
+    try:
+        pid, uid, _ = _PEER.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    except OSError:
+        return ""
+    if uid != os.geteuid():
+        return f"uid:{uid}"
+    try:
+        inside = os.readlink(f"/proc/{pid}/ns/pid")  # noqa: PTH115 - a link to nothing that has a path
+    except OSError:  # it has ended since, as a process that hides would
+        return f"uid:{uid}"
+    return PLATFORM if inside == _own_namespace() else inside
+
+
+@functools.cache
+def _own_namespace() -> str:
+    return os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+
+
+def address_of(request: HTTPServerRequest) -> str:
+    """Tell where a request to a socket comes from that the proxy and sandboxes share.
+
+    What the proxy brings has the browser's address at the end of its X-Forwarded-For. All else is told by its peer,
+    whatever its headers say.
+    """
+    peer = peer_of(getattr(getattr(request.connection, "stream", None), "socket", None))
+    if peer not in ("", PLATFORM):
+        return peer
+    forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()[:64]
+    return forwarded or peer or str(request.remote_ip)
+
+
+def raise_descriptors() -> int:
+    """Allow this process as many descriptors as it may have, and return how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    top = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
+    if soft == resource.RLIM_INFINITY or soft >= top:
+        return DESCRIPTORS_MAX if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (top, hard))
+    return top
+
+
+class Gate:
+    """Counts the open connections of each peer, `per_peer` at most, and of all tenants, `total` at most."""
+
+    def __init__(self, per_peer: int, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_peer = per_peer
+        self._total = total
+        self._clock = clock
+        self._open: dict[str, WeakSet[IOStream]] = {}
+        self._all: WeakSet[IOStream] = WeakSet()
+        self._logged = float("-inf")
+
+    def admit(self, stream: IOStream) -> bool:
+        """Count a new connection, or tell that it is one too many. The platform's own are not counted."""
+        peer = peer_of(stream.socket)
+        if peer == PLATFORM:
+            return True
+        mine = self._open.setdefault(peer, WeakSet())
+        if _full(mine, self._per_peer):
+            self._complain("%s holds %d connections; it gets no more", peer, self._per_peer)
+            return False
+        if _full(self._all, self._total):
+            self._complain("all tenants hold %d connections; they get no more", self._total)
+            return False
+        mine.add(stream)
+        self._all.add(stream)
+        if len(self._open) > self._total:
+            self._open = {one: streams for one, streams in self._open.items() if streams}
+        return True
+
+    def _complain(self, text: str, *values: object) -> None:
+        if self._clock() - self._logged >= _LOG_EVERY_S:
+            self._logged = self._clock()
+            log.warning(text, *values)
+
+
+def _full(streams: WeakSet[IOStream], most: int) -> bool:
+    """Tell whether so many are open. Closed ones are looked for only then: most are long gone from the set."""
+    if len(streams) < most:
+        return False
+    for stream in [one for one in streams if one.closed()]:
+        streams.discard(stream)
+    return len(streams) >= most
+
+
+class GuardedServer(HTTPServer):
+    """An HTTP server that refuses connections beyond its gate's limits at once, before anything is read."""
+
+    def initialize(self, *args: Any, gate: Gate | None = None, **options: Any) -> None:
+        """Take the gate and what every HTTP server takes."""
+        self._gate = gate
+        super().initialize(*args, **options)
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        """Serve a new connection, or refuse it."""
+        if self._gate is None or self._gate.admit(stream):
+            super().handle_stream(stream, address)
+            return
+        with contextlib.suppress(OSError, AttributeError):
+            stream.socket.send(_REFUSAL)
+        stream.close()

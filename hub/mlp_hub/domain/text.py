@@ -1,0 +1,31 @@
+"""Makes text that tenants wrote harmless where it becomes a message, a line of a log or a line on a terminal.
+
+Escape sequences steer a terminal, a carriage return writes over what stands there, and characters that change
+the direction of writing make a text read as another one than it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+_UNSEEN = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
+)
+_DROPPED = re.compile(f"[{_UNSEEN}]")
+_ESCAPED = re.compile(f"[{_UNSEEN}\n]")
+
+
+def readable(text: str) -> str:
+    """Drop what steers a terminal or turns the direction of writing; lines and tabs stay."""
+    return _DROPPED.sub("", _SEQUENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+
+
+def one_line(text: str) -> str:
+    """Make readable text of one line, the parts of which are set apart by ` | `."""
+    return " | ".join(line.strip() for line in readable(text).splitlines() if line.strip())
+
+
+def escaped(text: str) -> str:
+    r"""Write such characters, and line ends, as a programmer does (`\n`, `\x1b`): nothing is lost or obeyed."""
+    return _ESCAPED.sub(lambda found: repr(found[0])[1:-1], text)

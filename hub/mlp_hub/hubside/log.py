@@ -1,0 +1,20 @@
+"""How the hub's log shows what others wrote."""
+
+from __future__ import annotations
+
+import logging
+
+from jupyterhub.log import CoroutineLogFormatter
+
+from mlp_hub.domain.text import escaped
+
+
+class SafeFormatter(CoroutineLogFormatter):  # type: ignore[misc]  # jupyterhub is untyped
+    """The hub's own format, in which nothing that a tenant wrote makes a line of its own or steers a terminal.
+
+    The lines of a message but its first are indented, which the base class does.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one event."""
+        return "\n".join(escaped(line) for line in super().format(record).split("\n"))

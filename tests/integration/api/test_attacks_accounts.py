@@ -1,0 +1,150 @@
+"""Accounts and keys: what a name leaves to its next owner, who learns of whom, and who may share an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from api_rig import ApiRig
+from mlp_hub.domain.errors import Refused
+
+PASSWORD = "long enough"
+
+
+def sign_up(rig: ApiRig, name: str, tenant: str | None = None, **headers: str) -> int:
+    body = {"username": name, "password": PASSWORD, **({"tenant": tenant} if tenant else {})}
+    return rig.ask("POST", "/users", body, headers=headers).status
+
+
+def places(rig: ApiRig, name: str) -> list[tuple[str, str]]:
+    return [(m.tenant, str(m.role)) for m in rig.run(rig.platform.tenants.of_user(name))]
+
+
+def test_a_namesake_of_a_refused_sign_up_gets_nothing_of_theirs(rig: ApiRig) -> None:
+    assert sign_up(rig, "dave", "red") == 201
+    # red's admin cannot make a place for who is not in yet, nor can a platform admin
+    for who in (rig.rita, rig.root_user):
+        answer = rig.ask("PUT", "/tenants/red/members/dave", {"role": "admin"}, token=who)
+        assert (answer.status, answer.json["reason"]) == (403, "NotFound")
+    # and a place that was made before that was so does not outlive the refusal
+    for tenant in ("red", "default"):
+        rig.run(rig.platform.tenants.set_member(tenant, "dave", "admin"))
+    assert rig.ask("DELETE", "/users/dave", token=rig.rita).status == 200
+    assert sign_up(rig, "dave", "blue") == 201
+    assert rig.ask("PUT", "/users/dave:approve", token=rig.blue).json["tenants"] == ["blue"]
+    assert places(rig, "dave") == [("blue", "member")]
+    dave = rig.hub.user("dave", "dave-token")
+    assert rig.ask("GET", "/tenants/red", token=dave).json["reason"] == "NotFound"
+
+
+def test_a_place_made_before_the_first_approval_is_not_kept(rig: ApiRig) -> None:
+    assert sign_up(rig, "dora", "blue") == 201
+    rig.run(rig.platform.tenants.set_member("red", "dora", "admin"))
+    assert rig.ask("PUT", "/users/dora:approve", token=rig.root_user).status == 200
+    assert places(rig, "dora") == [("blue", "member")]
+
+
+def test_who_comes_back_after_being_shut_out_keeps_their_places(rig: ApiRig) -> None:
+    for action in ("", ":approve"):
+        assert rig.ask("PUT", f"/users/ann{action}", token=rig.root_user).status == 200
+    assert places(rig, "ann") == [("red", "member")]
+
+
+def test_an_application_is_not_left_to_a_namesake(rig: ApiRig) -> None:
+    assert sign_up(rig, "dina", "red") == 201
+    rig.hub.accounts.pop("dina")  # deleted behind our back
+    assert sign_up(rig, "dina") == 201
+    answer = rig.ask("PUT", "/users/dina:approve", token=rig.rita)
+    assert answer.json["reason"] == "NotFound"
+
+
+def test_a_tenants_admin_learns_nothing_of_users_by_adding_them(rig: ApiRig) -> None:
+    """Nobody, who is elsewhere, who waits and the platform's admin are refused alike; who is free is taken in."""
+    assert sign_up(rig, "pia") == 201
+    said = set()
+    for name in ("nobodyx", "bob", "pia", "admin"):
+        answer = rig.ask("PUT", f"/tenants/red/members/{name}", token=rig.rita)
+        assert answer.status == 403
+        said.add((answer.json["reason"], answer.json["msg"].replace(f"user {name} ", "user NAME ")))
+    assert len(said) == 1, said
+    assert places(rig, "admin") == [("default", "member")]
+    rig.hub.user("zoe", "zoe-token")
+    assert rig.ask("PUT", "/tenants/red/members/zoe", token=rig.rita).status == 200
+    assert rig.ask("PUT", "/tenants/red/members/zoe", {"role": "admin"}, token=rig.rita).status == 200
+
+
+def test_the_hub_is_told_the_address_of_who_signs_up_and_its_refusal_comes_back(rig: ApiRig) -> None:
+    seen: list[dict[str, Any]] = []
+    rig.hub.sign_ups_refused_for = 7
+    rig.hub.seen_sign_ups = seen
+    try:
+        body = {"username": "una", "password": PASSWORD}
+        answer = rig.ask("POST", "/users", body, headers={"X-Forwarded-For": "6.6.6.6, 9.9.9.9"})
+    finally:
+        rig.hub.sign_ups_refused_for = 0
+    assert (answer.status, answer.headers["retry-after"]) == (429, "7")
+    assert seen == [{"name": "una", "password": PASSWORD, "address": "9.9.9.9"}]
+
+
+def test_a_link_that_an_administrator_opens_makes_no_token(rig: ApiRig) -> None:
+    _, browser = rig.session("ann", rig.ann)
+    before = len(rig.hub.minted)
+    for headers in (
+        {"Cookie": browser["Cookie"]},
+        {"Cookie": browser["Cookie"], "Sec-Fetch-Site": "none"},
+        {**browser, "X-XSRFToken": "0" * 48},
+    ):
+        assert rig.ask("GET", "/users/ann/token", headers=headers).json["reason"] == "Forbidden"
+    assert len(rig.hub.minted) == before
+    assert rig.ask("GET", "/users/ann/token", headers=browser).status == 200
+    assert rig.ask("GET", "/users/ann/token", token=rig.ann).status == 200
+
+
+def test_requests_side_by_side_under_one_key_make_one_object(rig: ApiRig) -> None:
+    def create(_: int) -> tuple[int, Any]:
+        answer = rig.ask(
+            "POST", "/tenants", {"name": "once"}, token=rig.root_user, headers={"Idempotency-Key": "k1"}
+        )
+        return answer.status, answer.json
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(create, range(8)))
+    assert all(answer == answers[0] for answer in answers), answers
+    assert answers[0][0] == 201
+
+
+def test_what_fails_under_a_key_fails_for_all_who_wait_and_can_be_tried_again(rig: ApiRig) -> None:
+    async def story() -> None:
+        gate, runs = asyncio.Event(), 0
+
+        async def fails() -> str:
+            nonlocal runs
+            runs += 1
+            await gate.wait()
+            raise Refused("Conflict", "no")  # type: ignore[arg-type]
+
+        async def works() -> str:
+            return "done"
+
+        answers = rig.service.answers
+        two = [asyncio.ensure_future(answers.once("a", "op", "k", b"", fails)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refused, match="another request"):
+            await answers.once("a", "op", "k", b"other", works)
+        gate.set()
+        assert [type(r) for r in await asyncio.gather(*two, return_exceptions=True)] == [Refused, Refused]
+        assert runs == 1
+        assert await answers.once("a", "op", "k", b"", works) == "done"
+
+    rig.run(story())
+
+
+def test_callers_without_a_name_share_no_keys_across_addresses(rig: ApiRig) -> None:
+    key = {"Idempotency-Key": "same"}
+    assert sign_up(rig, "kim", **key, **{"X-Forwarded-For": "9.9.9.1"}) == 201
+    assert sign_up(rig, "kim", **key, **{"X-Forwarded-For": "9.9.9.1"}) == 201  # the same answer again
+    assert sign_up(rig, "lee", **key, **{"X-Forwarded-For": "9.9.9.2"}) == 201
+    assert {"kim", "lee"} <= set(rig.hub.accounts)

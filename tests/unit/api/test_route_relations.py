@@ -1,0 +1,129 @@
+"""Each route's relation and scope follow from its path; what does not is named here with its reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlp_hub.api import scopes
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.table import all_routes
+
+ROUTES = all_routes()
+
+
+def key(route: Route) -> str:
+    return f"{'WS' if route.socket else route.method} {route.path}"
+
+
+PUBLIC = {
+    "GET /health": "who starts the service asks before there is any token",
+    "GET /openapi.json": "describes the API, holds nobody's data",
+    "POST /users": "a sign-up comes from who has no account yet",
+}
+ANYBODY = {
+    "GET /auth": "the caller's own name",
+    "GET /session": "the caller's own session",
+    "GET /runtimes": "the same for all",
+    "GET /offer": "made for the caller, in the caller's tenants",
+    "GET /tenants": "lists those that the caller is in",
+    "PUT /users/{user}:approve": "the admin of the tenant applied for may; the handler knows which that is",
+    "DELETE /users/{user}": "as for approving",
+}
+OF_ANOTHERS_JOB = {
+    "PUT /users/{user}/jobs/{job}:cancel": "an admin of the tenant can free what a member's job holds",
+    "PUT /users/{user}/jobs/{job}:suspend": "same",
+}
+"""What who is not its owner may do to a job, besides looking."""
+FOR_THE_PLATFORM = {
+    "GET /users/{user}:spawn": "asked by the spawner",
+    "PUT /users/{user}/job_metrics/{job}:begin": "asked by the platform's own parts",
+    "PUT /users/{user}/job_metrics/{job}:finish": "same",
+    "PUT /users/{user}/job_metrics/{job}:delete": "same",
+}
+"""Below a user's path, and yet not for the user."""
+TENANT_ADMINS_WRITE = {"PUT /tenants/{tenant}/members/{user}", "DELETE /tenants/{tenant}/members/{user}"}
+BY_JOBS = {
+    "GET /users/{user}/jobs/{job}",
+    "PUT /users/{user}/jobs/{job}:heartbeat",
+    "POST /users/{user}/job_metrics/{job}",
+}
+"""What a job's own token may do."""
+OTHER_SCOPES = {
+    "GET /users/{user}/token": (scopes.USERS_WRITE, "makes a token"),
+    "GET /users/{user}/quota": (scopes.TENANTS_READ, "shows tenants"),
+    "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
+}
+NO_SCOPE = {"GET /auth", "GET /session", "GET /runtimes", *PUBLIC}
+
+
+def allowed(route: Route) -> set[Relation]:
+    """Say which relations a route may ask for, by its path alone."""
+    name = key(route)
+    if name in PUBLIC:
+        return {Relation.PUBLIC}
+    if name in ANYBODY:
+        return {Relation.ANYBODY}
+    if name in FOR_THE_PLATFORM:
+        return {Relation.PLATFORM}
+    looks = route.method == "GET"
+    if "job" in route.params:
+        return {Relation.JOB} if looks or name in OF_ANOTHERS_JOB else {Relation.SELF}
+    if "tenant" in route.params:
+        if looks:
+            return {Relation.MEMBER, Relation.TENANT_ADMIN}
+        return {Relation.TENANT_ADMIN} if name in TENANT_ADMINS_WRITE else {Relation.PLATFORM}
+    return {Relation.SELF} if "user" in route.params else {Relation.PLATFORM}
+
+
+def expected_scope(route: Route) -> str | None:
+    """Say which scope a route needs, by its path and method."""
+    name = key(route)
+    if name in NO_SCOPE:
+        return None
+    if name in OTHER_SCOPES:
+        return OTHER_SCOPES[name][0]
+    if name in FOR_THE_PLATFORM or route.path.startswith("/resource_request"):
+        return scopes.LEDGER_WRITE
+    looks = route.method == "GET"
+    first = route.path.strip("/").replace(":", "/").split("/")[0]
+    if "job" in route.params or route.path.endswith("/jobs"):
+        return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
+    if first == "tenants":
+        return scopes.TENANTS_READ if looks else scopes.TENANTS_WRITE
+    if first == "users":
+        return scopes.USERS_READ if looks else scopes.USERS_WRITE
+    assert looks, f"{name}: say here which scope it needs"
+    return scopes.CLUSTER_READ
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=key)
+def test_a_route_asks_for_the_relation_that_its_path_means(route: Route) -> None:
+    assert route.relation in allowed(route)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=key)
+def test_a_route_asks_for_the_scope_of_what_it_reads_or_writes(route: Route) -> None:
+    assert route.scope == expected_scope(route)
+
+
+def test_every_exception_that_is_named_is_a_route() -> None:
+    named = {
+        *PUBLIC, *ANYBODY, *OF_ANOTHERS_JOB, *FOR_THE_PLATFORM, *TENANT_ADMINS_WRITE, *BY_JOBS, *OTHER_SCOPES,
+        *NO_SCOPE,
+    }  # fmt: skip
+    assert named <= {key(route) for route in ROUTES}
+
+
+def test_a_relation_finds_what_it_is_about_in_the_path() -> None:
+    needed = {
+        Relation.SELF: {"user"},
+        Relation.JOB: {"user", "job"},
+        Relation.MEMBER: {"tenant"},
+        Relation.TENANT_ADMIN: {"tenant"},
+    }
+    for route in ROUTES:
+        assert needed.get(route.relation, set()) <= set(route.params), key(route)
+
+
+def test_a_jobs_own_token_reports_and_reads_that_job() -> None:
+    assert {key(route) for route in ROUTES if route.job_token} == BY_JOBS

@@ -1,0 +1,101 @@
+"""How facts read: amounts as in the widget, how jobs and ranks ended, what a waiting job says."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mlp import picture, tables, words
+from mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
+
+TABLE = json.loads((Path(__file__).parents[3] / "widgets/test/amounts.json").read_text())
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+QUEUED = {
+    "job": "l2",
+    "phase": "queued",
+    "reasons": [{"reason": "WaitingForQuota", "message": "red may use 1 cpu", "numbers": {}}],
+    "position": 1,
+    "queue_length": 2,
+    "expected_start": None,
+    "expected_because": "no time can be told: long of bob has no time limit",
+    "would_start_now": ["--cpu 0.4"],
+}
+UNKNOWN = "No time can be told: long of bob has no time limit."
+
+
+@pytest.mark.parametrize(
+    ("write", "rows"),
+    [(words.memory, TABLE["ram"]), (words.storage, TABLE["bytes"]), (words.amount, TABLE["cpu"])],
+)
+def test_amounts_read_as_in_the_widget(write, rows):
+    assert [[value, write(value)] for value, _ in rows] == rows
+
+
+def test_no_amount_is_no_limit():
+    assert {words.memory(None), words.storage(None), words.amount(None)} == {"no limit"}
+
+
+def test_why_of_a_failed_job_names_rank_and_exception():
+    failure = {"cause": "program-error", "rank": 1, "exit_code": 1, "message": "ValueError: boom", "tail": ""}
+    job = job_record(**{**FAILED, "failure": failure})
+    lines = tables.why({"job": "digits", "phase": "failed", "reasons": []}, job).lines
+    assert lines[0].startswith("digits failed at ")
+    assert lines[1] == "The program ended with an error (rank 1, exit code 1): ValueError: boom."
+    assert lines[2] == "All that it wrote: mlp logs digits --rank 1"
+
+
+def test_why_of_a_finished_job_says_when_and_how_long():
+    (line,) = tables.why({"job": "digits", "phase": "finished"}, job_record(**FINISHED)).lines
+    assert line.startswith("digits finished at ")
+    assert " after " in line
+
+
+def test_why_of_a_suspended_job_says_how_it_goes_on():
+    found = {"job": "digits", "phase": "suspended", "reasons": []}
+    assert tables.why(found).lines[-1] == "To go on: mlp resume digits"
+
+
+def test_a_waiting_job_without_an_estimate_says_why_there_is_none_everywhere():
+    waiting = job_record("l2", phase="queued", state="creating", message="")
+    for text in (repr(tables.why(QUEUED)), picture.text({"job": waiting, "why": QUEUED})):
+        assert UNKNOWN in text
+        assert "Would start now: --cpu 0.4" in text
+    assert UNKNOWN in picture.html({"job": waiting, "why": QUEUED})
+    assert words.unknown_start({**QUEUED, "expected_start": "2026-11-21T12:00:00Z"}) == ""
+
+
+def test_a_rank_that_another_took_along_says_which():
+    job = {"failure": {"rank": 1}}
+    assert (
+        words.rank_state(job, {"rank": 0, "state": "stopped", "signal": 9}) == "stopped because rank 1 failed"
+    )
+    assert words.rank_state(job, {"rank": 1, "state": "failed", "exit_code": 3}) == "failed, exit code 3"
+    assert words.rank_state({}, {"rank": 0, "state": "stopped", "signal": 15}) == "stopped"
+    assert words.rank_state({}, {"rank": 0, "state": "stopped"}) == "never started"
+    assert words.rank_state({}, {"rank": 0, "state": "finished", "exit_code": 0}) == "finished"
+
+
+def test_a_suspended_job_does_not_claim_to_have_waited_all_the_time():
+    job = {"phase": "suspended", "submitted_at": (NOW - timedelta(seconds=139)).isoformat()}
+    assert words.age(job, NOW) == "submitted 2 min 19 s ago"
+    assert words.age({**job, "phase": "queued"}, NOW) == "waits 2 min 19 s"
+
+
+def test_a_traceback_is_shown_once():
+    log = [
+        {"rank": 0, "time": "t", "stream": "stdout", "text": "hello"},
+        {"rank": 1, "time": "t", "stream": "stderr", "text": "ValueError: no such digit"},
+        {"rank": 0, "time": "t", "stream": "stderr", "text": "other"},
+    ]
+    html = picture.html({"job": job_record(**FAILED), "log": log})
+    assert html.count("ValueError: no such digit") == 1
+    assert "0: hello" in html
+    assert "0: other" in html
+
+
+def test_what_is_not_known_of_a_rank_is_a_dash():
+    known = [{**r, "cpu": None, "ram": None} for r in ranks("running")]
+    assert picture.html({"job": job_record(**{**RUNNING, "ranks": known})}).count(">–<") == 2 * len(known)

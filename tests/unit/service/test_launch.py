@@ -1,0 +1,49 @@
+"""What a job's ranks are told, from what its user asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.resources import Resources
+from mlp_hub.executors.base import LaunchSpec
+from mlp_hub.service.config import Paths, RunPolicy
+from mlp_hub.service.launch import launch_spec
+
+PATHS = Paths(homes=Path("/homes"), jobs=Path("/jobs"))
+SPEC = JobSpec("digits", "ann", "red", "tf", Resources(1000, 0, 1024), workers_max=4, ps=1, code="x")
+
+
+def launched(**asked: Any) -> LaunchSpec:
+    job = Job(
+        "uid", replace(SPEC, **asked), Phase.ADMITTED, Target.RUN, 1.0, restarts=2, placement=("n1",) * 4
+    )
+    return launch_spec(job, 300_001, "secret", PATHS, RunPolicy(api_url="http+unix://x/api/v1"))
+
+
+def test_ranks_are_told_whose_job_they_are_and_where_to_save() -> None:
+    assert launched().env == {
+        "MLP_JOB": "digits",
+        "MLP_USER": "ann",
+        "MLP_TENANT": "red",
+        "MLP_API_URL": "http+unix://x/api/v1",
+        "MLP_JOB_TOKEN": "secret",
+        "MLP_CHECKPOINT_DIR": "/workspace/ckpt",
+        "MLP_RESTART_COUNT": "2",
+    }
+
+
+def test_ranks_are_told_how_often_to_save_in_seconds() -> None:
+    assert launched(checkpoint_every=1800).env["MLP_CHECKPOINT_EVERY"] == "1800"
+
+
+def test_the_users_variables_are_among_them_and_replace_none_of_the_platforms() -> None:
+    env = launched(env={"SEED": "1", "MLP_USER": "root"}).env
+    assert (env["SEED"], env["MLP_USER"]) == ("1", "ann")
+
+
+def test_an_elastic_job_has_the_workers_that_it_was_given() -> None:
+    spec = launched()
+    assert (spec.workers, spec.ps, len(spec.placement)) == (3, 1, 4)
