@@ -23,7 +23,7 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler import verdicts
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.elastic import grow, growable, resize
-from mlp_hub.scheduler.fitting import is_entitled, most_seats, seats, vector_on
+from mlp_hub.scheduler.fitting import is_entitled, is_inside, most_seats, seats, vector_on
 from mlp_hub.scheduler.model import (
     Admit,
     Decision,
@@ -42,7 +42,7 @@ from mlp_hub.scheduler.moving import make_way
 from mlp_hub.scheduler.ordering import span_of
 from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, lost_work, make_room, without_last
 from mlp_hub.scheduler.queues import Asleep, JobClass
-from mlp_hub.scheduler.reservation import Reservations
+from mlp_hub.scheduler.reservation import Reservations, Start
 from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.state import Entry, State
 
@@ -200,26 +200,48 @@ class _Cycle:
         self.looks = 0
         self.by_nodes = False  # what held the last one up were nodes, which are everybody's
         self.held_up: dict[tuple[Demand, str | None, int], tuple[float, str | None]] = {}
+        self.insiders: bool | None = (
+            None  # whether jobs inside their quota are awake; None: not looked at yet
+        )
+        self.deferred = False  # somebody could stop others only once those had their turn
         self.spared: dict[str, None] = {}  # for whom others were stopped: they do start
 
     def run(self) -> list[Decision]:
         self.state.wake_up(self.now)
         self.state.send_long_ahead()
         self._admit_in_order()
+        if self.deferred:
+            self.insiders = False
+            self._admit_the_rest()
         while self.state.requeue:
             # who lost its place again before it started may find another one
             again, self.state.requeue = self.state.requeue, []
             for job in again:
                 self.state.submit(job)
-            self.reservations = Reservations(self.state)
-            self.held_up.clear()
-            self._admit_in_order()
+            self._admit_the_rest()
         for change in grow(self.state, self.reservations):
             self._resized(change)
         self._tell()
         return self.decisions
 
     # --- order
+
+    def _admit_the_rest(self) -> None:
+        """Go through the line once more, for those that are awake still."""
+        self.reservations = Reservations(self.state)
+        self.held_up.clear()
+        self._admit_in_order()
+
+    def _insiders_wait(self) -> bool:
+        """Whether jobs inside their tenants' nominal quota are awake, who have their turn before others stop work."""
+        if self.insiders is None:
+            quotas = self.state.quotas
+            self.insiders = any(
+                is_inside(quotas, cls.tenant, cls.vector)
+                for group in self.state.awake.values()
+                for cls in group.values()
+            )
+        return self.insiders
 
     def _admit_in_order(self) -> None:
         state = self.state
@@ -331,12 +353,18 @@ class _Cycle:
         end = _end(entry.job, self.now)
         avoid: dict[str, None] = {}
         for _ in range(MOST_TRIES):
-            vector = vector_on(state.index, cls.demand, placement)
-            delay = self.reservations.delayed_by(
-                cls.tenant, cls.demand, placement, vector, end, by_right=True
+            start = Start(
+                entry.job.uid,
+                cls.tenant,
+                cls.demand,
+                placement,
+                vector_on(state.index, cls.demand, placement),
+                end,
+                by_right=True,
             )
+            delay = self.reservations.delayed_by(start)
             if delay is None:
-                self.reservations.keep(entry.job.uid, cls.tenant, cls.demand, placement, vector, end)
+                self.reservations.keep(start)
                 return placement
             cls.ahead = delay.entry.job.uid
             self.by_nodes = bool(delay.tight) and cls.workers_max == cls.workers_min
@@ -384,6 +412,11 @@ class _Cycle:
         made: RoomMade | NotYet | LacksNodes | None = None
         if state.policy.preemption and self.looks < MOST_LOOKS:
             rights = Rights(state, entry)
+            if not rights.inside and self._insiders_wait():
+                # else one of them might take back from this one what others were stopped for
+                self.deferred = True
+                self._note(entry, on_quota=on_quota)
+                return False  # it stays awake
             made = make_room(rights, self.spared)
             if not isinstance(made, RoomMade):
                 made = make_way(rights, made, self.spared)
@@ -394,13 +427,7 @@ class _Cycle:
         if isinstance(made, RoomMade) and not robs:
             self._preempt(entry, made)
             return True
-        cls.ahead = None
-        if on_quota:
-            cls.reason = Reason.WAITING_FOR_QUOTA
-        else:
-            enough = state.index.total_slots(cls.demand) >= cls.ranks_min
-            cls.reason = Reason.TOPOLOGY_PLACEMENT_FAILED if enough else Reason.WAITING_FOR_RESOURCES
-        self._stand(entry)
+        self._note(entry, on_quota=on_quota)
         if isinstance(made, NotYet):
             if made.at <= self.now:
                 return False  # it stays awake
@@ -413,15 +440,24 @@ class _Cycle:
             state.sleep_on_nodes(cls)
         return False
 
+    def _note(self, entry: Entry, *, on_quota: bool) -> None:
+        """Note what the job lacks, and let it stand in line for that."""
+        state, cls = self.state, entry.cls
+        cls.ahead = None
+        if on_quota:
+            cls.reason = Reason.WAITING_FOR_QUOTA
+        else:
+            enough = state.index.total_slots(cls.demand) >= cls.ranks_min
+            cls.reason = Reason.TOPOLOGY_PLACEMENT_FAILED if enough else Reason.WAITING_FOR_RESOURCES
+        self._stand(entry)
+
     def _robs(self, entry: Entry, made: RoomMade) -> bool:
         """Whether the place that was made is promised to somebody ahead."""
         cls = entry.cls
         vector = vector_on(made.index, cls.demand, made.placement)
-        trial = self.reservations.trial(made)
         end = _end(entry.job, self.now)
-        return (
-            trial.delayed_by(cls.tenant, cls.demand, made.placement, vector, end, by_right=True) is not None
-        )
+        start = Start(entry.job.uid, cls.tenant, cls.demand, made.placement, vector, end, by_right=True)
+        return self.reservations.trial(made).delayed_by(start) is not None
 
     # --- applying
 

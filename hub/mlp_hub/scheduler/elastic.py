@@ -10,7 +10,7 @@ from mlp_hub.scheduler.fitting import vector_on
 from mlp_hub.scheduler.model import Resize, RunningJob
 from mlp_hub.scheduler.ordering import span_of
 from mlp_hub.scheduler.placing import domain_label
-from mlp_hub.scheduler.reservation import Reservations
+from mlp_hub.scheduler.reservation import Reservations, Start
 from mlp_hub.scheduler.state import Held, State
 
 
@@ -92,9 +92,10 @@ def _extra(state: State, held: Held, reservations: Reservations) -> tuple[str, .
             continue
         vector = vector_on(state.index, demand, seats)
         if not state.quotas.excess(tenant, vector):
-            delay = reservations.delayed_by(tenant, demand, seats, vector, end)
+            start = Start(f"{run.job.uid}+{run.workers}", tenant, demand, seats, vector, end)
+            delay = reservations.delayed_by(start)
             if delay is None:
-                reservations.keep(f"{run.job.uid}+{run.workers}", tenant, demand, seats, vector, end)
+                reservations.keep(start)
                 return seats
         want -= 1
     return ()

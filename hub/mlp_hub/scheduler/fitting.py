@@ -102,6 +102,11 @@ def is_entitled(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
     return has_nominal(quotas, tenant, vector, main) and quotas.within_nominal(tenant, vector)
 
 
+def is_inside(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
+    """Whether a tenant that has nominal quota in one of these dimensions stays inside it with this besides."""
+    return has_nominal(quotas, tenant, vector) and quotas.within_nominal(tenant, vector)
+
+
 def is_safe(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
     """Whether a tenant holds no more than its nominal quota in these dimensions: no other tenant may take it."""
     return has_nominal(quotas, tenant, vector) and not quotas.borrows(tenant, vector)

@@ -79,43 +79,58 @@ def make_room(rights: Rights, spared: Collection[str] = ()) -> RoomMade | NotYet
 
     `spared` are jobs for which others were stopped in this cycle.
     """
+    candidates, shrinkable, not_yet = _ripe(rights, spared)
+    best: RoomMade | None = None
+    could_help = bool(candidates or shrinkable) and _could_help(rights, candidates, shrinkable)
+    if could_help:
+        best = _cheapest(rights, candidates, shrinkable)
+    if best is None and not_yet < math.inf:
+        return NotYet(not_yet)
+    return LacksNodes() if best is None and could_help else best
+
+
+def _ripe(rights: Rights, spared: Collection[str]) -> tuple[list[Held], list[Held], float]:
+    """List whom it may stop and whom it may shrink now, and tell when the first of the others has run long enough."""
     state = rights.state
-    policy = state.policy
+    least = state.policy.min_run_s
     candidates: list[Held] = []
     not_yet = math.inf
     for held in rights.candidates():
-        ripe = held.run.started_at + policy.min_run_s
+        ripe = held.run.started_at + least
         if held.run.job.uid in spared or rights.has_its_turn(held):
             not_yet = min(not_yet, state.now)
-        elif policy.min_run_s > 0 and ripe > state.now:
+        elif least > 0 and ripe > state.now:
             not_yet = min(not_yet, ripe)
         else:
             candidates.append(held)
     shrinkable = []
     for held in rights.shrinkable():
-        ripe = held.run.started_at + policy.min_run_s
+        ripe = held.run.started_at + least
         if ripe <= state.now:
             shrinkable.append(held)
         else:
             not_yet = min(not_yet, ripe)
+    return candidates, shrinkable, not_yet
+
+
+def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]) -> RoomMade | None:
+    """Try victims in more than one order and keep what costs least."""
+    state = rights.state
+    cost = {h.run.job.uid: lost_work(h, state.now, state.policy.restart_cost_s) for h in candidates}
+    candidates.sort(key=lambda h: (cost[h.run.job.uid], h.run.job.priority, -h.serial))
+    del candidates[MOST_CANDIDATES:]
     best: RoomMade | None = None
-    could_help = bool(candidates or shrinkable) and _could_help(rights, candidates, shrinkable)
-    if could_help:
-        cost = {h.run.job.uid: lost_work(h, state.now, policy.restart_cost_s) for h in candidates}
-        candidates.sort(key=lambda h: (cost[h.run.job.uid], h.run.job.priority, -h.serial))
-        del candidates[MOST_CANDIDATES:]
-        best_cost = math.inf
-        for order in _orders(rights, candidates, cost):
-            found = _Trial(rights).run(order, shrinkable)
-            if found is not None:
-                total = sum(cost[h.run.job.uid] for h in found.victims)
-                if total < best_cost:
-                    best, best_cost = found, total
-                if rights.short:
-                    break  # any of them has quota to give
-    if best is None and not_yet < math.inf:
-        return NotYet(not_yet)
-    return LacksNodes() if best is None and could_help else best
+    best_cost = math.inf
+    for order in _orders(rights, candidates, cost):
+        found = _Trial(rights).run(order, shrinkable)
+        if found is None:
+            continue
+        total = sum(cost[h.run.job.uid] for h in found.victims)
+        if total < best_cost:
+            best, best_cost = found, total
+        if rights.short:
+            break  # any of them has quota to give
+    return best
 
 
 def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence[Held]) -> bool:
@@ -146,29 +161,34 @@ def _orders(rights: Rights, candidates: list[Held], cost: dict[str, float]) -> I
             on_node.setdefault(name, []).append(held)
     if len(on_node) < 2:
         return
-    demand, want = entry.cls.demand, entry.cls.ranks_min
-    nodes = Scratch(state.index, demand, None)
-    priced = []
+    nodes = Scratch(state.index, entry.cls.demand, None)
     names = sorted(on_node, key=lambda n: (sum(cost[h.run.job.uid] for h in on_node[n]), n))[:MOST_NODES]
+    priced = []
     for name in names:
-        if name not in state.index:
-            continue
-        trial = nodes.on(name)
-        before = trial.slots(name)
-        price, used = 0.0, []
-        for held in on_node[name]:
-            trial.give_on(name, held.demand, held.run.placement, held.run.devices)
-            price += cost[held.run.job.uid]
-            used.append(held)
-            if trial.slots(name) >= max(want, before + 1):
-                break
-        gained = trial.slots(name) - before
-        if gained > 0:
-            priced.append((price / min(gained, want), name, used))
+        if name in state.index:
+            price, used = _price(nodes.on(name), name, on_node[name], cost, entry.cls.ranks_min)
+            if used:
+                priced.append((price, name, used))
     if priced:
         priced.sort(key=lambda p: p[:2])
         chosen = {h.run.job.uid: h for _, _, used in priced for h in used}
         yield list(chosen.values())
+
+
+def _price(
+    trial: Scratch, name: str, there: Sequence[Held], cost: dict[str, float], want: int
+) -> tuple[float, list[Held]]:
+    """Return what a rank costs on one node, and whom; nobody when stopping all there gains nothing."""
+    before = trial.slots(name)
+    price, used = 0.0, []
+    for held in there:
+        trial.give_on(name, held.demand, held.run.placement, held.run.devices)
+        price += cost[held.run.job.uid]
+        used.append(held)
+        if trial.slots(name) >= max(want, before + 1):
+            break
+    gained = min(trial.slots(name) - before, want)
+    return (price / gained, used) if gained > 0 else (0.0, [])
 
 
 @dataclass(eq=False, slots=True)
@@ -205,19 +225,7 @@ class _Trial:
         by_uid = {h.run.job.uid: h for h in shrinkable}
         for held in shrinkable:
             self._shrink(held, cut)
-        gone: list[_Gone] = []
-        rest = []
-        for held in order:
-            # quota first: only work in the same tree has it
-            if self._has_quota() or not self.rights.for_quota(held, self.quotas):
-                rest.append(held)
-            else:
-                gone.append(self._stop(held, cut.get(held.run.job.uid, 0)))
-        for held in rest:
-            if self._fits():
-                break
-            if self.rights.for_nodes(held, self.quotas):
-                gone.append(self._stop(held, cut.get(held.run.job.uid, 0)))
+        gone = self._stop_in(order, cut)
         if not self._fits():
             return None
         gone = self._prune(gone)
@@ -234,6 +242,22 @@ class _Trial:
         if placement is None or not self._by_right(gone, vector_on(index, self.entry.cls.demand, placement)):
             return None
         return RoomMade(tuple(g.held for g in gone), shrinks, placement, index, self.quotas)
+
+    def _stop_in(self, order: Sequence[Held], cut: dict[str, int]) -> list[_Gone]:
+        """Stop one job after another until it fits: for quota first, which only work in the same tree has."""
+        gone: list[_Gone] = []
+        rest = []
+        for held in order:
+            if self._has_quota() or not self.rights.for_quota(held, self.quotas):
+                rest.append(held)
+            else:
+                gone.append(self._stop(held, cut.get(held.run.job.uid, 0)))
+        for held in rest:
+            if self._fits():
+                break
+            if self.rights.for_nodes(held, self.quotas):
+                gone.append(self._stop(held, cut.get(held.run.job.uid, 0)))
+        return gone
 
     def _by_right(self, gone: Sequence[_Gone], vector: Vector) -> bool:
         """Whether it stays inside its quota of the kind of GPU it gets, if it took back from others."""

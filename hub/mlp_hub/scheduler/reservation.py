@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fitting import is_entitled, seats, vector_on
@@ -48,6 +48,21 @@ class Reservation:
     reached: EndKey  # the last end that was counted in
     serial: int  # holds up to this one were there when it was made
     kept: dict[str, Devices] = field(default_factory=dict)  # who passed it and will still be there
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job, or more workers of one, that could start now: on these nodes, until `end` as far as is known."""
+
+    uid: str
+    tenant: str
+    demand: Demand
+    placement: tuple[str, ...]
+    vector: Vector
+    end: float
+    by_right: bool = False
+    """It waits and is entitled to room. Of the other tenants' jobs it yields to those alone that are entitled too: from
+    any other it could take back what was promised to it as soon as that one ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,86 +121,65 @@ class Reservations:
         other._base = made
         return other
 
-    def delayed_by(
-        self,
-        tenant: str,
-        demand: Demand,
-        placement: Sequence[str],
-        vector: Vector,
-        end: float,
-        *,
-        by_right: bool = False,
-    ) -> Delay | None:
-        """Return whom it would delay if these ranks started now and ran until `end`; None when nobody.
-
-        `by_right`: a job that waits and is entitled to room. Of the other tenants' jobs it yields to those alone that
-        are entitled too: from any other it could take back what was promised to it as soon as that one ran.
-        """
-        by_right = by_right and self._state.policy.preemption and self._is_entitled(tenant, vector)
-        if not self._state.policy.backfill:
-            if is_one_queue(self._state.policy) and not by_right:
+    def delayed_by(self, start: Start) -> Delay | None:
+        """Return whom this start would delay; None when nobody."""
+        policy = self._state.policy
+        right = start.by_right and policy.preemption and self._is_entitled(start.tenant, start.vector)
+        if right != start.by_right:
+            start = replace(start, by_right=right)
+        if not policy.backfill:
+            if is_one_queue(policy) and not right:
                 first = next(iter(self._blocked.values()), None)
             else:
-                first = self._blocked.get(tenant)
+                first = self._blocked.get(start.tenant)
             if first is not None:
                 return Delay(first, ())
-            end = math.inf
-        return self._first_delayed(tenant, demand, placement, vector, end, by_right=by_right)
+            start = replace(start, end=math.inf)
+        return self._delayed_in_quota(start) or self._delayed_on_nodes(start)
+
+    def keep(self, start: Start) -> None:
+        """Count a job that passes among what will be there at the times that were promised."""
+        root = self._state.quotas.root(start.tenant)
+        for r in (*self._made, *self._made_quota.get(root, ())):
+            if r is not None and _outlasts(start.end, r):
+                if r.index is not None and _short(r.index, start.demand, start.placement):
+                    self.forget()  # it went by right
+                    return
+                r.quotas.charge(start.tenant, start.vector)
+                r.kept[start.uid] = () if r.index is None else r.index.take(start.demand, start.placement)
 
     def _is_entitled(self, tenant: str, vector: Vector) -> bool:
         return is_entitled(self._state.quotas, tenant, vector)
 
-    def _yields_to(self, tenant: str, entry: Entry) -> bool:
-        """Whether a job of this tenant, which is entitled, yields to one ahead."""
-        return entry.cls.tenant == tenant or self._is_entitled(entry.cls.tenant, entry.cls.vector)
-
-    def keep(
-        self, uid: str, tenant: str, demand: Demand, placement: Sequence[str], vector: Vector, end: float
-    ) -> None:
-        """Count a job that passes among what will be there at the times that were promised."""
-        root = self._state.quotas.root(tenant)
-        for r in (*self._made, *self._made_quota.get(root, ())):
-            if r is not None and _outlasts(end, r):
-                if r.index is not None and _short(r.index, demand, placement):
-                    self.forget()  # it went by right
-                    return
-                r.quotas.charge(tenant, vector)
-                r.kept[uid] = () if r.index is None else r.index.take(demand, placement)
-
-    def _first_delayed(
-        self,
-        tenant: str,
-        demand: Demand,
-        placement: Sequence[str],
-        vector: Vector,
-        end: float,
-        *,
-        by_right: bool,
-    ) -> Delay | None:
-        root = self._state.quotas.root(tenant)
+    def _delayed_in_quota(self, start: Start) -> Delay | None:
+        root = self._state.quotas.root(start.tenant)
         line = self._on_quota.get(root, [])
         made = self._made_quota.setdefault(root, [])
         for i, entry in enumerate(line):
             if i == len(made):
                 made.append(self._reserve(entry, made[:i], nodes=False))
             r = made[i]
-            if by_right and entry.cls.tenant != tenant:
+            if start.by_right and entry.cls.tenant != start.tenant:
                 continue  # nobody needs what lies inside another's nominal quota to get its own
-            if r is not None and _outlasts(end, r) and r.quotas.excess(tenant, vector):
+            if r is not None and _outlasts(start.end, r) and r.quotas.excess(start.tenant, start.vector):
                 return Delay(entry, ())
+        return None
+
+    def _delayed_on_nodes(self, start: Start) -> Delay | None:
         for i, entry in enumerate(self._on_nodes):
             if i == len(self._made):
                 self._made.append(self._reserve(entry, self._made[:i], nodes=True))
             r = self._made[i]
-            if r is None or r.index is None or not _outlasts(end, r):
+            if r is None or r.index is None or not _outlasts(start.end, r):
                 continue
-            if by_right and not self._yields_to(tenant, entry):
+            other = start.by_right and entry.cls.tenant != start.tenant
+            if other and not self._is_entitled(entry.cls.tenant, entry.cls.vector):
                 continue
-            if r.quotas.excess(tenant, vector) and not (by_right and entry.cls.tenant != tenant):
+            if not other and r.quotas.excess(start.tenant, start.vector):
                 return Delay(entry, ())
-            if _short(r.index, demand, placement):
+            if _short(r.index, start.demand, start.placement):
                 held = dict.fromkeys(r.placement)
-                return Delay(entry, tuple(n for n in held if not r.index.slots(n, demand)))
+                return Delay(entry, tuple(n for n in held if not r.index.slots(n, start.demand)))
         return None
 
     def _reserve(
@@ -196,44 +190,47 @@ class Reservations:
         before = next((r for r in reversed(earlier) if r is not None), None)
         if before is None:
             base = self._base or state
-            quotas, index = base.quotas.fork(), base.index.fork() if nodes else None
-            at, reached, kept, serial = state.now, _START, {}, state.holds
+            index = base.index.fork() if nodes else None
+            r = Reservation(entry, state.now, base.quotas.fork(), index, (), _START, state.holds)
         else:
-            quotas = before.quotas.fork()
-            index = before.index.fork() if before.index is not None else None
-            at, reached, kept, serial = before.at, before.reached, dict(before.kept), before.serial
+            index = None if before.index is None else before.index.fork()
+            r = replace(before, entry=entry, quotas=before.quotas.fork(), index=index, kept=dict(before.kept))
         ends = state.ends if nodes else state.ends_of_root.get(state.quotas.root(cls.tenant), [])
-        k = bisect_right(ends, reached)
-        steps = 0
-        while True:
+        first = bisect_right(ends, r.reached)
+        placement: tuple[str, ...] | None = None
+        for steps, k in enumerate(range(first, len(ends) + 1)):
             if steps < CLOSE_STEPS or steps % 32 == 0 or k == len(ends):
-                placement = self._fits(index, quotas, entry)
+                placement = self._fits(r.index, r.quotas, entry)
                 if placement is not None:
                     break
             if k == len(ends):
                 return None  # what it waits for is not held by jobs
-            reached = ends[k]
-            k += 1
-            steps += 1
-            if self._base is not None and self._base.stops(reached[2]):
-                continue
-            held = state.running[reached[2]]
-            if held.serial > serial and reached[2] not in kept:
-                continue  # it passed, and ends before the time that was promised
-            at = max(at, reached[0])
-            if held.run.job.tenant in state.queues:
-                quotas.release(held.run.job.tenant, held.vector)
-            if index is not None:
-                devices = kept.pop(reached[2], held.run.devices)
-                index.give(held.demand, held.run.placement, devices)
-        ranks = cls.ranks_min
-        if index is not None:
-            index.take(cls.demand, placement)
-            quotas.charge(cls.tenant, vector_on(index, cls.demand, placement))
+            self._let_end(r, ends[k])
+        assert placement is not None  # noqa: S101 - the loop ends with one, or returns
+        r.placement = placement
+        if r.index is None:
+            r.quotas.charge(cls.tenant, cls.vector)
         else:
-            quotas.charge(cls.tenant, cls.vector)
-        assert index is None or len(placement) == ranks  # noqa: S101 - a gang is whole
-        return Reservation(entry, at, quotas, index, placement, reached, serial, kept)
+            r.index.take(cls.demand, placement)
+            r.quotas.charge(cls.tenant, vector_on(r.index, cls.demand, placement))
+        return r
+
+    def _let_end(self, r: Reservation, end: EndKey) -> None:
+        """Count one running job as ended in what will be."""
+        state = self._state
+        r.reached = end
+        uid = end[2]
+        if self._base is not None and self._base.stops(uid):
+            return
+        held = state.running[uid]
+        if held.serial > r.serial and uid not in r.kept:
+            return  # it passed, and ends before the time that was promised
+        r.at = max(r.at, end[0])
+        if held.run.job.tenant in state.queues:
+            r.quotas.release(held.run.job.tenant, held.vector)
+        devices = r.kept.pop(uid, held.run.devices)
+        if r.index is not None:
+            r.index.give(held.demand, held.run.placement, devices)
 
     def _fits(self, index: NodeIndex | None, quotas: QuotaTree, entry: Entry) -> tuple[str, ...] | None:
         cls = entry.cls

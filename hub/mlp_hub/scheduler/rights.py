@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mlp_hub.scheduler.fitting import has_nominal, is_entitled, is_safe
+from mlp_hub.scheduler.fitting import is_entitled, is_inside, is_safe
 from mlp_hub.scheduler.ordering import dominant_share, is_one_queue, job_key
 from mlp_hub.scheduler.queues import resources_of
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.state import Entry, Held, State
-
 
 MANY_TENANTS = 32
 """Beyond so many tenants that hold more than they were promised, those with the largest shares are looked at first."""
@@ -36,9 +35,7 @@ class Rights:
         self.root = quotas.root(self.mine)
         self.short = [d for d, _, _ in quotas.excess(self.mine, self.vector)]
         """Dimensions in which it lacks quota."""
-        self.inside = has_nominal(quotas, self.mine, self.vector) and quotas.within_nominal(
-            self.mine, self.vector
-        )
+        self.inside = is_inside(quotas, self.mine, self.vector)
         self.entitled = is_entitled(quotas, self.mine, self.vector)
         self._by_turn = not is_one_queue(state.policy)
         self._fairer: dict[str, bool] = {}
@@ -56,24 +53,27 @@ class Rights:
             if self.is_above(held):
                 found += 1
                 yield held
-        safe: dict[tuple[str, ...], bool] = {}
         for tenant in others:
             if found >= MOST_FOUND:
                 return
-            self.looked_at += 1
-            theirs = self._open(tenant, below=not self.inside)
-            if not theirs or not (self.inside or self._outranks(tenant)):
+            for held in self._of_other(tenant):
+                found += 1
+                yield held
+
+    def _of_other(self, tenant: str) -> Iterator[Held]:
+        self.looked_at += 1
+        theirs = self._open(tenant, below=not self.inside)
+        if not theirs or not (self.inside or self._outranks(tenant)):
+            return
+        safe: dict[tuple[str, ...], bool] = {}
+        for held in theirs:
+            if not (self.inside or self.is_above(held)):
                 continue
-            safe.clear()
-            for held in theirs:
-                if not (self.inside or self.is_above(held)):
-                    continue
-                dimensions = tuple(held.vector)
-                if dimensions not in safe:
-                    safe[dimensions] = is_safe(state.quotas, tenant, held.vector)
-                if not safe[dimensions]:
-                    found += 1
-                    yield held
+            dimensions = tuple(held.vector)
+            if dimensions not in safe:
+                safe[dimensions] = is_safe(self.state.quotas, tenant, held.vector)
+            if not safe[dimensions]:
+                yield held
 
     def _open(self, tenant: str, *, below: bool) -> list[Held]:
         """List the preemptible jobs of a tenant in the order in which they started, with `below` those of lower priority."""

@@ -15,11 +15,17 @@ from mlp_hub.scheduler.views import Record
 class Scratch:
     """Counts how many ranks of one demand fit while others are given back and taken again on trial."""
 
-    def __init__(self, index: NodeIndex, demand: Demand, topology: str | None) -> None:
+    def __init__(
+        self,
+        index: NodeIndex,
+        demand: Demand,
+        topology: str | None,
+        records: dict[str, Record] | None = None,
+    ) -> None:
         self._index = index
         self._ask = index.catalog.ask(demand)
         self._label, self._required = domain_label(topology)
-        self._records: dict[str, Record] = {}
+        self._records = records or {}
         self._by_slots: dict[int, int] = {}  # change of how many nodes hold so many ranks
         self._by_value: dict[str, int] = {}  # change of the ranks that fit by value of the label
         self._total = index.total_slots(demand)
@@ -50,11 +56,7 @@ class Scratch:
 
     def on(self, name: str) -> Scratch:
         """Return a trial of one node alone, as it stands here."""
-        other = Scratch.__new__(Scratch)
-        other.__dict__.update(self.__dict__)
-        other._records = {name: self._record(name)}
-        other._by_slots, other._by_value = {}, {}
-        return other
+        return Scratch(self._index, self._ask.demand, None, {name: self._record(name)})
 
     def give_on(self, name: str, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Count those of these ranks as gone that are on one node."""

@@ -405,32 +405,41 @@ class State:
             for group in (*s.by_root.values(), *s.by_ask.values(), *s.anything.values()):
                 self._wake_all(group)
         else:
-            self._retries = MOST_RETRIED
-            if self.freed or freed_nodes:
-                for ask, group in s.anything.items():
-                    if group and self.index.total_slots(*ask):
-                        # the first by policy, and others in turn: those behind may be short enough to pass
-                        self._wake_first(group, group.values(), MOST_PASSING)
-                        self._wake_first(group, list(islice(group.values(), MOST_PASSING)), MOST_PASSING)
-                    self._retry(group)
-            for root in sorted(self.freed):
-                self._wake_within_quota(s.by_root.get(root, {}))
-            if freed_nodes:
-                self._wake_fitting()
-            if self.policy.preemption and self.holds != self._held_then:
-                self._wake_outranking()
+            self._wake_some(freed_nodes=freed_nodes)
         self._held_then = self.holds
+        self._wake_due()
+        self._seen = self.index.version
+        self.freed.clear()
+        self.all_changed = False
+
+    def _wake_some(self, *, freed_nodes: bool) -> None:
+        """Wake in each group those that what changed may serve, and some that may stop others."""
+        s = self.sleepers
+        self._retries = MOST_RETRIED
+        if self.freed or freed_nodes:
+            for ask, group in s.anything.items():
+                if group and self.index.total_slots(*ask):
+                    # the first by policy, and others in turn: those behind may be short enough to pass
+                    self._wake_first(group, group.values(), MOST_PASSING)
+                    self._wake_first(group, list(islice(group.values(), MOST_PASSING)), MOST_PASSING)
+                self._retry(group)
+        for root in sorted(self.freed):
+            self._wake_within_quota(s.by_root.get(root, {}))
+        if freed_nodes:
+            self._wake_fitting()
+        if self.policy.preemption and self.holds != self._held_then:
+            self._wake_outranking()
+
+    def _wake_due(self) -> None:
+        """Wake whose time has come, and some of those that are owed a look."""
         for serial in list(islice(self.owed, MOST_RETRIED)):
             cls = self.owed.pop(serial)
             if cls.jobs:
                 self._wake(cls)
-        while self.alarms and self.alarms[0][0] <= now:
+        while self.alarms and self.alarms[0][0] <= self.now:
             _, _, cls = self.alarms.pop(0)
             if cls.jobs:
                 self._wake(cls)
-        self._seen = self.index.version
-        self.freed.clear()
-        self.all_changed = False
 
     def key_of(self, name: str) -> tuple[float, float, str]:
         """Return a tenant's sort key as the cycle began."""
@@ -512,7 +521,7 @@ class State:
     def fork(self) -> State:
         """Return an independent copy; what never changes is shared."""
         other = State.__new__(State)
-        other.__dict__.update(self.__dict__)
+        other.__dict__.update(self.__dict__, _keys={}, _exposed=dict(self._exposed))
         other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
         copies: dict[int, JobClass] = {}
         other.queues = {}
@@ -540,7 +549,6 @@ class State:
             {ask: _copied(group, copies) for ask, group in s.anything.items()},
         )
         other.freed = set(self.freed)
-        other._keys, other._exposed = {}, dict(self._exposed)
         other.by_length = self.by_length[:]
         other.owed = _copied({i: c for i, c in self.owed.items() if i in copies}, copies)
         other.alarms = [(at, i, copies[i]) for at, i, _ in self.alarms if i in copies]

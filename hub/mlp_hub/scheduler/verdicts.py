@@ -68,7 +68,9 @@ def waits_for_quota(state: State, entry: Entry) -> Verdict:
         )
     if not sentences:
         # in the same plan in which it was tried somebody was stopped
-        sentences.append(f"{tenant} had no quota left; some has come free, and the job is tried again at once")
+        sentences.append(
+            f"{tenant} had no quota left; some has come free, and the job is tried again at once"
+        )
     holders = tuple(state.held_by.get(tenant, ()))
     return Verdict(Reason.WAITING_FOR_QUOTA, ". ".join(sentences), numbers, holders)
 
