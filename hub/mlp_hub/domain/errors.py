@@ -43,7 +43,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_MATCHING_FLAVOR: "No node has the kind of device that is asked for.",
     Reason.WAITING_FOR_RESOURCES: "The quota would do, but the nodes have no room for all ranks at once.",
     Reason.TOPOLOGY_PLACEMENT_FAILED: "There is room, but not where the rule of `topology` wants the ranks.",
-    Reason.WAITING_FOR_PREEMPTED: "Room is being made for it; it waits until what is stopped for it has ended. Nothing is preempted yet.",
+    Reason.WAITING_FOR_PREEMPTED: "Room is being made for it; it waits until what is stopped for it has ended.",
     Reason.RESERVED: "There is room now, but a job ahead of it is to have it and must not be delayed.",
     Reason.SUSPENDED: "It was suspended and waits to be resumed.",
     Reason.GATED: "It is held back until somebody releases it, or its tenant was deleted while it waited.",

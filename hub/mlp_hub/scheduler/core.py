@@ -40,7 +40,15 @@ from mlp_hub.scheduler.model import (
 )
 from mlp_hub.scheduler.moving import make_way
 from mlp_hub.scheduler.ordering import span_of
-from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, lost_work, make_room, without_last
+from mlp_hub.scheduler.preemption import (
+    LacksNodes,
+    NotYet,
+    RoomMade,
+    lost_work,
+    make_room,
+    room_comes,
+    without_last,
+)
 from mlp_hub.scheduler.queues import Asleep, JobClass
 from mlp_hub.scheduler.reservation import Reservations, Start
 from mlp_hub.scheduler.rights import Rights
@@ -410,6 +418,11 @@ class _Cycle:
         """Make room by stopping others, or let the class sleep until something is given back."""
         state, cls = self.state, entry.cls
         made: RoomMade | NotYet | LacksNodes | None = None
+        if state.stopping and room_comes(Rights(state, entry)):
+            self._note(entry, on_quota=on_quota)
+            cls.reason = Reason.WAITING_FOR_PREEMPTED
+            state.sleep(cls)
+            return False
         if state.policy.preemption and self.looks < MOST_LOOKS:
             rights = Rights(state, entry)
             if not rights.inside and self._insiders_wait():
@@ -434,11 +447,15 @@ class _Cycle:
             state.alarm(made.at, cls)
         if robs or isinstance(made, NotYet) or (on_quota and isinstance(made, LacksNodes)):
             state.sleep(cls)
-        elif on_quota:
-            state.sleep_on_quota(cls)
         else:
-            state.sleep_on_nodes(cls)
+            self._sleep(cls, on_quota=on_quota)
         return False
+
+    def _sleep(self, cls: JobClass, *, on_quota: bool) -> None:
+        if on_quota:
+            self.state.sleep_on_quota(cls)
+        else:
+            self.state.sleep_on_nodes(cls)
 
     def _note(self, entry: Entry, *, on_quota: bool) -> None:
         """Note what the job lacks, and let it stand in line for that."""

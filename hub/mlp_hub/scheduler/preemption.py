@@ -74,6 +74,17 @@ class LacksNodes:
     """Quota could be made free, but the nodes have no room all the same."""
 
 
+def room_comes(rights: Rights) -> bool:
+    """Whether the job will fit once those that are stopping have ended."""
+    state = rights.state
+    if not state.stopping:
+        return False
+    trial = _Trial(rights)
+    for uid in state.stopping:
+        trial.stop(state.running[uid], 0)
+    return trial.fits()
+
+
 def make_room(rights: Rights, spared: Collection[str] = ()) -> RoomMade | NotYet | LacksNodes | None:
     """Find the cheapest victims with which the job could start now; None when none would do.
 
@@ -219,14 +230,14 @@ class _Trial:
 
     def run(self, order: Sequence[Held], shrinkable: Sequence[Held]) -> RoomMade | None:
         """Return what has to go for the job to start, None when all of it would not be enough."""
-        if self._fits():
+        if self.fits():
             return None  # it fits without: nothing has to be stopped for it
         cut: dict[str, int] = {}
         by_uid = {h.run.job.uid: h for h in shrinkable}
         for held in shrinkable:
             self._shrink(held, cut)
         gone = self._stop_in(order, cut)
-        if not self._fits():
+        if not self.fits():
             return None
         gone = self._prune(gone)
         self._prune_cuts(cut, by_uid, {g.held.run.job.uid for g in gone})
@@ -251,12 +262,12 @@ class _Trial:
             if self._has_quota() or not self.rights.for_quota(held, self.quotas):
                 rest.append(held)
             else:
-                gone.append(self._stop(held, cut.get(held.run.job.uid, 0)))
+                gone.append(self.stop(held, cut.get(held.run.job.uid, 0)))
         for held in rest:
-            if self._fits():
+            if self.fits():
                 break
             if self.rights.for_nodes(held, self.quotas):
-                gone.append(self._stop(held, cut.get(held.run.job.uid, 0)))
+                gone.append(self.stop(held, cut.get(held.run.job.uid, 0)))
         return gone
 
     def _by_right(self, gone: Sequence[_Gone], vector: Vector) -> bool:
@@ -270,7 +281,7 @@ class _Trial:
         """Take workers of one elastic job, one after another, until the job fits."""
         uid = held.run.job.uid
         least = held.run.job.workers_min
-        while held.run.workers - cut.get(uid, 0) > least and not self._fits():
+        while held.run.workers - cut.get(uid, 0) > least and not self.fits():
             if not self.rights.may_shrink(held, self.quotas):
                 return
             cut[uid] = cut.get(uid, 0) + 1
@@ -284,7 +295,7 @@ class _Trial:
                 continue
             while cut[uid]:
                 self._cut(by_uid[uid], cut[uid], give=False)
-                if not self._fits():
+                if not self.fits():
                     self._cut(by_uid[uid], cut[uid], give=True)
                     break
                 cut[uid] -= 1
@@ -295,13 +306,14 @@ class _Trial:
         for g in reversed(gone):
             self.nodes.take(g.held.demand, g.placement, g.devices)
             self.quotas.charge(g.held.run.job.tenant, g.vector)
-            if not self._fits():
+            if not self.fits():
                 self.nodes.give(g.held.demand, g.placement, g.devices)
                 self.quotas.release(g.held.run.job.tenant, g.vector)
                 needed.append(g)
         return needed[::-1]
 
-    def _stop(self, held: Held, cut: int) -> _Gone:
+    def stop(self, held: Held, cut: int) -> _Gone:
+        """Count a job as gone, of which so many workers were cut already."""
         placement, devices = without_last(held, cut) if cut else (held.run.placement, held.run.devices)
         vector = vector_on(self.state.index, held.demand, placement)
         self.nodes.give(held.demand, placement, devices)
@@ -320,7 +332,8 @@ class _Trial:
             self.nodes.take(held.demand, placement, devices)
             self.quotas.charge(held.run.job.tenant, vector)
 
-    def _fits(self) -> bool:
+    def fits(self) -> bool:
+        """Whether the job fits as things stand on trial."""
         return self._has_quota() and self.nodes.fitting() >= self.entry.cls.ranks_min
 
     def _has_quota(self) -> bool:

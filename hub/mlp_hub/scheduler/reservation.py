@@ -61,8 +61,8 @@ class Start:
     vector: Vector
     end: float
     by_right: bool = False
-    """It waits and is entitled to room. Of the other tenants' jobs it yields to those alone that are entitled too: from
-    any other it could take back what was promised to it as soon as that one ran."""
+    """It waits and is entitled to room. Of the other tenants' jobs it yields only to a first one that is entitled too:
+    from any other it could take back what was promised to it as soon as that one ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,11 @@ class Reservations:
     def _is_entitled(self, tenant: str, vector: Vector) -> bool:
         return is_entitled(self._state.quotas, tenant, vector)
 
+    def _is_first_and_entitled(self, entry: Entry) -> bool:
+        """Whether a blocked job is the first of its tenant, lest one that waits for its own tenant's holds up others."""
+        tenant = entry.cls.tenant
+        return self._blocked.get(tenant) is entry and self._is_entitled(tenant, entry.cls.vector)
+
     def _delayed_in_quota(self, start: Start) -> Delay | None:
         root = self._state.quotas.root(start.tenant)
         line = self._on_quota.get(root, [])
@@ -173,7 +178,7 @@ class Reservations:
             if r is None or r.index is None or not _outlasts(start.end, r):
                 continue
             other = start.by_right and entry.cls.tenant != start.tenant
-            if other and not self._is_entitled(entry.cls.tenant, entry.cls.vector):
+            if other and not self._is_first_and_entitled(entry):
                 continue
             if not other and r.quotas.excess(start.tenant, start.vector):
                 return Delay(entry, ())

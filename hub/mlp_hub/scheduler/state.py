@@ -103,6 +103,7 @@ class State:
         self.gated: dict[str, WaitingJob] = {}
         self.homeless: dict[str, WaitingJob] = {}  # their tenant is gone
         self.running: dict[str, Held] = {}
+        self.stopping: dict[str, None] = {}  # running, and on their way out
         self.held_by: dict[str, dict[str, Held]] = {}  # by tenant
         self.ends: list[EndKey] = []
         self.ends_of_root: dict[str, list[EndKey]] = {}
@@ -254,7 +255,11 @@ class State:
         vector = vector_on(self.index, demand, run.placement)
         if job.tenant in self.queues:
             self.quotas.charge(job.tenant, vector)
-        end = (math.inf if run.expected_end is None else run.expected_end, run.started_at, job.uid)
+        ends_at = math.inf if run.expected_end is None else run.expected_end
+        if run.stopping:
+            ends_at = min(ends_at, max(self.now, run.started_at))
+            self.stopping[job.uid] = None
+        end = (ends_at, run.started_at, job.uid)
         self.holds += 1
         run = replace(run, devices=devices) if devices != run.devices else run
         held = Held(run, demand, vector, end, self.holds)
@@ -290,6 +295,7 @@ class State:
     def give_back(self, uid: str) -> Held:
         """Let a running job's quota and nodes come free. Raises `KeyError` when it does not run."""
         held = self.running.pop(uid)
+        self.stopping.pop(uid, None)
         job = held.run.job
         self.held_by[job.tenant].pop(uid)
         self.elastic.pop(uid, None)
@@ -534,7 +540,7 @@ class State:
         other.gated, other.homeless = dict(self.gated), dict(self.homeless)
         other.unanswered, other.requeue = dict(self.unanswered), list(self.requeue)
         other.running, other.elastic = dict(self.running), dict(self.elastic)
-        other.stoppable = dict(self.stoppable)
+        other.stoppable, other.stopping = dict(self.stoppable), dict(self.stopping)
         other.open_to = {
             t: {p: dict(held) for p, held in theirs.items()} for t, theirs in self.open_to.items()
         }

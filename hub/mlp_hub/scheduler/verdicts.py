@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import DIMENSIONS, Resources
 from mlp_hub.scheduler.model import Verdict, WaitingJob
@@ -25,7 +27,18 @@ def of(state: State, entry: Entry) -> Verdict:
         ahead = entry.cls.ahead
         first = None if ahead is None else state.waiting.get(ahead)
         return waits_for_its_turn(entry.job, None if first is None else first.job)
+    if reason is Reason.WAITING_FOR_PREEMPTED:
+        stopping = [state.running[uid].run.job for uid in state.stopping]
+        names = [f"job {job.name} of {job.user}" for job in stopping]
+        return waits_for_preempted(names, tuple(state.stopping))
     return waits_for_nodes(state, entry)
+
+
+def waits_for_preempted(names: Sequence[str], uids: tuple[str, ...]) -> Verdict:
+    """Say whose end makes room for it."""
+    have = "has" if len(names) == 1 else "have"
+    message = f"starts as soon as {listing(names)} {have} ended"
+    return Verdict(Reason.WAITING_FOR_PREEMPTED, message, {"stopping": len(names)}, uids)
 
 
 def waits_for_quota(state: State, entry: Entry) -> Verdict:

@@ -24,6 +24,7 @@ from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.model import Admit, Preempt, Snapshot, Verdict, Wait, Why
 from mlp_hub.scheduler.ordering import dominant_share
+from mlp_hub.scheduler.verdicts import waits_for_preempted
 from mlp_hub.scheduler.why import explain
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, WaitChanged
 from mlp_hub.service.broker import job_topic
@@ -131,6 +132,7 @@ class Admission:
         admits = [p for p in plan if isinstance(p, Admit) and not p.after]
         preempts = [p for p in plan if isinstance(p, Preempt)]
         waits = {p.uid: Waiting(p.verdict, p.position) for p in plan if isinstance(p, Wait)}
+        waits |= {p.uid: self._until_stopped(p) for p in plan if isinstance(p, Admit) and p.after}
         news = [uid for uid, w in waits.items() if self._said.get(uid) is not w.verdict.reason]
         usage = self._usage.set_shares(self._shares(snapshot), now)
         admitted = 0
@@ -250,6 +252,12 @@ class Admission:
             return
         message = f"{behind(wait.position)}: {wait.verdict.message}"
         changes.add_event(tx, uid, now, Step("waiting", message, wait.verdict.reason.value))
+
+    def _until_stopped(self, admit: Admit) -> Waiting:
+        """Return why a job waits for which others are being stopped."""
+        holding = self._board.holding
+        names = [f"job {holding[u].spec.name} of {holding[u].spec.user}" for u in admit.after if u in holding]
+        return Waiting(waits_for_preempted(names, admit.after), 1)
 
     def _remember(self, waits: dict[str, Waiting]) -> None:
         before, self._waits = self._waits, waits

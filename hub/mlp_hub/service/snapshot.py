@@ -84,18 +84,14 @@ class SnapshotMaker:
             for n in self._nodes()
         )
         tenants = tuple(
+            # cohorts and parents are kept from the core until the ledger knows of borrowing too
             TenantQueue(
                 t.name,
                 t.quota,
                 t.weight,
                 holders.used.get(t.name, ZERO),
                 self._usage(t.name, now),
-                t.parent,
-                t.cohort,
-                t.borrowing_limit,
-                t.lending_limit,
-                t.reserved,
-                holders.names.get(t.name, ()),
+                others=holders.names.get(t.name, ()),
             )
             for t in holders.tenants
         )
