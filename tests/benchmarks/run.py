@@ -29,6 +29,7 @@ MODULES = (
     "bench_metrics",
     "bench_placement",
     "bench_tacc",
+    "bench_cycle",
 )
 
 
