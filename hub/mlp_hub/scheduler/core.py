@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from heapq import heapify, heappop, heappush, nsmallest
+from heapq import heapify, heappop, heappush
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler import verdicts
@@ -56,8 +56,6 @@ from mlp_hub.scheduler.state import Entry, State
 
 MOST_TOLD = 64
 """Jobs of one class that are told when the reason changes; those behind them are told when they are asked for."""
-FIRST_TENANTS = 16
-"""Tenants that are looked at for a job to be reserved for, whether or not anything of theirs could start."""
 MOST_LOOKS = 1000
 """Running jobs that are looked at as victims in one cycle; who then had no look has it in a cycle right after."""
 MOST_TRIES = 3
@@ -277,12 +275,8 @@ class _Cycle:
 
     def _tenants(self) -> Iterable[str]:
         """Return the tenants to be looked at: those with awake jobs, and the first by policy for their reservations."""
-        state = self.state
-        if len(state.queues) <= FIRST_TENANTS:
-            return [name for name, queue in state.queues.items() if queue.length]
-        waiting = (name for name, queue in state.queues.items() if queue.length)
-        first = nsmallest(FIRST_TENANTS, waiting, key=state.key_of)
-        return dict.fromkeys((*first, *state.awake))
+        first = [name for name in self.state.first_tenants() if self.state.queues[name].length]
+        return dict.fromkeys((*first, *self.state.awake))
 
     def _goes_on(self) -> bool:
         """Whether somebody is left to be tried, or has to stand before elastic jobs grow."""

@@ -20,7 +20,7 @@ from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.scratch import Scratch
 from mlp_hub.scheduler.state import Entry, Held, State
 
-MOST_CANDIDATES = 200
+MOST_CANDIDATES = 100
 """Running jobs that are looked at as victims for one job, the cheapest ones."""
 MOST_NODES = 64
 """Nodes that are looked at one by one for a cheap place."""

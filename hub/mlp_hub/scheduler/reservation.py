@@ -24,7 +24,7 @@ from mlp_hub.scheduler.queues import Vector
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.state import EndKey, Entry, State
 
-MOST_ON_NODES = 8
+MOST_ON_NODES = 4
 """Jobs blocked by full nodes that get a reservation in one cycle; those behind them have none of their own."""
 MOST_OF_TENANT = 2
 """Of those, jobs of one tenant: the others' first jobs shall be protected too."""

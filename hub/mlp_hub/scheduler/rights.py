@@ -20,7 +20,7 @@ from mlp_hub.scheduler.state import Entry, Held, State
 
 MANY_TENANTS = 32
 """Beyond so many tenants that hold more than they were promised, those with the largest shares are looked at first."""
-MOST_FOUND = 400
+MOST_FOUND = 200
 """Candidates of whom others need not be looked for."""
 
 

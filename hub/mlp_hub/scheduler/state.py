@@ -45,8 +45,10 @@ NodeAsk = tuple[Demand, str | None]  # a demand and its topology
 TENANT_TAINT = "tenant="
 MOST_WOKEN = 64
 """Classes of one group that are woken at once, those first in line; in a small cluster that is all of them."""
-MOST_PASSING = 8
-"""Classes with equal demands that look in one cycle whether they may pass those that have a reservation, twice over."""
+MANY_PASSING = 128
+"""Beyond so many classes that wait for those with a reservation, only some of them look in one cycle whether they may pass."""
+FIRST_TENANTS = 16
+"""Tenants that are looked at for a job to be reserved for, whether or not anything of theirs could start."""
 MOST_RETRIED = 24
 """Classes that get another look for victims in one cycle because something changed; the others have it in a later one."""
 LOOKED_AT = 1000
@@ -123,6 +125,7 @@ class State:
         self.now = -math.inf
         self._exposed: dict[str, bool] = {}
         self._keys: dict[str, tuple[float, float, str]] = {}  # of tenants, in this cycle
+        self._first: list[str] | None = None
         self._retries = 0
         self.holds = 0
         self._serial = 0
@@ -405,6 +408,7 @@ class State:
         """Wake what may have room since the last cycle."""
         self.now = now
         self._keys.clear()
+        self._first = None
         s = self.sleepers
         freed_nodes = self.index.version != self._seen
         if self.all_changed:
@@ -423,18 +427,35 @@ class State:
         s = self.sleepers
         self._retries = MOST_RETRIED
         if self.freed or freed_nodes:
-            for ask, group in s.anything.items():
-                if group and self.index.total_slots(*ask):
-                    # the first by policy, and others in turn: those behind may be short enough to pass
-                    self._wake_first(group, group.values(), MOST_PASSING)
-                    self._wake_first(group, list(islice(group.values(), MOST_PASSING)), MOST_PASSING)
-                self._retry(group)
+            self._wake_passing()
         for root in sorted(self.freed):
             self._wake_within_quota(s.by_root.get(root, {}))
         if freed_nodes:
             self._wake_fitting()
         if self.policy.preemption and self.holds != self._held_then:
             self._wake_outranking()
+
+    def _wake_passing(self) -> None:
+        """Wake those that may pass: the first by policy, and others in turn, since any may be short enough."""
+        groups = {a: g for a, g in self.sleepers.anything.items() if g and self.index.total_slots(*a)}
+        many = sum(map(len, groups.values())) > MANY_PASSING
+        for name in self.first_tenants() if many else ():
+            for cls in list(self.queues[name].classes.values()):
+                if cls.asleep is Asleep.ANYTHING and (cls.demand, cls.topology) in groups:
+                    self._wake(cls)
+        for group in groups.values():
+            self._wake_first(group, list(islice(group.values(), 4 if many else MANY_PASSING)), MANY_PASSING)
+        for group in self.sleepers.anything.values():
+            self._retry(group)
+
+    def first_tenants(self) -> list[str]:
+        """Return the tenants with waiting jobs that are next by policy, as the cycle began; all if they are few."""
+        if self._first is None:
+            waiting = [name for name, queue in self.queues.items() if queue.length]
+            if len(waiting) > FIRST_TENANTS:
+                waiting = nsmallest(FIRST_TENANTS, waiting, key=self.key_of)
+            self._first = waiting
+        return self._first
 
     def _wake_due(self) -> None:
         """Wake whose time has come, and some of those that are owed a look."""
@@ -527,7 +548,7 @@ class State:
     def fork(self) -> State:
         """Return an independent copy; what never changes is shared."""
         other = State.__new__(State)
-        other.__dict__.update(self.__dict__, _keys={}, _exposed=dict(self._exposed))
+        other.__dict__.update(self.__dict__, _keys={}, _first=None, _exposed=dict(self._exposed))
         other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
         copies: dict[int, JobClass] = {}
         other.queues = {}
