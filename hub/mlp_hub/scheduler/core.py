@@ -56,7 +56,7 @@ from mlp_hub.scheduler.state import Entry, State
 
 MOST_TOLD = 64
 """Jobs of one class that are told when the reason changes; those behind them are told when they are asked for."""
-MOST_LOOKS = 1000
+MOST_LOOKS = 600
 """Running jobs that are looked at as victims in one cycle; who then had no look has it in a cycle right after."""
 MOST_TRIES = 3
 """Other places that are tried for a job that would delay one ahead of it."""

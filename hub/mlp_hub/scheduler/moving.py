@@ -21,7 +21,7 @@ from mlp_hub.scheduler.state import Held
 
 Size = tuple[int, int, int]
 
-MOST_LOOKED_AT = 1000
+MOST_LOOKED_AT = 300
 """Jobs that are looked at as ones that could move."""
 
 
@@ -74,6 +74,8 @@ class _Moves(Rights):
             run, job = held.run, held.run.job
             if uid in self.by_right or run.stopping or not job.preemptible:
                 continue
+            if job.tenant == self.mine and job.priority > self.entry.job.priority:
+                continue  # it could stop this one in turn
             if _size(held.demand, job.workers_min + job.ps, job.topology) < self._size:
                 yield held
                 found += 1

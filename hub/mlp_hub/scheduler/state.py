@@ -483,12 +483,27 @@ class State:
 
     def _wake_fitting(self) -> None:
         """Wake what the nodes have room for now: one look for each different demand."""
+        wanted: dict[
+            NodeAsk, tuple[int, int]
+        ] = {}  # of a large group: ranks that fit, and how many classes to wake
         for ask, group in self.sleepers.by_ask.items():
-            room = self.index.total_slots(*ask)
-            if room:
+            room = self.index.total_slots(*ask) if group else 0
+            if room and len(group) > MOST_WOKEN:
+                wanted[ask] = (room, min(room + 4, MOST_WOKEN))
+            elif room:
                 fitting = [cls for cls in group.values() if cls.ranks_min <= room]
                 self._wake_first(group, fitting, MOST_WOKEN)
             self._retry(group)
+        if not wanted:
+            return
+        waiting = [name for name, queue in self.queues.items() if queue.length]
+        for name in nsmallest(MOST_WOKEN, waiting, key=self.key_of):
+            for cls in list(self.queues[name].classes.values()):
+                ask = (cls.demand, cls.topology)
+                room, most = wanted.get(ask, (0, 0))
+                if most and cls.asleep is Asleep.NODES and cls.ranks_min <= room:
+                    self._wake(cls)
+                    wanted[ask] = (room, most - 1)
 
     def _wake_outranking(self) -> None:
         """Wake whom a start may have helped: it took the last room, or gave its tenant the larger share."""
