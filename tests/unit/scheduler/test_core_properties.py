@@ -305,19 +305,22 @@ class CoreMachine(RuleBasedStateMachine):
         """A core made from nothing decides the same: what slept could really not start.
 
         But for those that could, or could make room, and were held back for one ahead of them: they are looked at again
-        when something comes free, not when the one ahead waits for something else now.
+        when something comes free, not when the one ahead waits for something else now. And those for whom a start of
+        this very plan made the difference have their turn in the next one.
         """
         if rebuilt == decisions:
             return
-        held_back = {u for u, e in self.core.state.waiting.items() if e.cls.asleep is Asleep.ANYTHING}
-        assert held_back
         at = next(i for i, d in enumerate([*rebuilt, None]) if d != dict(enumerate(decisions)).get(i))
+        held_back = {u for u, e in self.core.state.waiting.items() if e.cls.asleep is Asleep.ANYTHING}
         if at == len(rebuilt):
-            return  # one held back lost the room that it had to leave, and is promised other room now
+            assert held_back  # it lost the room that it had to leave, and is promised other room now
+            return
         new = rebuilt[at]
         uid = new.preemptor if isinstance(new, Preempt) else getattr(new, "for_uid", None) or new.uid
-        # one that starts in both with other numbers of workers makes way for such a one, or need not
-        assert uid in held_back or any(getattr(d, "uid", None) == uid for d in decisions)
+        soon = {d.uid for d in self.core.fork().plan(self.now) if isinstance(d, Admit)}
+        # one that starts in both with other numbers of workers makes way for one held back, or need not
+        resized = held_back and any(getattr(d, "uid", None) == uid for d in decisions)
+        assert uid in held_back or uid in soon or resized
 
     def apply(self, decisions: list[Decision]) -> None:
         before = self.totals()
