@@ -180,7 +180,8 @@ def _rank_cells(job: Json, rank: Json) -> list[str]:
 
 def _lines(snapshot: Json) -> list[Json]:
     """Return the log's last lines; of a failed job without the error output that is shown above them already."""
-    lines = _list(snapshot.get("log"))
+    # ranks' lines arrive in lots, one rank after another
+    lines = sorted(_list(snapshot.get("log")), key=lambda line: str(line.get("time", "")))
     failure = _job(snapshot).get("failure")
     if not isinstance(failure, Mapping) or not str(failure.get("tail") or "").strip():
         return lines
@@ -222,7 +223,7 @@ def text(snapshot: Json) -> str:
         tail = str((job.get("failure") or {}).get("tail") or "")[-TAIL_CHARACTERS:]
         lines += [f"    {row}" for row in tail.rstrip().split("\n")[-LOG_ROWS:] if tail.strip()]
     else:
-        lines += [f"  {x.get('rank', 0)}: {x.get('text', '')}" for x in _list(snapshot.get("log"))[-5:]]
+        lines += [f"  {x.get('rank', 0)}: {x.get('text', '')}" for x in _lines(snapshot)[-5:]]
     return plain("\n".join(lines))
 
 

@@ -83,6 +83,16 @@ def test_the_picture_tells_state_curves_ranks_and_log():
     assert "loss digits 1.5" in picture.text(snapshot())
 
 
+def test_the_logs_last_lines_are_those_written_last_whichever_rank_wrote_them():
+    log = [
+        {"rank": 0, "time": "2026-01-01T00:00:09Z", "stream": "stdout", "text": "the result"},
+        {"rank": 1, "time": "2026-01-01T00:00:01Z", "stream": "stderr", "text": "a greeting"},
+    ]
+    shown_by = {**snapshot(), "log": log}
+    for shown in (read(picture.html(shown_by)).text, picture.text(shown_by)):
+        assert shown.index("a greeting") < shown.index("the result")
+
+
 def test_a_failure_is_told_with_rank_exit_code_and_tail():
     job = snapshot(**FAILED)
     for shown in (read(picture.html(job)).text, picture.text(job)):
