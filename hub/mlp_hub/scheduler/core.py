@@ -102,6 +102,7 @@ class Core:
             core.start(running)
         for job in snapshot.waiting:
             core.submit(job)
+        core.state.promised = snapshot.promised
         return core
 
     # --- events
@@ -211,6 +212,7 @@ class _Cycle:
         )
         self.deferred = False  # somebody could stop others only once those had their turn
         self.spared: dict[str, None] = {}  # for whom others were stopped: they do start
+        self.resized: set[str] = set()  # uids of what ran before and has other workers from now on
 
     def run(self) -> list[Decision]:
         self.state.wake_up(self.now)
@@ -272,6 +274,8 @@ class _Cycle:
                 self._stand(entry)
             if line:
                 heappush(heap, (state.tenant_key(name, line[0][0][0]), name))
+        if self.reservations.first is not None:
+            state.promised = self.reservations.first
 
     def _tenants(self) -> Iterable[str]:
         """Return the tenants to be looked at: those with awake jobs, and the first by policy for their reservations."""
@@ -496,6 +500,7 @@ class _Cycle:
             moved = held.run.job.uid in made.moved
             verdict = verdicts.preempted_for(job, held, lost, reclaimed=reclaimed, moved=moved)
             if not self._retract(held.run.job.uid):
+                self._unresize(held.run.job.uid)
                 self.decisions.append(Preempt(held.run.job.uid, job.uid, verdict))
                 after.append(held.run.job.uid)
             state.give_back(held.run.job.uid)
@@ -519,12 +524,25 @@ class _Cycle:
         at = self._admission(change.uid)
         if at is None:
             self.decisions.append(change)
+            self.resized.add(change.uid)
             return True
         after = self.decisions[at].after  # type: ignore[union-attr] # an admission
         self.decisions[at] = Admit(
             change.uid, change.placement, change.workers, change.amount, change.devices, after
         )
         return False
+
+    def _unresize(self, uid: str) -> None:
+        """Drop the resizes of a job that is stopped after all; who was to start on what it gave up awaits its end."""
+        if uid not in self.resized:
+            return
+        self.resized.discard(uid)
+        heirs = {d.for_uid for d in self.decisions if isinstance(d, Resize) and d.uid == uid}
+        self.decisions = [
+            replace(d, after=(*d.after, uid)) if isinstance(d, Admit) and d.uid in heirs else d
+            for d in self.decisions
+            if not (isinstance(d, Resize) and d.uid == uid)
+        ]
 
     def _admission(self, uid: str) -> int | None:
         """Find what was admitted in this very cycle."""

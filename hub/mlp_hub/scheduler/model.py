@@ -130,6 +130,7 @@ class Snapshot:
     typical: tuple[
         tuple[Demand, float], ...
     ] = ()  # what is asked for here, with its share; see `fragmentation`
+    promised: str | None = None  # uid of the job for which nodes were kept first in the last cycle
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,11 @@ class Reservations:
         if not mine or (len(line) < MOST_ON_QUOTA and mine < MOST_OF_TENANT):
             line.append(entry)
 
+    @property
+    def first(self) -> str | None:
+        """Return the uid of the first job that nodes are kept for."""
+        return self._on_nodes[0].job.uid if self._on_nodes else None
+
     def forget(self) -> None:
         """Work all reservations out anew: something was preempted."""
         self._made.clear()

@@ -118,6 +118,7 @@ class State:
         self.freed: set[str] = set()  # roots of quota trees in which something was given back
         self.all_changed = True  # wake everything at the next cycle
         self.alarms: list[tuple[float, int, JobClass]] = []
+        self.promised: str | None = None  # uid of the job for which nodes were kept first in the last cycle
         self.unanswered: dict[str, None] = {}  # submitted since the last cycle
         self.requeue: list[WaitingJob] = []  # admitted and taken back within one cycle
         self.by_length: list[tuple[float, str]] = []  # under `finish`: waiting work of known length
@@ -332,8 +333,12 @@ class State:
         share = self.meter.share(name)
         if self.policy.name == "fair":
             share += self.meter.average(name, self.now)
+        share /= max(self.queues[name].tenant.weight, 1e-9)
+        if head[2] == self.promised:
+            # room was kept for it: when the last who was in its way ends, an older job of equal share shall not take it
+            return (share, -math.inf, name)
         # of equal shares the job that waits longest goes first, lest one tenant's stream holds up another for ever
-        return (share / max(self.queues[name].tenant.weight, 1e-9), head[1], name)
+        return (share, head[1], name)
 
     def send_long_ahead(self) -> None:
         """Under `finish`, put work first that would outlast all the rest, running or waiting."""
@@ -558,6 +563,7 @@ class State:
             tuple(held.run for held in self.running.values()),
             self.policy,
             self.typical,
+            self.promised,
         )
 
     def fork(self) -> State:

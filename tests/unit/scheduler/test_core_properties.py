@@ -337,6 +337,7 @@ class CoreMachine(RuleBasedStateMachine):
             if isinstance(d, Wait):
                 continue
             if isinstance(d, Resize):
+                assert not any(isinstance(p, Preempt) and p.uid == d.uid for p in decisions)
                 held, placement, _ = running[d.uid]
                 grown = d.workers > len(placement) - held.ps
                 assert held.workers_min <= d.workers <= held.workers_max
@@ -351,9 +352,8 @@ class CoreMachine(RuleBasedStateMachine):
                 assert new.gated is None
                 assert new.workers_min <= d.workers <= new.workers_max
                 assert len(d.placement) == d.workers + new.ps
-                assert set(d.after) == {
-                    p.uid for p in decisions if isinstance(p, Preempt) and p.preemptor == d.uid
-                }
+                stopped_for = {p.uid: p.preemptor for p in decisions if isinstance(p, Preempt)}
+                assert {u for u, by in stopped_for.items() if by == d.uid} <= set(d.after) <= set(stopped_for)
                 grown = True
                 running[d.uid] = (new, d.placement, d.devices)
             self.check_topology(d.uid)

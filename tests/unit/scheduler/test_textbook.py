@@ -446,3 +446,33 @@ def test_a_cancelled_job_makes_way_for_those_behind_it() -> None:
     lines = run(jobs, {"name": "n", "cpu": 4}, events=[{"at": 10, "cancel": "b"}, {"at": 50, "cancel": "a"}])
     assert starts(lines) == [(0.0, "a", "n*3"), (10.0, "c", "n")]
     assert when(lines, "cancelled") == [(10.0, "b"), (50.0, "a")]
+
+
+@pytest.mark.parametrize("policy", ["maxmin", "fair"])
+def test_room_that_was_kept_for_a_gang_goes_to_no_older_job_of_equal_share(policy: str) -> None:
+    """All that runs ends at once, so that nobody holds anything: the gang for which room was kept is next all the same."""
+    lines = run(
+        [
+            job("busy", tenant="a", workers=6, duration=10),
+            *(job(f"s-{i}", tenant="a", submit=1, duration=10, workers=3) for i in range(3)),
+            job("gang", tenant="b", submit=2, workers=8, duration=5),
+        ],
+        {"name": "n", "cpu": 8},
+        policy={"name": policy, "preemption": False},
+    )
+    assert when(lines, "started")[:3] == [(0.0, "busy"), (10.0, "gang"), (15.0, "s-0")]
+
+
+def test_who_is_shrunk_and_then_stopped_in_one_plan_is_only_stopped() -> None:
+    """`first` needs one worker's room of the elastic job, `second` all of it: nobody resizes a job that ends anyway."""
+    lines = run(
+        [
+            job("elastic", priority="low", workers="1:4", duration=100),
+            job("first", submit=1, priority="high", workers=1, duration=10),
+            job("second", submit=1, workers=3, duration=10),
+        ],
+        {"name": "n", "cpu": 4},
+    )
+    assert when(lines, "shrunk") == []
+    assert when(lines, "preempted") == [(1.0, "elastic")]
+    assert when(lines, "started")[1:3] == [(1.0, "first"), (1.0, "second")]
