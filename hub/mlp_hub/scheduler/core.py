@@ -53,6 +53,7 @@ from mlp_hub.scheduler.queues import Asleep, JobClass
 from mlp_hub.scheduler.reservation import Reservations, Start
 from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.state import Entry, State
+from mlp_hub.scheduler.vectors import resources_of
 
 MOST_TOLD = 64
 """Jobs of one class that are told when the reason changes; those behind them are told when they are asked for."""
@@ -483,7 +484,7 @@ class _Cycle:
         run = RunningJob(job, placement, self.now, None if end == math.inf else end)
         devices, vector = state.hold(run, entry.cls.demand)
         workers = len(placement) - job.ps
-        self.decisions.append(Admit(job.uid, placement, workers, state.amount_of(vector), devices, after))
+        self.decisions.append(Admit(job.uid, placement, workers, resources_of(vector), devices, after))
 
     def _preempt(self, entry: Entry, made: RoomMade) -> None:
         state, job = self.state, entry.job

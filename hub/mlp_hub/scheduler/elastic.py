@@ -9,9 +9,10 @@ from dataclasses import replace
 from mlp_hub.scheduler.fitting import vector_on
 from mlp_hub.scheduler.model import Resize, RunningJob
 from mlp_hub.scheduler.ordering import span_of
-from mlp_hub.scheduler.placing import domain_label
+from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.reservation import Reservations, Start
 from mlp_hub.scheduler.state import Held, State
+from mlp_hub.scheduler.vectors import resources_of
 
 
 def grow(state: State, reservations: Reservations) -> Iterator[Resize]:
@@ -71,7 +72,7 @@ def resize(state: State, held: Held, placement: tuple[str, ...], for_uid: str | 
         left = max(run.expected_end - state.now, 0.0) * run.workers / max(workers, 1)
         new = replace(new, expected_end=state.now + left)
     devices_now, vector = state.hold(new, held.demand)
-    return Resize(run.job.uid, placement, workers, state.amount_of(vector), devices_now, None, for_uid)
+    return Resize(run.job.uid, placement, workers, resources_of(vector), devices_now, None, for_uid)
 
 
 def _extra(state: State, held: Held, reservations: Reservations) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import Node, Snapshot, TenantQueue, Verdict, WaitingJob
+from mlp_hub.scheduler.node_states import are_kept_for_tenants
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.placing import domain_label
-from mlp_hub.scheduler.queues import vector_of
+from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import vector_of_ranks
 from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
 
 
@@ -35,7 +36,7 @@ class Possible:
             {t.name: t for t in tenants},
             NodeIndex(empty),
             QuotaTree(replace(t, used=ZERO) for t in tenants),
-            any(t.startswith("tenant=") for n in nodes for t in n.taints),
+            are_kept_for_tenants(nodes),
         )
 
     def check(self, job: WaitingJob) -> Verdict | None:
@@ -48,7 +49,7 @@ class Possible:
     def _over_quota(self, job: WaitingJob, demand: Demand) -> Verdict | None:
         ranks = job.workers_min + job.ps
         over = []
-        for dimension, asked in vector_of(demand, ranks).items():
+        for dimension, asked in vector_of_ranks(demand, ranks).items():
             limit = self.quotas.limit(job.tenant, dimension)
             if limit is not None and asked > limit:
                 over.append((dimension, asked, limit))

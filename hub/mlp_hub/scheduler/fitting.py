@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.queues import JobClass, Vector, vector_of
+from mlp_hub.scheduler.queues import JobClass
 from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import Vector, vector_of_ranks
 
 
 def vector_on(index: NodeIndex, demand: Demand, placement: Collection[str]) -> Vector:
     """Return what ranks on these nodes take of a quota, GPUs by their nodes' kinds too."""
-    vector = vector_of(demand, len(placement))
+    vector = vector_of_ranks(demand, len(placement))
     if gpu := demand.gpu:
         vector = {d: v for d, v in vector.items() if not d.startswith("gpu:")}
         for name in placement:
@@ -29,7 +30,7 @@ def seats(
     """Return the node of each rank (workers first, then PS) for so many workers, None when they do not fit."""
     ranks = workers + cls.ps
     demand = cls.demand
-    if quotas.excess(cls.tenant, vector_of(demand, ranks)):
+    if quotas.excess(cls.tenant, vector_of_ranks(demand, ranks)):
         return None
     found = index.place(demand, ranks, cls.topology, avoid)
     if found is None:
@@ -38,7 +39,7 @@ def seats(
         # the quota of one kind of GPU is used up: look for another kind
         for kind in index.kinds():
             one = replace(demand, gpu_kind=kind)
-            if quotas.excess(cls.tenant, vector_of(one, ranks)):
+            if quotas.excess(cls.tenant, vector_of_ranks(one, ranks)):
                 continue
             found = index.place(one, ranks, cls.topology, avoid)
             if found is not None:
@@ -53,7 +54,7 @@ def most_seats(
     """Return the seats of as many workers as fit, between the least and the most; None below the least."""
     low, high = cls.workers_min, cls.workers_max
     if high > low:
-        for dimension, one in vector_of(cls.demand, 1).items():
+        for dimension, one in vector_of_ranks(cls.demand, 1).items():
             room = quotas.available(cls.tenant, dimension)
             if room is not None:
                 high = min(high, room // one - cls.ps)
@@ -108,7 +109,7 @@ def is_inside(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
 
 
 def is_safe(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
-    """Whether a tenant holds no more than its nominal quota in these dimensions: no other tenant may take it."""
+    """Whether a tenant holds no more than its nominal quota in these dimensions: no other tenant has a right to it."""
     return has_nominal(quotas, tenant, vector) and not quotas.borrows(tenant, vector)
 
 

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mlp_hub.domain.resources import DIMENSIONS, Quota
+from mlp_hub.domain.resources import Quota
 from mlp_hub.scheduler import words
+from mlp_hub.scheduler.vectors import limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _due(tenant: IdleTenant, now: float, policy: IdlePolicy) -> Lowered | None:
         return None
     kept = {d: after for what, d, _, after in changes if what == "keeps back"}
     reserved = {d: after for what, d, _, after in changes if what == "reserves"}
-    quota = _by_dimension(tenant.quota)
+    quota = limits_of(tenant.quota)
     told = words.listing(
         (
             f"it {what} {words.number(d, after)} instead of {words.number(d, before)} {words.unit(d)}"
@@ -141,7 +142,7 @@ def _restored(tenant: IdleTenant, policy: IdlePolicy) -> Restored:
     ]
     held += [
         f"it reserves {words.number(d, v)} {words.unit(d)}"
-        for d, v in _by_dimension(tenant.reserved).items()
+        for d, v in limits_of(tenant.reserved).items()
         if v
     ]
     told = words.listing(held, most=len(held)) or "it keeps back and reserves nothing"
@@ -155,7 +156,7 @@ def _restored(tenant: IdleTenant, policy: IdlePolicy) -> Restored:
 
 def _shrinking(tenant: IdleTenant, floor: float) -> Iterator[tuple[str, str, int, int]]:
     """Yield what shrinks: which guarantee, dimension, before and after."""
-    for what, amounts in (("keeps back", _kept(tenant)), ("reserves", _by_dimension(tenant.reserved))):
+    for what, amounts in (("keeps back", _kept(tenant)), ("reserves", limits_of(tenant.reserved))):
         for dimension, before in amounts.items():
             # rounded up, for the floor is a promise; the little less is for shares like 0.7 that are not exact
             after = math.ceil(before * floor - 1e-6)
@@ -165,7 +166,7 @@ def _shrinking(tenant: IdleTenant, floor: float) -> Iterator[tuple[str, str, int
 
 def _kept(tenant: IdleTenant) -> dict[str, int]:
     """Return what the lending limit keeps back, by dimension."""
-    lent, quota = _by_dimension(tenant.lending_limit), _by_dimension(tenant.quota)
+    lent, quota = limits_of(tenant.lending_limit), limits_of(tenant.quota)
     return {d: max(0, quota[d] - lent[d]) for d in quota if d in lent}
 
 
@@ -173,19 +174,11 @@ def _in_force(decision: Lowered) -> tuple[object, ...]:
     return decision.share, decision.lending_limit, decision.reserved
 
 
-def _by_dimension(quota: Quota | None) -> dict[str, int]:
-    if quota is None:
-        return {}
-    limits = {d: v for d in DIMENSIONS if (v := getattr(quota, d)) is not None}
-    limits.update((f"gpu:{kind}", v) for kind, v in sorted(quota.kinds.items()))
-    return limits
-
-
 def _but(quota: Quota | None, changes: Mapping[str, int]) -> Quota | None:
     """Return the quota with some dimensions changed."""
     if quota is None:
         return None
-    limits = {**_by_dimension(quota), **changes}
+    limits = {**limits_of(quota), **changes}
     kinds = {d.partition(":")[2]: v for d, v in limits.items() if ":" in d}
     return Quota(limits.get("cpu"), limits.get("gpu"), limits.get("ram"), limits.get("rom"), kinds)
 

@@ -1,6 +1,6 @@
 """What the scheduling core sees and what it says: frozen, free of clocks and of I/O.
 
-`plan_cycle(snapshot, now)` in `cycle.py` turns a `Snapshot` into a list of `Decision`s. Times are seconds since the epoch.
+`plan_cycle(snapshot, now)` in `core.py` turns a `Snapshot` into a list of `Decision`s. Times are seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -52,15 +52,6 @@ Devices = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Nomination:
-    """Where a job will start once `victims` have ended; nobody else gets that room meanwhile."""
-
-    placement: tuple[str, ...]
-    devices: Devices
-    victims: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class WaitingJob:
     """A gang that wants to start: `workers_min` to `workers_max` workers and `ps` parameter servers."""
 
@@ -81,7 +72,6 @@ class WaitingJob:
     gated: Reason | None = None  # suspended or held back: keeps its place, is not tried
     preemptible: bool = True
     checkpoint_every: float | None = None  # seconds of running between checkpoints; None: it keeps nothing
-    nominated: Nomination | None = None  # the place that is being freed for it
 
 
 @dataclass(frozen=True, slots=True)

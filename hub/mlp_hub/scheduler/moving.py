@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fitting import vector_on
-from mlp_hub.scheduler.placing import domain_label
+from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, make_room
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.rights import Rights

@@ -1,6 +1,6 @@
 """The nodes and what is free on them, down to single GPUs, so that the cost of a question follows what changed.
 
-Nodes of one class with the same amounts free share a `State`; what a demand sees of all states is kept in views that
+Nodes of one class with the same amounts free share a `NodeState`; what a demand sees of all states is kept in views that
 catch up from a log of changes when they are next asked for (`views`). Nothing here scans nodes on a decision, but the
 first time a demand is seen.
 """
@@ -14,22 +14,22 @@ from itertools import islice
 from typing import TypeVar
 
 from mlp_hub.domain.resources import MILLI, ZERO, Resources
-from mlp_hub.scheduler import placing
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.devices import pick_whole
 from mlp_hub.scheduler.fragmentation import Fragmentation
 from mlp_hub.scheduler.model import Devices, Node
-from mlp_hub.scheduler.states import (
+from mlp_hub.scheduler.node_states import (
     RULES,
     Ask,
     Catalog,
     NodeClass,
-    State,
+    NodeState,
     gpus_of,
     slots_of,
     split_devices,
     with_kinds,
 )
+from mlp_hub.scheduler.placement import domain_label, place
 from mlp_hub.scheduler.views import Change, Domains, Order, Record, Totals, View
 
 VIEW_ENTRIES = 200_000  # kept in all views together; the ones longest unused go first
@@ -62,7 +62,7 @@ class NodeIndex:
         self._records: dict[str, Record] = {}
         self._names: dict[int, str] = {}
         self._next = 0
-        self._members: dict[State, list[int]] = {}
+        self._members: dict[NodeState, list[int]] = {}
         self._free: dict[NodeClass, list[int]] = {}  # cpu, ram, rom, gpu and number of the nodes that are up
         self._log: list[Change] = []
         self._base = 0  # how many changes were dropped from the log's front
@@ -216,7 +216,7 @@ class NodeIndex:
 
     def total_slots(self, demand: Demand, topology: str | None = None) -> int:
         """Count the ranks that fit on all nodes; for a required topology, in the best single domain."""
-        label, required = placing.domain_label(topology)
+        label, required = domain_label(topology)
         ask = self.catalog.ask(demand)
         if label is None or not required:
             return self.totals(ask).total
@@ -233,7 +233,7 @@ class NodeIndex:
         rule: str | None = None,
     ) -> tuple[str, ...] | None:
         """Return the node of each of `ranks` ranks, or None when they do not fit all at once. Changes nothing."""
-        return placing.place(self, demand, ranks, topology, avoid=avoid, rule=rule or self.rule)
+        return place(self, demand, ranks, topology, avoid=avoid, rule=rule or self.rule)
 
     # ---- holding and giving back -----------------------------------------------------------------------------
 
@@ -321,7 +321,7 @@ class NodeIndex:
         )
         return other
 
-    # ---- what `placing` looks at -----------------------------------------------------------------------------
+    # ---- what `placement` looks at -----------------------------------------------------------------------------
 
     def totals(self, ask: Ask) -> Totals:
         """Return how many ranks fit, up to date."""
@@ -337,7 +337,7 @@ class NodeIndex:
         return self._view(("domains", ask, label), lambda: Domains(ask, label), Domains)
 
     @property
-    def by_state(self) -> Mapping[State, Sequence[int]]:
+    def by_state(self) -> Mapping[NodeState, Sequence[int]]:
         """Return the states that nodes are in, with the numbers of those nodes, rising."""
         return self._members
 
@@ -394,7 +394,7 @@ class NodeIndex:
 
     def _choose(self, r: Record, ask: Ask, ranks: int, *, force: bool) -> list[tuple[int, ...]]:
         """Choose the GPUs of ranks on one node."""
-        state = r.state or State(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices))
+        state = r.state or NodeState(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices))
         free = list(r.devices)
         chosen: list[tuple[int, ...]] = []
         try:
@@ -463,7 +463,7 @@ class NodeIndex:
                 # forget states that no node is in; one that comes back is made anew
                 self.catalog.states = {state.key: state for state in members}
 
-    def _count_free(self, state: State | None, sign: int) -> None:
+    def _count_free(self, state: NodeState | None, sign: int) -> None:
         if state is None:
             return
         free = self._free.setdefault(state.cls, [0, 0, 0, 0, 0])

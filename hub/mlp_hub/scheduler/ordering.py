@@ -12,11 +12,8 @@ rest, as in list scheduling by longest processing time: otherwise it would stret
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-
 from mlp_hub.domain.resources import Resources
-from mlp_hub.scheduler.model import SchedulingPolicy, TenantQueue, WaitingJob
+from mlp_hub.scheduler.model import SchedulingPolicy, WaitingJob
 
 JobKey = tuple[float, float, str]
 ONE_QUEUE = frozenset({"fifo", "priority", "finish"})
@@ -58,26 +55,6 @@ def dominant_share(used: Resources, total: Resources) -> float:
     return share
 
 
-def tenant_key(
-    tenant: TenantQueue, used: Resources, total: Resources, policy: SchedulingPolicy
-) -> tuple[float, str]:
-    """Sort key between tenants: the weighted share of what is in use and was used lately; smallest first.
-
-    `decayed_usage` in share-seconds divided by the mean life of its decay is the average share over that time.
-    """
-    share = dominant_share(used, total)
-    if policy.name == "fair":
-        share += tenant.decayed_usage * math.log(2) / max(policy.half_life_s, 1.0)
-    return (share / max(tenant.weight, 1e-9), tenant.name)
-
-
 def is_one_queue(policy: SchedulingPolicy) -> bool:
     """Whether the policy orders all jobs together, whoever owns them."""
     return policy.name in ONE_QUEUE
-
-
-def sorted_queues(
-    jobs: Mapping[str, list[WaitingJob]], policy: SchedulingPolicy
-) -> dict[str, list[WaitingJob]]:
-    """Sort each tenant's queue, first job first."""
-    return {tenant: sorted(queue, key=lambda j: job_key(j, policy)) for tenant, queue in jobs.items()}

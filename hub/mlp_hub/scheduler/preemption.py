@@ -14,11 +14,11 @@ from mlp_hub.domain.resources import MILLI
 from mlp_hub.scheduler.fitting import seats, vector_on
 from mlp_hub.scheduler.model import Devices
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.queues import Vector
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.scratch import Scratch
 from mlp_hub.scheduler.state import Entry, Held, State
+from mlp_hub.scheduler.vectors import Vector
 
 MOST_CANDIDATES = 100
 """Running jobs that are looked at as victims for one job, the cheapest ones."""
@@ -147,7 +147,7 @@ def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]
 def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence[Held]) -> bool:
     """Whether all candidates together would free enough: a quick no for most."""
     quotas = rights.state.quotas
-    freed: Vector = {}
+    freed: dict[str, int] = {}
     for held in (*candidates, *shrinkable):
         if rights.short and quotas.root(held.run.job.tenant) != rights.root:
             continue

@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import TenantQueue, WaitingJob
 from mlp_hub.scheduler.ordering import JobKey
-
-Vector = dict[str, int]
-"""Amounts by dimension: cpu, gpu, ram, rom and `gpu:KIND`; zeroes left out."""
+from mlp_hub.scheduler.vectors import Vector, vector_of_ranks
 
 ClassKey = tuple[Demand, int, int, int, str | None, int]
 
@@ -27,37 +24,6 @@ ClassKey = tuple[Demand, int, int, int, str | None, int]
 def class_key(job: WaitingJob, demand: Demand) -> ClassKey:
     """Return what jobs must have in common to share a verdict."""
     return (demand, job.workers_min, job.workers_max, job.ps, job.topology, job.priority)
-
-
-def vector_of(demand: Demand, ranks: int) -> Vector:
-    """Return what so many ranks take of a quota, before it is known which kind of GPU they get."""
-    vector = {}
-    if demand.cpu:
-        vector["cpu"] = demand.cpu * ranks
-    if demand.ram:
-        vector["ram"] = demand.ram * ranks
-    if demand.rom:
-        vector["rom"] = demand.rom * ranks
-    if gpu := demand.gpu:
-        vector["gpu"] = gpu * ranks
-        if demand.gpu_kind:
-            vector[f"gpu:{demand.gpu_kind}"] = gpu * ranks
-    return vector
-
-
-def vector_of_resources(amount: Resources) -> Vector:
-    """Return an amount as a vector."""
-    vector = {d: v for d, v in amount.items() if v}
-    vector.update({f"gpu:{k}": v for k, v in amount.kinds if v})
-    return vector
-
-
-def resources_of(vector: Vector) -> Resources:
-    """Return a vector as an amount."""
-    kinds = tuple(sorted((d[4:], v) for d, v in vector.items() if d.startswith("gpu:")))
-    return Resources(
-        vector.get("cpu", 0), vector.get("gpu", 0), vector.get("ram", 0), vector.get("rom", 0), kinds
-    )
 
 
 class Asleep(Enum):
@@ -98,7 +64,7 @@ class JobClass:
     def vector(self) -> Vector:
         """Return what the smallest gang takes of the quota; not to be changed."""
         if self._vector is None:
-            self._vector = vector_of(self.demand, self.ranks_min)
+            self._vector = vector_of_ranks(self.demand, self.ranks_min)
         return self._vector
 
     def add(self, key: JobKey, uid: str) -> None:

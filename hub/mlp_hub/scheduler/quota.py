@@ -20,25 +20,13 @@ Amounts are whole numbers in the units of `domain.resources`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model import TenantQueue
 from mlp_hub.scheduler.quota_layout import NO_LIMIT_ABOVE, UNLIMITED, Path, layout_of, shape
-
-Vector = Mapping[str, int]
-"""Amounts by dimension: `cpu`, `gpu`, `ram`, `rom` and `gpu:KIND`. Zeroes may be left out."""
+from mlp_hub.scheduler.vectors import Vector
 
 _Over = tuple[str, int, int]
-
-
-def vector_of(resources: Resources) -> dict[str, int]:
-    """Turn an amount into a vector, its gpu kinds as `gpu:KIND`, without zeroes."""
-    vector = {name: value for name, value in resources.items() if value}
-    for kind, value in resources.kinds:
-        if value:
-            vector[f"gpu:{kind}"] = value
-    return vector
 
 
 class QuotaTree:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mlp_hub.domain.resources import DIMENSIONS, Quota
+from mlp_hub.domain.resources import DIMENSIONS
 from mlp_hub.scheduler.model import TenantQueue
+from mlp_hub.scheduler.vectors import limits_of
 
 Cell = tuple[int, int, int]
 """Where a node's use is counted, its guarantee (what it never lends), the most it may hold."""
@@ -55,14 +56,6 @@ class _Node:
 def shape(tenant: TenantQueue) -> tuple[object, ...]:
     """Return all of a tenant that a layout depends on."""
     return tenant.quota, tenant.borrowing_limit, tenant.lending_limit, tenant.parent, tenant.cohort
-
-
-def _by_dimension(quota: Quota | None) -> dict[str, int]:
-    if quota is None:
-        return {}
-    limits = {d: v for d in DIMENSIONS if (v := getattr(quota, d)) is not None}
-    limits.update((f"gpu:{kind}", v) for kind, v in quota.kinds.items())
-    return limits
 
 
 def layout_of(tenants: Mapping[str, TenantQueue]) -> Layout:
@@ -111,9 +104,9 @@ def _nodes(tenants: Mapping[str, TenantQueue]) -> list[_Node]:
             node = _Node(
                 each,
                 above,
-                _by_dimension(tenant.quota),
-                _by_dimension(tenant.borrowing_limit),
-                _by_dimension(tenant.lending_limit),
+                limits_of(tenant.quota),
+                limits_of(tenant.borrowing_limit),
+                limits_of(tenant.lending_limit),
             )
             if above is not None:
                 above.below.append(node)

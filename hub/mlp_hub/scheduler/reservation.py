@@ -20,9 +20,9 @@ from mlp_hub.scheduler.model import Devices
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
 from mlp_hub.scheduler.preemption import RoomMade
-from mlp_hub.scheduler.queues import Vector
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.state import EndKey, Entry, State
+from mlp_hub.scheduler.vectors import Vector
 
 MOST_ON_NODES = 4
 """Jobs blocked by full nodes that get a reservation in one cycle; those behind them have none of their own."""

@@ -1,11 +1,12 @@
 """Whom a job may stop.
 
-Two rights (Kueue's): to take back what a tenant lent from those who borrowed it, whatever their priority; and to stop
+Two rights (Kueue's): to reclaim what a tenant lent from those who borrowed it, whatever their priority; and to stop
 work of lower priority that does not stand before the job by its age either.
 
-Nobody can be stopped in turns. What lies inside its tenant's nominal quota is safe from all other tenants, and who takes
-back stays inside its own; a tenant loses nothing any more once it is back inside. Between others, and within a tenant,
-priority and place in line decide, both of which stay as they are.
+Nobody can be stopped in turns. By these two rights nobody stops what lies inside another tenant's nominal quota, and who
+reclaims stays inside its own; a tenant loses nothing any more once it is back inside. Between others, and within a
+tenant, priority and place in line decide, both of which stay as they are. Work inside nominal quota is not nailed to its
+nodes, though: `moving` may stop it for larger work where it fits elsewhere at the same time, and lets it start there.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from collections.abc import Iterator
 
 from mlp_hub.scheduler.fitting import is_entitled, is_inside, is_safe
 from mlp_hub.scheduler.ordering import dominant_share, is_one_queue, job_key
-from mlp_hub.scheduler.queues import resources_of
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.state import Entry, Held, State
+from mlp_hub.scheduler.vectors import resources_of
 
 MANY_TENANTS = 32
 """Beyond so many tenants that hold more than they were promised, those with the largest shares are looked at first."""
@@ -80,7 +81,7 @@ class Rights:
         mine = self.entry.job.priority
         groups = self.state.open_to.get(tenant, {})
         found = [h for p, held in groups.items() if held and (p < mine or not below) for h in held.values()]
-        found.sort(key=_started)
+        found.sort(key=lambda held: held.serial)
         self.looked_at += len(found)
         return found
 
@@ -153,14 +154,10 @@ class Rights:
         known = self._fairer.get(tenant)
         if known is None:
             state = self.state
-            used = dict(state.quotas.used(self.mine))
+            used = state.quotas.used(self.mine)
             for d, v in self.vector.items():
                 used[d] = used.get(d, 0) + v
             weight = max(state.queues[self.mine].tenant.weight, 1e-9)
             share = dominant_share(resources_of(used), state.index.total)
             known = self._fairer[tenant] = share / weight <= state.weighted_share(tenant)
         return known
-
-
-def _started(held: Held) -> int:
-    return held.serial

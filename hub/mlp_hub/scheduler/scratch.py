@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import Devices
+from mlp_hub.scheduler.node_states import slots_of
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.placing import domain_label
-from mlp_hub.scheduler.states import slots_of
+from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.views import Record
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import islice
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fitting import is_entitled, vector_on
 from mlp_hub.scheduler.model import (
@@ -26,23 +25,21 @@ from mlp_hub.scheduler.model import (
     TenantQueue,
     WaitingJob,
 )
+from mlp_hub.scheduler.node_states import are_kept_for_tenants
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import JobKey, dominant_share, is_one_queue, job_key, long_key, span_of
 from mlp_hub.scheduler.queues import (
     Asleep,
     JobClass,
     Queue,
-    Vector,
-    resources_of,
-    vector_of_resources,
 )
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.usage import UsageMeter
+from mlp_hub.scheduler.vectors import Vector, resources_of, vector_of
 
 EndKey = tuple[float, float, str]  # expected end (infinite when unknown), start, uid
 NodeAsk = tuple[Demand, str | None]  # a demand and its topology
 
-TENANT_TAINT = "tenant="
 MOST_WOKEN = 64
 """Classes of one group that are woken at once, those first in line; in a small cluster that is all of them."""
 MANY_PASSING = 128
@@ -132,7 +129,7 @@ class State:
         self._serial = 0
         self._held_then = 0  # `holds` when sleepers were last looked at
         self._seen = -1  # the index' version when sleepers were last looked at
-        self._taints = any(t.startswith(TENANT_TAINT) for n in nodes for t in n.taints)
+        self._taints = are_kept_for_tenants(nodes)
         for tenant in tenants:
             self._open_queue(tenant)
 
@@ -152,8 +149,8 @@ class State:
                 continue
             before, queue.tenant = queue.tenant.used, tenant
             if before != tenant.used:
-                self.quotas.release(tenant.name, vector_of_resources(before))
-                self.quotas.charge(tenant.name, vector_of_resources(tenant.used))
+                self.quotas.release(tenant.name, vector_of(before))
+                self.quotas.charge(tenant.name, vector_of(tenant.used))
                 self._share_changed(tenant.name)
         self._sort_ends_by_root()
         self.all_changed = True
@@ -165,7 +162,7 @@ class State:
         for uid in [u for u, e in self.waiting.items() if e.job.tenant == name]:
             self.homeless[uid] = self.withdraw(uid)
         used = self.queues.pop(name).tenant.used
-        self.quotas.release(name, vector_of_resources(used))
+        self.quotas.release(name, vector_of(used))
         self.quotas.remove_tenant(name)
         self.awake.pop(name, None)
         self.meter.forget(name)
@@ -315,10 +312,6 @@ class State:
             self.freed.add(root)
             self._share_changed(job.tenant)
         return held
-
-    def amount_of(self, vector: Mapping[str, int]) -> Resources:
-        """Return a vector as an amount."""
-        return resources_of(dict(vector))
 
     # --- order -------------------------------------------------------------------------------------
 
@@ -649,13 +642,13 @@ class State:
 
     def _open_queue(self, tenant: TenantQueue) -> None:
         self.queues[tenant.name] = Queue(tenant)
-        self.quotas.charge(tenant.name, vector_of_resources(tenant.used))
+        self.quotas.charge(tenant.name, vector_of(tenant.used))
         self.meter.load(tenant.name, tenant.decayed_usage, self.now if self.now > -math.inf else 0.0)
         self._share_changed(tenant.name)
 
     def _share_changed(self, tenant: str) -> None:
         self._exposed.pop(tenant, None)
-        used = resources_of(dict(self.quotas.used(tenant)))
+        used = resources_of(self.quotas.used(tenant))
         now = self.now if self.now > -math.inf else 0.0
         self.meter.set_share(tenant, dominant_share(used, self.index.total), now)
 

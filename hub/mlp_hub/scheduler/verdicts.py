@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import DIMENSIONS, Resources
 from mlp_hub.scheduler.model import Verdict, WaitingJob
-from mlp_hub.scheduler.placing import domain_label
-from mlp_hub.scheduler.queues import vector_of
+from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.state import Entry, Held, State
 from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
 
@@ -45,7 +44,7 @@ def waits_for_quota(state: State, entry: Entry) -> Verdict:
     """Say that the tenant's quota is used up: how much there is, who has it, what is asked for."""
     tenant = entry.cls.tenant
     quotas = state.quotas
-    asked = vector_of(entry.cls.demand, entry.cls.ranks_min)
+    asked = entry.cls.vector
     over = quotas.excess(tenant, asked)
     if not over and entry.cls.demand.gpu:
         # in all it would fit: it is the kinds of GPU whose quota is used up

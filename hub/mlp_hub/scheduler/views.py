@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mlp_hub.scheduler.model import Node
-from mlp_hub.scheduler.states import Ask, Catalog, NodeClass, Score, State, slots_of
+from mlp_hub.scheduler.node_states import Ask, Catalog, NodeClass, NodeState, Score, slots_of
 
 Key = tuple[int, int, int, int, tuple[int, ...]]
-Entry = tuple[Score, Key, int, State]
-Members = Mapping[State, list[int]]
+ScoredState = tuple[Score, Key, int, NodeState]
+Members = Mapping[NodeState, list[int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Record:
     ram: int
     rom: int
     devices: tuple[int, ...]
-    state: State | None
+    state: NodeState | None
 
 
 Change = tuple[Record | None, Record | None]
@@ -117,8 +117,8 @@ class Order:
         self.exact = exact
         self.at = 0
         self.shared = False
-        self.entries: list[Entry] = []
-        self.where: dict[State, Entry] = {}
+        self.entries: list[ScoredState] = []
+        self.where: dict[NodeState, ScoredState] = {}
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -162,7 +162,7 @@ class Order:
         other.at, other.entries, other.where = self.at, list(self.entries), dict(self.where)
         return other
 
-    def _entry(self, state: State) -> Entry | None:
+    def _entry(self, state: NodeState) -> ScoredState | None:
         fit = slots_of(state, self.ask)
         if fit < self.ranks or (self.exact and fit != self.ranks):
             return None
@@ -181,7 +181,7 @@ class Domains:
         self.at = 0
         self.shared = False
         self.totals: dict[str, int] = {}
-        self.nodes: dict[str, dict[int, tuple[int, State]]] = {}  # value -> number -> slots, state
+        self.nodes: dict[str, dict[int, tuple[int, NodeState]]] = {}  # value -> number -> slots, state
 
     def __len__(self) -> int:
         return sum(map(len, self.nodes.values()))

@@ -24,6 +24,7 @@ from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.model import Admit, Preempt, Snapshot, Verdict, Wait, Why
 from mlp_hub.scheduler.ordering import dominant_share
+from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.scheduler.verdicts import waits_for_preempted
 from mlp_hub.scheduler.why import explain
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, WaitChanged
@@ -31,7 +32,7 @@ from mlp_hub.service.broker import job_topic
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.sentences import behind, ranks_on
 from mlp_hub.service.snapshot import SnapshotMaker, shares_of
-from mlp_hub.service.usage import UsageMeter
+from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
@@ -75,7 +76,8 @@ class Admission:
 
     async def start(self) -> None:
         """Begin with one cycle at once."""
-        self._usage.load(await self._board.db.read(lambda tx: tx.usage.all()))
+        for tenant, stored in (await self._board.db.read(lambda tx: tx.usage.all())).items():
+            self._usage.load(tenant, stored.value, stored.as_of)
         self._board.on_change(self._board_says)
         self.wake()
         self._task = asyncio.ensure_future(self._loop())
@@ -134,7 +136,8 @@ class Admission:
         waits = {p.uid: Waiting(p.verdict, p.position) for p in plan if isinstance(p, Wait)}
         waits |= {p.uid: self._until_stopped(p) for p in plan if isinstance(p, Admit) and p.after}
         news = [uid for uid, w in waits.items() if self._said.get(uid) is not w.verdict.reason]
-        usage = self._usage.set_shares(self._shares(snapshot), now)
+        changed = self._usage.set_shares(self._shares(snapshot), now)
+        usage = {tenant: DecayedUsage(self._usage.value(tenant, now), now) for tenant in changed}
         admitted = 0
         if admits or preempts or news or usage:
 

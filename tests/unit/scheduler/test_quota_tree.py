@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.scheduler.model import TenantQueue
-from mlp_hub.scheduler.quota import QuotaTree, vector_of
+from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import vector_of
 
 NO = None
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.job import Cause, Failure
+from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.service import spool
 from mlp_hub.service.broker import RESYNC, Broker, job_topic
 from mlp_hub.service.sentences import behind, ended, ranks_on
 from mlp_hub.service.tokens import digest, make_token
 from mlp_hub.service.uids import UidMaker
-from mlp_hub.service.usage import UsageMeter
 
 
 def test_a_subscriber_gets_its_topic_only_and_in_order() -> None:

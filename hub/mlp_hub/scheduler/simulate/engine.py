@@ -14,19 +14,19 @@ from typing import Any, Protocol
 
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.feasible import check_possible
+from mlp_hub.scheduler.feasible import Possible
 from mlp_hub.scheduler.forward import MOST_STEPS, Forecast
 from mlp_hub.scheduler.model import (
     Admit,
     Decision,
     Preempt,
     Resize,
-    Snapshot,
     TenantQueue,
     Verdict,
     Wait,
     WaitingJob,
 )
+from mlp_hub.scheduler.node_states import are_kept_for_tenants
 from mlp_hub.scheduler.simulate.progress import Attempt, Run
 from mlp_hub.scheduler.simulate.report import Tally
 from mlp_hub.scheduler.simulate.scenario import (
@@ -101,7 +101,8 @@ class Simulation:
         self._runs: dict[str, Run] = {}  # what was submitted and has not ended
         self._by_name: dict[str, Run] = {}
         self._cancelled_before: set[str] = set()
-        self._possible: dict[tuple[object, ...], Verdict | None] = {}
+        self._possible: Possible | None = None  # until a quota changes
+        self._checked: dict[tuple[object, ...], Verdict | None] = {}  # by it
         self._down: set[str] = set()
         self._serial = 0
         self._running = 0  # of the runs
@@ -206,7 +207,8 @@ class Simulation:
 
     def _set_tenant(self, tenant: TenantQueue) -> None:
         self._tenants[tenant.name] = tenant
-        self._possible.clear()
+        self._possible = None
+        self._checked.clear()
         self._core.set_tenant(tenant)
 
     def _cancel(self, name: str) -> None:
@@ -244,11 +246,11 @@ class Simulation:
     def _check(self, run: Run) -> Verdict | None:
         line = run.line
         shape = (line.tenant, line.per_worker, line.workers_min, line.gpu_kind, line.topology)
-        if shape not in self._possible:
-            s = self.scenario
-            everything = Snapshot(s.nodes, tuple(self._tenants.values()), (), (), s.policy)
-            self._possible[shape] = check_possible(everything, self._waiting(run))
-        return self._possible[shape]
+        if shape not in self._checked:
+            if self._possible is None:
+                self._possible = Possible.of(self.scenario.nodes, tuple(self._tenants.values()))
+            self._checked[shape] = self._possible.check(self._waiting(run))
+        return self._checked[shape]
 
     # --- what the core decides
 
@@ -422,7 +424,7 @@ def typical_of(scenario: Scenario) -> tuple[tuple[Demand, float], ...]:
     As in FGD (Weng et al., USENIX ATC 2023), where they are known from the past.
     """
     shapes: dict[Demand, int] = {}
-    tainted = any(t.startswith("tenant=") for n in scenario.nodes for t in n.taints)
+    tainted = are_kept_for_tenants(scenario.nodes)
     for line in scenario.jobs:
         demand = Demand.of(line.per_worker, line.gpu_kind, line.tenant if tainted else None)
         shapes[demand] = shapes.get(demand, 0) + line.count * line.workers_max

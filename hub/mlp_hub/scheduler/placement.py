@@ -11,11 +11,11 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.states import RULES, Ask, slots_of
+from mlp_hub.scheduler.node_states import RULES, Ask, slots_of
 
 if TYPE_CHECKING:
+    from mlp_hub.scheduler.node_states import NodeState
     from mlp_hub.scheduler.nodes import NodeIndex
-    from mlp_hub.scheduler.states import State
     from mlp_hub.scheduler.views import Order
 
 NODE = ""  # stands for the node itself where a label is looked for
@@ -161,13 +161,13 @@ def _in_a_domain(
 
 
 def _pack_few(
-    index: NodeIndex, ask: Ask, ranks: int, rule: str, nodes: list[tuple[int, int, State]]
+    index: NodeIndex, ask: Ask, ranks: int, rule: str, nodes: list[tuple[int, int, NodeState]]
 ) -> tuple[str, ...]:
     """Pack as `_pack` does, within a few nodes (slots, number, state) that are known to hold all."""
     left = ranks
     seats: list[str] = []
 
-    def rated(node: tuple[int, int, State], n: int) -> tuple[tuple[float, ...], int]:
+    def rated(node: tuple[int, int, NodeState], n: int) -> tuple[tuple[float, ...], int]:
         return index.catalog.score(node[2], ask, n, rule), node[1]
 
     while True:

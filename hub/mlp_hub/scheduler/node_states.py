@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp
 
@@ -15,6 +16,8 @@ ASKS = 1 << 15  # demands remembered
 RULES = ("fgd", "fgd-plain", "bestfit", "packing", "spread", "random")
 # The largest node that FGD's authors scale their best fit by: 128 cores and 8 GPUs.
 BESTFIT_CPU, BESTFIT_GPU = 128_000, 8 * MILLI
+TENANT_TAINT = "tenant="
+"""A taint that begins so leaves a node to the tenant that it names; any other taint closes the node."""
 
 Score = tuple[float, ...]
 
@@ -32,7 +35,7 @@ class NodeClass:
     kept: Kept
 
 
-class State:
+class NodeState:
     """An amount free on nodes of one class. Compared by identity: a catalog makes each only once."""
 
     __slots__ = ("cls", "cpu", "gpus", "idle", "key", "lost", "lost_plain", "ram", "rom", "serial", "whole")
@@ -76,7 +79,7 @@ class Ask:
         return fine
 
 
-def slots_of(state: State, ask: Ask) -> int:
+def slots_of(state: NodeState, ask: Ask) -> int:
     """Count the ranks that fit into what is free."""
     fine = ask.open.get(state.cls)
     if fine is None:
@@ -95,7 +98,7 @@ def slots_of(state: State, ask: Ask) -> int:
     return max(n, 0)
 
 
-def _gpu_slots(state: State, ask: Ask) -> int:
+def _gpu_slots(state: NodeState, ask: Ask) -> int:
     """Count the ranks whose GPUs fit."""
     if state.idle < ask.gpu:
         return 0
@@ -122,7 +125,7 @@ class Catalog:
 
     def __init__(self, fragmentation: Fragmentation) -> None:
         self.fragmentation = fragmentation
-        self.states: dict[tuple[int, int, int, int, Gpus], State] = {}
+        self.states: dict[tuple[int, int, int, int, Gpus], NodeState] = {}
         self._classes: dict[tuple[object, ...], NodeClass] = {}
         self._asks: dict[Demand, Ask] = {}
         self._made = 0
@@ -138,8 +141,8 @@ class Catalog:
 
     def node_class(self, node: Node) -> NodeClass:
         """Return the class of a node."""
-        tenants = {t.partition("=")[2] for t in node.taints if t.startswith("tenant=")}
-        closed = len(tenants) > 1 or any(not t.startswith("tenant=") for t in node.taints)
+        tenants = {t.removeprefix(TENANT_TAINT) for t in node.taints if t.startswith(TENANT_TAINT)}
+        closed = len(tenants) > 1 or any(not t.startswith(TENANT_TAINT) for t in node.taints)
         tenant = min(tenants, default=None)
         key = (node.gpu_kind, tenant, closed, node.capacity.cpu, node.capacity.gpu)
         cls = self._classes.get(key)
@@ -156,30 +159,30 @@ class Catalog:
             self._classes[key] = cls
         return cls
 
-    def state(self, cls: NodeClass, cpu: int, ram: int, rom: int, gpus: Gpus) -> State:
+    def state(self, cls: NodeClass, cpu: int, ram: int, rom: int, gpus: Gpus) -> NodeState:
         """Return the one state that is equal to these amounts."""
         key = (cls.number, cpu, ram, rom, gpus)
         state = self.states.get(key)
         if state is None:
             self._made += 1
-            state = self.states[key] = State(cls, cpu, ram, rom, gpus, serial=self._made)
+            state = self.states[key] = NodeState(cls, cpu, ram, rom, gpus, serial=self._made)
         return state
 
-    def lost(self, state: State) -> float:
+    def lost(self, state: NodeState) -> float:
         """Return the fragmentation of a state."""
         if state.lost is None:
             c = state.cls
             state.lost = self.fragmentation.loss(c.kept, state.cpu, state.ram, state.rom, state.gpus)
         return state.lost
 
-    def lost_plain(self, state: State) -> float:
+    def lost_plain(self, state: NodeState) -> float:
         """Return the fragmentation of a state as FGD has it."""
         if state.lost_plain is None:
             c = state.cls
             state.lost_plain = self.fragmentation.measure(c.kept, state.cpu, state.ram, state.rom, state.gpus)
         return state.lost_plain
 
-    def fill(self, state: State, ask: Ask, ranks: int, rule: str) -> tuple[Gpus, tuple[int, ...]]:
+    def fill(self, state: NodeState, ask: Ask, ranks: int, rule: str) -> tuple[Gpus, tuple[int, ...]]:
         """Put `ranks` ranks, which must fit, on the GPUs of a state.
 
         Returns the GPUs after that, and for each rank that shares a GPU what is free on that GPU before it comes.
@@ -206,7 +209,7 @@ class Catalog:
             gpus = _less(gpus, value, ask.part)
         return gpus, tuple(chosen)
 
-    def _least(self, state: State, ask: Ask, ranks: int, gpus: Gpus, candidates: list[int]) -> int:
+    def _least(self, state: NodeState, ask: Ask, ranks: int, gpus: Gpus, candidates: list[int]) -> int:
         """Return the free part of the GPU whose use leaves the least fragmentation; of equal ones the tightest."""
         measure, kept = self.fragmentation.measure, state.cls.kept
         cpu = state.cpu - ranks * ask.cpu
@@ -214,7 +217,7 @@ class Catalog:
         rom = state.rom - ranks * ask.rom
         return min(candidates, key=lambda v: measure(kept, cpu, ram, rom, _less(gpus, v, ask.part)))
 
-    def score(self, state: State, ask: Ask, ranks: int, rule: str) -> Score:
+    def score(self, state: NodeState, ask: Ask, ranks: int, rule: str) -> Score:
         """Rate putting `ranks` ranks, which must fit, on a node of this state: the least is the best."""
         if rule == "random":
             return ()
@@ -252,6 +255,11 @@ def _less(gpus: Gpus, value: int, part: int) -> Gpus:
     while end < len(gpus) and gpus[end] > rest:
         end += 1
     return (*gpus[:at], *gpus[at + 1 : end], rest, *gpus[end:])
+
+
+def are_kept_for_tenants(nodes: Iterable[Node]) -> bool:
+    """Whether any of these nodes is left to a tenant: only then demands have to tell whose they are."""
+    return any(t.startswith(TENANT_TAINT) for n in nodes for t in n.taints)
 
 
 def gpus_of(devices: tuple[int, ...]) -> Gpus:
