@@ -8,14 +8,11 @@ first time a demand is seen.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import TypeVar
 
 from mlp_hub.domain.resources import MILLI, ZERO, Resources
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.devices import pick_whole
 from mlp_hub.scheduler.fragmentation import Fragmentation
 from mlp_hub.scheduler.model import Devices, Node
 from mlp_hub.scheduler.node_states import (
@@ -24,16 +21,12 @@ from mlp_hub.scheduler.node_states import (
     Catalog,
     NodeClass,
     NodeState,
-    gpus_of,
     slots_of,
-    split_devices,
     with_kinds,
 )
 from mlp_hub.scheduler.placement import domain_label, place
-from mlp_hub.scheduler.views import Change, Domains, Order, Record, Totals, View
-
-VIEW_ENTRIES = 200_000  # kept in all views together; the ones longest unused go first
-V = TypeVar("V", bound=View)
+from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved, record_of, with_state
+from mlp_hub.scheduler.views import Domains, Order, Totals, V, Views
 
 
 class NodeIndex:
@@ -64,10 +57,7 @@ class NodeIndex:
         self._next = 0
         self._members: dict[NodeState, list[int]] = {}
         self._free: dict[NodeClass, list[int]] = {}  # cpu, ram, rom, gpu and number of the nodes that are up
-        self._log: list[Change] = []
-        self._base = 0  # how many changes were dropped from the log's front
-        self._views: dict[tuple[object, ...], View] = {}
-        self._entries = 0
+        self._views = Views()
         for node in nodes:
             self.add(node)
 
@@ -109,35 +99,18 @@ class NodeIndex:
 
     def add(self, node: Node) -> None:
         """Take in a node. One of a known name replaces it (other capacity, labels, taints); what is held stays held."""
-        cls = self.catalog.node_class(node)
-        devices = split_devices(node.capacity.gpu, node.used.gpu)
-        cpu, ram, rom = (
-            node.capacity.cpu - node.used.cpu,
-            node.capacity.ram - node.used.ram,
-            node.capacity.rom - node.used.rom,
-        )
         old = self._records.get(node.name)
         if old is None:
-            number = self._next
+            new = record_of(self.catalog, self._next, node)
+            self._names[self._next] = node.name
             self._next += 1
-            self._names[number] = node.name
         else:
-            number = old.number
-            was, used = old.node.capacity, old.node.used
-            cpu -= was.cpu - used.cpu - old.cpu
-            ram -= was.ram - used.ram - old.ram
-            rom -= was.rom - used.rom - old.rom
-            held = [
-                a - b for a, b in zip(_padded(was.gpu, used.gpu, len(old.devices)), old.devices, strict=True)
-            ]
-            size = max(len(devices), max((i + 1 for i, h in enumerate(held) if h), default=0))
-            full = devices + (0,) * (size - len(devices))
-            devices = tuple(d - (held[i] if i < len(held) else 0) for i, d in enumerate(full))
+            new = changed_to(self.catalog, old, node)
             if old.node.up:
-                self.total -= with_kinds(was, old.node.gpu_kind)
+                self.total -= with_kinds(old.node.capacity, old.node.gpu_kind)
         if node.up:
             self.total += with_kinds(node.capacity, node.gpu_kind)
-        self._put(old, self._record(Record(number, node, cls, cpu, ram, rom, devices, None)))
+        self._put(old, new)
         self.version += 1
 
     def remove(self, name: str) -> None:
@@ -156,7 +129,7 @@ class NodeIndex:
         node = replace(old.node, up=up)
         capacity = with_kinds(node.capacity, node.gpu_kind)
         self.total = self.total + capacity if up else self.total - capacity
-        self._put(old, self._record(replace(old, node=node)))
+        self._put(old, with_state(self.catalog, replace(old, node=node)))
         if up:
             self.version += 1
 
@@ -165,13 +138,10 @@ class NodeIndex:
         self.catalog = Catalog(Fragmentation(typical))
         self._members = {}
         self._free = {}
-        self._views = {}
-        self._entries = 0
-        self._base += len(self._log)
-        self._log = []
+        self._views.clear()
         for name, r in self._records.items():
             cls = self.catalog.node_class(r.node)
-            record = self._record(replace(r, cls=cls, state=None))
+            record = with_state(self.catalog, replace(r, cls=cls))
             self._records[name] = record
             if record.state is not None:
                 insort(self._members.setdefault(record.state, []), record.number)
@@ -263,8 +233,8 @@ class NodeIndex:
             elif not ask.gpu:
                 numbers = [()] * len(ranks)
             else:
-                numbers = self._choose(old, ask, len(ranks), force=force)
-            new = self._moved(old, ask, numbers, -1)
+                numbers = choose_devices(self.catalog, old, ask, len(ranks), self.rule, force=force)
+            new = moved(self.catalog, old, ask, numbers, -1)
             if not force and (
                 new.cpu < min(old.cpu, 0)
                 or new.ram < min(old.ram, 0)
@@ -292,7 +262,7 @@ class NodeIndex:
             old = self._records.get(name)
             if old is None:
                 continue
-            new = self._moved(old, ask, held, 1)
+            new = moved(self.catalog, old, ask, held, 1)
             capacity, used = old.node.capacity, old.node.used
             if (
                 new.cpu > capacity.cpu - used.cpu
@@ -307,8 +277,6 @@ class NodeIndex:
 
     def fork(self) -> NodeIndex:
         """Return an independent copy. Records, states and what was worked out on them are shared, as are views until either changes."""
-        for view in self._views.values():
-            view.shared = True
         other = NodeIndex.__new__(NodeIndex)
         other.__dict__.update(
             self.__dict__,
@@ -316,8 +284,7 @@ class NodeIndex:
             _names=dict(self._names),
             _members={state: numbers[:] for state, numbers in self._members.items()},
             _free={cls: free[:] for cls, free in self._free.items()},
-            _log=self._log[:],
-            _views=dict(self._views),
+            _views=self._views.fork(),
         )
         return other
 
@@ -356,78 +323,9 @@ class NodeIndex:
 
     def moved(self, record: Record, demand: Demand, ranks: Sequence[tuple[int, ...]], sign: int) -> Record:
         """Return how a node would stand with ranks of a demand given back (+1) or taken (-1); changes nothing."""
-        return self._moved(record, self.catalog.ask(demand), ranks, sign)
-
-    def records(self) -> Iterator[Record]:
-        """Yield all nodes as they stand."""
-        yield from self._records.values()
+        return moved(self.catalog, record, self.catalog.ask(demand), ranks, sign)
 
     # ---- inside ----------------------------------------------------------------------------------------------
-
-    def _record(self, r: Record) -> Record:
-        """Give a record the state that belongs to it."""
-        state = self.catalog.state(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices)) if r.node.up else None
-        return Record(r.number, r.node, r.cls, r.cpu, r.ram, r.rom, r.devices, state)
-
-    def _moved(self, r: Record, ask: Ask, ranks: Sequence[tuple[int, ...]], sign: int) -> Record:
-        """Return a record with ranks taken off (-1) or given back (+1)."""
-        devices = r.devices
-        if ask.gpu:
-            now = list(devices)
-            for numbers in ranks:
-                if len(numbers) != ask.whole + (ask.part > 0):
-                    if sign < 0 and not now:
-                        continue  # forced onto a node that has no GPU any more
-                    raise ValueError(f"{ask.demand} needs {ask.whole + (ask.part > 0)} GPUs, not {numbers}")
-                for i, number in enumerate(numbers):
-                    if number >= len(now):
-                        now += [0] * (number + 1 - len(now))
-                    now[number] += sign * (MILLI if i < ask.whole else ask.part)
-            devices = tuple(now)
-        n = sign * len(ranks)
-        cpu, ram, rom = r.cpu + n * ask.cpu, r.ram + n * ask.ram, r.rom + n * ask.rom
-        state = None
-        if r.node.up:
-            gpus = r.state.gpus if not ask.gpu and r.state is not None else gpus_of(devices)
-            state = self.catalog.state(r.cls, cpu, ram, rom, gpus)
-        return Record(r.number, r.node, r.cls, cpu, ram, rom, devices, state)
-
-    def _choose(self, r: Record, ask: Ask, ranks: int, *, force: bool) -> list[tuple[int, ...]]:
-        """Choose the GPUs of ranks on one node."""
-        state = r.state or NodeState(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices))
-        free = list(r.devices)
-        chosen: list[tuple[int, ...]] = []
-        try:
-            shared = self.catalog.fill(state, ask, ranks, self.rule)[1] if ask.part else ()
-            for rank in range(ranks):
-                whole = pick_whole(free, ask.whole)
-                for number in whole:
-                    free[number] = 0
-                if ask.part:
-                    value = shared[rank]
-                    number = pick_whole(free, 1)[0] if value == MILLI else free.index(value)
-                    free[number] -= ask.part
-                    whole = (*whole, number)
-                chosen.append(whole)
-        except ValueError as error:
-            if not force:
-                raise ValueError(
-                    f"{ranks} ranks of {ask.demand} do not fit on {r.node.name}: {error}"
-                ) from None
-            return self._forced(r, ask, ranks)
-        return chosen
-
-    def _forced(self, r: Record, ask: Ask, ranks: int) -> list[tuple[int, ...]]:
-        """Choose the GPUs with most left, whether or not that is enough."""
-        need = ask.whole + (ask.part > 0)
-        free = list(r.devices) + [0] * max(0, need - len(r.devices))
-        chosen = []
-        for _ in range(ranks):
-            numbers = sorted(sorted(range(len(free)), key=lambda i: (-free[i], i))[:need])
-            for i, number in enumerate(numbers):
-                free[number] -= MILLI if i < ask.whole else ask.part
-            chosen.append(tuple(numbers))
-        return chosen
 
     def _put(self, old: Record | None, new: Record) -> None:
         self._records[new.node.name] = new
@@ -453,13 +351,9 @@ class NodeIndex:
                 else:
                     insort(there, new.number)
         self.changes += 1
-        self._log.append((old, new))
-        room = len(self._records) + 2048
-        if len(self._log) > room:
-            drop = len(self._log) - room // 2
-            del self._log[:drop]
-            self._base += drop
-            if len(self.catalog.states) > 2 * len(members) + 4000:
+        if self._views.note(old, new, len(self._records) + 2048):
+            states = self.catalog.states
+            if len(states) > 2 * len(members) + 4000:
                 # forget states that no node is in; one that comes back is made anew
                 self.catalog.states = {state.key: state for state in members}
 
@@ -471,34 +365,4 @@ class NodeIndex:
             free[i] += sign * amount
 
     def _view(self, key: tuple[object, ...], make: Callable[[], V], kind: type[V]) -> V:
-        view: View | None = self._views.pop(key, None)
-        now = self._base + len(self._log)
-        if view is None:
-            view = make()
-            behind = -1
-        else:
-            behind = now - view.at
-            if behind and view.shared:
-                self._entries -= len(view)
-                view = view.copy()
-                self._entries += len(view)
-        if not isinstance(view, kind):
-            raise TypeError(f"{key} is no {kind.__name__}")
-        if behind:
-            self._entries -= len(view)
-            if behind < 0 or view.at < self._base or behind > 2 * len(self._members) + 16:
-                view.make(self._members, self._records.values())
-            else:
-                view.follow(islice(self._log, view.at - self._base, None), self._members)
-            view.at = now
-            self._entries += len(view)
-            while self._entries > VIEW_ENTRIES and self._views:
-                oldest = next(iter(self._views))
-                self._entries -= len(self._views.pop(oldest))
-        self._views[key] = view  # the last used is the last to go
-        return view
-
-
-def _padded(capacity: int, used: int, size: int) -> tuple[int, ...]:
-    devices = split_devices(capacity, used)
-    return devices + (0,) * (size - len(devices))
+        return self._views.get(key, make, kind, self._members, self._records.values())

@@ -9,7 +9,7 @@ from mlp_hub.scheduler.model import Devices
 from mlp_hub.scheduler.node_states import slots_of
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.placement import domain_label
-from mlp_hub.scheduler.views import Record
+from mlp_hub.scheduler.records import Record
 
 
 class Scratch:

@@ -7,33 +7,19 @@ fell too far behind is made anew from the states that there are.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
+from typing import Protocol, TypeVar
 
-from mlp_hub.scheduler.model import Node
-from mlp_hub.scheduler.node_states import Ask, Catalog, NodeClass, NodeState, Score, slots_of
+from mlp_hub.scheduler.node_states import Ask, Catalog, NodeState, Score, slots_of
+from mlp_hub.scheduler.records import Change, Record
 
 Key = tuple[int, int, int, int, tuple[int, ...]]
 ScoredState = tuple[Score, Key, int, NodeState]
 Members = Mapping[NodeState, list[int]]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Record:
-    """A node as it stands; replaced, never changed. `state` is None while it is down or gone."""
-
-    number: int
-    node: Node
-    cls: NodeClass
-    cpu: int
-    ram: int
-    rom: int
-    devices: tuple[int, ...]
-    state: NodeState | None
-
-
-Change = tuple[Record | None, Record | None]
+VIEW_ENTRIES = 200_000
+"""Kept in all views together; the ones longest unused go first."""
 
 
 class View(Protocol):
@@ -225,3 +211,79 @@ class Domains:
         self.totals[value] -= k
         if not self.totals[value]:
             del self.totals[value], self.nodes[value]
+
+
+V = TypeVar("V", bound=View)
+
+
+class Views:
+    """The views of one index, and the log of changes that they catch up from."""
+
+    def __init__(self) -> None:
+        self._log: list[Change] = []
+        self._base = 0  # how many changes were dropped from the log's front
+        self._views: dict[tuple[object, ...], View] = {}
+        self._entries = 0  # of all views together
+
+    def note(self, old: Record | None, new: Record | None, room: int) -> bool:
+        """Log a change; of so many as there is `room` for the older half is dropped. Returns whether it was."""
+        log = self._log
+        log.append((old, new))
+        if len(log) <= room:
+            return False
+        drop = len(log) - room // 2
+        del log[:drop]
+        self._base += drop
+        return True
+
+    def get(
+        self,
+        key: tuple[object, ...],
+        make: Callable[[], V],
+        kind: type[V],
+        members: Members,
+        records: Collection[Record],
+    ) -> V:
+        """Return the view of a key, up to date; `make` makes an empty one if there is none yet."""
+        view: View | None = self._views.pop(key, None)
+        now = self._base + len(self._log)
+        if view is None:
+            view = make()
+            behind = -1
+        else:
+            behind = now - view.at
+            if behind and view.shared:
+                self._entries -= len(view)
+                view = view.copy()
+                self._entries += len(view)
+        if not isinstance(view, kind):
+            raise TypeError(f"{key} is no {kind.__name__}")
+        if behind:
+            self._entries -= len(view)
+            if behind < 0 or view.at < self._base or behind > 2 * len(members) + 16:
+                view.make(members, records)
+            else:
+                view.follow(islice(self._log, view.at - self._base, None), members)
+            view.at = now
+            self._entries += len(view)
+            while self._entries > VIEW_ENTRIES and self._views:
+                oldest = next(iter(self._views))
+                self._entries -= len(self._views.pop(oldest))
+        self._views[key] = view  # the last used is the last to go
+        return view
+
+    def clear(self) -> None:
+        """Forget all views: what they were made of does not hold any more."""
+        self._views = {}
+        self._entries = 0
+        self._base += len(self._log)
+        self._log = []
+
+    def fork(self) -> Views:
+        """Return an independent copy; the views themselves are shared until either changes."""
+        for view in self._views.values():
+            view.shared = True
+        other = Views()
+        other._log, other._base = self._log[:], self._base
+        other._views, other._entries = dict(self._views), self._entries
+        return other
