@@ -52,6 +52,17 @@ Devices = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Booking:
+    """A window that a tenant booked: from `start` to before `end`, `amount` is kept free for it besides what it reserves."""
+
+    tenant: str
+    start: float
+    end: float
+    amount: Quota
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingJob:
     """A gang that wants to start: `workers_min` to `workers_max` workers and `ps` parameter servers."""
 
@@ -121,6 +132,7 @@ class Snapshot:
         tuple[Demand, float], ...
     ] = ()  # what is asked for here, with its share; see `fragmentation`
     promised: str | None = None  # uid of the job for which nodes were kept first in the last cycle
+    bookings: tuple[Booking, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ The rules are Kueue's (`resource_node.go`, KEP-79 hierarchical cohorts): what a 
 seen by nobody else; what it lends and what it takes beyond its guarantee is accounted at the node above, and so on up to
 the root. What is asked for fits when every node on that way has room for what its child's guarantee does not cover.
 
-Three things are this hub's own:
+Four things are this hub's own:
 
 - A parent tenant is an inner node whose total is its quota: its children's quotas are carved out of it, and it caps
   them when they add up to more (guarantees that add up to more shrink in proportion). Its own jobs sit in a leaf beside
@@ -12,6 +12,7 @@ Three things are this hub's own:
   a cohort it names besides is not looked at.
 - A parent without a limit in a dimension groups its children there as a cohort does: they lend to each other, and on
   upwards.
+- What tenants reserve is kept free for them on the machines; see `reserve`.
 - A tenant without a limit in a dimension is no part of its cohort there: it lends nothing and takes nothing from the
   others. It does take from the nearest tenant above that has a limit.
 
@@ -20,11 +21,12 @@ Amounts are whole numbers in the units of `domain.resources`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from mlp_hub.scheduler.model import TenantQueue
 from mlp_hub.scheduler.quota_layout import NO_LIMIT_ABOVE, UNLIMITED, Path, layout_of, shape
-from mlp_hub.scheduler.vectors import Vector
+from mlp_hub.scheduler.reserve import Reserve
+from mlp_hub.scheduler.vectors import Vector, limits_of
 
 _Over = tuple[str, int, int]
 
@@ -35,7 +37,7 @@ class QuotaTree:
     Every method that takes a tenant raises KeyError for one it does not know.
     """
 
-    __slots__ = ("_layout", "_loose", "_tenants", "_used")
+    __slots__ = ("_booked", "_capacity", "_layout", "_loose", "_reserve", "_tenants", "_used")
 
     def __init__(self, tenants: Iterable[TenantQueue]) -> None:
         """Arrange the tenants; ValueError on an unknown parent or on a circle of parents, naming it."""
@@ -44,6 +46,9 @@ class QuotaTree:
         self._used = [0] * len(self._layout.nominal)
         # what is held in dimensions that no tenant limits: gpu kinds that no quota names
         self._loose: dict[str, dict[str, int]] = {}
+        self._capacity: Vector | None = None
+        self._booked: Mapping[str, Vector] = {}
+        self._reserve: Reserve | None = None
 
     def __contains__(self, tenant: str) -> bool:
         return tenant in self._tenants
@@ -61,6 +66,8 @@ class QuotaTree:
         paths, used = self._layout.paths[tenant], self._used
         if vector and min(vector.values()) < 0:
             raise ValueError(f"{tenant} cannot be charged less than nothing: {dict(vector)}")
+        if self._reserve is not None:
+            self._reserve.charge(tenant, vector)
         for dimension, asked in vector.items():
             path = paths.get(dimension)
             if path is None:
@@ -84,6 +91,8 @@ class QuotaTree:
             held = self._loose.get(tenant, {}).get(dimension, 0) if path is None else used[path[0][0]]
             if not 0 <= amount <= held:
                 raise ValueError(f"{tenant} cannot give back {amount} of {dimension}: it holds {held}")
+        if self._reserve is not None:
+            self._reserve.charge(tenant, vector, -1)
         for dimension, given in vector.items():
             path = paths.get(dimension)
             if path is None:
@@ -134,25 +143,36 @@ class QuotaTree:
                 if held + rest > most:
                     over.append((dimension, asked, self._room(path)))
                     break
+        if self._reserve is not None:
+            self._beyond_reserve(self._reserve, tenant, vector, over)
         return over
+
+    def _beyond_reserve(self, reserve: Reserve, tenant: str, vector: Vector, over: list[_Over]) -> None:
+        known = {d for d, _, _ in over}
+        for dimension, asked in vector.items():
+            room = reserve.room(tenant, dimension)
+            if room is not None and asked > room and dimension not in known:
+                over.append((dimension, asked, room))
 
     def available(self, tenant: str, dimension: str) -> int | None:
         """Return how much more the tenant may take now, None without a limit. It is the most `excess` lets pass."""
         path = self._layout.paths[tenant].get(dimension)
-        if path is None:
-            return None
-        room = self._room(path)
-        return None if room > NO_LIMIT_ABOVE else room
+        room = UNLIMITED if path is None else self._room(path)
+        return self._at_most(room, None if self._reserve is None else self._reserve.room(tenant, dimension))
 
     def limit(self, tenant: str, dimension: str) -> int | None:
         """Return the most the tenant could ever hold, with all others idle; None without a limit."""
         path = self._layout.paths[tenant].get(dimension)
-        if path is None:
-            return None
         most = UNLIMITED
-        for _, kept, cap in reversed(path):
+        for _, kept, cap in reversed(path or ()):
             most = min(cap, kept + most)
-        return None if most > NO_LIMIT_ABOVE else most
+        return self._at_most(most, None if self._reserve is None else self._reserve.most(tenant, dimension))
+
+    @staticmethod
+    def _at_most(amount: int, reserve: int | None) -> int | None:
+        if reserve is not None:
+            return min(amount, reserve)
+        return None if amount > NO_LIMIT_ABOVE else amount
 
     def guaranteed(self, tenant: str, dimension: str) -> int:
         """Return the part of its nominal quota that the tenant never lends."""
@@ -250,6 +270,41 @@ class QuotaTree:
         """Return all tenants whose root has this name, in the order in which they were given."""
         return self._layout.members.get(root, ())
 
+    # --- what is reserved
+
+    @property
+    def reserves(self) -> bool:
+        """Whether capacity is kept free for somebody now, so that what one tenant gives back may serve any other."""
+        return self._reserve is not None
+
+    def set_capacity(self, capacity: Vector) -> None:
+        """Tell what the nodes that are up have; without it nothing can be kept free."""
+        self._capacity = capacity
+        self._keep_free()
+
+    def set_booked(self, booked: Mapping[str, Vector]) -> None:
+        """Tell what the tenants booked for the present time, besides what they reserve for good."""
+        if booked != self._booked:
+            self._booked = booked
+            self._keep_free()
+
+    def kept_free(self, dimension: str, but: str) -> Iterator[tuple[str, int]]:
+        """Yield who else has something kept free and unused, and how much."""
+        if self._reserve is not None:
+            yield from self._reserve.unused(dimension, but)
+
+    def _keep_free(self) -> None:
+        kept: dict[str, dict[str, int]] = {}
+        for name, tenant in self._tenants.items():
+            if tenant.reserved is not None or name in self._booked:
+                kept[name] = limits_of(tenant.reserved)
+                for d, v in self._booked.get(name, {}).items():
+                    kept[name][d] = kept[name].get(d, 0) + v
+        if self._capacity is None or not any(any(v.values()) for v in kept.values()):
+            self._reserve = None
+            return
+        self._reserve = Reserve(self._capacity, kept, {name: self.used(name) for name in self._tenants})
+
     def fork(self) -> QuotaTree:
         """Return an independent copy; what never changes is shared."""
         copy = QuotaTree.__new__(QuotaTree)
@@ -257,6 +312,8 @@ class QuotaTree:
         copy._layout = self._layout  # noqa: SLF001
         copy._used = self._used.copy()  # noqa: SLF001
         copy._loose = self._loose.copy()  # noqa: SLF001
+        copy._capacity, copy._booked = self._capacity, self._booked  # noqa: SLF001 # likewise
+        copy._reserve = None if self._reserve is None else self._reserve.fork()  # noqa: SLF001
         return copy
 
     def set_tenant(self, tenant: TenantQueue) -> None:
@@ -269,13 +326,16 @@ class QuotaTree:
     def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
         """Add or change several tenants at once: the tree is arranged once, which costs milliseconds."""
         changed = dict(self._tenants)
-        arranged = True
+        arranged, kept = True, True
         for tenant in tenants:
             known = changed.get(tenant.name)
             arranged = arranged and known is not None and shape(known) == shape(tenant)
+            kept = kept and known is not None and known.reserved == tenant.reserved
             changed[tenant.name] = tenant
         if arranged:
             self._tenants = changed  # weights and decayed usage are no part of the tree
+            if not kept:
+                self._keep_free()
         else:
             self._arrange(changed)
 
@@ -292,8 +352,10 @@ class QuotaTree:
         held = {name: self.used(name) for name in self._tenants if name in tenants}
         self._tenants, self._layout, self._loose = tenants, layout, {}
         self._used = [0] * len(layout.nominal)
+        self._reserve = None
         for name, vector in held.items():
             self.charge(name, vector)
+        self._keep_free()
 
     def _room(self, path: Path) -> int:
         used = self._used

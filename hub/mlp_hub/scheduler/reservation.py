@@ -5,6 +5,9 @@ the earliest time at which it would fit if what runs ends as its time limits or 
 length counts as ending last. Another job may start before it only if it ends by then, or if the blocked job would
 still fit beside it. Reservations are worked out only when a job wants to pass, since each costs a walk along the
 ends of what runs.
+
+A window that a tenant booked is a reservation too, of quota alone, whose time is known: nothing may start that would
+still be there when it opens and then hold what is kept free from that time on.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fitting import is_entitled, seats, vector_on
-from mlp_hub.scheduler.model import Devices
+from mlp_hub.scheduler.model import Booking, Devices
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
 from mlp_hub.scheduler.preemption import RoomMade
@@ -30,6 +33,8 @@ MOST_OF_TENANT = 2
 """Of those, jobs of one tenant: the others' first jobs shall be protected too."""
 MOST_ON_QUOTA = 4
 """Jobs blocked by quota that get a reservation, in each quota tree."""
+MOST_WINDOWS = 16
+"""Booked windows to come that are looked at, the next ones."""
 CLOSE_STEPS = 256
 """Ends of running jobs after each of which the walk looks again; beyond them it looks after each 32nd."""
 
@@ -65,12 +70,20 @@ class Start:
     from any other it could take back what was promised to it as soon as that one ran."""
 
 
+@dataclass(eq=False, slots=True)
+class Window:
+    """How quotas will stand when a booked window opens."""
+
+    booking: Booking
+    quotas: QuotaTree
+
+
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Whose start would be delayed, and the nodes that are tight for it."""
+    """Whose start would be delayed, or which window could not be held, and the nodes that are tight for it."""
 
-    entry: Entry
-    tight: tuple[str, ...]
+    ahead: Entry | Booking
+    tight: tuple[str, ...] = ()
 
 
 class Reservations:
@@ -85,6 +98,7 @@ class Reservations:
         self._made_quota: dict[str, list[Reservation | None]] = {}
         self._blocked: dict[str, Entry] = {}  # the first of each tenant, for `backfill: false`
         self._base: RoomMade | None = None
+        self._windows: list[Window] | None = None
 
     @property
     def wanted(self) -> bool:
@@ -102,7 +116,7 @@ class Reservations:
     def stand_on_quota(self, entry: Entry) -> None:
         """Let a job whose quota is used up be the next in line of its quota tree."""
         self._blocked.setdefault(entry.cls.tenant, entry)
-        line = self._on_quota.setdefault(self._state.quotas.root(entry.cls.tenant), [])
+        line = self._on_quota.setdefault(self._root(entry.cls.tenant), [])
         mine = sum(e.cls.tenant == entry.cls.tenant for e in line)
         if not mine or (len(line) < MOST_ON_QUOTA and mine < MOST_OF_TENANT):
             line.append(entry)
@@ -116,6 +130,7 @@ class Reservations:
         """Work all reservations out anew: something was preempted."""
         self._made.clear()
         self._made_quota.clear()
+        self._windows = None
 
     def trial(self, made: RoomMade) -> Reservations:
         """Return the same blocked jobs, with what would be promised to them once room was made for another."""
@@ -129,6 +144,9 @@ class Reservations:
     def delayed_by(self, start: Start) -> Delay | None:
         """Return whom this start would delay; None when nobody."""
         policy = self._state.policy
+        shut = self._delayed_by_booking(start)
+        if shut is not None:
+            return shut
         right = start.by_right and policy.preemption and self._is_entitled(start.tenant, start.vector)
         if right != start.by_right:
             start = replace(start, by_right=right)
@@ -138,13 +156,16 @@ class Reservations:
             else:
                 first = self._blocked.get(start.tenant)
             if first is not None:
-                return Delay(first, ())
+                return Delay(first)
             start = replace(start, end=math.inf)
         return self._delayed_in_quota(start) or self._delayed_on_nodes(start)
 
     def keep(self, start: Start) -> None:
         """Count a job that passes among what will be there at the times that were promised."""
-        root = self._state.quotas.root(start.tenant)
+        for window in self._windows or ():
+            if start.end > window.booking.start:
+                window.quotas.charge(start.tenant, start.vector)
+        root = self._root(start.tenant)
         for r in (*self._made, *self._made_quota.get(root, ())):
             if r is not None and _outlasts(start.end, r):
                 if r.index is not None and _short(r.index, start.demand, start.placement):
@@ -152,6 +173,37 @@ class Reservations:
                     return
                 r.quotas.charge(start.tenant, start.vector)
                 r.kept[start.uid] = () if r.index is None else r.index.take(start.demand, start.placement)
+
+    def _root(self, tenant: str) -> str:
+        """Name the line of those that wait for quota: one for each tree, one for all while capacity is kept free."""
+        return "" if self._state.quotas.reserves else self._state.quotas.root(tenant)
+
+    def _delayed_by_booking(self, start: Start) -> Delay | None:
+        if not self._state.bookings:
+            return None
+        if self._windows is None:
+            self._windows = self._open_windows()
+        for window in self._windows:
+            if start.end > window.booking.start and window.quotas.excess(start.tenant, start.vector):
+                return Delay(window.booking)
+        return None
+
+    def _open_windows(self) -> list[Window]:
+        """Work out how quotas will stand as each of the next windows opens: what is known to end by then has ended."""
+        state = self._state
+        windows = []
+        for booking in state.bookings_after(state.now)[:MOST_WINDOWS]:
+            quotas = (self._base or state).quotas.fork()
+            for end, _, uid in state.ends:
+                if end > booking.start:
+                    break
+                held = state.running[uid]
+                gone = self._base is not None and self._base.stops(uid)
+                if not gone and held.run.job.tenant in state.queues:
+                    quotas.release(held.run.job.tenant, held.vector)
+            quotas.set_booked(state.booked_at(booking.start))
+            windows.append(Window(booking, quotas))
+        return windows
 
     def _is_entitled(self, tenant: str, vector: Vector) -> bool:
         return is_entitled(self._state.quotas, tenant, vector)
@@ -162,7 +214,7 @@ class Reservations:
         return self._blocked.get(tenant) is entry and self._is_entitled(tenant, entry.cls.vector)
 
     def _delayed_in_quota(self, start: Start) -> Delay | None:
-        root = self._state.quotas.root(start.tenant)
+        root = self._root(start.tenant)
         line = self._on_quota.get(root, [])
         made = self._made_quota.setdefault(root, [])
         for i, entry in enumerate(line):
@@ -172,7 +224,7 @@ class Reservations:
             if start.by_right and entry.cls.tenant != start.tenant:
                 continue  # nobody needs what lies inside another's nominal quota to get its own
             if r is not None and _outlasts(start.end, r) and r.quotas.excess(start.tenant, start.vector):
-                return Delay(entry, ())
+                return Delay(entry)
         return None
 
     def _delayed_on_nodes(self, start: Start) -> Delay | None:
@@ -186,7 +238,7 @@ class Reservations:
             if other and not self._is_first_and_entitled(entry):
                 continue
             if not other and r.quotas.excess(start.tenant, start.vector):
-                return Delay(entry, ())
+                return Delay(entry)
             if _short(r.index, start.demand, start.placement):
                 held = dict.fromkeys(r.placement)
                 return Delay(entry, tuple(n for n in held if not r.index.slots(n, start.demand)))
@@ -205,7 +257,10 @@ class Reservations:
         else:
             index = None if before.index is None else before.index.fork()
             r = replace(before, entry=entry, quotas=before.quotas.fork(), index=index, kept=dict(before.kept))
-        ends = state.ends if nodes else state.ends_of_root.get(state.quotas.root(cls.tenant), [])
+        if nodes or state.quotas.reserves:
+            ends = state.ends
+        else:
+            ends = state.ends_of_root.get(state.quotas.root(cls.tenant), [])
         first = bisect_right(ends, r.reached)
         placement: tuple[str, ...] | None = None
         for steps, k in enumerate(range(first, len(ends) + 1)):
