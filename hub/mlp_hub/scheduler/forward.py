@@ -105,7 +105,6 @@ class Forecast:
                 self._will_end(uid, expected_end(self._running(uid), at))
             elif isinstance(decision, Preempt):
                 self._end_of.pop(uid, None)
-                if uid not in self._core.state.running:  # in virtual time it is gone at once
-                    again.append(self._jobs[uid])
+                again.append(self._jobs[uid])
         for job in again:
             self._core.submit(job)

@@ -14,10 +14,12 @@ from mlp_hub.domain.resources import MILLI
 from mlp_hub.scheduler.fitting import seats, vector_on
 from mlp_hub.scheduler.model import Devices
 from mlp_hub.scheduler.nodes import NodeIndex
+from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.rights import Rights
+from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.scratch import Scratch
-from mlp_hub.scheduler.state import Entry, Held, State
+from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.vectors import Vector
 
 MOST_CANDIDATES = 100
@@ -77,10 +79,10 @@ class LacksNodes:
 def room_comes(rights: Rights) -> bool:
     """Whether the job will fit once those that are stopping have ended."""
     state = rights.state
-    if not state.stopping:
+    if not state.running.stopping:
         return False
     trial = _Trial(rights)
-    for uid in state.stopping:
+    for uid in state.running.stopping:
         trial.stop(state.running[uid], 0)
     return trial.fits()
 

@@ -2,7 +2,7 @@
 
 Equal requests share one verdict: what is found out for the first job of a class holds for all behind it, so a
 cycle looks at classes and never at all jobs. A class that could not start sleeps until something is given back
-that it could use (see `state`).
+that it could use (see `sleeping` and `waking`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,7 @@ from mlp_hub.scheduler.ordering import JobKey
 from mlp_hub.scheduler.vectors import Vector, vector_of_ranks
 
 ClassKey = tuple[Demand, int, int, int, str | None, int]
-
-
-def class_key(job: WaitingJob, demand: Demand) -> ClassKey:
-    """Return what jobs must have in common to share a verdict."""
-    return (demand, job.workers_min, job.workers_max, job.ps, job.topology, job.priority)
+"""What jobs have in common to share a verdict: demand, workers_min, workers_max, ps, topology and priority."""
 
 
 class Asleep(Enum):
@@ -49,11 +45,24 @@ class JobClass:
     serial: int
     jobs: list[tuple[JobKey, str]] = field(default_factory=list)
     asleep: Asleep = Asleep.NO
+    sleeps_in: str = ""  # the quota tree in which it sleeps for quota
     reason: Reason | None = None  # why its first job could not start when it was last tried
     ahead: str | None = None  # uid of the job that it would have delayed
     said: Reason | None = None  # the reason that was last told
     shortest: float = math.inf  # expected run time of the shortest job that was ever in it
     _vector: Vector | None = None
+
+    @property
+    def key(self) -> ClassKey:
+        """Return what its jobs have in common."""
+        return (
+            self.demand,
+            self.workers_min,
+            self.workers_max,
+            self.ps,
+            self.topology,
+            self.priority,
+        )
 
     @property
     def ranks_min(self) -> int:
@@ -81,6 +90,15 @@ class JobClass:
     def ahead_of(self, key: JobKey) -> int:
         """Count the jobs of this class that stand before a key."""
         return bisect_left(self.jobs, (key, ""))
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """A waiting job in its class."""
+
+    job: WaitingJob
+    cls: JobClass
+    key: JobKey
 
 
 @dataclass(eq=False, slots=True)
@@ -113,7 +131,7 @@ class Queue:
 
     def class_for(self, job: WaitingJob, demand: Demand, serial: int) -> JobClass:
         """Return the class of a job, making it with this serial number if it is the first of its kind."""
-        key = class_key(job, demand)
+        key = (demand, job.workers_min, job.workers_max, job.ps, job.topology, job.priority)
         known = self.classes.get(key)
         if known is None:
             known = self.classes[key] = JobClass(self.tenant.name, *key, serial)
@@ -121,8 +139,7 @@ class Queue:
 
     def drop(self, cls: JobClass) -> None:
         """Forget a class without jobs."""
-        key = (cls.demand, cls.workers_min, cls.workers_max, cls.ps, cls.topology, cls.priority)
-        self.classes.pop(key, None)
+        self.classes.pop(cls.key, None)
 
     def position(self, key: JobKey) -> int:
         """Return the place in this queue, from 1, of a job with this key."""

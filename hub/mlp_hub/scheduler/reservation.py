@@ -20,8 +20,10 @@ from mlp_hub.scheduler.model import Devices
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
 from mlp_hub.scheduler.preemption import RoomMade
+from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
-from mlp_hub.scheduler.state import EndKey, Entry, State
+from mlp_hub.scheduler.running import EndKey
+from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.vectors import Vector
 
 MOST_ON_NODES = 4
@@ -196,16 +198,16 @@ class Reservations:
         self, entry: Entry, earlier: Sequence[Reservation | None], *, nodes: bool
     ) -> Reservation | None:
         """Find when the blocked job could start, after those that were promised before it."""
-        state, cls = self._state, entry.cls
+        state, running, cls = self._state, self._state.running, entry.cls
         before = next((r for r in reversed(earlier) if r is not None), None)
         if before is None:
             base = self._base or state
             index = base.index.fork() if nodes else None
-            r = Reservation(entry, state.now, base.quotas.fork(), index, (), _START, state.holds)
+            r = Reservation(entry, state.now, base.quotas.fork(), index, (), _START, running.holds)
         else:
             index = None if before.index is None else before.index.fork()
             r = replace(before, entry=entry, quotas=before.quotas.fork(), index=index, kept=dict(before.kept))
-        ends = state.ends if nodes else state.ends_of_root.get(state.quotas.root(cls.tenant), [])
+        ends = running.ends if nodes else running.ends_of_root.get(state.quotas.root(cls.tenant), [])
         first = bisect_right(ends, r.reached)
         placement: tuple[str, ...] | None = None
         for steps, k in enumerate(range(first, len(ends) + 1)):

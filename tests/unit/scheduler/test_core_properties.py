@@ -183,7 +183,7 @@ class CoreMachine(RuleBasedStateMachine):
         self.policy = policy
         self.nodes = {n.name: n for n in nodes}
         self.tenants = {t.name: t for t in tenants}
-        self.core = Core(policy, nodes, tenants, instant=True)
+        self.core = Core(policy, nodes, tenants)
         self.ledger = Ledger()
 
     # --- events
@@ -226,7 +226,7 @@ class CoreMachine(RuleBasedStateMachine):
             if job_key(j, self.policy) < key and (j.tenant == gone.tenant or is_one_queue(self.policy))
         }
         after = replace(before, waiting=tuple(j for j in before.waiting if j.uid != gone.uid))
-        plans = [Core.of(s, self.now, instant=True).plan(self.now) for s in (before, after)]
+        plans = [Core.of(s, self.now).plan(self.now) for s in (before, after)]
         begun = [[d.uid for d in plan if isinstance(d, Admit) and d.uid in ahead] for plan in plans]
         assert begun[0] == begun[1]
 
@@ -292,7 +292,7 @@ class CoreMachine(RuleBasedStateMachine):
 
     def plan(self) -> list[Decision]:
         twins = self.core.fork(), self.core.fork()
-        rebuilt = Core.of(self.core.snapshot(self.now), self.now, instant=True)
+        rebuilt = Core.of(self.core.snapshot(self.now), self.now)
         decisions = self.core.plan(self.now)
         assert twins[0].plan(self.now) == decisions
         assert twins[1].plan(self.now) == decisions
@@ -487,7 +487,7 @@ def test_a_tenant_inside_its_nominal_quota_always_gets_it_back(
     ]
     nominal = {t.name: t.quota.cpu for t in tenants}
     policy = SchedulingPolicy(name=name, backfill=backfill)
-    core = Core(policy, (node(cpu=CORES, ram=99_999),), tenants, instant=True)
+    core = Core(policy, (node(cpu=CORES, ram=99_999),), tenants)
     known: dict[str, WaitingJob] = {}
     waiting: dict[str, WaitingJob] = {}
     for now, (i, workers, priority, more, ends) in enumerate(asks):
