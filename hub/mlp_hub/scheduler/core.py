@@ -86,7 +86,7 @@ class Core:
         self.state.set_tenants((tenant,))
 
     def remove_tenant(self, name: str) -> None:
-        """Drop a tenant. Raises `ValueError` while it has running jobs; waiting ones stay, without a home."""
+        """Drop a tenant. Raises `ValueError` while it has running jobs; waiting ones stay, and wait for one of that name."""
         self.state.remove_tenant(name)
 
     def add_node(self, node: Node) -> None:

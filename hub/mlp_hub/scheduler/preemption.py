@@ -59,6 +59,10 @@ class NotYet:
     at: float
 
 
+class LacksNodes:
+    """Quota could be made free, but the nodes have no room all the same."""
+
+
 def lost_work(held: Held, now: float, restart_cost_s: float = 0.0) -> float:
     """Return what stopping a job now throws away: seconds since its checkpoint, times its size.
 
@@ -70,10 +74,6 @@ def lost_work(held: Held, now: float, restart_cost_s: float = 0.0) -> float:
         since %= job.checkpoint_every
     per_rank = held.demand.gpu or held.demand.cpu or MILLI
     return (max(since, 0.0) + restart_cost_s) * len(run.placement) * per_rank / MILLI
-
-
-class LacksNodes:
-    """Quota could be made free, but the nodes have no room all the same."""
 
 
 def room_comes(rights: Rights) -> bool:

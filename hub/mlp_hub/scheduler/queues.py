@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from mlp_hub.domain.errors import Reason
@@ -117,17 +117,25 @@ class Queue:
             self._first = min(cls.jobs[0][0] for cls in self.classes.values())
         return self._first
 
-    def added(self, key: JobKey) -> None:
-        """Note that a job came."""
+    def add(self, entry: Entry) -> None:
+        """Let a job wait at its place in its class."""
+        entry.cls.add(entry.key, entry.job.uid)
         self.length += 1
-        if self.length == 1 or (self._first is not None and key < self._first):
-            self._first = key
+        if self.length == 1 or (self._first is not None and entry.key < self._first):
+            self._first = entry.key
 
-    def removed(self, key: JobKey) -> None:
-        """Note that a job left."""
+    def remove(self, entry: Entry) -> None:
+        """Take a job out of its class, which stays even when nobody waits in it any more; see `drop`."""
+        entry.cls.remove(entry.key, entry.job.uid)
         self.length -= 1
-        if key == self._first:
+        if entry.key == self._first:
             self._first = None
+
+    def move(self, entry: Entry, key: JobKey) -> None:
+        """Let a job wait at another place."""
+        self.remove(entry)
+        entry.key = key
+        self.add(entry)
 
     def class_for(self, job: WaitingJob, demand: Demand, serial: int) -> JobClass:
         """Return the class of a job, making it with this serial number if it is the first of its kind."""
@@ -140,6 +148,11 @@ class Queue:
     def drop(self, cls: JobClass) -> None:
         """Forget a class without jobs."""
         self.classes.pop(cls.key, None)
+
+    def fork(self) -> Queue:
+        """Return an independent copy, with copies of the classes."""
+        classes = {key: replace(cls, jobs=cls.jobs[:]) for key, cls in self.classes.items()}
+        return Queue(self.tenant, classes, self.length)
 
     def position(self, key: JobKey) -> int:
         """Return the place in this queue, from 1, of a job with this key."""

@@ -159,7 +159,6 @@ class Rights:
             used = state.quotas.used(self.mine)
             for d, v in self.vector.items():
                 used[d] = used.get(d, 0) + v
-            weight = max(state.queues[self.mine].tenant.weight, 1e-9)
             share = dominant_share(resources_of(used), state.index.total)
-            known = self._fairer[tenant] = share / weight <= state.weighted_share(tenant)
+            known = self._fairer[tenant] = share / state.weight(self.mine) <= state.weighted_share(tenant)
         return known

@@ -1,6 +1,6 @@
 """All that the core knows between two cycles, kept current by events in proportion to what each changes.
 
-The same state results from any order of events that lead to the same facts: `State.of(snapshot)` builds it from
+The same state results from any order of events that lead to the same facts: `Core.of(snapshot)` builds it from
 nothing, and tests hold the two against each other.
 """
 
@@ -96,7 +96,7 @@ class State:
         self.sleepers.all_changed = True
 
     def remove_tenant(self, name: str) -> None:
-        """Drop a tenant without running jobs; its waiting jobs lose their home."""
+        """Drop a tenant without running jobs; its waiting jobs stay, and wait for a tenant of that name."""
         if self.running.of_tenant.get(name):
             raise ValueError(f"tenant {name} still has running jobs")
         for uid in [u for u, e in self.waiting.items() if e.job.tenant == name]:
@@ -156,9 +156,8 @@ class State:
         self._serial += 1
         cls = queue.class_for(job, self.demand_of(job), self._serial)
         entry = Entry(job, cls, job_key(job, self.policy))
-        cls.add(entry.key, job.uid)
         cls.shortest = min(cls.shortest, span_of(job) or math.inf)
-        queue.added(entry.key)
+        queue.add(entry)
         self.waiting[job.uid] = entry
         self._count_in_backlog(entry, waits=True)
         if cls.asleep is Asleep.NO or cls.reason is Reason.RESERVED:
@@ -173,10 +172,9 @@ class State:
         entry = self.waiting.pop(uid)
         cls = entry.cls
         was_first = cls.jobs[0][1] == uid
-        cls.remove(entry.key, uid)
-        self._count_in_backlog(entry, waits=False)
         queue = self.queues[cls.tenant]
-        queue.removed(entry.key)
+        queue.remove(entry)
+        self._count_in_backlog(entry, waits=False)
         if not cls.jobs:
             queue.drop(cls)
             self.sleepers.forget(cls)
@@ -229,7 +227,7 @@ class State:
         share = self.meter.share(name)
         if self.policy.name == "fair":
             share += self.meter.average(name, self.now)
-        share /= max(self.queues[name].tenant.weight, 1e-9)
+        share /= self.weight(name)
         if head[2] == self.promised:
             # room was kept for it: when the last who was in its way ends, an older job of equal share shall not take it
             return (share, -math.inf, name)
@@ -247,12 +245,7 @@ class State:
         )
         while (uid := self.backlog.pop_outlasting(running)) is not None:
             entry = self.waiting[uid]
-            queue = self.queues[entry.cls.tenant]
-            entry.cls.remove(entry.key, uid)
-            queue.removed(entry.key)
-            entry.key = long_key(entry.job)
-            entry.cls.add(entry.key, uid)
-            queue.added(entry.key)
+            self.queues[entry.cls.tenant].move(entry, long_key(entry.job))
             self.sleepers.wake(entry.cls)
 
     def _part(self, job: WaitingJob, ranks: int) -> float:
@@ -271,7 +264,11 @@ class State:
 
     def weighted_share(self, tenant: str) -> float:
         """Return the dominant share that a tenant holds now, divided by its weight."""
-        return self.meter.share(tenant) / max(self.queues[tenant].tenant.weight, 1e-9)
+        return self.meter.share(tenant) / self.weight(tenant)
+
+    def weight(self, tenant: str) -> float:
+        """Return the weight that a tenant's share is divided by; never 0."""
+        return max(self.queues[tenant].tenant.weight, 1e-9)
 
     def is_exposed(self, tenant: str) -> bool:
         """Whether others could have a claim on something of what a tenant holds: it is not all inside its nominal quota."""
@@ -336,13 +333,8 @@ class State:
         other = State.__new__(State)
         other.__dict__.update(self.__dict__, _keys={}, _first=None, _exposed=dict(self._exposed))
         other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
-        copies: dict[int, JobClass] = {}
-        other.queues = {}
-        for name, queue in self.queues.items():
-            twin = Queue(queue.tenant, {}, queue.length)
-            for key, cls in queue.classes.items():
-                twin.classes[key] = copies[cls.serial] = replace(cls, jobs=cls.jobs[:])
-            other.queues[name] = twin
+        other.queues = {name: queue.fork() for name, queue in self.queues.items()}
+        copies = {cls.serial: cls for queue in other.queues.values() for cls in queue.classes.values()}
         other.waiting = {u: Entry(e.job, copies[e.cls.serial], e.key) for u, e in self.waiting.items()}
         other.gated, other.orphaned = dict(self.gated), dict(self.orphaned)
         other.unanswered, other.requeue = dict(self.unanswered), list(self.requeue)
