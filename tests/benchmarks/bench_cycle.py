@@ -29,7 +29,7 @@ SHAPES = (
 def run(context: Context) -> list[Figure]:
     """Fill the cluster, then measure one cycle for each event."""
     rng = random.Random(1)
-    core = Core(SchedulingPolicy(), _nodes(rng), _tenants(rng), instant=True)
+    core = Core(SchedulingPolicy(), _nodes(rng), _tenants(rng))
     now, serial = 100.0, 0
     while len(core.state.waiting) < WAITING:
         for _ in range(WAITING // 10):

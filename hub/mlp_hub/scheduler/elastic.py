@@ -11,7 +11,8 @@ from mlp_hub.scheduler.model import Resize, RunningJob
 from mlp_hub.scheduler.ordering import span_of
 from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.reservation import Reservations, Start
-from mlp_hub.scheduler.state import Held, State
+from mlp_hub.scheduler.running import Held
+from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.vectors import resources_of
 
 
@@ -33,7 +34,7 @@ def growable(state: State) -> list[Held]:
     """List running elastic jobs that want more workers and of which one more has room on some node."""
     return [
         held
-        for held in state.elastic.values()
+        for held in state.running.elastic.values()
         if held.run.workers < held.run.job.workers_max
         and not held.run.stopping
         and held.run.job.tenant in state.queues

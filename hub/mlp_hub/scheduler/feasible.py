@@ -12,7 +12,7 @@ from mlp_hub.scheduler.node_states import are_kept_for_tenants
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.quota import QuotaTree
-from mlp_hub.scheduler.vectors import vector_of_ranks
+from mlp_hub.scheduler.vectors import vector_of, vector_of_ranks
 from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
 
 
@@ -31,13 +31,10 @@ class Possible:
     @classmethod
     def of(cls, nodes: tuple[Node, ...], tenants: tuple[TenantQueue, ...]) -> Possible:
         """Make it of nodes and tenants."""
-        empty = [replace(n, used=ZERO, up=True) for n in nodes]
-        return cls(
-            {t.name: t for t in tenants},
-            NodeIndex(empty),
-            QuotaTree(replace(t, used=ZERO) for t in tenants),
-            are_kept_for_tenants(nodes),
-        )
+        index = NodeIndex([replace(n, used=ZERO, up=True) for n in nodes])
+        quotas = QuotaTree(replace(t, used=ZERO) for t in tenants)
+        quotas.set_capacity(vector_of(index.total))
+        return cls({t.name: t for t in tenants}, index, quotas, are_kept_for_tenants(nodes))
 
     def check(self, job: WaitingJob) -> Verdict | None:
         """Return why the job can never run, None when it can."""

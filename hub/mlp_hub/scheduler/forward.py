@@ -43,7 +43,7 @@ class Forecast:
 
     def __init__(self, core: Core, now: float, uids: Collection[str], most_steps: int = MOST_STEPS) -> None:
         self.starts: dict[str, float | None] = dict.fromkeys(uids)
-        self.after: dict[str, str] = {}
+        self.after: dict[str, str | None] = {}
         self.steps = 0
         self._open = {uid for uid in uids if core.is_waiting(uid)}
         self._ends: list[tuple[float, str]] = []
@@ -54,15 +54,20 @@ class Forecast:
         for uid, running in core.running.items():
             self._jobs[uid] = running.job
             self._will_end(uid, expected_end(running, now))
-        if not self._ends:
+        if not self._ends and not core.state.bookings:
             return
+        self._at = now
         self._core = core.fork()
-        while self._open and self.steps < most_steps and (ended := self._next()):
+        while self._open and self.steps < most_steps and (ended := self._next()) is not None:
             self._step(*ended)
 
-    def ended_by(self, uid: str) -> WaitingJob:
-        """Return the job whose end lets this one start. Raises `KeyError` when none was found."""
-        return self._jobs[self.after[uid]]
+    def ended_by(self, uid: str) -> WaitingJob | None:
+        """Return the job whose end lets this one start; None: a booked window does, as it closes or opens.
+
+        Raises `KeyError` when no start was found.
+        """
+        after = self.after[uid]
+        return None if after is None else self._jobs[after]
 
     def _will_end(self, uid: str, at: float | None) -> None:
         if at is None:
@@ -75,16 +80,22 @@ class Forecast:
         return self._core.state.running[uid].run
 
     def _next(self) -> tuple[float, list[str]] | None:
-        """Take the next time at which jobs end, and those jobs."""
+        """Take the next time at which jobs end or a window opens or closes, and those jobs."""
+        while self._ends and self._end_of.get(self._ends[0][1]) != self._ends[0][0]:
+            heapq.heappop(self._ends)
+        at = self._core.state.bookings.next_change(self._at)
+        if self._ends and (at is None or self._ends[0][0] <= at):
+            at = self._ends[0][0]
+        if at is None:
+            return None
+        self._at = at
         ended: list[str] = []
-        at = 0.0
-        while self._ends and (not ended or self._ends[0][0] == at):
+        while self._ends and self._ends[0][0] <= at:
             end, uid = heapq.heappop(self._ends)
             if self._end_of.get(uid) == end:
                 del self._end_of[uid]
                 ended.append(uid)
-                at = end
-        return (at, ended) if ended else None
+        return at, ended
 
     def _step(self, at: float, ended: list[str]) -> None:
         self.steps += 1
@@ -100,12 +111,11 @@ class Forecast:
                 if uid in self._open:
                     self._open.discard(uid)
                     self.starts[uid] = at
-                    self.after[uid] = ended[-1]
+                    self.after[uid] = ended[-1] if ended else None
             elif isinstance(decision, Resize):
                 self._will_end(uid, expected_end(self._running(uid), at))
             elif isinstance(decision, Preempt):
                 self._end_of.pop(uid, None)
-                if uid not in self._core.state.running:  # in virtual time it is gone at once
-                    again.append(self._jobs[uid])
+                again.append(self._jobs[uid])
         for job in again:
             self._core.submit(job)

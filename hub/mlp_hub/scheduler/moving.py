@@ -17,7 +17,7 @@ from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, make_room
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.rights import Rights
-from mlp_hub.scheduler.state import Held
+from mlp_hub.scheduler.running import Held
 
 Size = tuple[int, int, int]
 

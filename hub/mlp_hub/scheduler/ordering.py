@@ -12,6 +12,8 @@ rest, as in list scheduling by longest processing time: otherwise it would stret
 
 from __future__ import annotations
 
+import math
+
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model import SchedulingPolicy, WaitingJob
 
@@ -26,6 +28,12 @@ def span_of(job: WaitingJob) -> float | None:
     if job.estimate is None:
         return job.time_limit
     return job.estimate if job.time_limit is None else min(job.estimate, job.time_limit)
+
+
+def end_of(job: WaitingJob, start: float) -> float:
+    """Return when a job that starts then is expected to end, infinite when nothing tells."""
+    span = span_of(job)
+    return math.inf if span is None else start + span
 
 
 def job_key(job: WaitingJob, policy: SchedulingPolicy) -> JobKey:

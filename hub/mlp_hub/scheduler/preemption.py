@@ -14,10 +14,12 @@ from mlp_hub.domain.resources import MILLI
 from mlp_hub.scheduler.fitting import seats, vector_on
 from mlp_hub.scheduler.model import Devices
 from mlp_hub.scheduler.nodes import NodeIndex
+from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.rights import Rights
+from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.scratch import Scratch
-from mlp_hub.scheduler.state import Entry, Held, State
+from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.vectors import Vector
 
 MOST_CANDIDATES = 100
@@ -57,6 +59,10 @@ class NotYet:
     at: float
 
 
+class LacksNodes:
+    """Quota could be made free, but the nodes have no room all the same."""
+
+
 def lost_work(held: Held, now: float, restart_cost_s: float = 0.0) -> float:
     """Return what stopping a job now throws away: seconds since its checkpoint, times its size.
 
@@ -70,17 +76,13 @@ def lost_work(held: Held, now: float, restart_cost_s: float = 0.0) -> float:
     return (max(since, 0.0) + restart_cost_s) * len(run.placement) * per_rank / MILLI
 
 
-class LacksNodes:
-    """Quota could be made free, but the nodes have no room all the same."""
-
-
 def room_comes(rights: Rights) -> bool:
     """Whether the job will fit once those that are stopping have ended."""
     state = rights.state
-    if not state.stopping:
+    if not state.running.stopping:
         return False
     trial = _Trial(rights)
-    for uid in state.stopping:
+    for uid in state.running.stopping:
         trial.stop(state.running[uid], 0)
     return trial.fits()
 

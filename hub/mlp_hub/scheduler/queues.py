@@ -2,28 +2,24 @@
 
 Equal requests share one verdict: what is found out for the first job of a class holds for all behind it, so a
 cycle looks at classes and never at all jobs. A class that could not start sleeps until something is given back
-that it could use (see `state`).
+that it could use (see `sleeping` and `waking`).
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.model import TenantQueue, WaitingJob
+from mlp_hub.scheduler.model import Booking, TenantQueue, WaitingJob
 from mlp_hub.scheduler.ordering import JobKey
 from mlp_hub.scheduler.vectors import Vector, vector_of_ranks
 
 ClassKey = tuple[Demand, int, int, int, str | None, int]
-
-
-def class_key(job: WaitingJob, demand: Demand) -> ClassKey:
-    """Return what jobs must have in common to share a verdict."""
-    return (demand, job.workers_min, job.workers_max, job.ps, job.topology, job.priority)
+"""What jobs have in common to share a verdict: demand, workers_min, workers_max, ps, topology and priority."""
 
 
 class Asleep(Enum):
@@ -49,11 +45,26 @@ class JobClass:
     serial: int
     jobs: list[tuple[JobKey, str]] = field(default_factory=list)
     asleep: Asleep = Asleep.NO
+    sleeps_in: str = ""  # the quota tree in which it sleeps for quota
     reason: Reason | None = None  # why its first job could not start when it was last tried
-    ahead: str | None = None  # uid of the job that it would have delayed
+    ahead: str | Booking | None = (
+        None  # uid of the job that it would have delayed, or the window it would run into
+    )
     said: Reason | None = None  # the reason that was last told
     shortest: float = math.inf  # expected run time of the shortest job that was ever in it
     _vector: Vector | None = None
+
+    @property
+    def key(self) -> ClassKey:
+        """Return what its jobs have in common."""
+        return (
+            self.demand,
+            self.workers_min,
+            self.workers_max,
+            self.ps,
+            self.topology,
+            self.priority,
+        )
 
     @property
     def ranks_min(self) -> int:
@@ -84,6 +95,15 @@ class JobClass:
 
 
 @dataclass(eq=False, slots=True)
+class Entry:
+    """A waiting job in its class."""
+
+    job: WaitingJob
+    cls: JobClass
+    key: JobKey
+
+
+@dataclass(eq=False, slots=True)
 class Queue:
     """One tenant's queue."""
 
@@ -99,21 +119,29 @@ class Queue:
             self._first = min(cls.jobs[0][0] for cls in self.classes.values())
         return self._first
 
-    def added(self, key: JobKey) -> None:
-        """Note that a job came."""
+    def add(self, entry: Entry) -> None:
+        """Let a job wait at its place in its class."""
+        entry.cls.add(entry.key, entry.job.uid)
         self.length += 1
-        if self.length == 1 or (self._first is not None and key < self._first):
-            self._first = key
+        if self.length == 1 or (self._first is not None and entry.key < self._first):
+            self._first = entry.key
 
-    def removed(self, key: JobKey) -> None:
-        """Note that a job left."""
+    def remove(self, entry: Entry) -> None:
+        """Take a job out of its class, which stays even when nobody waits in it any more; see `drop`."""
+        entry.cls.remove(entry.key, entry.job.uid)
         self.length -= 1
-        if key == self._first:
+        if entry.key == self._first:
             self._first = None
+
+    def move(self, entry: Entry, key: JobKey) -> None:
+        """Let a job wait at another place."""
+        self.remove(entry)
+        entry.key = key
+        self.add(entry)
 
     def class_for(self, job: WaitingJob, demand: Demand, serial: int) -> JobClass:
         """Return the class of a job, making it with this serial number if it is the first of its kind."""
-        key = class_key(job, demand)
+        key = (demand, job.workers_min, job.workers_max, job.ps, job.topology, job.priority)
         known = self.classes.get(key)
         if known is None:
             known = self.classes[key] = JobClass(self.tenant.name, *key, serial)
@@ -121,8 +149,12 @@ class Queue:
 
     def drop(self, cls: JobClass) -> None:
         """Forget a class without jobs."""
-        key = (cls.demand, cls.workers_min, cls.workers_max, cls.ps, cls.topology, cls.priority)
-        self.classes.pop(key, None)
+        self.classes.pop(cls.key, None)
+
+    def fork(self) -> Queue:
+        """Return an independent copy, with copies of the classes."""
+        classes = {key: replace(cls, jobs=cls.jobs[:]) for key, cls in self.classes.items()}
+        return Queue(self.tenant, classes, self.length)
 
     def position(self, key: JobKey) -> int:
         """Return the place in this queue, from 1, of a job with this key."""

@@ -23,8 +23,10 @@ from mlp_hub.scheduler.model import Booking, Devices
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
 from mlp_hub.scheduler.preemption import RoomMade
+from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
-from mlp_hub.scheduler.state import EndKey, Entry, State
+from mlp_hub.scheduler.running import EndKey
+from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.vectors import Vector
 
 MOST_ON_NODES = 4
@@ -192,16 +194,16 @@ class Reservations:
         """Work out how quotas will stand as each of the next windows opens: what is known to end by then has ended."""
         state = self._state
         windows = []
-        for booking in state.bookings_after(state.now)[:MOST_WINDOWS]:
+        for booking in state.bookings.after(state.now)[:MOST_WINDOWS]:
             quotas = (self._base or state).quotas.fork()
-            for end, _, uid in state.ends:
+            for end, _, uid in state.running.ends:
                 if end > booking.start:
                     break
                 held = state.running[uid]
                 gone = self._base is not None and self._base.stops(uid)
                 if not gone and held.run.job.tenant in state.queues:
                     quotas.release(held.run.job.tenant, held.vector)
-            quotas.set_booked(state.booked_at(booking.start))
+            quotas.set_booked(state.bookings.at(booking.start))
             windows.append(Window(booking, quotas))
         return windows
 
@@ -248,19 +250,19 @@ class Reservations:
         self, entry: Entry, earlier: Sequence[Reservation | None], *, nodes: bool
     ) -> Reservation | None:
         """Find when the blocked job could start, after those that were promised before it."""
-        state, cls = self._state, entry.cls
+        state, running, cls = self._state, self._state.running, entry.cls
         before = next((r for r in reversed(earlier) if r is not None), None)
         if before is None:
             base = self._base or state
             index = base.index.fork() if nodes else None
-            r = Reservation(entry, state.now, base.quotas.fork(), index, (), _START, state.holds)
+            r = Reservation(entry, state.now, base.quotas.fork(), index, (), _START, running.holds)
         else:
             index = None if before.index is None else before.index.fork()
             r = replace(before, entry=entry, quotas=before.quotas.fork(), index=index, kept=dict(before.kept))
         if nodes or state.quotas.reserves:
-            ends = state.ends
+            ends = running.ends
         else:
-            ends = state.ends_of_root.get(state.quotas.root(cls.tenant), [])
+            ends = running.ends_of_root.get(state.quotas.root(cls.tenant), [])
         first = bisect_right(ends, r.reached)
         placement: tuple[str, ...] | None = None
         for steps, k in enumerate(range(first, len(ends) + 1)):

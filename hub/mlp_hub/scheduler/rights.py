@@ -15,8 +15,10 @@ from collections.abc import Iterator
 
 from mlp_hub.scheduler.fitting import is_entitled, is_inside, is_safe
 from mlp_hub.scheduler.ordering import dominant_share, is_one_queue, job_key
+from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
-from mlp_hub.scheduler.state import Entry, Held, State
+from mlp_hub.scheduler.running import Held
+from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.vectors import resources_of
 
 MANY_TENANTS = 32
@@ -45,7 +47,7 @@ class Rights:
     def candidates(self) -> Iterator[Held]:
         """Yield the running jobs that may be stopped whole, as far as can be told before others are."""
         state = self.state
-        others = [t for t in state.open_to if t != self.mine and state.is_exposed(t)]
+        others = [t for t in state.running.preemptible if t != self.mine and state.is_exposed(t)]
         if len(others) > MANY_TENANTS:
             # who holds most beyond its due gives first, and the rest need not be looked at
             others.sort(key=lambda t: -state.weighted_share(t))
@@ -79,7 +81,7 @@ class Rights:
     def _open(self, tenant: str, *, below: bool) -> list[Held]:
         """List the preemptible jobs of a tenant in the order in which they started, with `below` those of lower priority."""
         mine = self.entry.job.priority
-        groups = self.state.open_to.get(tenant, {})
+        groups = self.state.running.preemptible.get(tenant, {})
         found = [h for p, held in groups.items() if held and (p < mine or not below) for h in held.values()]
         found.sort(key=lambda held: held.serial)
         self.looked_at += len(found)
@@ -109,7 +111,7 @@ class Rights:
         """List elastic jobs with workers above their least that this job may have."""
         state, job = self.state, self.entry.job
         out = []
-        for held in state.elastic.values():
+        for held in state.running.elastic.values():
             run = held.run
             theirs = run.job.tenant
             if run.stopping or run.workers <= run.job.workers_min or theirs not in state.queues:
@@ -157,7 +159,6 @@ class Rights:
             used = state.quotas.used(self.mine)
             for d, v in self.vector.items():
                 used[d] = used.get(d, 0) + v
-            weight = max(state.queues[self.mine].tenant.weight, 1e-9)
             share = dominant_share(resources_of(used), state.index.total)
-            known = self._fairer[tenant] = share / weight <= state.weighted_share(tenant)
+            known = self._fairer[tenant] = share / state.weight(self.mine) <= state.weighted_share(tenant)
         return known

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import DIMENSIONS, Resources
-from mlp_hub.scheduler.model import Verdict, WaitingJob
+from mlp_hub.scheduler.model import Booking, Verdict, Wait, WaitingJob
 from mlp_hub.scheduler.placement import domain_label
-from mlp_hub.scheduler.state import Entry, Held, State
+from mlp_hub.scheduler.queues import Entry
+from mlp_hub.scheduler.running import Held
+from mlp_hub.scheduler.state import State
+from mlp_hub.scheduler.vectors import limits_of, resources_of
 from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
 
 MOST_GROUPS = 4
@@ -24,13 +28,33 @@ def of(state: State, entry: Entry) -> Verdict:
         return waits_for_quota(state, entry)
     if reason is Reason.RESERVED:
         ahead = entry.cls.ahead
+        if isinstance(ahead, Booking):
+            return waits_for_window(ahead, state.now)
         first = None if ahead is None else state.waiting.get(ahead)
         return waits_for_its_turn(entry.job, None if first is None else first.job)
     if reason is Reason.WAITING_FOR_PREEMPTED:
-        stopping = [state.running[uid].run.job for uid in state.stopping]
+        stopping = [state.running[uid].run.job for uid in state.running.stopping]
         names = [f"job {job.name} of {job.user}" for job in stopping]
-        return waits_for_preempted(names, tuple(state.stopping))
+        return waits_for_preempted(names, tuple(state.running.stopping))
     return waits_for_nodes(state, entry)
+
+
+def waits(state: State, uids: Iterable[str]) -> Iterator[Wait]:
+    """Say why to those of these jobs that wait; equals are told the same."""
+    made: dict[int, Verdict] = {}
+    for uid in uids:
+        entry = state.waiting.get(uid)
+        if entry is None:
+            plain = state.gated.get(uid) or state.orphaned.get(uid)
+            if plain is not None:
+                gated = plain.gated is not None
+                yield Wait(uid, is_gated(plain) if gated else no_tenant(plain), 1)
+            continue
+        cls = entry.cls
+        verdict = made.get(cls.serial)
+        if verdict is None:
+            verdict = made[cls.serial] = of(state, entry)
+        yield Wait(uid, verdict, state.queues[cls.tenant].position(entry.key))
 
 
 def waits_for_preempted(names: Sequence[str], uids: tuple[str, ...]) -> Verdict:
@@ -75,6 +99,9 @@ def waits_for_quota(state: State, entry: Entry) -> Verdict:
             borrowers = _borrowers(state, tenant, dimension)
             if borrowers:
                 lent += f" while {borrowers} borrow" + ("s" if " and " not in borrowers else "")
+        kept = listing(f"{number(dimension, n)} for {t}" for t, n in quotas.kept_free(dimension, tenant))
+        if kept:
+            lent += f"; of what the nodes have, {kept} is kept free"
         sentences.append(
             f"{may}; {number(dimension, mine)} in use{by}{lent}; this job asks for {number(dimension, ask)}"
         )
@@ -83,7 +110,7 @@ def waits_for_quota(state: State, entry: Entry) -> Verdict:
         sentences.append(
             f"{tenant} had no quota left; some has come free, and the job is tried again at once"
         )
-    holders = tuple(state.held_by.get(tenant, ()))
+    holders = tuple(state.running.of_tenant.get(tenant, ()))
     return Verdict(Reason.WAITING_FOR_QUOTA, ". ".join(sentences), numbers, holders)
 
 
@@ -94,7 +121,7 @@ def waits_for_nodes(state: State, entry: Entry) -> Verdict:
     label, required = domain_label(cls.topology)
     fitting = min(state.index.total_slots(cls.demand), ranks)
     free = _free(state, entry)
-    blockers = tuple(uid for _, _, uid in state.ends[:MOST_GROUPS])
+    blockers = tuple(uid for _, _, uid in state.running.ends[:MOST_GROUPS])
     if required and fitting >= ranks:
         where = "one node" if label == "" else f"one {label}"
         message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} within {where}; free now: {free}"
@@ -122,6 +149,21 @@ def waits_for_its_turn(job: WaitingJob, ahead: WaitingJob | None) -> Verdict:
         return Verdict(Reason.RESERVED, message, {"priority": job.priority})
     numbers = {"ahead_priority": ahead.priority, "priority": job.priority}
     return Verdict(Reason.RESERVED, message, numbers, (ahead.uid,))
+
+
+def waits_for_window(booking: Booking, now: float) -> Verdict:
+    """Say that it would still be there, and in the way, when a booked window opens."""
+    what = amount(resources_of(limits_of(booking.amount)))
+    opens = max(booking.start - now, 0.0)
+    message = (
+        f"would fit, but may still hold what {booking.tenant} booked, {what}, when that window opens in "
+        f"{math.ceil(opens):g} s; with a --time-limit of {math.floor(opens):g} s or less it could start now"
+    )
+    return Verdict(
+        Reason.RESERVED,
+        message,
+        {"opens_in": round(opens, 3), "window": round(booking.end - booking.start, 3)},
+    )
 
 
 def is_gated(job: WaitingJob) -> Verdict:
@@ -181,7 +223,7 @@ def users_of(state: State, dimension: str, tenant: str) -> str:
         parts.append(f"{listing(queue.others) or 'others'} ({number(dimension, others)})")
     parts += [
         f"job {h.run.job.name} of {h.run.job.user} ({number(dimension, h.vector[dimension])})"
-        for h in state.held_by.get(tenant, {}).values()
+        for h in state.running.of_tenant.get(tenant, {}).values()
         if h.vector.get(dimension)
     ]
     return listing(parts)

@@ -17,7 +17,7 @@ def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     job = next((j for j in snapshot.waiting if j.uid == uid), None)
     if job is None:
         raise KeyError(uid)
-    core = Core.of(snapshot, now, instant=True)
+    core = Core.of(snapshot, now)
     mine = _decision(core.plan(now), uid)
     length = sum(1 for j in snapshot.waiting if j.tenant == job.tenant)
     if isinstance(mine, Admit):
@@ -42,6 +42,8 @@ def _forecast(core: Core, uid: str, now: float) -> tuple[float | None, str]:
             return None, f"more than {MOST_STEPS} jobs have to end before it"
         return None, _cannot_tell(list(core.running.values()), now)
     ended = ahead.ended_by(uid)
+    if ended is None:
+        return at, "a booked window opens or closes then"
     return at, f"job {ended.name} of {ended.user} ends by then at the latest"
 
 
@@ -93,7 +95,7 @@ def _with(job: WaitingJob, dimension: str, value: int) -> WaitingJob:
 
 def _starts(snapshot: Snapshot, job: WaitingJob, now: float) -> bool:
     waiting = tuple(job if j.uid == job.uid else j for j in snapshot.waiting)
-    plan = Core.of(replace(snapshot, waiting=waiting), now, instant=True).plan(now)
+    plan = Core.of(replace(snapshot, waiting=waiting), now).plan(now)
     return isinstance(_decision(plan, job.uid), Admit)
 
 

@@ -10,7 +10,7 @@ from scheduler_builders import job, runs, snapshot
 
 def planned(*jobs: WaitingJob, **policy: object) -> Core:
     """Return a core with one node of 4 cpu that has planned once at 0."""
-    core = Core.of(snapshot(*jobs, **policy), 0.0, instant=True)
+    core = Core.of(snapshot(*jobs, **policy), 0.0)
     core.plan(0.0)
     return core
 

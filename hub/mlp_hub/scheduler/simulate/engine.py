@@ -88,9 +88,8 @@ class Simulation:
         self._clock = clock
         self._recorder = recorder
         self._tenants = {t.name: t for t in scenario.tenants}
-        self._core = Core(
-            scenario.policy, scenario.nodes, scenario.tenants, typical_of(scenario), instant=True
-        )
+        self._core = Core(scenario.policy, scenario.nodes, scenario.tenants, typical_of(scenario))
+        self._core.set_bookings(scenario.bookings)
         self._submissions = scenario.submissions()
         self._next_submission: Submission | None = next(self._submissions, None)
         self._events: list[Event] = list(reversed(scenario.events))

@@ -42,6 +42,7 @@ TOP = (
     ),
     Key("jobs", "list", None, "what is submitted"),
     Key("events", "list", "none", "what happens besides"),
+    Key("bookings", "list", "none", "windows of time for which tenants booked capacity"),
     Key("until", "seconds", "when nothing can happen any more", "when to stop"),
 )
 POLICY = (
@@ -151,6 +152,12 @@ EVENT = (
     ),
     Key("cancel", "job", "", "the job ends now, or as soon as it is submitted"),
 )
+BOOKING = (
+    Key("tenant", "tenant", None, "who booked"),
+    Key("from", "seconds", None, "when the window opens"),
+    Key("until", "seconds", None, "when it closes"),
+    Key("amount", _QUOTA, None, "what is kept free for it, besides what it reserves"),
+)
 
 SECTIONS: dict[str, tuple[Key, ...]] = {
     "scenario": TOP,
@@ -160,5 +167,6 @@ SECTIONS: dict[str, tuple[Key, ...]] = {
     "tenants": TENANT,
     "jobs": JOB,
     "events": EVENT,
+    "bookings": BOOKING,
 }
 """Each part of a scenario with its keys."""

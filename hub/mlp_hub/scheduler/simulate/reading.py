@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlp_hub.domain.resources import MILLI, Quota, Resources
-from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.model import Booking, Node, SchedulingPolicy, TenantQueue
 from mlp_hub.scheduler.ordering import POLICIES
 from mlp_hub.scheduler.simulate import keys
 from mlp_hub.scheduler.simulate.errors import Faults
@@ -71,7 +71,8 @@ class _Reader:
         jobs = self._jobs(tenants, priorities)
         events = self._events(nodes, tenants, jobs)
         until = self.top.number_or_none("until")
-        return Scenario(policy, flavors, nodes, tenants, priorities, jobs, events, until)
+        bookings = self._bookings(tenants)
+        return Scenario(policy, flavors, nodes, tenants, priorities, jobs, events, until, bookings)
 
     def _each(self, key: str, of: Sequence[keys.Key]) -> list[Fields]:
         """Return the lines of a list that are mappings."""
@@ -190,6 +191,22 @@ class _Reader:
                 cycle = [*way[way.index(at) :], at]
                 places[at].wrong("parent", f"the tree goes round in a circle: {' > '.join(cycle[:10])}")
             done.update(path)
+
+    def _bookings(self, tenants: Sequence[TenantQueue]) -> tuple[Booking, ...]:
+        names = {t.name for t in tenants}
+        bookings = []
+        for f in self._each("bookings", keys.BOOKING):
+            tenant = f.one_of("tenant", "tenant", names) or ""
+            start, end = f.number("from", 0.0), f.number("until", 0.0)
+            if end <= start and f.has("from") and f.has("until"):
+                f.wrong(
+                    "until", f"the window closes at {end:g} and opens at {start:g}; it has to close later"
+                )
+            amount = self._quota(f, "amount")
+            if amount is None:
+                f.wrong("amount", "nothing is booked; name an amount, as `{gpu: 8}`")
+            bookings.append(Booking(tenant, start, end, amount or Quota()))
+        return tuple(bookings)
 
     def _quota(self, f: Fields, key: str) -> Quota | None:
         return changed(Quota(), limits) if (limits := self._limits(f, key)) else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.model import Booking, Node, SchedulingPolicy, TenantQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,7 @@ class Scenario:
     jobs: tuple[JobLine, ...]
     events: tuple[Event, ...] = ()  # in order of time, then of the file
     until: float | None = None
+    bookings: tuple[Booking, ...] = ()
 
     def with_policy(self, name: str) -> Scenario:
         """Return the same scenario under another policy."""

@@ -1,0 +1,139 @@
+"""Which sleeping classes are looked at in a cycle: those that what came free could serve, and some that may stop others.
+
+What is woken in one cycle is bounded, those first that are next by policy; the others have their turn in later ones.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from itertools import islice
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.scheduler.ordering import is_one_queue
+from mlp_hub.scheduler.queues import Asleep
+from mlp_hub.scheduler.sleeping import MOST_WOKEN, Group, NodeAsk
+from mlp_hub.scheduler.state import State
+
+MANY_PASSING = 128
+"""Beyond so many classes that wait for those with a reservation, only some of them look in one cycle whether they may pass."""
+MOST_RETRIED = 24
+"""Classes that get another look for victims in one cycle because something changed; the others have it in a later one."""
+LOOKED_AT = 1000
+"""Classes of one group that are looked at for a right to stop others, in one cycle."""
+
+
+def wake_up(state: State) -> None:
+    """Wake what may have room since the last cycle."""
+    sleepers, index = state.sleepers, state.index
+    if sleepers.all_changed:
+        for group in sleepers.groups():
+            sleepers.wake_all(group)
+    else:
+        _Waking(state).run(freed_nodes=index.version != sleepers.seen_version)
+    _wake_due(state)
+    sleepers.seen_holds = state.running.holds
+    sleepers.seen_version = index.version
+    sleepers.freed.clear()
+    sleepers.all_changed = False
+
+
+def _wake_due(state: State) -> None:
+    """Wake whose time has come, and some of those that are owed a look."""
+    sleepers = state.sleepers
+    for serial in list(islice(sleepers.owed, MOST_RETRIED)):
+        cls = sleepers.owed.pop(serial)
+        if cls.jobs:
+            sleepers.wake(cls)
+    while sleepers.alarms and sleepers.alarms[0][0] <= state.now:
+        _, _, cls = sleepers.alarms.pop(0)
+        if cls.jobs:
+            sleepers.wake(cls)
+
+
+class _Waking:
+    """Wakes in each group those that what changed may serve, and some that may stop others."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.sleepers = state.sleepers
+        self.retries = MOST_RETRIED  # left in this cycle
+
+    def run(self, *, freed_nodes: bool) -> None:
+        state, sleepers = self.state, self.sleepers
+        if sleepers.freed or freed_nodes:
+            self._wake_passing()
+        # while capacity is kept free, what one tree gives back may serve any other
+        roots = sleepers.by_root if sleepers.freed and state.quotas.reserves else sleepers.freed
+        for root in sorted(roots):
+            self._wake_within_quota(sleepers.by_root.get(root, {}))
+        if freed_nodes:
+            self._wake_fitting()
+        if state.policy.preemption and state.running.holds != sleepers.seen_holds:
+            self._wake_outranking()
+
+    def _wake_passing(self) -> None:
+        """Wake those that may pass: the first by policy, and others in turn, since any may be short enough."""
+        state, sleepers = self.state, self.sleepers
+        groups = {a: g for a, g in sleepers.anything.items() if g and state.index.total_slots(*a)}
+        many = sum(map(len, groups.values())) > MANY_PASSING
+        for name in state.first_tenants() if many else ():
+            for cls in list(state.queues[name].classes.values()):
+                if cls.asleep is Asleep.ANYTHING and (cls.demand, cls.topology) in groups:
+                    sleepers.wake(cls)
+        for group in groups.values():
+            some = list(islice(group.values(), 4 if many else MANY_PASSING))
+            sleepers.wake_first(group, some, MANY_PASSING, state.turn_of)
+        for group in sleepers.anything.values():
+            self._retry(group)
+
+    def _wake_within_quota(self, group: Group) -> None:
+        """Wake those whose quota has room now."""
+        fitting = [c for c in group.values() if not self.state.quotas.excess(c.tenant, c.vector)]
+        self.sleepers.wake_first(group, fitting, MOST_WOKEN, self.state.turn_of)
+        self._retry(group)
+
+    def _wake_fitting(self) -> None:
+        """Wake what the nodes have room for now: one look for each different demand."""
+        state, sleepers = self.state, self.sleepers
+        # of a large group: ranks that fit, and how many classes to wake
+        wanted: dict[NodeAsk, tuple[int, int]] = {}
+        for ask, group in sleepers.by_ask.items():
+            room = state.index.total_slots(*ask) if group else 0
+            if room and len(group) > MOST_WOKEN:
+                wanted[ask] = (room, min(room + 4, MOST_WOKEN))
+            elif room:
+                fitting = [cls for cls in group.values() if cls.ranks_min <= room]
+                sleepers.wake_first(group, fitting, MOST_WOKEN, state.turn_of)
+            self._retry(group)
+        if not wanted:
+            return
+        waiting = [name for name, queue in state.queues.items() if queue.length]
+        for name in nsmallest(MOST_WOKEN, waiting, key=state.key_of):
+            for cls in list(state.queues[name].classes.values()):
+                ask = (cls.demand, cls.topology)
+                room, most = wanted.get(ask, (0, 0))
+                if most and cls.asleep is Asleep.NODES and cls.ranks_min <= room:
+                    sleepers.wake(cls)
+                    wanted[ask] = (room, most - 1)
+
+    def _wake_outranking(self) -> None:
+        """Wake whom a start may have helped: it took the last room, or gave its tenant the larger share."""
+        state, s = self.state, self.sleepers
+        by_turn = bool(state.running.elastic) or not is_one_queue(state.policy)
+        for group in (*s.anything.values(), *s.by_root.values(), *s.by_ask.values()):
+            self._retry(group, reserved_only=not by_turn)
+
+    def _retry(self, group: Group, *, reserved_only: bool = False) -> None:
+        """Wake some that may stop others: they sleep at the end of their group again, so all have their turn."""
+        state = self.state
+        if self.retries <= 0 or not group or not state.policy.preemption:
+            return
+        chosen = []
+        for cls in islice(group.values(), LOOKED_AT):
+            if (not reserved_only or cls.reason is Reason.RESERVED) and state.may_stop(cls):
+                chosen.append(cls)
+                if len(chosen) == self.retries:
+                    break
+        self.retries -= len(chosen)
+        for cls in chosen:
+            self.sleepers.wake(cls)

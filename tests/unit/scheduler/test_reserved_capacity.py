@@ -1,0 +1,158 @@
+"""What is reserved or booked is kept free, and only that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlp_hub.scheduler.reserve import Reserve
+from mlp_hub.scheduler.simulate.engine import Simulation
+from mlp_hub.scheduler.simulate.reading import read_value
+
+Line = dict[str, Any]
+NODE = {"name": "n", "cpu": 8}
+
+
+def run(jobs: list[Line], tenants: list[Line], **more: Any) -> list[Line]:
+    scenario = {"version": 1, "nodes": [NODE], "tenants": tenants, "jobs": jobs, **more}
+    return list(Simulation(read_value(scenario)).lines())
+
+
+def when(lines: list[Line], event: str) -> list[tuple[float, str]]:
+    return [(line["t"], line["job"]) for line in lines[:-1] if line["event"] == event]
+
+
+def why(lines: list[Line], job: str) -> str:
+    return next(line["message"] for line in lines if line.get("job") == job and "message" in line)
+
+
+RED, BLUE = {"name": "red"}, {"name": "blue", "reserved": {"cpu": 3}}
+
+
+def test_what_a_tenant_reserves_is_left_free_by_the_others() -> None:
+    lines = run(
+        [
+            {"name": "r", "tenant": "red", "count": 8, "duration": 10},
+            {"name": "b", "tenant": "blue", "submit": 5, "workers": 3, "duration": 10},
+        ],
+        [RED, BLUE],
+    )
+    started = when(lines, "started")
+    assert [s for s in started if s[0] == 0] == [(0, f"r-{i}") for i in range(5)]
+    assert (5, "b") in started
+    assert "3 for blue is kept free" in why(lines, "r-5")
+
+
+def test_a_tenant_that_uses_more_than_it_reserved_keeps_nothing_free_besides() -> None:
+    lines = run(
+        [
+            {"name": "b", "tenant": "blue", "workers": 4, "duration": 10},
+            {"name": "r", "tenant": "red", "submit": 1, "workers": 4, "duration": 10},
+        ],
+        [RED, BLUE],
+    )
+    assert when(lines, "started") == [(0, "b"), (1, "r")]
+
+
+def test_a_job_that_needs_what_is_reserved_for_good_is_refused_with_the_numbers() -> None:
+    lines = run([{"name": "r", "tenant": "red", "workers": 6}], [RED, BLUE])
+    assert when(lines, "refused") == [(0, "r")]
+    assert "red may use 5 cpu in all and this job asks for 6" in why(lines, "r")
+
+
+def test_who_waits_for_what_another_tree_gives_back_is_woken() -> None:
+    """red and green share nothing but the machine; what green ends lets red start."""
+    lines = run(
+        [
+            {"name": "g", "tenant": "green", "workers": 5, "duration": 10},
+            {"name": "r", "tenant": "red", "submit": 1, "workers": 2, "duration": 10},
+        ],
+        [RED, {"name": "green"}, BLUE],
+    )
+    assert when(lines, "started") == [(0, "g"), (10, "r")]
+
+
+BOOKED = [{"tenant": "blue", "from": 100, "until": 200, "amount": {"cpu": 8}}]
+
+
+def test_before_a_booked_window_only_work_starts_that_is_gone_by_then() -> None:
+    lines = run(
+        [
+            {"name": "long", "tenant": "red", "workers": 2, "duration": 50, "time_limit": 120},
+            {"name": "endless", "tenant": "red", "workers": 2, "duration": 50},
+            {"name": "short", "tenant": "red", "workers": 8, "duration": 50, "time_limit": 90},
+            {"name": "b", "tenant": "blue", "submit": 110, "workers": 8, "duration": 20},
+        ],
+        [RED, {"name": "blue"}],
+        bookings=BOOKED,
+    )
+    assert when(lines, "started") == [(0, "short"), (110, "b"), (200, "long"), (200, "endless")]
+    assert why(lines, "endless") == (
+        "would fit, but may still hold what blue booked, 8 cpu, when that window opens in 100 s; "
+        "with a --time-limit of 100 s or less it could start now"
+    )
+
+
+def test_who_booked_may_start_work_that_runs_into_its_own_window() -> None:
+    lines = run(
+        [
+            {"name": "b", "tenant": "blue", "workers": 8, "duration": 150},
+            {"name": "r", "tenant": "red", "submit": 1, "workers": 8, "duration": 10, "time_limit": 10},
+        ],
+        [RED, {"name": "blue"}],
+        bookings=BOOKED,
+    )
+    assert when(lines, "started") == [(0, "b"), (200, "r")]
+
+
+def test_work_fits_beside_a_window_that_books_only_a_part() -> None:
+    lines = run(
+        [{"name": "r", "tenant": "red", "count": 2, "workers": 4, "duration": 300}],
+        [RED, {"name": "blue"}],
+        bookings=[{**BOOKED[0], "amount": {"cpu": 4}}],
+    )
+    assert when(lines, "started") == [(0, "r-0"), (200, "r-1")]
+
+
+def test_a_start_that_only_a_closing_window_allows_is_foretold() -> None:
+    lines = run(
+        [{"name": "r", "tenant": "red", "submit": 120, "workers": 8, "duration": 10, "time_limit": 10}],
+        [RED, {"name": "blue"}],
+        bookings=BOOKED,
+    )
+    waiting = next(line for line in lines if line["event"] == "waiting")
+    assert waiting["expected_start"] == 200
+    assert when(lines, "started") == [(200, "r")]
+
+
+amounts = st.integers(0, 6)
+steps = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.booleans()), max_size=20)
+
+
+@given(st.integers(0, 12), st.dictionaries(st.sampled_from("ab"), amounts), steps)
+def test_nobody_is_ever_refused_what_is_kept_for_it(capacity: int, kept: dict[str, int], moves: Any) -> None:
+    if sum(kept.values()) > capacity:
+        return
+    reserve = Reserve({"cpu": capacity}, {t: {"cpu": v} for t, v in kept.items()}, {})
+    used = dict.fromkeys("abc", 0)
+    for tenant, amount, gives_back in moves:
+        room = reserve.room(tenant, "cpu")
+        if gives_back:
+            given_up = min(amount, used[tenant])
+            reserve.charge(tenant, {"cpu": given_up}, -1)
+            used[tenant] -= given_up
+        elif any(kept.values()) and room is not None and amount <= room:
+            reserve.charge(tenant, {"cpu": amount})
+            used[tenant] += amount
+        rebuilt = Reserve(
+            {"cpu": capacity},
+            {t: {"cpu": v} for t, v in kept.items()},
+            {t: {"cpu": v} for t, v in used.items()},
+        )
+        for t in "abc":
+            assert reserve.room(t, "cpu") == rebuilt.room(t, "cpu")
+            if any(kept.values()):
+                assert (reserve.room(t, "cpu") or 0) >= kept.get(t, 0) - used[t]
+        assert not any(kept.values()) or sum(max(used[t], kept.get(t, 0)) for t in "abc") <= capacity
