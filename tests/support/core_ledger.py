@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 from mlp_hub.domain.resources import MILLI
-from mlp_hub.scheduler.model import Node, TenantQueue, WaitingJob
+from mlp_hub.scheduler.model import Booking, Node, TenantQueue, WaitingJob
 from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import limits_of
 
 
 class Ledger:
@@ -15,6 +19,7 @@ class Ledger:
         self.tenants = tenants
         self.running: dict[str, tuple[WaitingJob, tuple[str, ...], tuple[tuple[int, ...], ...]]] = {}
         self.waiting: dict[str, WaitingJob] = {}
+        self.bookings: tuple[Booking, ...] = ()
 
     def on_node(self, name: str) -> tuple[int, int, dict[int, int]]:
         """Add up cpu, ram and the thousandths of each GPU that jobs hold on a node."""
@@ -111,3 +116,21 @@ class Ledger:
                 assert now <= nominal
             elif tenant.borrowing_limit is not None and getattr(tenant.borrowing_limit, d) is not None:
                 assert now <= nominal + getattr(tenant.borrowing_limit, d)
+
+    def claims(self, at: float, ends: Mapping[str, float]) -> dict[str, int]:
+        """Add up, at a time, what each tenant will hold or has kept for it, whichever is more; where somebody has."""
+        kept = {name: limits_of(t.reserved) for name, t in self.tenants.items()}
+        for b in self.bookings:
+            if b.start <= at < b.end:
+                for d, v in limits_of(b.amount).items():
+                    kept[b.tenant][d] = kept[b.tenant].get(d, 0) + v
+        used: dict[str, dict[str, int]] = {name: {} for name in self.tenants}
+        for uid, (held, _, _) in self.running.items():
+            if ends.get(uid, math.inf) > at:
+                for d, v in self.vector(uid).items():
+                    used[held.tenant][d] = used[held.tenant].get(d, 0) + v
+        dimensions = {d for vector in kept.values() for d, v in vector.items() if v}
+        return {d: sum(max(used[t].get(d, 0), kept[t].get(d, 0)) for t in self.tenants) for d in dimensions}
+
+    def capacity(self, dimension: str) -> int:
+        return sum(getattr(n.capacity, dimension) for n in self.nodes.values() if n.up)

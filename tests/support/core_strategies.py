@@ -26,6 +26,8 @@ def limits(cpu: int | None, gpu: int | None) -> Quota | None:
 
 amounts = st.none() | st.integers(0, 4)
 
+reserved = st.sampled_from((None, None, None, limits(1, None), limits(2, 1)))
+
 
 @st.composite
 def tenants(draw: st.DrawFn) -> tuple[TenantQueue, ...]:
@@ -42,6 +44,7 @@ def tenants(draw: st.DrawFn) -> tuple[TenantQueue, ...]:
                 cohort=draw(st.sampled_from((None, "x", "y"))),
                 borrowing_limit=limits(draw(amounts), draw(amounts)),
                 lending_limit=limits(draw(amounts), draw(amounts)),
+                reserved=draw(reserved),
             )
         )
     return tuple(out)

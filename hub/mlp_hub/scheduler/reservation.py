@@ -199,6 +199,8 @@ class Reservations:
             for end, _, uid in state.running.ends:
                 if end > booking.start:
                     break
+                if end <= state.now and uid not in state.running.stopping:
+                    continue  # it runs longer than was expected; nobody knows how long
                 held = state.running[uid]
                 gone = self._base is not None and self._base.stops(uid)
                 if not gone and held.run.job.tenant in state.queues:

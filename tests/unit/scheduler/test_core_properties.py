@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from core_ledger import Ledger
-from core_strategies import a_job, amounts, clusters, limits, policies, shapes, tenants
-from mlp_hub.domain.resources import Quota
+from core_strategies import a_job, amounts, clusters, limits, policies, reserved, shapes, tenants
+from mlp_hub.domain.resources import MILLI, Quota
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model import (
     Admit,
+    Booking,
     Decision,
     Node,
     Preempt,
@@ -27,6 +29,7 @@ from mlp_hub.scheduler.model import (
 )
 from mlp_hub.scheduler.ordering import is_one_queue, job_key
 from mlp_hub.scheduler.queues import Asleep
+from scheduler_builders import node
 
 MOST_ROUNDS = 8
 
@@ -130,6 +133,41 @@ class CoreMachine(RuleBasedStateMachine):
         self.core.set_tenant(self.tenants[name])
         self.settle()
 
+    @rule(data=st.data(), keep=reserved)
+    def reserve(self, data: st.DataObject, keep: Quota | None) -> None:
+        name = data.draw(st.sampled_from(list(self.tenants)))
+        self.tenants[name] = replace(self.tenants[name], reserved=keep)
+        self.core.set_tenant(self.tenants[name])
+        self.settle()
+
+    @rule(data=st.data(), after=st.integers(0, 30), span=st.integers(1, 50), cpu=st.integers(1, 24))
+    def book(self, data: st.DataObject, after: int, span: int, cpu: int) -> None:
+        name = data.draw(st.sampled_from(list(self.tenants)))
+        start = self.now + after
+        new = Booking(name, start, start + span, Quota(cpu=cpu * MILLI, gpu=cpu // 4 * MILLI))
+        self.ledger.bookings = (*self.ledger.bookings[-2:], new)
+        self.core.set_bookings(self.ledger.bookings)
+        self.settle()
+
+    @rule(extra=st.sampled_from((node("n-new", cpu=4), node("n-gpu", cpu=8, gpu=2, gpu_kind="a100"))))
+    def node_joins(self, extra: Node) -> None:
+        new = replace(extra, labels={"rack": "r0"})
+        if new.name not in self.nodes:
+            self.nodes[new.name] = new
+            self.core.add_node(new)
+            self.settle()
+
+    @precondition(lambda self: len(self.nodes) > 1)
+    @rule(data=st.data())
+    def node_leaves(self, data: st.DataObject) -> None:
+        used = {name for _, placement, _ in self.ledger.running.values() for name in placement}
+        idle = [name for name in self.nodes if name not in used]
+        if idle:
+            name = data.draw(st.sampled_from(idle))
+            del self.nodes[name]
+            self.core.remove_node(name)
+            self.settle()
+
     @rule(seconds=st.sampled_from((0.5, 1, 3, 10, 100)))
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
@@ -167,13 +205,29 @@ class CoreMachine(RuleBasedStateMachine):
     def plan(self) -> list[Decision]:
         twins = self.core.fork(), self.core.fork()
         rebuilt = Core.of(self.core.snapshot(self.now), self.now)
+        before = self.claims()
         decisions = self.core.plan(self.now)
         assert twins[0].plan(self.now) == decisions
         assert twins[1].plan(self.now) == decisions
         if self.policy.name != "finish":  # it keeps in mind whom it sent ahead
             self.compare(to_first_stop(rebuilt.plan(self.now)), to_first_stop(decisions))
         self.apply(decisions)
+        for at, claims in self.claims().items():
+            for d, claimed in claims.items():
+                if ":" not in d:
+                    assert claimed <= max(self.ledger.capacity(d), before[at].get(d, 0)), (
+                        "somebody took what is kept"
+                    )
         return decisions
+
+    def claims(self) -> dict[float, dict[str, int]]:
+        """Add up what is claimed now and as each booked window opens."""
+        running = self.core.running.items()
+        ends = {uid: math.inf if r.expected_end is None else r.expected_end for uid, r in running}
+        # what runs longer than it was expected to is there still
+        ends = {uid: end if end > self.now else math.inf for uid, end in ends.items()}
+        times = [self.now, *(b.start for b in self.ledger.bookings if b.start > self.now)]
+        return {at: self.ledger.claims(at, ends) for at in times}
 
     def compare(self, rebuilt: list[Decision], decisions: list[Decision]) -> None:
         """A core made from nothing decides the same: what slept could really not start.
