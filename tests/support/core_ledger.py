@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from mlp_hub.domain.resources import MILLI
@@ -126,7 +125,7 @@ class Ledger:
                     kept[b.tenant][d] = kept[b.tenant].get(d, 0) + v
         used: dict[str, dict[str, int]] = {name: {} for name in self.tenants}
         for uid, (held, _, _) in self.running.items():
-            if ends.get(uid, math.inf) > at:
+            if ends.get(uid, at) > at:
                 for d, v in self.vector(uid).items():
                     used[held.tenant][d] = used[held.tenant].get(d, 0) + v
         dimensions = {d for vector in kept.values() for d, v in vector.items() if v}
