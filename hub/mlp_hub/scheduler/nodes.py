@@ -239,7 +239,7 @@ class NodeIndex:
                 new.cpu < min(old.cpu, 0)
                 or new.ram < min(old.ram, 0)
                 or new.rom < min(old.rom, 0)
-                or any(d < 0 for d in new.devices)
+                or _are_overdrawn(old.devices, new.devices)
             ):
                 raise ValueError(
                     f"{len(ranks)} ranks of {demand} do not fit on {name}: {self.free(name)} is free"
@@ -366,3 +366,10 @@ class NodeIndex:
 
     def _view(self, key: tuple[object, ...], make: Callable[[], V], kind: type[V]) -> V:
         return self._views.get(key, make, kind, self._members, self._records.values())
+
+
+def _are_overdrawn(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    """Whether more was taken of a GPU than it had; one that had less than nothing already need not be touched."""
+    return before is not after and any(
+        now < 0 and (i >= len(before) or now < before[i]) for i, now in enumerate(after)
+    )
