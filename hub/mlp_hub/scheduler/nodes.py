@@ -24,7 +24,7 @@ from mlp_hub.scheduler.node_states import (
     slots_of,
     with_kinds,
 )
-from mlp_hub.scheduler.placement import domain_label, place
+from mlp_hub.scheduler.placement import NODE, domain_label, place
 from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved, record_of, with_state
 from mlp_hub.scheduler.views import Domains, Order, Totals, V, Views
 
@@ -190,7 +190,7 @@ class NodeIndex:
         ask = self.catalog.ask(demand)
         if label is None or not required:
             return self.totals(ask).total
-        if label == "":
+        if label == NODE:
             return max(self.totals(ask).by_slots, default=0)
         return max(self.domains(ask, label).totals.values(), default=0)
 
