@@ -8,7 +8,7 @@ first time a demand is seen.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.resources import MILLI, ZERO, Resources
@@ -26,7 +26,7 @@ from mlp_hub.scheduler.node_states import (
 )
 from mlp_hub.scheduler.placement import NODE, domain_label, place
 from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved, record_of, with_state
-from mlp_hub.scheduler.views import Domains, Order, Totals, V, Views
+from mlp_hub.scheduler.views import Domains, Order, Totals, Views
 
 
 class NodeIndex:
@@ -292,16 +292,23 @@ class NodeIndex:
 
     def totals(self, ask: Ask) -> Totals:
         """Return how many ranks fit, up to date."""
-        return self._view(("totals", ask), lambda: Totals(ask), Totals)
+        return self._views.get(("totals", ask), lambda: Totals(ask), Totals, self._members, self._records)
 
     def order(self, ask: Ask, ranks: int, rule: str, *, exact: bool = False) -> Order:
         """Return the states for `ranks` ranks on one node, the best first, up to date."""
         key = ("order", ask, ranks, rule, exact)
-        return self._view(key, lambda: Order(self.catalog, ask, ranks, rule, exact=exact), Order)
+        return self._views.get(
+            key,
+            lambda: Order(self.catalog, ask, ranks, rule, exact=exact),
+            Order,
+            self._members,
+            self._records,
+        )
 
     def domains(self, ask: Ask, label: str) -> Domains:
         """Return how many ranks fit per value of a label, up to date."""
-        return self._view(("domains", ask, label), lambda: Domains(ask, label), Domains)
+        key = ("domains", ask, label)
+        return self._views.get(key, lambda: Domains(ask, label), Domains, self._members, self._records)
 
     @property
     def by_state(self) -> Mapping[NodeState, Sequence[int]]:
@@ -363,9 +370,6 @@ class NodeIndex:
         free = self._free.setdefault(state.cls, [0, 0, 0, 0, 0])
         for i, amount in enumerate((state.cpu, state.ram, state.rom, state.idle, 1)):
             free[i] += sign * amount
-
-    def _view(self, key: tuple[object, ...], make: Callable[[], V], kind: type[V]) -> V:
-        return self._views.get(key, make, kind, self._members, self._records.values())
 
 
 def _are_overdrawn(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
