@@ -119,7 +119,7 @@ class Cycle:
                 if self._try(entry) and cls.jobs:
                     heappush(line, (cls.jobs[0], cls.serial, cls))
             else:
-                self._stand(entry)
+                self._line_up(entry)
             if line:
                 heappush(heap, (state.tenant_key(name, line[0][0][0]), name))
         if self.reservations.first is not None:
@@ -153,16 +153,16 @@ class Cycle:
         heapify(line)
         return line
 
-    def _stand(self, entry: Entry) -> None:
+    def _line_up(self, entry: Entry) -> None:
         state, cls = self.state, entry.cls
         # as things are now: since it was last tried, others may have taken its quota, or the room that it had to leave
         has_room = state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min
         if state.quotas.excess(cls.tenant, cls.vector) or (
             has_room and cls.reason is Reason.WAITING_FOR_QUOTA
         ):
-            self.reservations.stand_on_quota(entry)
+            self.reservations.line_up_for_quota(entry)
         elif not has_room or cls.reason is not Reason.RESERVED:
-            self.reservations.stand_on_nodes(entry)
+            self.reservations.line_up_for_nodes(entry)
 
     # --- one job
 
@@ -315,7 +315,7 @@ class Cycle:
         else:
             enough = state.index.total_slots(cls.demand) >= cls.ranks_min
             cls.reason = Reason.TOPOLOGY_PLACEMENT_FAILED if enough else Reason.WAITING_FOR_RESOURCES
-        self._stand(entry)
+        self._line_up(entry)
 
     def _is_promised(self, entry: Entry, made: RoomMade) -> bool:
         """Whether the place that was made is promised to somebody ahead."""

@@ -10,7 +10,7 @@ from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import Node, Snapshot, TenantQueue, Verdict, WaitingJob
 from mlp_hub.scheduler.node_states import are_kept_for_tenants
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.placement import domain_label
+from mlp_hub.scheduler.placement import NODE, domain_label
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.vectors import vector_of, vector_of_ranks
 from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
@@ -115,7 +115,7 @@ class Possible:
         )
         asked = f"{count(ranks, 'rank')} of {amount(job.per_worker)}"
         if required and index.total_slots(demand) >= ranks:
-            where = "node" if label == "" else str(label)
+            where = "node" if label == NODE else str(label)
             message = f"no {where} can hold {asked} together. {way}"
             return Verdict(Reason.TOPOLOGY_PLACEMENT_FAILED, message, numbers)
         have = f"{count(nodes, 'node')} with {amount(total)} in all"

@@ -16,16 +16,6 @@ MOST_STEPS = 200
 """How many ends are looked ahead; a job that has not started by then gets no time."""
 
 
-def forecast(
-    core: Core, now: float, uids: Collection[str], most_steps: int = MOST_STEPS
-) -> dict[str, float | None]:
-    """Return the expected start of each of these waiting jobs, None where none can be told.
-
-    `core` has planned at `now` already; it is left as it is. One run serves all jobs asked for.
-    """
-    return Forecast(core, now, uids, most_steps).starts
-
-
 def expected_end(running: RunningJob, now: float) -> float | None:
     """Return when a running job ends at the latest: by its estimate, or by its time limit where that is past.
 
@@ -39,7 +29,11 @@ def expected_end(running: RunningJob, now: float) -> float | None:
 
 
 class Forecast:
-    """One run forward: `starts` by uid, the job whose end lets each begin (`after`), and the `steps` it took."""
+    """One run forward: `starts` by uid, the job whose end lets each begin (`after`), and the `steps` it took.
+
+    A start is None where none can be told. `core` has planned at `now` already; it is left as it is. One run serves all
+    jobs asked for.
+    """
 
     def __init__(self, core: Core, now: float, uids: Collection[str], most_steps: int = MOST_STEPS) -> None:
         self.starts: dict[str, float | None] = dict.fromkeys(uids)

@@ -74,7 +74,7 @@ class _Moves(Rights):
             run, job = held.run, held.run.job
             if uid in self.by_right or run.stopping or not job.preemptible:
                 continue
-            if job.tenant == self.mine and job.priority > self.entry.job.priority:
+            if job.tenant == self.tenant and job.priority > self.entry.job.priority:
                 continue  # it could stop this one in turn
             if _size(held.demand, job.workers_min + job.ps, job.topology) < self._size:
                 yield held

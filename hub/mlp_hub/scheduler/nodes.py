@@ -8,7 +8,7 @@ first time a demand is seen.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.resources import MILLI, ZERO, Resources
@@ -24,9 +24,9 @@ from mlp_hub.scheduler.node_states import (
     slots_of,
     with_kinds,
 )
-from mlp_hub.scheduler.placement import domain_label, place
+from mlp_hub.scheduler.placement import NODE, domain_label, place
 from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved, record_of, with_state
-from mlp_hub.scheduler.views import Domains, Order, Totals, V, Views
+from mlp_hub.scheduler.views import Domains, Order, Totals, Views
 
 
 class NodeIndex:
@@ -190,7 +190,7 @@ class NodeIndex:
         ask = self.catalog.ask(demand)
         if label is None or not required:
             return self.totals(ask).total
-        if label == "":
+        if label == NODE:
             return max(self.totals(ask).by_slots, default=0)
         return max(self.domains(ask, label).totals.values(), default=0)
 
@@ -239,7 +239,7 @@ class NodeIndex:
                 new.cpu < min(old.cpu, 0)
                 or new.ram < min(old.ram, 0)
                 or new.rom < min(old.rom, 0)
-                or any(d < 0 for d in new.devices)
+                or _are_overdrawn(old.devices, new.devices)
             ):
                 raise ValueError(
                     f"{len(ranks)} ranks of {demand} do not fit on {name}: {self.free(name)} is free"
@@ -292,16 +292,23 @@ class NodeIndex:
 
     def totals(self, ask: Ask) -> Totals:
         """Return how many ranks fit, up to date."""
-        return self._view(("totals", ask), lambda: Totals(ask), Totals)
+        return self._views.get(("totals", ask), lambda: Totals(ask), Totals, self._members, self._records)
 
     def order(self, ask: Ask, ranks: int, rule: str, *, exact: bool = False) -> Order:
         """Return the states for `ranks` ranks on one node, the best first, up to date."""
         key = ("order", ask, ranks, rule, exact)
-        return self._view(key, lambda: Order(self.catalog, ask, ranks, rule, exact=exact), Order)
+        return self._views.get(
+            key,
+            lambda: Order(self.catalog, ask, ranks, rule, exact=exact),
+            Order,
+            self._members,
+            self._records,
+        )
 
     def domains(self, ask: Ask, label: str) -> Domains:
         """Return how many ranks fit per value of a label, up to date."""
-        return self._view(("domains", ask, label), lambda: Domains(ask, label), Domains)
+        key = ("domains", ask, label)
+        return self._views.get(key, lambda: Domains(ask, label), Domains, self._members, self._records)
 
     @property
     def by_state(self) -> Mapping[NodeState, Sequence[int]]:
@@ -364,5 +371,9 @@ class NodeIndex:
         for i, amount in enumerate((state.cpu, state.ram, state.rom, state.idle, 1)):
             free[i] += sign * amount
 
-    def _view(self, key: tuple[object, ...], make: Callable[[], V], kind: type[V]) -> V:
-        return self._views.get(key, make, kind, self._members, self._records.values())
+
+def _are_overdrawn(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    """Whether more was taken of a GPU than it had; one that had less than nothing already need not be touched."""
+    return before is not after and any(
+        now < 0 and (i >= len(before) or now < before[i]) for i, now in enumerate(after)
+    )

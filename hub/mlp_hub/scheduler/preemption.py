@@ -156,7 +156,7 @@ def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence
         for d, v in held.vector.items():
             freed[d] = freed.get(d, 0) + v
     if rights.short:
-        over = quotas.excess(rights.mine, rights.vector)
+        over = quotas.excess(rights.tenant, rights.vector)
         return all(freed.get(d, 0) + available >= asked for d, asked, available in over)
     return any(freed.get(d, 0) for d in rights.vector)
 
@@ -275,9 +275,9 @@ class _Trial:
     def _by_right(self, gone: Sequence[_Gone], vector: Vector) -> bool:
         """Whether it stays inside its quota of the kind of GPU it gets, if it took back from others."""
         taken_back = (
-            g.held.run.job.tenant != self.rights.mine and not self.rights.is_above(g.held) for g in gone
+            g.held.run.job.tenant != self.rights.tenant and not self.rights.is_above(g.held) for g in gone
         )
-        return not any(taken_back) or self.quotas.within_nominal(self.rights.mine, vector)
+        return not any(taken_back) or self.quotas.within_nominal(self.rights.tenant, vector)
 
     def _shrink(self, held: Held, cut: dict[str, int]) -> None:
         """Take workers of one elastic job, one after another, until the job fits."""

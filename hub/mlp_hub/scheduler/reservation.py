@@ -107,7 +107,7 @@ class Reservations:
         """Whether another job that is blocked by nodes would get a reservation."""
         return len(self._on_nodes) < MOST_ON_NODES or not self._state.policy.backfill
 
-    def stand_on_nodes(self, entry: Entry) -> None:
+    def line_up_for_nodes(self, entry: Entry) -> None:
         """Let a job that the nodes have no room for be the next in line."""
         tenant = entry.cls.tenant
         self._blocked.setdefault(tenant, entry)
@@ -115,7 +115,7 @@ class Reservations:
             self._of_tenant[tenant] = self._of_tenant.get(tenant, 0) + 1
             self._on_nodes.append(entry)
 
-    def stand_on_quota(self, entry: Entry) -> None:
+    def line_up_for_quota(self, entry: Entry) -> None:
         """Let a job whose quota is used up be the next in line of its quota tree."""
         self._blocked.setdefault(entry.cls.tenant, entry)
         line = self._on_quota.setdefault(self._root(entry.cls.tenant), [])

@@ -32,14 +32,14 @@ class Rights:
 
     def __init__(self, state: State, entry: Entry) -> None:
         self.state, self.entry = state, entry
-        self.mine = entry.cls.tenant
+        self.tenant = entry.cls.tenant
         self.vector = entry.cls.vector
         quotas = state.quotas
-        self.root = quotas.root(self.mine)
-        self.short = [d for d, _, _ in quotas.excess(self.mine, self.vector)]
+        self.root = quotas.root(self.tenant)
+        self.short = [d for d, _, _ in quotas.excess(self.tenant, self.vector)]
         """Dimensions in which it lacks quota."""
-        self.inside = is_inside(quotas, self.mine, self.vector)
-        self.entitled = is_entitled(quotas, self.mine, self.vector)
+        self.inside = is_inside(quotas, self.tenant, self.vector)
+        self.entitled = is_entitled(quotas, self.tenant, self.vector)
         self._by_turn = not is_one_queue(state.policy)
         self._fairer: dict[str, bool] = {}
         self.looked_at = 0  # tenants and running jobs, as a measure of what it cost
@@ -47,12 +47,12 @@ class Rights:
     def candidates(self) -> Iterator[Held]:
         """Yield the running jobs that may be stopped whole, as far as can be told before others are."""
         state = self.state
-        others = [t for t in state.running.preemptible if t != self.mine and state.is_exposed(t)]
+        others = [t for t in state.running.preemptible if t != self.tenant and state.is_exposed(t)]
         if len(others) > MANY_TENANTS:
             # who holds most beyond its due gives first, and the rest need not be looked at
             others.sort(key=lambda t: -state.weighted_share(t))
         found = 0
-        for held in self._open(self.mine, below=True):
+        for held in self._open(self.tenant, below=True):
             if self.is_above(held):
                 found += 1
                 yield held
@@ -90,18 +90,18 @@ class Rights:
     def for_quota(self, held: Held, quotas: QuotaTree) -> bool:
         """Whether this job may be stopped for the quota that it holds, as `quotas` stand on trial."""
         theirs = held.run.job.tenant
-        if theirs == self.mine:
+        if theirs == self.tenant:
             return True
         if quotas.root(theirs) != self.root or is_safe(quotas, theirs, held.vector):
             return False
-        if self.inside and quotas.may_reclaim(self.mine, theirs, self.short, self.vector):
+        if self.inside and quotas.may_reclaim(self.tenant, theirs, self.short, self.vector):
             return True
         return self._outranks(theirs) and self.is_above(held)
 
     def for_nodes(self, held: Held, quotas: QuotaTree) -> bool:
         """Whether this job may be stopped for its place on nodes, as `quotas` stand on trial."""
         theirs = held.run.job.tenant
-        if theirs == self.mine:
+        if theirs == self.tenant:
             return True
         if is_safe(quotas, theirs, held.vector):
             return False
@@ -118,7 +118,7 @@ class Rights:
                 continue
             if self.short and state.quotas.root(theirs) != self.root:
                 continue
-            if theirs == self.mine:
+            if theirs == self.tenant:
                 if run.job.priority <= job.priority:
                     out.append(held)
             elif run.job.priority < job.priority or self.inside or self._is_fairer(theirs):
@@ -129,7 +129,7 @@ class Rights:
     def may_shrink(self, held: Held, quotas: QuotaTree) -> bool:
         """Whether one more worker of an elastic job may go, as `quotas` stand on trial."""
         theirs = held.run.job.tenant
-        return theirs == self.mine or not is_safe(quotas, theirs, held.vector)
+        return theirs == self.tenant or not is_safe(quotas, theirs, held.vector)
 
     def is_above(self, held: Held) -> bool:
         """Whether this job has a higher priority than a running one, which did not overtake it by age either."""
@@ -143,7 +143,7 @@ class Rights:
         return (
             self._by_turn
             and not self.inside
-            and held.run.job.tenant != self.mine
+            and held.run.job.tenant != self.tenant
             and held.run.started_at >= self.state.now
         )
 
@@ -156,9 +156,9 @@ class Rights:
         known = self._fairer.get(tenant)
         if known is None:
             state = self.state
-            used = state.quotas.used(self.mine)
+            used = state.quotas.used(self.tenant)
             for d, v in self.vector.items():
                 used[d] = used.get(d, 0) + v
             share = dominant_share(resources_of(used), state.index.total)
-            known = self._fairer[tenant] = share / state.weight(self.mine) <= state.weighted_share(tenant)
+            known = self._fairer[tenant] = share / state.weight(self.tenant) <= state.weighted_share(tenant)
         return known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlp_hub.scheduler.demand import Demand
@@ -26,11 +26,14 @@ class Held:
     serial: int  # of its hold: later holds have larger ones
 
 
-class RunningJobs(Mapping[str, Held]):
-    """The running jobs by uid, in the order in which they were held."""
+class RunningJobs(dict[str, Held]):
+    """The running jobs by uid, in the order in which they were held. Changed by `add` and `remove` alone.
+
+    A plain dict to read from: a walk along the ends looks up every running job.
+    """
 
     def __init__(self) -> None:
-        self._by_uid: dict[str, Held] = {}
+        super().__init__()
         self.holds = 0  # so many there were; the serial of the last one
         self.stopping: dict[str, None] = {}  # on their way out
         self.of_tenant: dict[str, dict[str, Held]] = {}
@@ -39,26 +42,6 @@ class RunningJobs(Mapping[str, Held]):
         self._preemptible_at: dict[int, int] = {}  # how many of these, by priority
         self.ends: list[EndKey] = []
         self.ends_of_root: dict[str, list[EndKey]] = {}
-
-    def __getitem__(self, uid: str) -> Held:
-        return self._by_uid[uid]
-
-    def __contains__(self, uid: object) -> bool:
-        return uid in self._by_uid
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_uid)
-
-    def __len__(self) -> int:
-        return len(self._by_uid)
-
-    def values(self) -> ValuesView[Held]:
-        """Return what is held."""
-        return self._by_uid.values()
-
-    def items(self) -> ItemsView[str, Held]:
-        """Return what is held, with its uid."""
-        return self._by_uid.items()
 
     def add(self, run: RunningJob, demand: Demand, vector: Vector, now: float, root: str | None) -> None:
         """Note that a job runs; `root` is that of its quota tree, None when its tenant is gone."""
@@ -70,7 +53,7 @@ class RunningJobs(Mapping[str, Held]):
         end = (ends_at, run.started_at, uid)
         self.holds += 1
         held = Held(run, demand, vector, end, self.holds)
-        self._by_uid[uid] = held
+        self[uid] = held
         self.of_tenant.setdefault(job.tenant, {})[uid] = held
         if job.workers_max > job.workers_min and not run.stopping:
             self.elastic[uid] = held
@@ -83,7 +66,7 @@ class RunningJobs(Mapping[str, Held]):
 
     def remove(self, uid: str, root: str | None) -> None:
         """Note that a job holds nothing any more; `root` as for `add`, as it is now."""
-        held = self._by_uid.pop(uid)
+        held = self.pop(uid)
         job = held.run.job
         self.stopping.pop(uid, None)
         self.of_tenant[job.tenant].pop(uid)
@@ -99,7 +82,7 @@ class RunningJobs(Mapping[str, Held]):
         """Sort the ends by quota tree anew; `root_of` names that of a tenant, None for one that is gone."""
         self.ends_of_root = {}
         for end in self.ends:
-            root = root_of(self._by_uid[end[2]].run.job.tenant)
+            root = root_of(self[end[2]].run.job.tenant)
             if root is not None:
                 self.ends_of_root.setdefault(root, []).append(end)
 
@@ -110,7 +93,8 @@ class RunningJobs(Mapping[str, Held]):
     def fork(self) -> RunningJobs:
         """Return an independent copy."""
         other = RunningJobs()
-        other._by_uid, other.holds = dict(self._by_uid), self.holds
+        other.update(self)
+        other.holds = self.holds
         other.stopping, other.elastic = dict(self.stopping), dict(self.elastic)
         other.of_tenant = {t: dict(held) for t, held in self.of_tenant.items()}
         other.preemptible = {

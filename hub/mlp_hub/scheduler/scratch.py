@@ -8,7 +8,7 @@ from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import Devices
 from mlp_hub.scheduler.node_states import slots_of
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.placement import domain_label
+from mlp_hub.scheduler.placement import NODE, domain_label
 from mlp_hub.scheduler.records import Record
 
 
@@ -34,7 +34,7 @@ class Scratch:
         """Count the ranks that fit; with a required topology, in the best single domain."""
         if not self._required:
             return self._total
-        if self._label == "":
+        if self._label == NODE:
             base = self._index.totals(self._ask).by_slots
             counts = {k: base.get(k, 0) + self._by_slots.get(k, 0) for k in (*base, *self._by_slots)}
             return max((k for k, n in counts.items() if n > 0), default=0)

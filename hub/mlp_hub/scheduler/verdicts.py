@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import DIMENSIONS, Resources
 from mlp_hub.scheduler.model import Booking, Verdict, Wait, WaitingJob
-from mlp_hub.scheduler.placement import domain_label
+from mlp_hub.scheduler.placement import NODE, domain_label
 from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.state import State
@@ -123,7 +123,7 @@ def waits_for_nodes(state: State, entry: Entry) -> Verdict:
     free = _free(state, entry)
     blockers = tuple(uid for _, _, uid in state.running.ends[:MOST_GROUPS])
     if required and fitting >= ranks:
-        where = "one node" if label == "" else f"one {label}"
+        where = "one node" if label == NODE else f"one {label}"
         message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} within {where}; free now: {free}"
         return Verdict(
             Reason.TOPOLOGY_PLACEMENT_FAILED, message, {"ranks": ranks, "fitting": fitting}, blockers

@@ -7,7 +7,7 @@ fell too far behind is made anew from the states that there are.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Protocol, TypeVar
 
@@ -242,7 +242,7 @@ class Views:
         make: Callable[[], V],
         kind: type[V],
         members: Members,
-        records: Collection[Record],
+        records: Mapping[str, Record],
     ) -> V:
         """Return the view of a key, up to date; `make` makes an empty one if there is none yet."""
         view: View | None = self._views.pop(key, None)
@@ -261,7 +261,7 @@ class Views:
         if behind:
             self._entries -= len(view)
             if behind < 0 or view.at < self._base or behind > 2 * len(members) + 16:
-                view.make(members, records)
+                view.make(members, records.values())
             else:
                 view.follow(islice(self._log, view.at - self._base, None), members)
             view.at = now

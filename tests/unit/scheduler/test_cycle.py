@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.scheduler.core import plan_cycle
-from mlp_hub.scheduler.model import Admit, Snapshot, Wait
+from mlp_hub.scheduler.core import Core, plan_cycle
+from mlp_hub.scheduler.model import Admit, SchedulingPolicy, Snapshot, Wait
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 
@@ -34,6 +34,16 @@ def test_a_gang_that_does_not_fit_whole_gets_nothing() -> None:
         "needs 5 ranks of 2 cpu and 100 MiB ram at once; 4 would fit now; "
         "free: 2 nodes have 4 cpu and 8192 MiB ram each"
     )
+
+
+def test_a_job_may_be_withdrawn_after_its_tenant_moved_to_another_cohort() -> None:
+    core = Core(SchedulingPolicy(), (node(),), (tenant(cpu=1, cohort="x"),))
+    core.submit(job("a"))
+    core.submit(job("b", at=1.0))
+    core.plan(1.0)  # b sleeps until quota comes free in x
+    core.set_tenant(tenant(cpu=1, cohort="y"))
+    core.withdraw("b")
+    assert core.plan(2.0) == []
 
 
 def test_two_half_fitting_gangs_never_hold_each_other_up() -> None:

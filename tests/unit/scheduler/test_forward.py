@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.forward import Forecast, expected_end, forecast
+from mlp_hub.scheduler.forward import Forecast, expected_end
 from mlp_hub.scheduler.model import WaitingJob
 from scheduler_builders import job, runs, snapshot
 
@@ -29,15 +29,16 @@ def test_one_run_forward_tells_the_starts_of_all() -> None:
 
 def test_the_core_is_left_as_it_was() -> None:
     core = planned(*queue(100.0, 50.0))
-    assert forecast(core, 0.0, ["j1"]) == {"j1": 100.0}
+    assert Forecast(core, 0.0, ["j1"]).starts == {"j1": 100.0}
     assert set(core.running) == {"j0"}
     assert core.is_waiting("j1")
-    assert forecast(core, 0.0, ["j1"]) == {"j1": 100.0}
+    assert Forecast(core, 0.0, ["j1"]).starts == {"j1": 100.0}
 
 
 def test_beyond_its_bound_no_time_is_told() -> None:
     core = planned(*queue(*[10.0] * 6))
-    assert forecast(core, 0.0, ["j1", "j2", "j5"], most_steps=2) == {"j1": 10.0, "j2": 20.0, "j5": None}
+    found = Forecast(core, 0.0, ["j1", "j2", "j5"], most_steps=2)
+    assert found.starts == {"j1": 10.0, "j2": 20.0, "j5": None}
 
 
 def test_without_any_known_end_nothing_is_run_forward() -> None:

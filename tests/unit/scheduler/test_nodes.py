@@ -160,6 +160,19 @@ def test_what_runs_on_a_node_whose_capacity_was_lowered_stays_held_and_nothing_n
     assert (index.total_slots(CORE), index.total_slots(GPU)) == (1, 1)
 
 
+def test_what_is_free_beside_an_overfull_gpu_can_be_taken() -> None:
+    index = NodeIndex([node("a", cpu=4, gpu=3)])
+    index.take(GPU, ("a", "a"), ((0,), (2,)))
+    index.add(node("a", cpu=4, gpu=2))
+    assert index.devices("a") == (0, 1000, -1000)
+    for demand, devices in ((CORE, ()), (GPU, (1,))):
+        placement = index.place(demand, 1)
+        assert placement == ("a",)
+        assert index.take(demand, placement) == (devices,)
+    with pytest.raises(ValueError, match="do not fit"):
+        index.take(Demand(whole=1), ("a",), ((2,),))
+
+
 def test_force_holds_what_an_overfull_snapshot_says() -> None:
     index = NodeIndex([node("a", cpu=1, gpu=1)])
     held = index.take(GPU, ("a", "a"), force=True)
