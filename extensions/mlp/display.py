@@ -220,14 +220,6 @@ class TextFollower:
         self._width, self._last = 0, ""
 
 
-def _prospects(why: Json | None) -> list[str]:
-    """Say what the state of a waiting job does not: why no start can be told, and what would start now."""
-    found = why or {}
-    unknown = words.unknown_start(found)
-    ways = [f"Would start now: {way}" for way in found.get("would_start_now") or ()]
-    return [*([unknown] if unknown else []), *ways]
-
-
 def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None) -> Job:
     """Follow a job as text until it ends, then sum up. Ctrl-C ends the watching, not the job."""
     out = out or sys.stdout
@@ -244,7 +236,7 @@ def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None)
                 replay = True
                 teller.note(f"the connection was lost ({frame['message']}); the job goes on, trying again")
             replay = replay and kind != "synced"
-            if kind == "why" and seen.phase == "queued" and (news := _prospects(seen.why)) != told:
+            if kind == "why" and seen.phase == "queued" and (news := words.prospects(seen.why or {})) != told:
                 told = news
                 for line in news:
                     teller.note(f"  {line}")

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from mlp.history import FINAL
+
 Json = dict[str, Any]
 
 CAUSES = {
@@ -157,10 +159,19 @@ def unknown_start(why: Mapping[str, Any]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def prospects(why: Mapping[str, Any]) -> list[str]:
+    """Write what the state of a waiting job does not say: why no start can be told, and what would start now."""
+    unknown, ways = unknown_start(why), why.get("would_start_now")
+    return [
+        *([unknown] if unknown else []),
+        *(f"Would start now: {way}" for way in (ways if isinstance(ways, list) else [])),
+    ]
+
+
 def ended(job: Mapping[str, Any]) -> str:
     """Write how and when a job ended, in one sentence; empty for one that has not."""
     phase, at = str(job.get("phase")), clock_time(job.get("finished_at"))
-    if phase not in {"finished", "failed", "cancelled"}:
+    if phase not in FINAL:
         return ""
     how = {"cancelled": "was cancelled"}.get(phase, phase)
     ran = age(job).replace("ran ", " after ", 1) if job.get("started_at") else ""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.executors.base import CannotStart
-from mlp_hub.executors.runtimes import Shape, build
+from mlp_hub.executors.runtimes import Shape, build, missing
 from mlp_hub.executors.sandbox.spec import INSIDE
 
 PYTHON = "/venv/bin/python"
@@ -102,3 +102,17 @@ def test_torch_starts_through_torchrun() -> None:
 def test_an_unknown_runtime_names_those_there_are() -> None:
     with pytest.raises(CannotStart, match="plain, mpi, tf, torch"):
         build("horovod", shape())
+
+
+def test_tensorflow_is_quiet_about_itself() -> None:
+    assert build("tf", shape(2)).env["TF_CPP_MIN_LOG_LEVEL"] == "2"
+
+
+def test_a_runtime_names_what_its_environment_lacks(tmp_path: Path) -> None:
+    python = str(tmp_path / "bin" / "python")
+    assert missing("torch", python) == "torch"
+    assert missing("plain", python) is None
+    package = tmp_path / "lib" / "python3.11" / "site-packages" / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    assert missing("torch", python) is None
