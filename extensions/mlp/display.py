@@ -26,9 +26,7 @@ FAR_STEP = 10
 
 def in_kernel() -> bool:
     """Tell whether outputs of this process are messages that can be updated."""
-    module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module is not None else None
-    return shell is not None and hasattr(shell, "kernel")
+    return hasattr(words.shell(), "kernel")
 
 
 def mode(env: Mapping[str, str] = os.environ) -> str:
@@ -245,7 +243,9 @@ def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None)
                 teller.show(seen)
     except KeyboardInterrupt:
         teller.end()
-        write(out, f"No longer watching; {job.name} goes on. Stop it: cancel {job.name}\n")
+        write(
+            out, f"No longer watching; {job.name} goes on. Stop it: {words.command(f'cancel {job.name}')}\n"
+        )
         raise
     teller.end()
     job.data = seen.job or job.data

@@ -88,7 +88,8 @@ def jobs(found: Sequence[Json]) -> Table:
         for j in ordered
     ]
     columns = ("name", "state", "progress", "tenant", "runtime", "ranks", "time", "failure")
-    return Table(columns, rows, list(ordered), empty="There are no jobs. Start one: %%mlp submit --workers 2")
+    empty = f"There are no jobs. Start one: {words.first_command()}"
+    return Table(columns, rows, list(ordered), empty=empty)
 
 
 def verdicts(found: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -23,11 +23,20 @@ CAUSES = {
 }
 
 
+def shell() -> Any:
+    """Return the IPython that this process is; None where it is none."""
+    module = sys.modules.get("IPython")
+    return None if module is None else module.get_ipython()
+
+
 def command(line: str) -> str:
     """Write a command of ours as one would type it here: `%mlp watch digits` in IPython, `mlp watch digits` else."""
-    module = sys.modules.get("IPython")
-    magic = module is not None and module.get_ipython() is not None
-    return f"{'%' if magic else ''}mlp {line}"
+    return f"mlp {line}" if shell() is None else f"%mlp {line}"
+
+
+def first_command() -> str:
+    """Write how one would start a first job here."""
+    return "mlp submit SCRIPT --workers 2" if shell() is None else "%%mlp submit --workers 2"
 
 
 def parse_time(text: object) -> datetime | None:
