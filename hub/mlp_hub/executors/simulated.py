@@ -160,9 +160,9 @@ class SimulatedExecutor:
         """List the simulated nodes."""
         return list(self._nodes.values())
 
-    def lacks(self, runtime: str) -> str | None:
+    def lacks(self, runtime: str, home: str) -> str | None:
         """Nothing is missing: simulated ranks run no program."""
-        del runtime
+        del runtime, home
         return None
 
     async def start(self, spec: LaunchSpec) -> None:

@@ -109,10 +109,23 @@ def test_tensorflow_is_quiet_about_itself() -> None:
 
 
 def test_a_runtime_names_what_its_environment_lacks(tmp_path: Path) -> None:
-    python = str(tmp_path / "bin" / "python")
-    assert missing("torch", python) == "torch"
-    assert missing("plain", python) is None
-    package = tmp_path / "lib" / "python3.11" / "site-packages" / "torch"
+    python, home = str(tmp_path / "bin" / "python"), str(tmp_path / "ann")
+    assert missing("torch", python, home) == "torch"
+    assert missing("plain", python, home) is None
+    put(tmp_path / "lib" / "python3.11" / "site-packages" / "torch")
+    assert missing("torch", python, home) is None
+
+
+def test_what_a_user_installed_at_home_is_not_missing(tmp_path: Path) -> None:
+    python, home = str(tmp_path / "bin" / "python"), tmp_path / "ann"
+    (tmp_path / "lib" / "python3.11").mkdir(parents=True)
+    put(home / ".local" / "lib" / "python3.9" / "site-packages" / "torch")
+    assert missing("torch", python, str(home)) == "torch"  # for another Python than jobs have
+    put(home / ".local" / "lib" / "python3.11" / "site-packages" / "torch")
+    assert missing("torch", python, str(home)) is None
+    assert missing("tf", python, str(home)) == "tensorflow"
+
+
+def put(package: Path) -> None:
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    assert missing("torch", python) is None
