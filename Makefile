@@ -30,7 +30,7 @@ install:  ## install what is needed into .venv, without starting anything
 up: install  ## install what is needed, start the hub, print where it is
 	@$(BIN)/mlp-hub up
 
-down:  ## stop the hub; jobs and notebook servers go on (JOBS=stop: they end too)
+down:  ## stop the hub; jobs and notebook servers go on (JOBS=stop: jobs are suspended, servers end)
 	$(INSTALLED)
 	@JOBS=$(JOBS) $(BIN)/mlp-hub down
 
@@ -38,7 +38,7 @@ status:  ## show the components, their memory and the jobs
 	$(INSTALLED)
 	@$(BIN)/mlp-hub status
 
-logs:  ## follow the logs of all components
+logs:  ## print the logs of all components; on a terminal follow them until Ctrl+C
 	$(INSTALLED)
 	@$(BIN)/mlp-hub logs
 

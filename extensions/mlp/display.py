@@ -26,9 +26,7 @@ FAR_STEP = 10
 
 def in_kernel() -> bool:
     """Tell whether outputs of this process are messages that can be updated."""
-    module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module is not None else None
-    return shell is not None and hasattr(shell, "kernel")
+    return hasattr(words.shell(), "kernel")
 
 
 def mode(env: Mapping[str, str] = os.environ) -> str:
@@ -220,14 +218,6 @@ class TextFollower:
         self._width, self._last = 0, ""
 
 
-def _prospects(why: Json | None) -> list[str]:
-    """Say what the state of a waiting job does not: why no start can be told, and what would start now."""
-    found = why or {}
-    unknown = words.unknown_start(found)
-    ways = [f"Would start now: {way}" for way in found.get("would_start_now") or ()]
-    return [*([unknown] if unknown else []), *ways]
-
-
 def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None) -> Job:
     """Follow a job as text until it ends, then sum up. Ctrl-C ends the watching, not the job."""
     out = out or sys.stdout
@@ -244,7 +234,7 @@ def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None)
                 replay = True
                 teller.note(f"the connection was lost ({frame['message']}); the job goes on, trying again")
             replay = replay and kind != "synced"
-            if kind == "why" and seen.phase == "queued" and (news := _prospects(seen.why)) != told:
+            if kind == "why" and seen.phase == "queued" and (news := words.prospects(seen.why or {})) != told:
                 told = news
                 for line in news:
                     teller.note(f"  {line}")
@@ -253,7 +243,9 @@ def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None)
                 teller.show(seen)
     except KeyboardInterrupt:
         teller.end()
-        write(out, f"No longer watching; {job.name} goes on. Stop it: cancel {job.name}\n")
+        write(
+            out, f"No longer watching; {job.name} goes on. Stop it: {words.command(f'cancel {job.name}')}\n"
+        )
         raise
     teller.end()
     job.data = seen.job or job.data

@@ -152,7 +152,7 @@ class Job:
         """Say why there is no output."""
         phase = str(self.data.get("phase"))
         if phase in {"queued", "suspended"}:
-            return f"{self.name} is {phase} and has no output yet; %mlp why {self.name} says more."
+            return f"{self.name} is {phase} and has no output yet; {words.command(f'why {self.name}')} says more."
         return f"{self.name} is {phase}; it has written nothing{'' if self.final else ' yet'}."
 
     def why(self) -> tables.Sentences:

@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from mlp import svg, words
-from mlp.history import POSITIONS
+from mlp.history import FINAL, POSITIONS
 
 Json = Mapping[str, Any]
 RANKS = 64
@@ -94,9 +94,10 @@ def html(snapshot: Json) -> str:
 def _saved(snapshot: Json) -> str:
     job = _job(snapshot)
     at = str(snapshot.get("saved_at", ""))[:19].replace("T", " ")
-    if not at or str(job.get("phase")) in {"finished", "failed", "cancelled"}:
-        return f"As of {at} UTC." if at else ""
-    return f"As of {at} UTC. Live view: %mlp watch {job.get('name', '')}"
+    if not at:
+        return ""
+    live = "" if job.get("phase") in FINAL else f" Live view: %mlp watch {job.get('name', '')}"
+    return f"As of {at} UTC.{live}"
 
 
 def _reasons(snapshot: Json) -> list[str]:
@@ -105,11 +106,9 @@ def _reasons(snapshot: Json) -> list[str]:
     if not isinstance(why, Mapping) or str(job.get("phase")) not in {"queued", "suspended"}:
         return []
     said = [str(reason.get("message") or "") for reason in _list(why.get("reasons"))]
-    ways = why.get("would_start_now")
     return [
         *(text for text in said if text and text not in str(job.get("message") or "")),
-        *(text for text in (words.unknown_start(why),) if text),
-        *(f"Would start now: {way}" for way in (ways if isinstance(ways, list) else [])),
+        *words.prospects(why),
     ]
 
 

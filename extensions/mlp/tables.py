@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from mlp import words
+from mlp.history import FINAL
 from mlp.picture import plain
 
 Json = dict[str, Any]
@@ -70,7 +71,7 @@ class Sentences:
 
 def jobs(found: Sequence[Json]) -> Table:
     """List jobs, those that have not ended first, the newest first."""
-    ended = {"finished", "failed", "cancelled", "deleting"}
+    ended = FINAL | {"deleting"}
     newest = sorted(found, key=lambda j: str(j.get("submitted_at", "")), reverse=True)
     ordered = sorted(newest, key=lambda j: j.get("phase") in ended)
     rows = [
@@ -87,7 +88,8 @@ def jobs(found: Sequence[Json]) -> Table:
         for j in ordered
     ]
     columns = ("name", "state", "progress", "tenant", "runtime", "ranks", "time", "failure")
-    return Table(columns, rows, list(ordered), empty="There are no jobs. Start one: %%mlp submit --workers 2")
+    empty = f"There are no jobs. Start one: {words.first_command()}"
+    return Table(columns, rows, list(ordered), empty=empty)
 
 
 def verdicts(found: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -116,8 +118,7 @@ def why(found: Json, job: Mapping[str, Any] | None = None) -> Sentences:
     if found.get("expected_start"):
         because = f" ({found['expected_because']})" if found.get("expected_because") else ""
         lines.append(f"Expected to start {words.clock_time(found['expected_start'])}{because}.")
-    lines += [text for text in (words.unknown_start(found),) if text]
-    lines += [f"Would start now: {way}" for way in found.get("would_start_now") or ()]
+    lines += words.prospects(found)
     return Sentences(lines, found)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from mlp.history import FINAL
+
 Json = dict[str, Any]
 
 CAUSES = {
@@ -21,11 +23,20 @@ CAUSES = {
 }
 
 
+def shell() -> Any:
+    """Return the IPython that this process is; None where it is none."""
+    module = sys.modules.get("IPython")
+    return None if module is None else module.get_ipython()
+
+
 def command(line: str) -> str:
     """Write a command of ours as one would type it here: `%mlp watch digits` in IPython, `mlp watch digits` else."""
-    module = sys.modules.get("IPython")
-    magic = module is not None and module.get_ipython() is not None
-    return f"{'%' if magic else ''}mlp {line}"
+    return f"mlp {line}" if shell() is None else f"%mlp {line}"
+
+
+def first_command() -> str:
+    """Write how one would start a first job here."""
+    return "mlp submit SCRIPT --workers 2" if shell() is None else "%%mlp submit --workers 2"
 
 
 def parse_time(text: object) -> datetime | None:
@@ -157,10 +168,19 @@ def unknown_start(why: Mapping[str, Any]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def prospects(why: Mapping[str, Any]) -> list[str]:
+    """Write what the state of a waiting job does not say: why no start can be told, and what would start now."""
+    unknown, ways = unknown_start(why), why.get("would_start_now")
+    return [
+        *([unknown] if unknown else []),
+        *(f"Would start now: {way}" for way in (ways if isinstance(ways, list) else [])),
+    ]
+
+
 def ended(job: Mapping[str, Any]) -> str:
     """Write how and when a job ended, in one sentence; empty for one that has not."""
     phase, at = str(job.get("phase")), clock_time(job.get("finished_at"))
-    if phase not in {"finished", "failed", "cancelled"}:
+    if phase not in FINAL:
         return ""
     how = {"cancelled": "was cancelled"}.get(phase, phase)
     ran = age(job).replace("ran ", " after ", 1) if job.get("started_at") else ""

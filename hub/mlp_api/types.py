@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-# Python's `$` also matches before a final newline; `(?!\n)` shuts that out and means the same in ECMA 262
 MOST_RANKS = 10_000
 """Of one job, its parameter servers included."""
+# Python's `$` also matches before a final newline; `(?!\n)` shuts that out and means the same in ECMA 262
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$(?!\n)"
 RANGE_PATTERN = r"^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$(?!\n)"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$(?!\n)"

@@ -254,9 +254,14 @@ class Settings:
         return self.home / "db"
 
     @property
+    def service_db_file(self) -> Path:
+        """The platform's own database, unless `database_url` names another."""
+        return self.db_dir / "mlp.sqlite"
+
+    @property
     def service_db_url(self) -> str:
         """SQLAlchemy URL of the platform's own database."""
-        return self.database_url or f"sqlite:///{self.db_dir / 'mlp.sqlite'}"
+        return self.database_url or f"sqlite:///{self.service_db_file}"
 
     @property
     def hub_db_url(self) -> str:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
+import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from live_hub import LiveHub
+from live_hub import BIN, LiveHub, free_port
 
 ROOT = Path(__file__).parents[2]
+_BARE = """
+c.JupyterHub.bind_url = "http://127.0.0.1:{port}"
+c.JupyterHub.hub_port = {hub_port}
+c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{api_port}"
+c.ConfigurableHTTPProxy.command = {command!r}
+c.JupyterHub.authenticator_class = "native"
+c.Authenticator.allow_all = True
+c.JupyterHub.db_url = "sqlite:///{dir}/hub.sqlite"
+c.JupyterHub.cookie_secret_file = "{dir}/cookie"
+"""
 
 
 def data_path(name: str) -> Path | None:
@@ -32,6 +44,29 @@ def anchor_proxy() -> list[str]:
     if not program.exists():
         raise FileNotFoundError(f"{program} is missing: npm --prefix {program.parents[3]} ci")
     return [node(), str(program)]
+
+
+@contextlib.contextmanager
+def bare_hub(directory: Path) -> Iterator[tuple[str, int]]:
+    """Start a JupyterHub alone with its state in a directory, and give its address and pid."""
+    port = free_port()
+    config = directory / "c.py"
+    config.write_text(
+        _BARE.format(
+            port=port, hub_port=free_port(), api_port=free_port(), dir=directory, command=anchor_proxy()
+        )
+    )
+    child = subprocess.Popen(
+        [str(BIN / "jupyterhub"), "-f", str(config)],
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield f"http://127.0.0.1:{port}", child.pid
+    finally:
+        child.terminate()
+        child.wait(30)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 
 import httpx
 
-from bench_common import Context, Figure, Stopwatch, anchor_proxy, median_of
-from live_hub import BIN, free_port
+from bench_common import Context, Figure, Stopwatch, bare_hub, median_of
 
 NAME = "start"
 ABOUT = "up after down (state exists) until the login page answers 200, polled every 20 ms; median of 3; JupyterHub alone measured alike"
@@ -58,28 +56,11 @@ def _until_login(url: str, watch: Stopwatch) -> float:
 
 
 def _bare(context: Context) -> float:
-    from bench_memory import BARE
-
     times = []
     directory = context.tmp / "bare-start"
     directory.mkdir()
     for _ in range(RUNS + 1):
-        port = free_port()
-        (directory / "c.py").write_text(
-            BARE.format(
-                port=port, hub_port=free_port(), api_port=free_port(), dir=directory, command=anchor_proxy()
-            )
-        )
         watch = Stopwatch()
-        child = subprocess.Popen(
-            [str(BIN / "jupyterhub"), "-f", str(directory / "c.py")],
-            cwd=directory,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            times.append(_until_login(f"http://127.0.0.1:{port}", watch))
-        finally:
-            child.terminate()
-            child.wait(30)
+        with bare_hub(directory) as (url, _pid):
+            times.append(_until_login(url, watch))
     return median_of(times[1:])  # the first run makes the database

@@ -225,12 +225,27 @@ class ExecutorContract:
 
         self.execute(test)
 
+    def test_ranks_that_were_asked_to_stop_are_stopped_and_not_failed(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("lasts", workers=2)
+            await executor.start(spec)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
+            while [rank.state for rank in seen.ranks] != ["running"] * 2:
+                await asyncio.sleep(0.01)
+                seen = await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
+            await executor.stop(spec.attempt, 5.0)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
+            assert [(r.state, r.exit_code, r.signal) for r in seen.ranks] == [("stopped", None, 15)] * 2
+
+        self.execute(test)
+
     def test_stop_right_after_start_ends_it_too(self) -> None:
         async def test(executor: Executor) -> None:
-            spec = self.attempt("lasts")
+            spec = self.attempt("lasts", workers=2)
             await executor.start(spec)
             await executor.stop(spec.attempt, 1.0)
-            await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
+            assert {rank.state for rank in seen.ranks} <= {"stopped"}, seen.ranks  # none is left pending
 
         self.execute(test)
 

@@ -20,16 +20,6 @@ import httpx
 BIN = Path(sys.executable).parent
 LOGS = Path(__file__).resolve().parents[2] / "build" / "hub-logs"
 PASSWORD = "correct horse battery"
-ALL_SCOPES = (
-    "custom:mlp:jobs:read",
-    "custom:mlp:jobs:write",
-    "custom:mlp:tenants:read",
-    "custom:mlp:tenants:write",
-    "custom:mlp:users:read",
-    "custom:mlp:users:write",
-    "custom:mlp:cluster:read",
-    "access:services!service=mlp",
-)
 
 
 def free_port() -> int:

@@ -94,11 +94,13 @@ class Rig:
         return self.db.read_now(lambda tx: tx.ledger.in_use(tenant, time.time()))
 
 
-def play(root: Path, story: Callable[[Rig], Awaitable[None]], *nodes: NodeInfo) -> None:
+def play(
+    root: Path, story: Callable[[Rig], Awaitable[None]], *nodes: NodeInfo, policy: RunPolicy = FAST
+) -> None:
     """Run a story on a platform of its own; the timeout only bounds a failing test."""
 
     async def go() -> None:
-        rig = Rig(root, *nodes)
+        rig = Rig(root, *nodes, policy=policy)
         await rig.start()
         try:
             await asyncio.wait_for(story(rig), 120)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from pathlib import Path
 
+from live_hub import free_port
 from mlp_hub import proxy
 from mlp_hub.cli.http import Answer, request
 
 TOKEN = "proxy-token"
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 class RunningProxy:

@@ -65,6 +65,16 @@ class Route:
         object.__setattr__(self, "params", names)
 
     @property
+    def wire_method(self) -> str:
+        """Name how it is called: its method, `WS` for a WebSocket."""
+        return "WS" if self.socket else self.method
+
+    @property
+    def title(self) -> str:
+        """Name the route for people: `GET /tenants/{tenant}`."""
+        return f"{self.wire_method} {self.path}"
+
+    @property
     def operation(self) -> str:
         """Name the route in OpenAPI and in logs: the handler's module and name."""
         return f"{self.handler.__module__.rsplit('.', 1)[-1]}_{self.handler.__name__}"
@@ -103,9 +113,9 @@ class RouteTable:
                 node = node.variable
             else:
                 node = node.literal.setdefault(segment, _Node())
-        key = (verb, "WS" if route.socket else route.method)
+        key = (verb, route.wire_method)
         if key in node.routes:
-            raise ValueError(f"two routes answer {route.method} {route.path}")
+            raise ValueError(f"two routes answer {route.title}")
         node.routes[key] = route
 
     def find(self, method: str, path: str) -> Found | None:

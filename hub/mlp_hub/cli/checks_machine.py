@@ -137,7 +137,7 @@ def database(settings: Settings) -> Check:
         return Check(
             "database", OK, f"revision {revision or 'none yet'}, {settings.database_url.partition(':')[0]}"
         )
-    path = settings.db_dir / "mlp.sqlite"
+    path = settings.service_db_file
     if not path.exists():
         return Check("database", OK, "none yet; `mlp-hub up` makes it")
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)

@@ -25,7 +25,7 @@ def is_current(settings: Settings) -> bool:
     """Whether the schema is this version's; True only where that is known for sure."""
     if settings.database_url:
         return False
-    path = settings.db_dir / "mlp.sqlite"
+    path = settings.service_db_file
     if not path.exists():
         return False
     try:

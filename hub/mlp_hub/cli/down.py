@@ -82,7 +82,7 @@ def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
 
     The next service finds their ranks ended by `stop` and takes it from there, as if it had been asked itself.
     """
-    if not (settings.database_url or (settings.db_dir / "mlp.sqlite").exists()):
+    if not (settings.database_url or settings.service_db_file.exists()):
         return set()
     from mlp_hub.domain.errors import MLPError  # noqa: PLC0415 - the database is seldom needed here
     from mlp_hub.domain.job import HOLDING, Phase, Target  # noqa: PLC0415
@@ -133,7 +133,6 @@ def _stop_sandboxes(settings: Settings) -> tuple[int, int]:
     from mlp_hub.executors import sandbox  # noqa: PLC0415 - only where there are any
 
     living = [run_dir for run_dir in _run_dirs(settings) if _lives(run_dir)]
-
     for run_dir in living:
         sandbox.stop(str(run_dir), settings.grace_s)
     deadline = time.monotonic() + settings.grace_s + MARGIN_S

@@ -57,7 +57,7 @@ def rest_page() -> str:
     page = _PAGE.format(bases=API_BASES, limit=BODY_LIMIT)
     page += markdown_table(
         ("method", "path", "scope", "what"),
-        ((_method(r), f"[`{r.path}`](#{_anchor(r)})", _scope(r), r.summary) for r in routes),
+        ((r.wire_method, f"[`{r.path}`](#{_anchor(r)})", _scope(r), r.summary) for r in routes),
     )
     for module, group in groupby(routes, lambda r: r.handler.__module__.rsplit(".", 1)[-1]):
         page += f"\n## {_TITLES[module]}\n"
@@ -69,16 +69,8 @@ def rest_page() -> str:
     return page
 
 
-def _method(route: Route) -> str:
-    return "WS" if route.socket else route.method
-
-
-def _title(route: Route) -> str:
-    return f"{_method(route)} {route.path}"
-
-
 def _anchor(route: Route) -> str:
-    return re.sub(r"[^a-z0-9_ -]", "", _title(route).lower()).replace(" ", "-")
+    return re.sub(r"[^a-z0-9_ -]", "", route.title.lower()).replace(" ", "-")
 
 
 def _scope(route: Route) -> str:
@@ -87,7 +79,7 @@ def _scope(route: Route) -> str:
 
 def _route(route: Route, objects: dict[str, Any]) -> str:
     who = RELATIONS[route.relation] + (" Also the job's own token." if route.job_token else "")
-    lines = [f"\n### {_title(route)}\n", f"{_prose(route.handler.__doc__ or route.summary)}\n"]
+    lines = [f"\n### {route.title}\n", f"{_prose(route.handler.__doc__ or route.summary)}\n"]
     lines.append(f"- For: {who}" + (f" Scope: {_scope(route)}." if route.scope else ""))
     if route.body is not None:
         limit = f", at most {route.body_limit:,} bytes" if route.body_limit != BODY_LIMIT else ""

@@ -22,11 +22,17 @@ _TITLES = {
     "tenants": "tenants",
     "jobs": "jobs",
     "events": "events",
+    "bookings": "bookings",
 }
 _EVENTS = """
 An event has `at` and one of `node_down`, `node_up`, `cancel`, or `tenant` with `quota`. Within one instant ends of jobs
 come first, then events in the order of the file, then submissions, then the scheduler decides.
 """
+_BOOKINGS = """
+From when a window opens until it closes, the amount is kept free for its tenant. Before, a job of another tenant starts
+only if it ends in time, as its time limit or estimate tells, or if what is booked is free beside it.
+"""
+_NOTES = {"events": _EVENTS, "bookings": _BOOKINGS}
 _OUTPUT = """
 ## Output
 
@@ -98,7 +104,7 @@ def scenarios_page() -> str:
     for section, keys in SECTIONS.items():
         page += f"## {_TITLES[section]}\n\n"
         page += markdown_table(("key", "values", "default", "meaning"), (_row(key) for key in keys))
-        page += _EVENTS if section == "events" else "\n"
+        page += _NOTES.get(section, "\n")
     page += _OUTPUT + markdown_table(("event", "with", "meaning"), _LINES)
     page += _SUMMARY_HEAD + markdown_table(("key", "meaning"), SUMMARY)
     return page

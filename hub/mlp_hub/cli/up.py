@@ -200,8 +200,8 @@ def stop_command(settings: Settings, environ: Mapping[str, str], program: str) -
         command = f"{shlex.quote(str(Path(program).resolve()) if os.sep in program else program)} down"
     # what says which hub is meant, where it is not the one that the program takes by itself
     named = {key: environ[key] for key in ("MLP_HOME", "MLP_PORT", "MLP_CONFIG") if environ.get(key)}
-    if "MLP_HOME" in named:
-        named["MLP_HOME"] = str(settings.home)
+    paths = {"MLP_HOME": settings.home, "MLP_CONFIG": settings.config}
+    named |= {key: str(path) for key, path in paths.items() if key in named}  # as they were meant, absolute
     return " ".join([*(f"{key}={shlex.quote(value)}" for key, value in named.items()), command])
 
 

@@ -131,8 +131,11 @@ class Executor(Protocol):
         """List the nodes with their capacity."""
         ...
 
-    def lacks(self, runtime: str) -> str | None:
-        """Name the package that jobs of this runtime need and would not find here; None when nothing is missing."""
+    def lacks(self, runtime: str, home: str) -> str | None:
+        """Name the package that jobs of this runtime need and would not find here, nor in their user's home.
+
+        None when nothing is missing.
+        """
         ...
 
     async def start(self, spec: LaunchSpec) -> None:

@@ -86,9 +86,9 @@ class LocalExecutor:
         """List this machine as found, or as configured."""
         return self._nodes
 
-    def lacks(self, runtime: str) -> str | None:
-        """Look into the environment that all jobs of this machine share."""
-        return runtimes.missing(runtime, self._python)
+    def lacks(self, runtime: str, home: str) -> str | None:
+        """Look into the environment that all jobs of this machine share, and for what the user installed at home."""
+        return runtimes.missing(runtime, self._python, home)
 
     async def start(self, spec: LaunchSpec) -> None:
         """Start the attempt unless it was ever started; what cannot be started has failed at once."""

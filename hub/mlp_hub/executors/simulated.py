@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -159,9 +160,9 @@ class SimulatedExecutor:
         """List the simulated nodes."""
         return list(self._nodes.values())
 
-    def lacks(self, runtime: str) -> str | None:
+    def lacks(self, runtime: str, home: str) -> str | None:
         """Nothing is missing: simulated ranks run no program."""
-        del runtime
+        del runtime, home
         return None
 
     async def start(self, spec: LaunchSpec) -> None:
@@ -306,26 +307,13 @@ class SimulatedExecutor:
             return Observation(id_, AttemptPhase.ABSENT)
         phase = a.phase(now)
         failure = a.failure() if phase is AttemptPhase.FAILED else None
-        state = {
-            AttemptPhase.STARTING: "pending",
-            AttemptPhase.RUNNING: "running",
-            AttemptPhase.SUCCEEDED: "finished",
-        }.get(phase, "failed")
+        ran = a.runs_at <= min(now, a.over_at)
         ranks = tuple(
-            RankStatus(
-                rank,
-                role,
-                node,
-                state,
-                failure.exit_code
-                if failure and failure.rank == rank
-                else (0 if state == "finished" else None),
-                failure.signal if failure and failure.rank == rank else None,
-            )
+            RankStatus(rank, role, node, *_rank_end(rank, phase, failure, ran=ran))
             for rank, (role, node) in enumerate(zip(a.roles, a.placement, strict=True))
         )
-        started = a.runs_at if now >= a.runs_at else None
-        return Observation(id_, phase, started, a.over_at if phase in _DONE else None, ranks, failure)
+        ended = a.over_at if phase in _DONE else None
+        return Observation(id_, phase, a.runs_at if ran else None, ended, ranks, failure)
 
     def _record(self, **entry: Any) -> None:
         if self._journal is not None:
@@ -344,6 +332,21 @@ class SimulatedExecutor:
             else:
                 self._forgotten.add(entry["forget"])
                 self._attempts.pop(entry["forget"], None)
+
+
+def _rank_end(
+    rank: int, phase: AttemptPhase, failure: Failure | None, *, ran: bool
+) -> tuple[str, int | None, int | None]:
+    """Return the state, exit code and signal of a rank; one that only another, or a stop, ended is stopped."""
+    if phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING):
+        return "running" if ran else "pending", None, None
+    if phase is AttemptPhase.SUCCEEDED:
+        return "finished", 0, None
+    if phase is AttemptPhase.LOST:
+        return "failed", None, None
+    if failure is not None and failure.rank == rank:
+        return "failed", failure.exit_code, failure.signal
+    return "stopped", None, signal.SIGTERM if ran else None
 
 
 def _make_directories(workspace: str) -> None:

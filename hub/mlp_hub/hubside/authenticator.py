@@ -126,7 +126,10 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         if info is None or not right:
             return None
         self.lockout.succeeded(name)
-        if not UserInfo.find(self.db, name).is_authorized:
+        info = UserInfo.find(self.db, name)  # anew: it may have been let in, or refused, meanwhile
+        if info is None:
+            return None
+        if not info.is_authorized:
             raise web.HTTPError(403, f"The account {name} waits for the approval of an administrator.")
         return name
 

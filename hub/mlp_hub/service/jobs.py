@@ -105,7 +105,8 @@ class Jobs:
     async def _checked(self, user: str, asked: api.JobCreate) -> JobSpec:
         members, default = await self._board.db.read(lambda tx: (places(tx, user), default_tenant(tx, user)))
         spec = submit.checked_spec(asked, user, members, default, self._paths)
-        submit.check_runtime(spec.runtime, self._executor.lacks, spec.env)
+        home = str(self._paths.home(user))
+        submit.check_runtime(spec.runtime, lambda name: self._executor.lacks(name, home), spec.env)
         return spec
 
     def _answered(self, tx: Tx, user: str, key: str, print_: str) -> Job | None:

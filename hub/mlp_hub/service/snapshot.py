@@ -50,6 +50,25 @@ def read_holders(tx: Tx, now: float) -> Holders:
     )
 
 
+def node_of(info: NodeInfo, holders: Holders | None = None) -> Node:
+    """Return a node as the scheduling core sees it."""
+    used = ZERO if holders is None else holders.nodes.get(info.name, ZERO)
+    return Node(info.name, info.capacity, used, info.gpu_kind, info.labels, (), info.up)
+
+
+def queue_of(tenant: Tenant, holders: Holders, decayed_usage: float) -> TenantQueue:
+    """Return a tenant as the scheduling core sees it."""
+    # cohorts and parents are kept from the core until the ledger knows of borrowing too
+    return TenantQueue(
+        tenant.name,
+        tenant.quota,
+        tenant.weight,
+        holders.used.get(tenant.name, ZERO),
+        decayed_usage,
+        others=holders.names.get(tenant.name, ()),
+    )
+
+
 class SnapshotMaker:
     """Makes snapshots; a job that did not change keeps the object made for it before."""
 
@@ -74,27 +93,13 @@ class SnapshotMaker:
     async def empty(self) -> Snapshot:
         """Return the nodes and the tenants with nothing in use: all that says whether a job can ever run."""
         tenants = await self._board.db.read(lambda tx: tx.tenants.all())
-        nodes = tuple(Node(n.name, n.capacity, ZERO, n.gpu_kind, n.labels, (), n.up) for n in self._nodes())
+        nodes = tuple(node_of(n) for n in self._nodes())
         return Snapshot(nodes, tuple(TenantQueue(t.name, t.quota) for t in tenants), (), (), self._policy)
 
     def of(self, holders: Holders, now: float) -> Snapshot:
         """Make a snapshot of what is in memory and these holders."""
-        nodes = tuple(
-            Node(n.name, n.capacity, holders.nodes.get(n.name, ZERO), n.gpu_kind, n.labels, (), n.up)
-            for n in self._nodes()
-        )
-        tenants = tuple(
-            # cohorts and parents are kept from the core until the ledger knows of borrowing too
-            TenantQueue(
-                t.name,
-                t.quota,
-                t.weight,
-                holders.used.get(t.name, ZERO),
-                self._usage(t.name, now),
-                others=holders.names.get(t.name, ()),
-            )
-            for t in holders.tenants
-        )
+        nodes = tuple(node_of(n, holders) for n in self._nodes())
+        tenants = tuple(queue_of(t, holders, self._usage(t.name, now)) for t in holders.tenants)
         waiting = {uid: self._waiting_job(job) for uid, job in self._board.waiting.items()}
         running = tuple(self._running_job(job) for job in self._board.holding.values())
         self._waiting = waiting

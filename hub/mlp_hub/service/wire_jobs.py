@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mlp_api import types as api
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
@@ -39,26 +41,30 @@ def spec_of(asked: api.JobCreate, user: str, tenant: str, runtime: str, entry: s
 
 def create_of(spec: JobSpec, name: str) -> api.JobCreate:
     """Return the request that would submit the same again under another name."""
-    return api.JobCreate(
-        name=name,
-        entry=spec.entry,
-        code=spec.code,
-        args=list(spec.args),
-        env=dict(spec.env),
-        runtime=spec.runtime,
-        workers=workers_to(spec),
-        ps=spec.ps,
-        cpu=units(spec.per_worker.cpu),
-        gpu=units(spec.per_worker.gpu),
-        gpu_kind=spec.gpu_kind,
-        ram=spec.per_worker.ram,
-        tenant=spec.tenant,
-        priority=spec.priority,
-        time_limit=spec.time_limit,
-        retries=spec.retries,
-        checkpoint_every=spec.checkpoint_every,
-        topology=spec.topology,
-    )
+    return api.JobCreate(name=name, **_asked_of(spec))
+
+
+def _asked_of(spec: JobSpec) -> dict[str, Any]:
+    """Return what was asked for, but the name, as a request has it and an answer repeats it."""
+    return {
+        "tenant": spec.tenant,
+        "runtime": spec.runtime,
+        "entry": spec.entry,
+        "code": spec.code,
+        "args": list(spec.args),
+        "env": dict(spec.env),
+        "workers": workers_to(spec),
+        "ps": spec.ps,
+        "cpu": units(spec.per_worker.cpu),
+        "gpu": units(spec.per_worker.gpu),
+        "gpu_kind": spec.gpu_kind,
+        "ram": spec.per_worker.ram,
+        "priority": spec.priority,
+        "time_limit": spec.time_limit,
+        "retries": spec.retries,
+        "checkpoint_every": spec.checkpoint_every,
+        "topology": spec.topology,
+    }
 
 
 def workers_of(workers: int | str) -> tuple[int, int]:
@@ -84,23 +90,7 @@ def job_to(job: Job, waiting: Waiting | None = None, expected_start: float | Non
     return api.Job(
         name=spec.name,
         user=spec.user,
-        tenant=spec.tenant,
-        runtime=spec.runtime,
-        entry=spec.entry,
-        code=spec.code,
-        args=list(spec.args),
-        env=dict(spec.env),
-        workers=workers_to(spec),
-        ps=spec.ps,
-        cpu=units(spec.per_worker.cpu),
-        gpu=units(spec.per_worker.gpu),
-        gpu_kind=spec.gpu_kind,
-        ram=spec.per_worker.ram,
-        priority=spec.priority,
-        time_limit=spec.time_limit,
-        retries=spec.retries,
-        checkpoint_every=spec.checkpoint_every,
-        topology=spec.topology,
+        **_asked_of(spec),
         uid=job.uid,
         state=job.state.value,
         phase=job.phase.value,

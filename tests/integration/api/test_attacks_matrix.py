@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -21,13 +22,9 @@ MINUTES = 600
 _numbers = itertools.count()
 
 
-def key(route: Route) -> str:
-    return f"{'WS' if route.socket else route.method} {route.path}"
-
-
 def each(routes: Iterable[Route]) -> pytest.MarkDecorator:
     """Run a test for each of the routes."""
-    return pytest.mark.parametrize("route", list(routes), ids=key)
+    return pytest.mark.parametrize("route", list(routes), ids=attrgetter("title"))
 
 
 def path_of(route: Route, values: Mapping[str, str]) -> str:
@@ -136,15 +133,15 @@ ALLOWED: dict[Relation, set[str]] = {
     Relation.PLATFORM: set(),
 }
 IN = [
-    (r, who) for r in PRIVATE if key(r) not in DECIDED_LATER for who in PEOPLE if who in ALLOWED[r.relation]
+    (r, who) for r in PRIVATE if r.title not in DECIDED_LATER for who in PEOPLE if who in ALLOWED[r.relation]
 ]
 OUT = [
-    (r, who) for r in PRIVATE for who in PEOPLE if who not in ALLOWED[r.relation] or key(r) in DECIDED_LATER
+    (r, who) for r in PRIVATE for who in PEOPLE if who not in ALLOWED[r.relation] or r.title in DECIDED_LATER
 ]
 
 
 def names_of(cases: Iterable[tuple[Route, str]]) -> list[str]:
-    return [f"{who}: {key(route)}" for route, who in cases]
+    return [f"{who}: {route.title}" for route, who in cases]
 
 
 @pytest.mark.parametrize(("route", "who"), IN, ids=names_of(IN))
@@ -165,13 +162,13 @@ OWN_ONLY = {"GET /users/{user}/token"}
 """Not for a platform admin either: nobody becomes somebody else."""
 
 
-@each(r for r in PRIVATE if key(r) not in OWN_ONLY)
+@each(r for r in PRIVATE if r.title not in OWN_ONLY)
 def test_a_platform_admin_gets_in_everywhere(rig: ApiRig, route: Route) -> None:
     status, reason = outcome(rig, route, rig.root_user, fresh(rig, route))
     assert reached(route, status, reason), (status, reason)
 
 
-@each(r for r in PRIVATE if key(r) in OWN_ONLY)
+@each(r for r in PRIVATE if r.title in OWN_ONLY)
 def test_a_platform_admin_is_nobody_else(rig: ApiRig, route: Route) -> None:
     assert outcome(rig, route, rig.root_user, THERE) == (403, "Forbidden")
 

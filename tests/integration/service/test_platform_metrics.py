@@ -178,30 +178,23 @@ def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> None:
 def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> None:
     """A million rows of one job would be everybody's disk; what is over is dropped, and said once."""
 
-    async def go() -> None:
-        rig = Rig(tmp_path, policy=replace(FAST, metric_points_max=10))
-        await rig.start()
-        try:
-            m = rig.platform.metrics
-            await rig.submit("j", sim={"DURATION": 30})
-            await rig.until("j", "running")
-            assert (await m.append("ann", "j", batch("0.0.a", 1, 8))).last == 8
-            assert (await m.append("ann", "j", batch("0.0.a", 9, 12))).last == 10
-            assert (await m.append("ann", "j", batch("0.0.a", 11, 12))).last == 12
-            for n in range(20):  # new sources leave nothing behind either
-                assert (await m.append("ann", "j", batch(f"0.0.b{n}", 1, 5))).last == 5
-            assert len(await points(rig, "j")) == 10
-            uid = (await rig.platform.jobs.get("ann", "j")).uid
-            assert set(rig.db.read_now(lambda tx: tx.metrics.sources(uid))) == {"0.0.a"}
-            spool(tmp_path, "j", "0.0.c", range(1, 30))
-            await rig.platform.jobs.cancel("ann", "j")
-            await rig.until("j", "cancelled")
-            assert len(await points(rig, "j")) == 10
-            said = [e.message for e in await rig.platform.jobs.events("ann", "j") if e.kind == "metrics-full"]
-            assert said == [
-                "10 metric points are stored, which is the limit of a job; later ones are dropped"
-            ]
-        finally:
-            await rig.close()
+    async def story(rig: Rig) -> None:
+        m = rig.platform.metrics
+        await rig.submit("j", sim={"DURATION": 30})
+        await rig.until("j", "running")
+        assert (await m.append("ann", "j", batch("0.0.a", 1, 8))).last == 8
+        assert (await m.append("ann", "j", batch("0.0.a", 9, 12))).last == 10
+        assert (await m.append("ann", "j", batch("0.0.a", 11, 12))).last == 12
+        for n in range(20):  # new sources leave nothing behind either
+            assert (await m.append("ann", "j", batch(f"0.0.b{n}", 1, 5))).last == 5
+        assert len(await points(rig, "j")) == 10
+        uid = (await rig.platform.jobs.get("ann", "j")).uid
+        assert set(rig.db.read_now(lambda tx: tx.metrics.sources(uid))) == {"0.0.a"}
+        spool(tmp_path, "j", "0.0.c", range(1, 30))
+        await rig.platform.jobs.cancel("ann", "j")
+        await rig.until("j", "cancelled")
+        assert len(await points(rig, "j")) == 10
+        said = [e.message for e in await rig.platform.jobs.events("ann", "j") if e.kind == "metrics-full"]
+        assert said == ["10 metric points are stored, which is the limit of a job; later ones are dropped"]
 
-    asyncio.run(asyncio.wait_for(go(), 120))
+    play(tmp_path, story, policy=replace(FAST, metric_points_max=10))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 from mlp_hub.api import scopes
@@ -9,10 +11,6 @@ from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
 
 ROUTES = all_routes()
-
-
-def key(route: Route) -> str:
-    return f"{'WS' if route.socket else route.method} {route.path}"
 
 
 PUBLIC = {
@@ -58,7 +56,7 @@ NO_SCOPE = {"GET /auth", "GET /session", "GET /runtimes", *PUBLIC}
 
 def allowed(route: Route) -> set[Relation]:
     """Say which relations a route may ask for, by its path alone."""
-    name = key(route)
+    name = route.title
     if name in PUBLIC:
         return {Relation.PUBLIC}
     if name in ANYBODY:
@@ -77,7 +75,7 @@ def allowed(route: Route) -> set[Relation]:
 
 def expected_scope(route: Route) -> str | None:
     """Say which scope a route needs, by its path and method."""
-    name = key(route)
+    name = route.title
     if name in NO_SCOPE:
         return None
     if name in OTHER_SCOPES:
@@ -96,12 +94,12 @@ def expected_scope(route: Route) -> str | None:
     return scopes.CLUSTER_READ
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=key)
+@pytest.mark.parametrize("route", ROUTES, ids=attrgetter("title"))
 def test_a_route_asks_for_the_relation_that_its_path_means(route: Route) -> None:
     assert route.relation in allowed(route)
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=key)
+@pytest.mark.parametrize("route", ROUTES, ids=attrgetter("title"))
 def test_a_route_asks_for_the_scope_of_what_it_reads_or_writes(route: Route) -> None:
     assert route.scope == expected_scope(route)
 
@@ -111,7 +109,7 @@ def test_every_exception_that_is_named_is_a_route() -> None:
         *PUBLIC, *ANYBODY, *OF_ANOTHERS_JOB, *FOR_THE_PLATFORM, *TENANT_ADMINS_WRITE, *BY_JOBS, *OTHER_SCOPES,
         *NO_SCOPE,
     }  # fmt: skip
-    assert named <= {key(route) for route in ROUTES}
+    assert named <= {route.title for route in ROUTES}
 
 
 def test_a_relation_finds_what_it_is_about_in_the_path() -> None:
@@ -122,8 +120,8 @@ def test_a_relation_finds_what_it_is_about_in_the_path() -> None:
         Relation.TENANT_ADMIN: {"tenant"},
     }
     for route in ROUTES:
-        assert needed.get(route.relation, set()) <= set(route.params), key(route)
+        assert needed.get(route.relation, set()) <= set(route.params), route.title
 
 
 def test_a_jobs_own_token_reports_and_reads_that_job() -> None:
-    assert {key(route) for route in ROUTES if route.job_token} == BY_JOBS
+    assert {route.title for route in ROUTES if route.job_token} == BY_JOBS

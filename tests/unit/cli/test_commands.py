@@ -110,3 +110,13 @@ def test_the_line_that_stops_a_hub_names_which_hub_and_works_anywhere(
     (tmp_path / "Makefile").touch()
     assert stop_command(settings, environ, program) == f"{named} make -C {tmp_path} down"
     assert stop_command(settings, {}, "mlp-hub") == "mlp-hub down"
+
+
+def test_the_line_that_stops_a_hub_finds_its_file_of_settings_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text("c.MLPHub.port = 9000\n")
+    monkeypatch.chdir(tmp_path)
+    environ = {"MLP_CONFIG": "mine.py"}
+    line = stop_command(Settings.load(environ), environ, "mlp-hub")
+    assert line == f"MLP_CONFIG={tmp_path}/mine.py mlp-hub down"

@@ -18,7 +18,7 @@ from mlp_hub.executors.sandbox import Limits, groups
 from mlp_hub.executors.sandbox.control import _check, _group_name
 from mlp_hub.executors.sandbox.environment import _outermost
 from mlp_hub.executors.shim import cgroups
-from mlp_hub.executors.shim.outcome import exception_in, split_status
+from mlp_hub.executors.shim.outcome import split_status
 
 
 def launch(**more: Any) -> LaunchSpec:
@@ -234,31 +234,6 @@ def test_bad_specs_are_refused_before_anything_is_written() -> None:
         )
     with pytest.raises(SandboxUnavailable, match="slirp4netns"):
         _check(spec(network="outbound"), caps)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (
-            "Traceback (most recent call last):\n  File 'a'\n    x\nValueError: bad shape\n",
-            "ValueError: bad shape",
-        ),
-        ("Traceback (most recent call last):\n  x\nmy.module.Broken\n", "my.module.Broken"),
-        ("warming up: 3 %\n", ""),
-        (
-            "  File 'a', line 1\n    x = \n        ^\nSyntaxError: invalid syntax\n",
-            "SyntaxError: invalid syntax",
-        ),
-        (
-            "Traceback (most recent call last):\n  a\nKeyError: 1\n\nDuring handling ...\n\n"
-            "Traceback (most recent call last):\n  b\nRuntimeError: two\n",
-            "RuntimeError: two",
-        ),
-        ("", ""),
-    ],
-)
-def test_the_exception_that_ended_a_program_is_found_in_its_last_lines(text: str, found: str) -> None:
-    assert exception_in(text) == found
 
 
 def test_groups_that_nobody_knows_of_are_removed_unless_they_are_young_or_in_use(tmp_path: Path) -> None:

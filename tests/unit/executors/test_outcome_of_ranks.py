@@ -1,4 +1,4 @@
-"""What the shim says of ranks that were taken along, and which frames of a traceback it keeps."""
+"""What the shim says of ranks that were taken along, and what it takes from a traceback."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp_hub.executors import runtimes
-from mlp_hub.executors.runtimes.base import Shape
-from mlp_hub.executors.shim.outcome import Failure, mark_stopped, without_launcher
+from mlp_hub.executors.shim.outcome import Failure, exception_in, mark_stopped, without_launcher
 from mlp_hub.executors.shim.ranks import Rank
 
 LAUNCHED = """warming up
@@ -49,6 +47,35 @@ def test_other_text_stays_as_it_is(text: str) -> None:
     assert without_launcher(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "Traceback (most recent call last):\n  File 'a'\n    x\nValueError: bad shape\n",
+            "ValueError: bad shape",
+        ),
+        ("Traceback (most recent call last):\n  x\nmy.module.Broken\n", "my.module.Broken"),
+        ("warming up: 3 %\n", ""),
+        (
+            "  File 'a', line 1\n    x = \n        ^\nSyntaxError: invalid syntax\n",
+            "SyntaxError: invalid syntax",
+        ),
+        (
+            "Traceback (most recent call last):\n  a\nKeyError: 1\n\nDuring handling ...\n\n"
+            "Traceback (most recent call last):\n  b\nRuntimeError: two\n",
+            "RuntimeError: two",
+        ),
+        (
+            "Traceback (most recent call last):\n  a\nValueError: bad shape\nof_the_batch\nsaying goodbye\nbye\n",
+            "ValueError: bad shape",
+        ),
+        ("", ""),
+    ],
+)
+def test_the_exception_that_ended_a_program_is_found_in_its_last_lines(text: str, found: str) -> None:
+    assert exception_in(text) == found
+
+
 def ended(state: str, code: int | None = None, signal: int | None = None, asked: bool = False) -> Rank:
     rank = Rank(0, "worker")
     rank.state, rank.code, rank.signal, rank.asked = state, code, signal, asked
@@ -87,15 +114,5 @@ def test_a_time_limit_and_a_cancel_stop_ranks() -> None:
     ]
 
 
-def test_a_runtime_names_what_its_environment_lacks(tmp_path) -> None:
-    python = str(tmp_path / "bin" / "python")
-    assert runtimes.missing("torch", python) == "torch"
-    assert runtimes.missing("plain", python) is None
-    package = tmp_path / "lib" / "python3.11" / "site-packages" / "torch"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    assert runtimes.missing("torch", python) is None
-
-
-def test_tensorflow_is_quiet_about_itself() -> None:
-    assert runtimes.build("tf", Shape(("p",), 2, 0, "/env/bin/python")).env["TF_CPP_MIN_LOG_LEVEL"] == "2"
+def test_a_rank_that_had_not_begun_when_the_job_was_stopped_is_not_left_pending() -> None:
+    assert states(None, ended("pending"), ended("finished", None, 15, asked=True)) == ["stopped", "stopped"]

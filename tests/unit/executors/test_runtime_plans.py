@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.executors.base import CannotStart
-from mlp_hub.executors.runtimes import Shape, build
+from mlp_hub.executors.runtimes import Shape, build, missing
 from mlp_hub.executors.sandbox.spec import INSIDE
 
 PYTHON = "/venv/bin/python"
@@ -102,3 +102,30 @@ def test_torch_starts_through_torchrun() -> None:
 def test_an_unknown_runtime_names_those_there_are() -> None:
     with pytest.raises(CannotStart, match="plain, mpi, tf, torch"):
         build("horovod", shape())
+
+
+def test_tensorflow_is_quiet_about_itself() -> None:
+    assert build("tf", shape(2)).env["TF_CPP_MIN_LOG_LEVEL"] == "2"
+
+
+def test_a_runtime_names_what_its_environment_lacks(tmp_path: Path) -> None:
+    python, home = str(tmp_path / "bin" / "python"), str(tmp_path / "ann")
+    assert missing("torch", python, home) == "torch"
+    assert missing("plain", python, home) is None
+    put(tmp_path / "lib" / "python3.11" / "site-packages" / "torch")
+    assert missing("torch", python, home) is None
+
+
+def test_what_a_user_installed_at_home_is_not_missing(tmp_path: Path) -> None:
+    python, home = str(tmp_path / "bin" / "python"), tmp_path / "ann"
+    (tmp_path / "lib" / "python3.11").mkdir(parents=True)
+    put(home / ".local" / "lib" / "python3.9" / "site-packages" / "torch")
+    assert missing("torch", python, str(home)) == "torch"  # for another Python than jobs have
+    put(home / ".local" / "lib" / "python3.11" / "site-packages" / "torch")
+    assert missing("torch", python, str(home)) is None
+    assert missing("tf", python, str(home)) == "tensorflow"
+
+
+def put(package: Path) -> None:
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()

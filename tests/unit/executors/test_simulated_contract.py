@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from executor_contract import ExecutorContract
 from mlp_hub.domain.resources import Resources
-from mlp_hub.executors.base import Executor, LaunchSpec, NodeInfo
+from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec, NodeInfo
 from mlp_hub.executors.simulated import SimulatedExecutor
 
 ROOM = Resources(cpu=64_000, ram=64_000)
@@ -19,6 +20,7 @@ PROGRAMS = {
     "fails": {"SIM_DURATION": "0.05", "SIM_EXIT": "3"},
     "dies": {"SIM_DURATION": "0.05", "SIM_SIGNAL": "9"},
     "lasts": {"SIM_DURATION": "600"},
+    "late": {"SIM_START": "0.05", "SIM_DURATION": "600"},
 }
 
 
@@ -54,3 +56,27 @@ class TestSimulatedExecutor(ExecutorContract):
             "env": PROGRAMS[kind],
         }
         return LaunchSpec(**{**fields, **more})
+
+    def test_ranks_that_another_took_along_are_stopped(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("fails", workers=2)
+            await executor.start(spec)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.FAILED)
+            assert [(r.state, r.exit_code, r.signal) for r in seen.ranks] == [
+                ("failed", 3, None),
+                ("stopped", None, 15),
+            ]
+
+        self.execute(test)
+
+    def test_what_was_stopped_before_its_ranks_ran_never_started(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("late")
+            await executor.start(spec)
+            await executor.stop(spec.attempt, 0.0)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
+            await asyncio.sleep(0.1)  # until they would have run
+            assert (await executor.observe([spec.attempt]))[spec.attempt] == seen
+            assert (seen.started_at, [(r.state, r.signal) for r in seen.ranks]) == (None, [("stopped", None)])
+
+        self.execute(test)

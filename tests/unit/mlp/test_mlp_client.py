@@ -121,7 +121,7 @@ def test_a_log_is_read_over_all_pages_and_its_end_alone(world):
 
 def test_a_job_without_output_says_why_there_is_none(world):
     world.jobs["digits"] = job_record()
-    assert "digits is queued and has no output yet; %mlp why digits" in repr(
+    assert "digits is queued and has no output yet; mlp why digits says more." in repr(
         Job(client(world), job_record()).logs()
     )
     world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))

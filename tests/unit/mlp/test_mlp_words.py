@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -99,3 +101,16 @@ def test_a_traceback_is_shown_once():
 def test_what_is_not_known_of_a_rank_is_a_dash():
     known = [{**r, "cpu": None, "ram": None} for r in ranks("running")]
     assert picture.html({"job": job_record(**{**RUNNING, "ranks": known})}).count(">–<") == 2 * len(known)
+
+
+@pytest.mark.parametrize(
+    ("shell", "cancel", "first"),
+    [
+        (None, "mlp cancel digits", "Start one: mlp submit SCRIPT --workers 2"),
+        (object(), "%mlp cancel digits", "Start one: %%mlp submit --workers 2"),
+    ],
+)
+def test_a_command_is_named_as_one_would_type_it_here(monkeypatch, shell, cancel, first):
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert words.command("cancel digits") == cancel
+    assert repr(tables.jobs([])).endswith(first)

@@ -98,15 +98,13 @@ export function LogTail({ store, rank, onRank, settled }: {
         ) : (
           // rows keep their place by padding alone: a moved layer of its own is at times not painted by Chromium
           <div class="mlp-log-all" style={{ height: `${total}px`, paddingTop: `${first * ROW}px` }}>
-            <div class="mlp-log-window">
-              {shown.slice(first, last).map((line) => (
-                <div key={line.id} class={line.err ? "mlp-line mlp-line-err" : "mlp-line"} title={line.time}>
-                  {several ? <span class="mlp-line-rank">{line.rank}</span> : null}
-                  <span class="mlp-line-mark" aria-label={line.err ? "error output" : undefined}>{line.err ? "!" : ""}</span>
-                  <span class="mlp-line-text">{line.text.replace(CONTROL, "")}</span>
-                </div>
-              ))}
-            </div>
+            {shown.slice(first, last).map((line) => (
+              <div key={line.id} class={line.err ? "mlp-line mlp-line-err" : "mlp-line"} title={line.time}>
+                {several ? <span class="mlp-line-rank">{line.rank}</span> : null}
+                <span class="mlp-line-mark" aria-label={line.err ? "error output" : undefined}>{line.err ? "!" : ""}</span>
+                <span class="mlp-line-text">{line.text.replace(CONTROL, "")}</span>
+              </div>
+            ))}
           </div>
         )}
       </div>

@@ -29,7 +29,6 @@ export const tone = (phase: string): Tone => row(phase).tone;
 export const actions = (phase: string): ActionName[] => row(phase).actions;
 export const isFinal = (phase: string): boolean => ["finished", "failed", "cancelled"].includes(phase);
 export const isWaiting = (phase: string): boolean => ["queued", "suspended"].includes(phase);
-export const isLive = (phase: string): boolean => !isFinal(phase);
 
 const SIGNALS: Record<number, string> = {
   1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",

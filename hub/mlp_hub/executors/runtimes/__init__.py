@@ -22,15 +22,23 @@ NEEDS: Mapping[str, str] = {"mpi": "mpi4py", "tf": "tensorflow", "torch": "torch
 """The package without which no program of a runtime can start."""
 
 
-def missing(runtime: str, python: str) -> str | None:
-    """Name the package that a runtime needs and the environment of this interpreter lacks; nothing is imported."""
+def missing(runtime: str, python: str, home: str) -> str | None:
+    """Name the package that a runtime needs and a job with this interpreter and home would lack; nothing is imported."""
     package = NEEDS.get(runtime)
     if package is None:
         return None
     if python == sys.executable:
-        return None if importlib.util.find_spec(package) is not None else package
-    places = Path(python).parent.parent.glob(f"lib/python3*/*-packages/{package}/__init__.py")
-    return None if any(places) else package
+        there = importlib.util.find_spec(package) is not None
+    else:
+        there = any(Path(python).parent.parent.glob(f"lib/python3*/*-packages/{package}/__init__.py"))
+    return None if there or _at_home(package, python, home) else package
+
+
+def _at_home(package: str, python: str, home: str) -> bool:
+    """Tell whether `pip install --user` brought it; no folder of the user's is listed, however full it is."""
+    versions = [folder.name for folder in Path(python).parent.parent.glob("lib/python3*")]
+    own = [Path(home, ".local", "lib", name, "site-packages", package, "__init__.py") for name in versions]
+    return any(path.exists() for path in own)
 
 
 def build(runtime: str, shape: Shape) -> Start:

@@ -12,11 +12,9 @@ if TYPE_CHECKING:
 SHELL = 128  # an exit status of 128 + n stands for signal n
 _KILL, _TERM = 9, 15
 _LONGEST = 300  # characters of an exception that are shown in the headline; its tail has all
+_TRACEBACK = "Traceback (most recent call last):"
 _AFTER_TRACEBACK = re.compile(r"^[A-Za-z_][\w.]*(?:: .*)?$", re.MULTILINE)
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?$", re.MULTILINE)
-
-
-_TRACEBACK = "Traceback (most recent call last):"
 _LAUNCHER = re.compile(
     r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|mpi4py/(?:__main__|run))\.py)", '
 )
@@ -128,7 +126,7 @@ def mark_stopped(sandbox: Supervisor) -> None:
     failure = sandbox.failure
     for rank in sandbox.ranks:
         if failure is None:
-            stopped = rank.asked and rank.signal is not None
+            stopped = rank.state == "pending" or rank.signal is not None
         elif rank.number == failure.rank or rank.code is not None:
             stopped = False
         else:
@@ -156,8 +154,10 @@ def describe(failure: Failure, sandbox: Supervisor) -> str:
 def exception_in(text: str) -> str:
     """Find the line that names the exception which ended a Python program; empty when there is none."""
     _, traceback, after = text.rpartition(_TRACEBACK)
-    pattern = _AFTER_TRACEBACK if traceback else _EXCEPTION
-    found = pattern.findall(after)
+    if traceback:  # its frames are indented; behind the exception may be more of its message, or other output
+        first = _AFTER_TRACEBACK.search(after)
+        return first[0][:_LONGEST] if first else ""
+    found = _EXCEPTION.findall(after)
     return str(found[-1])[:_LONGEST] if found else ""
 
 
