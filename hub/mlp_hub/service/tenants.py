@@ -11,7 +11,7 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant
 from mlp_hub.scheduler.words import count, listing
 from mlp_hub.service import wire
-from mlp_hub.service.quota import holder_of
+from mlp_hub.service.refusals import holder_of
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.records import UsageSample
 

@@ -16,7 +16,7 @@ from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import ZERO, Quota, Resources, milli, units
 from mlp_hub.domain.tenant import Member, Tenant
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.service.quota import holder_of
+from mlp_hub.service.refusals import holder_of
 from mlp_hub.store.records import UsageSample
 
 _LIMITS = ("cpu", "gpu", "ram", "rom")
