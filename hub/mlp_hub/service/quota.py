@@ -68,6 +68,10 @@ class Quotas:
             raise not_found("tenant", name)
         return self._trees[name]
 
+    def family(self, name: str) -> list[Tenant]:
+        """Return the tenants of the tree that the tenant is in, itself among them. Raises `NotFound`."""
+        return [self._tenants[each] for each in self.tree(name)]
+
     def fits(self, name: str, amount: Resources) -> bool:
         """Whether the tenant may take so much now; False for one that is not there."""
         return self.knows(name) and not self._trees[name].excess(name, vector_of(amount))

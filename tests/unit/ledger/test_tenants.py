@@ -79,7 +79,12 @@ def refused(reason: Reason, words: str = ""):
 
 def test_a_tenant_is_made_changed_and_deleted_with_a_row_in_the_audit_for_each(hub: Hub) -> None:
     made = hub.create(
-        "red", cpu=2, ram=4096, gpu_kinds={"a100": 0.5}, borrowing_limit={"cpu": 1, "gpu:a100": 2}
+        "red",
+        cpu=2,
+        ram=4096,
+        gpu_kinds={"a100": 0.5},
+        cohort="main",
+        borrowing_limit={"cpu": 1, "gpu:a100": 2},
     )
     assert (made.cpu, made.gpu, made.ram, made.cpu_inuse) == (2.0, None, 4096, 0.0)
     assert made.borrowing_limit == {"cpu": 1.0, "gpu:a100": 2.0}

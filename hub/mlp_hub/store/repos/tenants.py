@@ -44,6 +44,10 @@ class Tenants(Repo):
         """Return the names of the tenants directly below this one."""
         return [*self._c.scalars(select(t.c.name).where(t.c.parent == name).order_by(t.c.name))]
 
+    def is_cohort(self, name: str) -> bool:
+        """Whether any tenant is in a cohort of this name."""
+        return bool(self._c.scalar(select(exists().where(t.c.cohort == name))))
+
     def standing(self, name: str) -> tuple[Tenant, bool] | None:
         """Return the tenant of this name, and whether it is the parent of others."""
         row = self._c.execute(_STANDING, {"name": name}).first()
