@@ -158,6 +158,10 @@ class _Use:
         """Whether the tenant itself holds too much then."""
         return any(o.tenant == self.name for o in self.over)
 
+    def is_its_own(self, over: Over) -> bool:
+        """Whether the tenant may hold its quota then, no more and no less."""
+        return self._tree.nominal(over.tenant, over.dimension) == over.may_hold
+
     @property
     def borrows(self) -> list[tuple[str, int]]:
         """How much of what it holds is beyond its own then, by dimension."""
@@ -290,7 +294,8 @@ def _of_over(use: _Use, running: int) -> Iterator[api.PreviewNote]:
         used = f"{number(o.dimension, o.used)} {unit(o.dimension)}"
         above = f"{number(o.dimension, o.used - o.may_hold)} {unit(o.dimension)}"
         if o.tenant == use.name:
-            yield _note("bad", f"{used} in use, {above} above what it may hold then")
+            what = "the new quota" if use.is_its_own(o) else "what it may hold then"
+            yield _note("bad", f"{used} in use, {above} above {what}")
         else:
             yield _note("bad", f"Tenant {o.tenant}: {used} in use, {above} above what it may hold then")
     if use.is_over:
