@@ -26,7 +26,9 @@ def texts(found: TenantPreview) -> list[tuple[str, str]]:
 
 
 def holding(name: str, workers: int, *, until: float | None = None, of: str = "red", since: float = 0.0):
-    return runs(job(name, workers=workers, tenant=of, user=f"{of}s"), *["n"] * workers, since=since, until=until)
+    return runs(
+        job(name, workers=workers, tenant=of, user=f"{of}s"), *["n"] * workers, since=since, until=until
+    )
 
 
 def cohort(red: float, blue: float, **more: Any):
@@ -90,7 +92,9 @@ def test_those_who_would_have_their_own_taken_back_are_named_with_the_job_that_w
     assert found.stopped == [], "red is inside its own"
     change = snapshot(waiting, nodes=(node(cpu=6),), tenants=cohort(6, 4), running=running)
     found = shown(change, 2, cohort="main")
-    assert [(s.name, s.for_name, s.for_tenant, s.shrunk) for s in found.stopped] == [("new", "w", "blue", False)]
+    assert [(s.name, s.for_name, s.for_tenant, s.shrunk) for s in found.stopped] == [
+        ("new", "w", "blue", False)
+    ]
     assert ("bad", "new of reds would be stopped and queued again for w of bob in blue") in texts(found)
 
 
