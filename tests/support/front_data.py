@@ -184,8 +184,8 @@ class Data:
             borrowed={"ram": 70000 - 65536},
             free={"cpu": 3.0, "gpu": 0.0, "ram": 3728},
         )
-        green = tenant(
-            "green",
+        teal = tenant(
+            "teal",
             cpu=8.0,
             ram=16384,
             cpu_inuse=2.0,
@@ -197,12 +197,12 @@ class Data:
             lendable={"cpu": 6.0, "ram": 7824},
             free={"cpu": 7.0, "ram": 7824},
         )
-        self.tenants: dict[str, Json] = {"default": default, "red": red, "blue": blue, "green": green}
+        self.tenants: dict[str, Json] = {"default": default, "red": red, "blue": blue, "teal": teal}
         self.members: dict[str, dict[str, Json]] = {
             "red": {u: self._member("red", u, r) for u, r in (("ann", "admin"), ("bob", "member"))},
             "default": {},
             "blue": {},
-            "green": {},
+            "teal": {},
         }
         self.users: list[Json] = [
             self._user("ann", admin=True, tenants=["default", "red"]),

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from browser import shot
 from front_data import job
-from front_pages import Pages
+from front_pages import Pages, fits
 from front_service import FrontService
 from live_hub import wait_for
 
@@ -128,10 +128,29 @@ def test_whom_a_tenant_shares_with_is_set_by_keyboard_and_faults_unfold_the_sect
     ]
 
 
+def test_a_limit_that_a_lower_quota_makes_wrong_is_unfolded_and_told(pages: Pages) -> None:
+    page = pages.panel("admin/tenants/blue")
+    page.get_by_role("button", name="Edit quota").click()
+    expect(page.get_by_label("Lend CPU")).to_have_count(0)
+    page.get_by_label("CPU").fill("2")
+    expect(page.get_by_role("alert")).to_have_text("is above the quota")
+    expect(page.get_by_label("Lend CPU")).to_be_visible()
+
+
+def test_what_is_borrowed_fits_a_narrow_window_too(pages: Pages) -> None:
+    page = pages.panel("admin/tenants/blue", dark=True, width=420)
+    expect(page.get_by_role("region", name="Quota in use")).to_contain_text("4.36 GiB borrowed")
+    page.get_by_role("button", name="Edit quota").click()
+    page.locator("summary").click()
+    expect(page.get_by_label("Borrow memory")).to_have_value("8 GiB")
+    shot(page, "panel-sharing-narrow", full=True)
+    assert fits(page)
+
+
 def test_what_is_borrowed_and_lent_is_shown(pages: Pages) -> None:
     page = pages.panel("admin/tenants")
     expect(page.get_by_role("row").filter(has_text="blue")).to_contain_text("4.36 GiB borrowed")
-    expect(page.get_by_role("row").filter(has_text="green")).to_contain_text("4.36 GiB lent")
+    expect(page.get_by_role("row").filter(has_text="teal")).to_contain_text("4.36 GiB lent")
     page.get_by_role("link", name="blue").click()
     bars = page.get_by_role("region", name="Quota in use")
     expect(bars).to_contain_text("4.36 GiB borrowed · 3.64 GiB free")

@@ -6,7 +6,7 @@ import { useNow } from "../components/hooks";
 import { ApiError, paths, words } from "../core/api";
 import { previewLines, toneOf, type Line } from "../core/preview";
 import { place } from "../core/sharing";
-import { EMPTY, fieldOf, read, SHARING_FIELDS, textsOf, update, type FieldName, type Read, type Texts } from "../core/tenantform";
+import { EMPTY, fieldOf, LIMIT_FIELDS, read, SHARING_FIELDS, textsOf, update, type FieldName, type Read, type Texts } from "../core/tenantform";
 import type { Tenant, TenantPreview } from "../core/wire";
 import { useHub } from "./context";
 import { Field } from "./form";
@@ -53,8 +53,14 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
   };
   const wrong = (field: FieldName): string | null => {
     if (refused?.field === field) return refused.error instanceof Error ? refused.error.message : String(refused.error);
-    return touched.has(field) ? (r.faults[field] ?? null) : null;
+    // another field may have made a limit wrong that was right
+    const shown = touched.has(field) || (LIMIT_FIELDS as FieldName[]).includes(field);
+    return shown ? (r.faults[field] ?? null) : null;
   };
+  const hidden = SHARING_FIELDS.some((f) => r.faults[f]);
+  useEffect(() => {
+    if (hidden) setUnfolded(true);
+  }, [hidden]);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     const bad = Object.keys(r.faults) as FieldName[];
