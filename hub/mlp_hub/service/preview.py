@@ -50,6 +50,7 @@ class Previews:
         self._db = db
         self._snapshot = snapshot
         self._clock = clock
+        self._one = asyncio.Lock()  # on a large hub each costs seconds: many open forms wait for each other
 
     async def of(self, name: str, asked: api.TenantUpdate) -> api.TenantPreview:
         """Say what the update would mean; it is refused as the update itself would be."""
@@ -61,8 +62,9 @@ class Previews:
             check_sharing(tx, tenant)
 
         await self._db.read(check)
-        snapshot = await self._snapshot()
-        return await asyncio.to_thread(preview, snapshot, tenant, self._clock())
+        async with self._one:
+            snapshot = await self._snapshot()
+            return await asyncio.to_thread(preview, snapshot, tenant, self._clock())
 
 
 def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> api.TenantPreview:

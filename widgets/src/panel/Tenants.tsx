@@ -207,7 +207,7 @@ function Edit({ tenant, queue, done, cancel }: { tenant: Tenant; queue: QueueEnt
       <TenantForm
         tenant={tenant}
         others={(others.data?.items ?? []).filter((t) => t.name !== tenant.name)}
-        fresh={queue}
+        fresh={queue.map((e) => `${e.user}/${e.name} ${e.phase}`).join()}
         onSave={async (texts, r) => {
           await client.put<Tenant>(paths.tenant(tenant.name), update(tenant, texts, r));
           done();
