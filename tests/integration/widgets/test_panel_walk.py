@@ -143,6 +143,7 @@ def test_what_is_borrowed_fits_a_narrow_window_too(pages: Pages) -> None:
     page.get_by_role("button", name="Edit quota").click()
     page.locator("summary").click()
     expect(page.get_by_label("Borrow memory")).to_have_value("8 GiB")
+    expect(page.get_by_role("status", name="What this quota would mean")).to_contain_text("is touched")
     shot(page, "panel-sharing-narrow", full=True)
     assert fits(page)
 

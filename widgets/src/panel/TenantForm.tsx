@@ -125,8 +125,9 @@ const PAUSE_MS = 250;
 function PreviewBox({ tenant, texts, read: r, fresh }: { tenant: Tenant; texts: Texts; read: Read; fresh: unknown }): JSX.Element {
   const { client } = useHub();
   const now = useNow(10_000);
-  const [answer, setAnswer] = useState<TenantPreview | null>(null);
+  const [answer, setAnswer] = useState<{ body: string; preview: TenantPreview } | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const asked = useRef(false);
   const bad = Object.keys(r.faults).length > 0;
   const body = bad ? "" : JSON.stringify(update(tenant, texts, r));
   useEffect(() => {
@@ -136,13 +137,14 @@ function PreviewBox({ tenant, texts, read: r, fresh }: { tenant: Tenant; texts: 
       try {
         const found = await client.post<TenantPreview>(paths.preview(tenant.name), JSON.parse(body));
         if (stale) return;
-        setAnswer(found);
+        setAnswer({ body, preview: found });
         setError(null);
       } catch (e) {
         if (!stale) setError(e);
       }
     };
-    const timer = window.setTimeout(() => void ask(), PAUSE_MS);
+    const timer = window.setTimeout(() => void ask(), asked.current ? PAUSE_MS : 0);
+    asked.current = true;
     return () => {
       stale = true;
       clearTimeout(timer);
@@ -152,10 +154,17 @@ function PreviewBox({ tenant, texts, read: r, fresh }: { tenant: Tenant; texts: 
   if (bad) lines = [{ tone: "idle", text: "Correct the fields to see what they would mean" }];
   else if (error) lines = [{ tone: "bad", text: words(error) }];
   else if (!answer) lines = [{ tone: "idle", text: "Asking what this would mean" }];
-  else lines = previewLines(answer, now);
+  else lines = previewLines(answer.preview, now);
   const kind = toneOf(lines);
   return (
-    <div class={`mlp-note mlp-note-${kind} mlp-preview`} role="status" aria-live="polite" aria-label="What this quota would mean">
+    <div
+      class={`mlp-note mlp-note-${kind} mlp-preview`}
+      role="status"
+      aria-live="polite"
+      aria-label="What this quota would mean"
+      // the answer to what was typed before is shown faintly until the new one is there
+      aria-busy={!bad && !error && answer?.body !== body}
+    >
       <Icon name={kind === "bad" ? "warn" : kind === "good" ? "good" : "wait"} />
       <div class="mlp-note-text">
         {lines.map((l) => (
