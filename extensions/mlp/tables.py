@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -145,8 +145,14 @@ def offer(found: Json) -> Sentences:
     return Sentences(lines, found)
 
 
+def _shared(tenant: Json, kind: str, write: Callable[[Any], str]) -> str:
+    """Write what a tenant borrowed, or what of its own others have: "2", "lent 3"."""
+    borrowed, lent = ((tenant.get(field) or {}).get(kind) for field in ("borrowed", "lent"))
+    return write(borrowed) if borrowed else f"lent {write(lent)}" if lent else ""
+
+
 def quota(found: Any) -> Table:
-    """List what each tenant has, what is used and free of it, and by whom."""
+    """List what each tenant has, what is used of it, free and borrowed now, and by whom."""
     usages = found if isinstance(found, list) else found.get("tenants", found.get("items", [found]))
     rows = []
     for usage in usages:
@@ -163,8 +169,9 @@ def quota(found: Any) -> Table:
             total, used = tenant.get(kind), tenant.get(f"{kind}_inuse") or 0
             if kind == "gpu" and not total and not used:
                 continue
-            free = "no limit" if total is None else write(max(total - used, 0))
-            borrowed = write(used - total) if total is not None and used > total else ""
+            left = (tenant.get("free") or {}).get(kind, None if total is None else max(total - used, 0))
+            free = "no limit" if left is None else write(left)
+            borrowed = _shared(tenant, kind, write)
             shown = [tenant.get("name", ""), users] if number == 0 else ["", ""]
             rows.append([shown[0], kind, write(used), free, write(total), borrowed, shown[1]])
     columns = ("tenant", "", "used", "free", "quota", "borrowed", "who uses it")

@@ -31,8 +31,8 @@ QuotaCpu = Annotated[float, Meta(ge=0, le=1_000_000)]
 QuotaRam = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Workers = Annotated[int, Meta(ge=1, le=MOST_RANKS)] | Annotated[str, Meta(pattern=RANGE_PATTERN)]
 _KEPT = Meta(description="kept; has no effect yet")
-KeptName = Annotated[Name | None, _KEPT]
-KeptAmounts = Annotated[dict[str, float] | None, _KEPT]
+Amounts = dict[str, float]
+"""By dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), in the units of quotas; what is left out is not limited."""
 Runtime = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
 Code = Annotated[str, Meta(max_length=1_048_576)]
 Path = Annotated[str, Meta(min_length=1, max_length=4096)]
@@ -129,11 +129,24 @@ class TenantCreate(Request):
     rom: Rom | None = None
     gpu_kinds: dict[str, Gpu] = field(default_factory=dict)
     weight: Annotated[float, Meta(gt=0, le=1_000_000)] = 1.0
-    cohort: KeptName = None
-    parent: KeptName = None
-    borrowing_limit: KeptAmounts = None
-    lending_limit: KeptAmounts = None
-    reserved: KeptAmounts = None
+    cohort: Annotated[
+        Name | None, Meta(description="tenants of one cohort lend each other what they leave idle")
+    ] = None
+    parent: Annotated[
+        Name | None,
+        Meta(description="the tenant out of whose quota this one's is carved; it shares with its siblings"),
+    ] = None
+    borrowing_limit: Annotated[
+        Amounts | None,
+        Meta(description="the most it may hold beyond its quota; left out: all that the others leave"),
+    ] = None
+    lending_limit: Annotated[
+        Amounts | None, Meta(description="the most of its quota that others may hold; left out: all of it")
+    ] = None
+    reserved: Annotated[
+        Amounts | None,
+        Meta(description="the part of its quota kept on nodes, not above the quota; has no effect yet"),
+    ] = None
     isolation: Annotated[Literal["shared", "encrypted", "dedicated"], _KEPT] = "shared"
     description: Annotated[str, Meta(max_length=500)] = ""
 
@@ -145,7 +158,13 @@ class TenantUpdate(TenantCreate):
 
 
 class Tenant(Response):
-    """A tenant, its quota (null: what the nodes have) and what is in use of it."""
+    """A tenant, its quota (null: what the nodes have) and what is in use of it.
+
+    `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), zeroes of the
+    first three left out. borrowed: held beyond its quota. lent: of its idle quota, what others hold now (where several
+    could have lent it, each counts in proportion to what it leaves idle). lendable: what it would still lend. free:
+    what it may take now, borrowing included; where it has no limit nothing is said.
+    """
 
     name: str
     cpu: float | None
@@ -163,11 +182,85 @@ class Tenant(Response):
     borrowing_limit: dict[str, float] | None
     lending_limit: dict[str, float] | None
     reserved: dict[str, float] | None
+    borrowed: dict[str, float]
+    lent: dict[str, float]
+    lendable: dict[str, float]
+    free: dict[str, float]
     isolation: str
     description: str
     members: int
     running: int
     waiting: int
+
+
+Tone = Literal["good", "wait", "bad", "idle"]
+
+
+class PreviewOver(Response):
+    """A tenant that would hold more of a dimension than it may hold then, with all others as they are."""
+
+    tenant: str
+    dimension: str
+    inuse: float
+    may_hold: float
+    above: float
+
+
+class PreviewJob(Response):
+    """A job of a preview."""
+
+    user: str
+    name: str
+    tenant: str
+
+
+class PreviewWait(Response):
+    """A job of the tenant that would wait then: since when, and why."""
+
+    user: str
+    name: str
+    since: datetime
+    reason: str
+    message: str
+
+
+class PreviewStop(Response):
+    """A running job that would be stopped (`shrunk`: lose workers) then, for which other job, and why."""
+
+    user: str
+    name: str
+    tenant: str
+    for_user: str
+    for_name: str
+    for_tenant: str
+    shrunk: bool
+    message: str
+
+
+class PreviewNote(Response):
+    """One sentence of a preview, with its tone."""
+
+    tone: Tone
+    text: str
+
+
+class TenantPreview(Response):
+    """What an update of a tenant would mean; nothing is changed by asking.
+
+    The update itself stops nothing. `stopped` are jobs that others would take the room of, as the scheduler decides on
+    the tenants as they would be. `back_inside`: when the tenant is expected to hold no more than it may, from the time
+    limits of what runs; null when it does anyway or when no time can be told (`back_inside_because` says which end
+    makes it so, or why there is none). Lists hold 20 jobs at most; `notes` say all in sentences and count all.
+    """
+
+    tenant: str
+    over: list[PreviewOver]
+    could_start: list[PreviewJob]
+    waiting: list[PreviewWait]
+    stopped: list[PreviewStop]
+    back_inside: datetime | None
+    back_inside_because: str
+    notes: list[PreviewNote]
 
 
 class MemberUpdate(Request):

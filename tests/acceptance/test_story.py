@@ -197,6 +197,8 @@ def test_8_bobs_second_job_waits_with_numbers_and_starts_when_the_quota_is_raise
     admin.goto(f"{hub.url}/services/mlp/admin/tenants/red")
     admin.get_by_role("button", name="Edit quota").click()
     admin.get_by_label("CPU").fill("4.2")
+    preview = admin.get_by_role("status", name="What this quota would mean")
+    expect(preview).to_contain_text("1 waiting job could start")
     shot(admin, "13-raise-the-quota")
     admin.get_by_role("button", name="Save").click()
     hub.wait_phase("bob", "two", "running", timeout=20)

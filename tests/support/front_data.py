@@ -35,6 +35,10 @@ def tenant(name: str, **change: Any) -> Json:
         "borrowing_limit": None,
         "lending_limit": None,
         "reserved": None,
+        "borrowed": {},
+        "lent": {},
+        "lendable": {},
+        "free": {},
         "isolation": "shared",
         "description": "",
         "members": 0,
@@ -160,6 +164,7 @@ class Data:
             waiting=2,
             description="Vision",
         )
+        self.previews: list[Json] = []  # what was asked
         default = tenant(
             "default", cpu=None, gpu=None, ram=None, rom=None, cpu_inuse=0.4, ram_inuse=2048, members=4
         )
@@ -173,12 +178,31 @@ class Data:
             ram_inuse=70000,
             members=1,
             running=3,
+            cohort="main",
+            borrowing_limit={"ram": 8192},
+            lending_limit={"cpu": 4.0},
+            borrowed={"ram": 70000 - 65536},
+            free={"cpu": 3.0, "gpu": 0.0, "ram": 3728},
         )
-        self.tenants: dict[str, Json] = {"default": default, "red": red, "blue": blue}
+        teal = tenant(
+            "teal",
+            cpu=8.0,
+            ram=16384,
+            cpu_inuse=2.0,
+            ram_inuse=4096,
+            members=3,
+            running=1,
+            cohort="main",
+            lent={"ram": 70000 - 65536},
+            lendable={"cpu": 6.0, "ram": 7824},
+            free={"cpu": 7.0, "ram": 7824},
+        )
+        self.tenants: dict[str, Json] = {"default": default, "red": red, "blue": blue, "teal": teal}
         self.members: dict[str, dict[str, Json]] = {
             "red": {u: self._member("red", u, r) for u, r in (("ann", "admin"), ("bob", "member"))},
             "default": {},
             "blue": {},
+            "teal": {},
         }
         self.users: list[Json] = [
             self._user("ann", admin=True, tenants=["default", "red"]),
@@ -353,6 +377,9 @@ class Data:
                 return 200, self.queue
             case "GET", ["nodes"], "":
                 return 200, self.nodes
+            case "POST", ["tenants", name], "preview":
+                self.previews.append(body)
+                return 200, self._preview(name, body)
             case _, ["tenants", *_], "":
                 return self._tenant(method, parts[1:], body)
         return 403, {"msg": f"there is no {path}", "reason": "NotFound"}
@@ -370,6 +397,49 @@ class Data:
 
     def _usage(self, name: str) -> Json:
         return {"tenant": self.tenants[name], "holdings": self.holdings.get(name, []), "history": []}
+
+    def _preview(self, name: str, body: Json) -> Json:
+        """Answer by cpu alone, in the words of the service."""
+        record, notes, over = self.tenants[name], [], []
+        used, quota = record["cpu_inuse"], body.get("cpu")
+        waiting = [e for e in self.queue if e["tenant"] == name and e["phase"] == "queued"]
+        running = record["running"]
+        free = math.inf if quota is None else quota - used
+        start, still = [], []
+        for each in waiting:
+            fits = each["cpu"] <= free
+            (start if fits else still).append(each)
+            free -= each["cpu"] if fits else 0
+        if start:
+            names = ", ".join(e["name"] for e in start)
+            notes.append({"tone": "good", "text": f"{len(start)} waiting jobs could start: {names}"})
+        if quota is not None and used > quota:
+            above = round(used - quota, 3)
+            over.append(
+                {"tenant": name, "dimension": "cpu", "inuse": used, "may_hold": quota, "above": above}
+            )
+            notes.append({"tone": "bad", "text": f"{used:g} cpu in use, {above:g} cpu above the new quota"})
+            text = f"{running} running job goes on; the change stops nothing, and nothing new starts until enough"
+            notes.append({"tone": "idle", "text": f"{text} is given back"})
+        if still:
+            names = ", ".join(e["name"] for e in still)
+            notes.append({"tone": "idle", "text": f"{len(still)} jobs would still wait: {names}"})
+        return {
+            "tenant": name,
+            "over": over,
+            "could_start": [{k: e[k] for k in ("user", "name", "tenant")} for e in start],
+            "waiting": [
+                {
+                    **{k: e[k] for k in ("user", "name", "reason", "message")},
+                    "since": e["submitted_at"],
+                }
+                for e in still
+            ],
+            "stopped": [],
+            "back_inside": when(1800) if over else None,
+            "back_inside_because": "job digits-3 of bob ends by then at the latest" if over else "",
+            "notes": notes or [{"tone": "idle", "text": "No running or waiting job is touched"}],
+        }
 
     def _tenant(self, method: str, rest: list[str], body: Json) -> tuple[int, Any]:
         match method, rest:

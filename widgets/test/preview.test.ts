@@ -1,52 +1,55 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { preview, previewWords } from "../src/core/preview";
-import { EMPTY, fieldOf, read, textsOf } from "../src/core/tenantform";
-import type { Amounts, Tenant } from "../src/core/wire";
-import { entry } from "./helpers";
+import { previewLines, toneOf } from "../src/core/preview";
+import { clock } from "../src/core/format";
+import type { TenantPreview } from "../src/core/wire";
 
-const tenant = {
-  name: "red", cpu: 3, gpu: 0, ram: 4096, rom: null, cpu_inuse: 2.2, gpu_inuse: 0, ram_inuse: 2048, rom_inuse: 0,
-};
-const quota = (change: Partial<Amounts>): Amounts => ({ cpu: 3, gpu: 0, ram: 4096, rom: null, ...change });
-const queue = [entry("b", { position: 2 }), entry("a", { position: 1 }), entry("c", { position: 3, cpu: 8 }), entry("x", { tenant: "blue" })];
-const words = (amounts: Amounts): string[] => previewWords(preview(tenant, queue, amounts), 1).map((l) => l.text);
+const NOW = Date.parse("2026-01-01T12:00:00Z");
+const answer = (change: Partial<TenantPreview> = {}): TenantPreview => ({
+  tenant: "red", over: [], could_start: [], waiting: [], stopped: [], back_inside: null, back_inside_because: "", notes: [], ...change,
+});
+const over = [{ tenant: "red", dimension: "cpu", inuse: 4, may_hold: 1, above: 3 }];
+const notes: TenantPreview["notes"] = [
+  { tone: "bad", text: "4 cpu in use, 3 cpu above the new quota" },
+  { tone: "idle", text: "2 running jobs go on" },
+];
+const texts = (p: TenantPreview): string[] => previewLines(p, NOW).map((l) => l.text);
 
-test("a larger quota names the waiting jobs that could start, in their order", () => {
-  assert.deepEqual(words(quota({ cpu: 6.5 })), [
-    "2 waiting jobs could start: a, b",
-    "1 waiting job would ask for more than the whole quota: c",
+test("what the service says is shown in its order", () => {
+  const said = answer({ notes: [{ tone: "good", text: "1 waiting job could start: a" }] });
+  assert.deepEqual(previewLines(said, NOW), said.notes);
+  assert.equal(toneOf(previewLines(said, NOW)), "good");
+});
+
+test("until when it is over is said in local time, beside what is over", () => {
+  const at = "2026-01-01T13:30:00Z";
+  assert.deepEqual(texts(answer({ over, notes, back_inside: at, back_inside_because: "job x of ann ends by then at the latest" })), [
+    "4 cpu in use, 3 cpu above the new quota",
+    `Expected to be inside it by ${clock(at, NOW)}: job x of ann ends by then at the latest`,
+    "2 running jobs go on",
   ]);
-  assert.deepEqual(preview(tenant, queue, quota({ cpu: null, ram: null })).couldStart, ["a", "b", "c"]);
 });
 
-test("memory counts as cpu does", () => {
-  assert.deepEqual(preview(tenant, queue, quota({ cpu: 20, ram: 3072 })).couldStart, ["a"]);
+test("where no time can be told the reason is said", () => {
+  const lines = texts(answer({ over, notes, back_inside_because: "no time can be told: job z of ann has no time limit" }));
+  assert.equal(lines[1], "When it is inside it again: no time can be told: job z of ann has no time limit");
 });
 
-test("a quota below what is in use says by how much, and that nothing is stopped", () => {
-  assert.deepEqual(words(quota({ cpu: 2 })).slice(0, 2), [
-    "2.2 cpu in use, 0.2 cpu above the new quota",
-    "1 running job goes on; nothing new starts until enough is given back",
-  ]);
+test("nothing is said of a time where only others are over", () => {
+  const others = [{ ...over[0]!, tenant: "blue" }];
+  assert.deepEqual(texts(answer({ over: others, notes })), notes.map((n) => n.text));
 });
 
-test("no change for anybody is said, too", () => {
-  assert.deepEqual(previewWords(preview(tenant, [], quota({})), 0), [{ tone: "idle", text: "No running or waiting job is touched" }]);
+test("who waits is said with how long, the rest is counted", () => {
+  const waiting = ["a", "b", "c", "d", "e"].map((name) => ({ user: "ann", name, since: "2026-01-01T11:00:00Z", reason: "WaitingForQuota", message: "" }));
+  assert.deepEqual(texts(answer({ waiting: waiting.slice(0, 1) })), ["Waiting: a of ann for 1 h"]);
+  assert.deepEqual(texts(answer({ waiting })), ["Waiting: a of ann for 1 h, b of ann for 1 h, c of ann for 1 h and 2 more"]);
 });
 
-test("the form reads what it shows", () => {
-  const full = { ...tenant, cpu: 2.5, ram: 3072, rom: 123, weight: 2, description: "d", gpu_kinds: {} } as unknown as Tenant;
-  const texts = textsOf(full);
-  assert.deepEqual(read(texts, null), { amounts: { cpu: 2.5, gpu: 0, ram: 3072, rom: 123 }, weight: 2, faults: {} });
-});
-
-test("the form says what is wrong with each field", () => {
-  const { faults } = read({ ...EMPTY, name: "red", cpu: "two", ram: "5 foo", weight: "0" }, ["red"]);
-  assert.deepEqual(Object.keys(faults).sort(), ["cpu", "name", "ram", "weight"]);
-  assert.match(faults.name ?? "", /exists already/);
-});
-
-test("a refusal is shown at the field it names", () => {
-  assert.deepEqual(["cpu must be 0 or more", "tenant red exists already", "the quota is more than the parent has"].map(fieldOf), ["cpu", "name", null]);
+test("the worst line gives the box its tone", () => {
+  const line = (tone: "good" | "wait" | "bad" | "idle") => ({ tone, text: tone });
+  assert.equal(toneOf([line("good"), line("wait")]), "wait");
+  assert.equal(toneOf([line("wait"), line("bad")]), "bad");
+  assert.equal(toneOf([line("idle")]), "idle");
+  assert.equal(toneOf([]), "idle");
 });

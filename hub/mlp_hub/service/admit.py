@@ -30,6 +30,7 @@ from mlp_hub.scheduler.why import explain
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, WaitChanged
 from mlp_hub.service.broker import job_topic
 from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.discreet import reason_for, stop_for, why_for
 from mlp_hub.service.room import Room
 from mlp_hub.service.sentences import behind, ranks_on
 from mlp_hub.service.snapshot import SnapshotMaker
@@ -121,6 +122,9 @@ class Admission:
         if not any(j.uid == uid for j in snapshot.waiting):
             return None
         why: Why = await self._run(len(snapshot.waiting), explain, snapshot, uid, now)
+        job = self._board.jobs.get(uid)
+        if job is not None:
+            why = why_for(why, job.spec.tenant, self._board.jobs)
         self._starts[uid] = (cycle, why)
         return why
 
@@ -134,7 +138,7 @@ class Admission:
         # who needs others to stop first is admitted by a later cycle, once they have: its reservation keeps the place
         admits = [p for p in plan if isinstance(p, Admit) and not p.after]
         preempts = [p for p in plan if isinstance(p, Preempt)]
-        waits = {p.uid: Waiting(p.verdict, p.position) for p in plan if isinstance(p, Wait)}
+        waits = {p.uid: Waiting(self._told(p), p.position) for p in plan if isinstance(p, Wait)}
         waits |= {p.uid: self._until_stopped(p) for p in plan if isinstance(p, Admit) and p.after}
         news = [uid for uid, w in waits.items() if self._said.get(uid) is not w.verdict.reason]
         changed = self._usage.set_shares(self._shares(snapshot), now)
@@ -247,7 +251,8 @@ class Admission:
             changes.update(tx, replace(job, target=Target.PREEMPT))
         except Stale:
             return
-        step = Step("preempted", preempt.verdict.message, preempt.verdict.reason.value)
+        verdict = stop_for(preempt.verdict, job.spec.tenant, self._board.jobs)
+        step = Step("preempted", verdict.message, verdict.reason.value)
         changes.add_event(tx, job.uid, now, step)
 
     def _say_why(self, tx: Tx, changes: Changes, uid: str, wait: Waiting, now: float) -> None:
@@ -257,11 +262,17 @@ class Admission:
         message = f"{behind(wait.position)}: {wait.verdict.message}"
         changes.add_event(tx, uid, now, Step("waiting", message, wait.verdict.reason.value))
 
+    def _told(self, wait: Wait) -> Verdict:
+        """Return why a job waits, in words for its tenant."""
+        job = self._board.waiting.get(wait.uid)
+        return wait.verdict if job is None else reason_for(wait.verdict, job.spec.tenant, self._board.jobs)
+
     def _until_stopped(self, admit: Admit) -> Waiting:
         """Return why a job waits for which others are being stopped."""
         holding = self._board.holding
         names = [f"job {holding[u].spec.name} of {holding[u].spec.user}" for u in admit.after if u in holding]
-        return Waiting(waits_for_preempted(names, admit.after), 1)
+        verdict, job = waits_for_preempted(names, admit.after), self._board.waiting.get(admit.uid)
+        return Waiting(verdict if job is None else reason_for(verdict, job.spec.tenant, self._board.jobs), 1)
 
     def _remember(self, waits: dict[str, Waiting]) -> None:
         before, self._waits = self._waits, waits

@@ -262,14 +262,7 @@ class Ledger:
         return [r for r in held if r.phase is P.CONFIRMED and not r.shares]
 
     def _check_fits(self, tx: Tx, wanted: ResourceRequest, now: float) -> None:
-        tenant = tx.tenants.get(wanted.tenant)
-        if tenant is None:
-            raise not_found("tenant", wanted.tenant)
-        limit = quota.limits(tenant, self._nodes())
-        in_use = tx.ledger.in_use(wanted.tenant, now)
-        if limit.exceeded_by(in_use + wanted.amount) or wanted.amount.kinds:
-            # only a refusal needs the names of those who hold
-            quota.check_quota(tenant, limit, wanted.amount, in_use, tx.ledger.held(now, tenant=wanted.tenant))
+        quota.Quotas(tx, now).check(wanted.tenant, wanted.amount, self._nodes())
 
     def _row(self, tx: Tx, applier: str, request_id: str, now: float) -> ResourceRequest | None:
         row = tx.ledger.get(applier, request_id)

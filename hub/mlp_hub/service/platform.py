@@ -15,6 +15,7 @@ from mlp_hub.service.jobs import Jobs
 from mlp_hub.service.ledger import Ledger
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.nodes import Nodes
+from mlp_hub.service.preview import Previews
 from mlp_hub.service.reconcile import Reconciler
 from mlp_hub.service.tenants import Tenants
 from mlp_hub.service.users import Users
@@ -49,6 +50,7 @@ class Platform:
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
         self.tenants = Tenants(db, clock, changed=self._room_changed)
+        self.previews = Previews(db, self.admission.snapshot, clock)
         self.users = Users(db, clock)
         self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
         self.nodes = Nodes(db, executor, clock)

@@ -1,34 +1,124 @@
-"""Whether an amount fits a tenant's quota and a node, and the sentences that say why not.
+"""What tenants may still take, as of one transaction, and whether an amount fits a node.
 
-Two refusals are told apart: what could never fit (`ExceedsMaxQuota`), and what only does not fit now
-(`WaitingForQuota`, and `WaitingForResources` where the quota has room and the node has not).
+The rule is the scheduling core's own (`scheduler.quota`), for the ledger and for admissions alike: here its tree is
+made of the tenants and rows that the transaction sees. The sentences of a refusal are in `refusals`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import APPLIERS, ResourceRequest
+from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler import words as plain
+from mlp_hub.scheduler.model import TenantQueue
+from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import vector_of
 from mlp_hub.scheduler.words import amount as words
 from mlp_hub.scheduler.words import listing
+from mlp_hub.service import refusals
+from mlp_hub.store.tx import Tx
 
 NODE_DIMENSIONS = ("cpu", "gpu", "ram")
-GIB = 2**30
 
 
-def number(dimension: str, value: int) -> str:
-    """Write an amount without its unit; nobody reads storage in bytes."""
-    return f"{value / GIB:.4g}" if dimension == "rom" else plain.number(dimension, value)
+def owner_of(tenant: Tenant) -> TenantQueue:
+    """Return a tenant as the rule of quotas knows it, with nothing in use."""
+    return TenantQueue(
+        tenant.name,
+        tenant.quota,
+        tenant.weight,
+        parent=tenant.parent,
+        cohort=tenant.cohort,
+        borrowing_limit=tenant.borrowing_limit,
+        lending_limit=tenant.lending_limit,
+        reserved=tenant.reserved,
+    )
 
 
-def unit(dimension: str) -> str:
-    """Name the unit of a dimension."""
-    return "GiB storage (rom)" if dimension == "rom" else plain.unit(dimension)
+def tree_of(tenants: Iterable[Tenant], used: Mapping[str, Resources]) -> QuotaTree:
+    """Return the tree of these tenants, charged with what they hold."""
+    tree = QuotaTree(owner_of(t) for t in tenants)
+    for name, amount in used.items():
+        if name in tree:
+            tree.charge(name, vector_of(amount))
+    return tree
+
+
+class Quotas:
+    """Who may still take how much, as the transaction sees it; shrinks with what is taken through it.
+
+    A tree holds the tenants that share with each other and no others: of a tenant without parent, children and
+    cohort it is that tenant alone, and the cost of asking does not depend on how many tenants there are.
+    """
+
+    def __init__(self, tx: Tx, now: float) -> None:
+        self._tx = tx
+        self._now = now
+        self._tenants: dict[str, Tenant] = {}
+        self._trees: dict[str, QuotaTree] = {}
+
+    def knows(self, name: str) -> bool:
+        """Whether there is such a tenant."""
+        return name in self._trees or self._read(name)
+
+    def tree(self, name: str) -> QuotaTree:
+        """Return the tree that the tenant is in. Raises `NotFound`."""
+        if not self.knows(name):
+            raise not_found("tenant", name)
+        return self._trees[name]
+
+    def family(self, name: str) -> list[Tenant]:
+        """Return the tenants of the tree that the tenant is in, itself among them. Raises `NotFound`."""
+        return [self._tenants[each] for each in self.tree(name)]
+
+    def fits(self, name: str, amount: Resources) -> bool:
+        """Whether the tenant may take so much now; False for one that is not there."""
+        return self.knows(name) and not self._trees[name].excess(name, vector_of(amount))
+
+    def take(self, name: str, amount: Resources) -> None:
+        """Count what the tenant takes; whether it fits is not asked here."""
+        self.tree(name).charge(name, vector_of(amount))
+
+    def give_back(self, name: str, amount: Resources) -> None:
+        """Undo `take`."""
+        self.tree(name).release(name, vector_of(amount))
+
+    def check(self, name: str, asked: Resources, nodes: Sequence[NodeInfo]) -> None:
+        """Raise `Refused` unless the tenant may take so much beside what is in use.
+
+        Only dimensions that are asked for count: a quota lowered below its use in one of them stops no work that
+        needs none of it. Where the tenant has no quota of its own it may use what the nodes have.
+        """
+        tree, tenant = self.tree(name), self._tenants[name]
+        vector = vector_of(asked)
+        have = limits(tenant, nodes)
+        missing = [k for k, v in asked.kinds if v and k not in have.kinds]
+        if missing:
+            raise refusals.no_such_kind(missing[0], have)
+        if not tree.excess(name, vector) and not _exceeds(tree, tenant, vector, have):
+            return
+        # only a refusal needs the names of those who hold
+        holders = self._tx.ledger.held(self._now, tenant=name)
+        raise refusals.over_quota(tenant, tree, vector, have, holders)
+
+    def _read(self, name: str) -> bool:
+        found = self._tx.tenants.standing(name)
+        if found is None:
+            return False
+        tenant, is_parent = found
+        if not is_parent and tenant.parent is None and tenant.cohort is None:
+            members = [tenant]
+            used = {name: self._tx.ledger.in_use(name, self._now)}
+        else:
+            members = self._tx.tenants.tree(tenant)
+            used = self._tx.ledger.in_use_by_tenant(self._now, [t.name for t in members])
+        tree = tree_of(members, used)
+        for member in members:
+            self._tenants[member.name] = member
+            self._trees[member.name] = tree
+        return True
 
 
 def capacity_of(node: NodeInfo) -> Resources:
@@ -53,55 +143,6 @@ def limits(tenant: Tenant, nodes: Sequence[NodeInfo]) -> Quota:
         ram=have.ram if q.ram is None else q.ram,
         rom=q.rom,
         kinds={**dict(have.kinds), **q.kinds},
-    )
-
-
-def check_quota(
-    tenant: Tenant,
-    limit: Quota,
-    asked: Resources,
-    in_use: Resources,
-    holders: Sequence[ResourceRequest],
-) -> None:
-    """Raise `Refused` unless the amount fits beside what is in use.
-
-    Only dimensions that are asked for count: a quota lowered below its use in one of them stops no work
-    that needs none of it.
-    """
-    who = tenant.name
-    never = limit.exceeded_by(asked)
-    missing = [(f"gpu:{k}", v, 0) for k, v in asked.kinds if v and k not in limit.kinds]
-    if missing:
-        kinds = listing(sorted(k for k, v in limit.kinds.items() if v)) or "none at all"
-        raise Refused(
-            Reason.EXCEEDS_MAX_QUOTA,
-            f"there is no {unit(missing[0][0])} here; the kinds of gpu are: {kinds}",
-        )
-    if never:
-        may = listing(f"{number(d, top)} {unit(d)}" for d, _, top in never)
-        wants = listing(f"{number(d, want)} {unit(d)}" for d, want, _ in never)
-        source = "" if _own(tenant, never[0][0]) else ", which is what the nodes have"
-        raise Refused(
-            Reason.EXCEEDS_MAX_QUOTA,
-            f"{who} may use {may}{source}; this asks for {wants}, which can never start. "
-            f"Ask for {may} at most, or have the quota of {who} raised",
-        )
-    over = [(d, _part(in_use, d), top) for d, _, top in limit.exceeded_by(in_use + asked) if _part(asked, d)]
-    if not over:
-        return
-    clauses = [
-        f"{who} may use {number(d, top)} {unit(d)}; {number(d, used)} in use{_by(d, holders)}; "
-        f"this asks for {number(d, _part(asked, d))}"
-        for d, used, top in over
-    ]
-    left = [(d, top - used) for d, used, top in over]
-    smaller = ""
-    if all(n > 0 for _, n in left):
-        smaller = f"Ask for {listing(f'{number(d, n)} {unit(d)}' for d, n in left)} at most, wait"
-    raise Refused(
-        Reason.WAITING_FOR_QUOTA,
-        f"{'. '.join(clauses)}. {smaller or 'Wait'} until what is in use is given back, "
-        f"or have the quota of {who} raised",
     )
 
 
@@ -155,29 +196,15 @@ def check_nodes(
             )
 
 
-def holder_of(request: ResourceRequest) -> str:
-    """Name who holds a request, for people."""
-    if request.holder:
-        return request.holder
-    if request.applier == "sp" and request.user:
-        return f"{request.user}'s notebook"
-    return f"{APPLIERS.get(request.applier, request.applier)} request {request.id}"
-
-
-def _own(tenant: Tenant, dimension: str) -> bool:
-    """Whether the limit is the tenant's own, not the nodes'."""
-    base, _, kind = dimension.partition(":")
-    return kind in tenant.quota.kinds if kind else getattr(tenant.quota, base) is not None
-
-
-def _part(amount: Resources, dimension: str) -> int:
-    base, _, kind = dimension.partition(":")
-    return dict(amount.kinds).get(kind, 0) if kind else int(getattr(amount, base))
-
-
-def _by(dimension: str, holders: Sequence[ResourceRequest]) -> str:
-    names = [holder_of(h) for h in holders if _part(h.amount, dimension)]
-    return f" by {listing(names)}" if names else ""
+def _exceeds(tree: QuotaTree, tenant: Tenant, vector: Mapping[str, int], have: Quota) -> bool:
+    """Whether this and what is in use is more than the nodes have, where the tenant has no quota of its own."""
+    used = tree.used(tenant.name)
+    for dimension, asked in vector.items():
+        if refusals.limit_in(tenant.quota, dimension) is None:
+            most = refusals.limit_in(have, dimension)
+            if most is not None and used.get(dimension, 0) + asked > most:
+                return True
+    return False
 
 
 def _fits(need: Resources, room: Resources) -> bool:

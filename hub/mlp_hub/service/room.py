@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mlp_hub.domain.job import Job
-from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit
+from mlp_hub.service.quota import Quotas
 from mlp_hub.service.snapshot import shares_of
 from mlp_hub.store.tx import Tx
 
@@ -19,10 +20,7 @@ class Room:
     """
 
     def __init__(self, tx: Tx, nodes: Sequence[NodeInfo], now: float) -> None:
-        self._tx = tx
-        self._now = now
-        self._quotas: dict[str, Quota | None] = {}
-        self._used: dict[str, Resources] = {}
+        self._quotas = Quotas(tx, now)
         self._free: dict[str, Resources] = {n.name: n.capacity for n in nodes if n.up}
         self._kinds: Mapping[str, str | None] = {n.name: n.gpu_kind for n in nodes}
         for node, amount in tx.ledger.node_use(now).items():
@@ -31,29 +29,19 @@ class Room:
 
     def take(self, job: Job, admit: Admit) -> bool:
         """Take what the job needs; False, and nothing taken, when it does not fit."""
-        tenant = job.spec.tenant
-        if tenant not in self._quotas:
-            stored = self._tx.tenants.get(tenant)
-            self._quotas[tenant] = None if stored is None else stored.quota
-            self._used[tenant] = self._tx.ledger.in_use(tenant, self._now)
-        quota = self._quotas[tenant]
-        if quota is None:
-            return False
-        asked = {d for d, v in admit.amount.items() if v} | {f"gpu:{k}" for k, v in admit.amount.kinds if v}
-        over = quota.exceeded_by(self._used[tenant] + admit.amount)
-        if any(dimension in asked for dimension, _, _ in over):
+        if not self._quotas.fits(job.spec.tenant, admit.amount):
             return False
         shares = self.shares(job, admit)
         if not all(n in self._free and _fits(amount, self._free[n]) for n, amount in shares):
             return False
-        self._used[tenant] += admit.amount
+        self._quotas.take(job.spec.tenant, admit.amount)
         for node, amount in shares:
             self._free[node] -= amount
         return True
 
     def give_back(self, job: Job, admit: Admit) -> None:
         """Undo `take`."""
-        self._used[job.spec.tenant] -= admit.amount
+        self._quotas.give_back(job.spec.tenant, admit.amount)
         for node, amount in self.shares(job, admit):
             self._free[node] += amount
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlp_hub.domain.job import PRIORITIES, Job, JobSpec, Phase, Target
 from mlp_hub.domain.ledger import APPLIERS
@@ -12,6 +12,7 @@ from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
 from mlp_hub.service.board import APPLIER, Board
+from mlp_hub.service.quota import owner_of
 from mlp_hub.store.tx import Tx
 
 STOPPING = frozenset({Phase.SUSPENDING, Phase.PREEMPTING, Phase.FINISHING, Phase.CANCELLING})
@@ -58,13 +59,10 @@ def node_of(info: NodeInfo, holders: Holders | None = None) -> Node:
 
 def queue_of(tenant: Tenant, holders: Holders, decayed_usage: float) -> TenantQueue:
     """Return a tenant as the scheduling core sees it."""
-    # cohorts and parents are kept from the core until the ledger knows of borrowing too
-    return TenantQueue(
-        tenant.name,
-        tenant.quota,
-        tenant.weight,
-        holders.used.get(tenant.name, ZERO),
-        decayed_usage,
+    return replace(
+        owner_of(tenant),
+        used=holders.used.get(tenant.name, ZERO),
+        decayed_usage=decayed_usage,
         others=holders.names.get(tenant.name, ()),
     )
 
@@ -94,7 +92,7 @@ class SnapshotMaker:
         """Return the nodes and the tenants with nothing in use: all that says whether a job can ever run."""
         tenants = await self._board.db.read(lambda tx: tx.tenants.all())
         nodes = tuple(node_of(n) for n in self._nodes())
-        return Snapshot(nodes, tuple(TenantQueue(t.name, t.quota) for t in tenants), (), (), self._policy)
+        return Snapshot(nodes, tuple(owner_of(t) for t in tenants), (), (), self._policy)
 
     def of(self, holders: Holders, now: float) -> Snapshot:
         """Make a snapshot of what is in memory and these holders."""

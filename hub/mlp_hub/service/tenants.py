@@ -7,11 +7,14 @@ from typing import TypeVar
 
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant
 from mlp_hub.scheduler.words import count, listing
 from mlp_hub.service import wire
-from mlp_hub.service.quota import holder_of
+from mlp_hub.service.quota import Quotas, tree_of
+from mlp_hub.service.refusals import holder_of
+from mlp_hub.service.sharing import Share, shares_in
+from mlp_hub.service.sharing_rules import check_sharing
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.records import UsageSample
 
@@ -53,7 +56,7 @@ class Tenants:
         tenant = wire.tenant_from(asked, asked.name)
 
         def work(tx: Tx) -> api.Tenant:
-            _check_parents(tx, tenant)
+            check_sharing(tx, tenant)
             if not tx.tenants.insert(tenant, self._clock()):
                 raise Refused(Reason.CONFLICT, f"there is a tenant {tenant.name} already; use another name")
             self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=_described(tenant))
@@ -76,7 +79,7 @@ class Tenants:
 
         def work(tx: Tx) -> api.Tenant:
             before = _existing(tx, name)
-            _check_parents(tx, tenant)
+            check_sharing(tx, tenant)
             if tenant != before:
                 tx.tenants.update(tenant)
                 detail = {"before": _described(before), "after": _described(tenant)}
@@ -230,28 +233,42 @@ class Tenants:
     # ---------------------------------------------------------- internals
 
     def _all(self, tx: Tx) -> Sequence[api.Tenant]:
-        in_use, counts, members = (
-            tx.ledger.in_use_by_tenant(self._clock()),
-            tx.jobs.counts(),
-            tx.members.counts(),
-        )
-        tenants = []
-        for tenant in tx.tenants.all():
+        stored = tx.tenants.all()
+        in_use = tx.ledger.in_use_by_tenant(self._clock())
+        shares = shares_in(tree_of(stored, in_use), stored)
+        return self._shown(tx, stored, in_use, shares)
+
+    def _one(self, tx: Tx, tenant: Tenant) -> api.Tenant:
+        quotas, name = Quotas(tx, self._clock()), tenant.name
+        shares = shares_in(quotas.tree(name), quotas.family(name))
+        used = tx.ledger.in_use(name, self._clock())
+        return self._shown(tx, [tenant], {name: used}, shares)[0]
+
+    def _shown(
+        self,
+        tx: Tx,
+        tenants: Iterable[Tenant],
+        in_use: Mapping[str, Resources],
+        shares: Mapping[str, Share],
+    ) -> Sequence[api.Tenant]:
+        counts, members = tx.jobs.counts(), tx.members.counts()
+        shown = []
+        for tenant in tenants:
             running, waiting = counts.get(tenant.name, (0, 0))
             n = members.get(tenant.name, 0)
             if tenant.name == DEFAULT_TENANT:
                 n += len(_homeless(tx))
-            used = in_use.get(tenant.name, ZERO)
-            tenants.append(wire.tenant_to(tenant, used, members=n, running=running, waiting=waiting))
-        return tenants
-
-    def _one(self, tx: Tx, tenant: Tenant) -> api.Tenant:
-        running, waiting = tx.jobs.counts().get(tenant.name, (0, 0))
-        n = tx.members.counts().get(tenant.name, 0)
-        if tenant.name == DEFAULT_TENANT:
-            n += len(_homeless(tx))
-        used = tx.ledger.in_use(tenant.name, self._clock())
-        return wire.tenant_to(tenant, used, members=n, running=running, waiting=waiting)
+            shown.append(
+                wire.tenant_to(
+                    tenant,
+                    in_use.get(tenant.name, ZERO),
+                    share=shares[tenant.name],
+                    members=n,
+                    running=running,
+                    waiting=waiting,
+                )
+            )
+        return shown
 
     def _check_unused(self, tx: Tx, name: str) -> None:
         now = self._clock()
@@ -315,27 +332,10 @@ def _group_changes(tx: Tx, user: str, groups: frozenset[str]) -> list[str]:
     return sorted(gained | lost)
 
 
-def _check_parents(tx: Tx, tenant: Tenant) -> None:
-    """Raise `Invalid` unless the way up from the tenant exists and ends."""
-    way, above = [tenant.name], tenant.parent
-    while above is not None:
-        if above in way:
-            raise Refused(
-                Reason.INVALID,
-                f"{tenant.parent} cannot be the parent of {tenant.name}: that would be a circle "
-                f"({' > '.join([*way, above])}); choose another parent, or none",
-            )
-        parent = tx.tenants.get(above)
-        if parent is None:
-            raise Refused(Reason.INVALID, f"the parent {above} does not exist; create it first, or use none")
-        way.append(above)
-        above = parent.parent
-
-
 def _described(tenant: Tenant) -> dict[str, object]:
     """Return a tenant for the audit log."""
     shown = wire.tenant_to(tenant, ZERO)
-    left_out = {"name", "members", "running", "waiting"}
+    left_out = {"name", "members", "running", "waiting", "borrowed", "lent", "lendable", "free"}
     return {
         f: getattr(shown, f)
         for f in shown.__struct_fields__

@@ -13,13 +13,12 @@ from datetime import UTC, datetime
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import ResourceRequest
-from mlp_hub.domain.resources import ZERO, Quota, Resources, milli, units
+from mlp_hub.domain.resources import DIMENSIONS, ZERO, Quota, Resources, milli, units
 from mlp_hub.domain.tenant import Member, Tenant
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.service.quota import holder_of
+from mlp_hub.service.refusals import holder_of
+from mlp_hub.service.sharing import Share
 from mlp_hub.store.records import UsageSample
-
-_LIMITS = ("cpu", "gpu", "ram", "rom")
 
 
 def when(time: float) -> datetime:
@@ -62,10 +61,17 @@ def tenant_from(asked: api.TenantCreate, name: str) -> Tenant:
 
 
 def tenant_to(
-    tenant: Tenant, in_use: Resources, *, members: int = 0, running: int = 0, waiting: int = 0
+    tenant: Tenant,
+    in_use: Resources,
+    *,
+    share: Share | None = None,
+    members: int = 0,
+    running: int = 0,
+    waiting: int = 0,
 ) -> api.Tenant:
-    """Return a tenant with what is in use of it."""
+    """Return a tenant with what is in use of it, and how it stands to those that it shares with."""
     q = tenant.quota
+    share = share or Share()
     return api.Tenant(
         name=tenant.name,
         cpu=None if q.cpu is None else units(q.cpu),
@@ -83,6 +89,10 @@ def tenant_to(
         borrowing_limit=limit_to(tenant.borrowing_limit),
         lending_limit=limit_to(tenant.lending_limit),
         reserved=limit_to(tenant.reserved),
+        borrowed=amounts_to(share.borrowed),
+        lent=amounts_to(share.lent),
+        lendable=amounts_to(share.lendable),
+        free=amounts_to(share.free),
         isolation=tenant.isolation,
         description=tenant.description,
         members=members,
@@ -95,12 +105,18 @@ def limit_to(quota: Quota | None) -> dict[str, float] | None:
     """Return a limit as the wire has it: only the dimensions that it limits, gpu kinds as `gpu:KIND`."""
     if quota is None:
         return None
-    limits: dict[str, float] = {}
-    for dimension in _LIMITS:
-        value = getattr(quota, dimension)
-        if value is not None:
-            limits[dimension] = units(value) if dimension in ("cpu", "gpu") else value
-    return {**limits, **{f"gpu:{k}": units(v) for k, v in quota.kinds.items()}}
+    limits = {d: v for d in DIMENSIONS if (v := getattr(quota, d)) is not None}
+    return amounts_to({**limits, **{f"gpu:{k}": v for k, v in quota.kinds.items()}})
+
+
+def amounts_to(amounts: Mapping[str, int]) -> dict[str, float]:
+    """Return amounts by dimension as the wire has them: cores, devices, MiB, bytes."""
+    return {d: amount_to(d, v) for d, v in amounts.items()}
+
+
+def amount_to(dimension: str, value: int) -> float:
+    """Return an amount of one dimension as the wire has it."""
+    return units(value) if dimension.startswith(("cpu", "gpu")) else value
 
 
 def member_to(member: Member) -> api.Member:

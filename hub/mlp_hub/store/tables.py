@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -60,6 +60,8 @@ tenant = Table(
     Column("isolation", String(16), nullable=False),
     Column("description", Text, nullable=False),
     Column("created_at", Double, nullable=False),
+    Index(None, "parent"),  # whoever takes something asks for the tenants that it shares with
+    Index(None, "cohort"),
 )
 
 member = Table(

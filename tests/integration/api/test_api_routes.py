@@ -187,6 +187,14 @@ def test_nodes_runtimes_and_offers(rig: ApiRig) -> None:
     assert (offer["fits_now"], offer["cpu"]) == (True, 3.0)
 
 
+def test_the_spawner_is_told_of_room_that_may_be_borrowed(rig: ApiRig) -> None:
+    rig.hub.user("lea", "lea-token")
+    rig.tenant("near", "lea", cpu=1, cohort="neighbours")
+    rig.tenant("far", cpu=3, cohort="neighbours")
+    room = rig.ask("GET", "/users/lea:spawn", token=rig.spawner).json["room"]
+    assert room == {"near": {"cpu": 4.0, "cpu_free": 4.0, "ram": None, "ram_free": None}}
+
+
 def test_the_spawner_holds_and_gives_back_quota(rig: ApiRig) -> None:
     info = rig.ask("GET", "/users/ann:spawn", token=rig.spawner).json
     assert (info["tenants"], info["default_tenant"]) == (["red"], "red")

@@ -52,6 +52,45 @@ def test_of_a_hundred_at_once_below_the_limit_exactly_one_gets_the_last_place(db
     assert in_use(db) == 10_000
 
 
+def test_of_a_hundred_at_once_of_two_tenants_that_share_exactly_one_gets_the_last_place(
+    db: Database, url: str
+) -> None:
+    """Red and blue have 6 and 4 in one cohort, and 9 are in use: whoever is first borrows the last one."""
+    with db.begin() as tx:
+        for name, cpu in (("red", 6000), ("blue", 4000)):
+            tx.tenants.insert(Tenant(name, Quota(cpu=cpu), cohort="main"), 0)
+    ledger = Ledger(db, time.time, lambda: [NodeInfo("n", NODE, NODE)])
+    results: list[str] = []
+
+    async def before() -> None:
+        await asyncio.gather(
+            *(ledger.try_(asked(f"b{i}", tenant="red" if i % 3 else "blue")) for i in range(9))
+        )
+
+    def work(number: int) -> None:
+        own = Database(url)  # a connection of its own, as another process has it
+        for i in range(number, 100, 10):
+            tenant = ("red", "blue")[i % 2]
+            try:
+                with own.begin() as tx:
+                    ledger.try_in(tx, asked(f"r{i}", tenant=tenant))
+                results.append("held")
+            except Refused as e:
+                results.append(e.reason)
+        own.close()
+
+    asyncio.run(before())
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(10)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(results) == ["WaitingForQuota"] * 99 + ["held"]
+    with db.reading() as tx:
+        used = tx.ledger.in_use_by_tenant(time.time())
+    assert used["red"].cpu + used["blue"].cpu == 10_000
+
+
 def test_of_a_hundred_processes_own_transactions_exactly_one_gets_the_last_place(
     db: Database, url: str
 ) -> None:

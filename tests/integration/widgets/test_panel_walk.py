@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from browser import shot
 from front_data import job
-from front_pages import Pages
+from front_pages import Pages, fits
 from front_service import FrontService
 from live_hub import wait_for
 
@@ -77,12 +77,86 @@ def test_a_new_quota_is_previewed_before_it_is_saved(pages: Pages, front: FrontS
     shot(page, "panel-edit-quota", full=True)
     page.get_by_label("CPU").fill("2")
     expect(preview).to_contain_text("3.2 cpu in use, 1.2 cpu above the new quota")
+    expect(preview).to_contain_text("Expected to be inside it by")
+    shot(page, "panel-edit-quota-over", full=True)
+    assert front.data.tenants["red"]["cpu"] == 4.0, "a preview changes nothing"
     page.get_by_label("CPU").fill("lots")
-    expect(preview).to_contain_text("Correct the amounts")
+    expect(preview).to_contain_text("Correct the fields")
     page.get_by_label("CPU").fill("6.2")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("region", name="Quota in use")).to_contain_text("3.2 of 6.2")
     assert front.data.tenants["red"]["description"] == "Vision"
+
+
+def test_whom_a_tenant_shares_with_is_set_by_keyboard_and_faults_unfold_the_section(
+    pages: Pages, front: FrontService
+) -> None:
+    page = pages.panel("admin/tenants/red")
+    page.get_by_role("button", name="Edit quota").click()
+    expect(page.get_by_role("group").filter(has_text="with nobody")).to_be_visible()
+    tab_to(page, "Sharing with nobody")
+    page.keyboard.press("Enter")
+    tab_to(page, "Borrow CPU")
+    page.keyboard.type("2")
+    expect(page.get_by_role("alert")).to_have_text("needs a cohort or a parent")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Borrow CPU")).to_be_focused()
+    page.get_by_label("Cohort").fill("main")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_label("Lend CPU").fill("1")
+    shot(page, "panel-sharing", full=True)
+    # folded again, a fault of the service unfolds it and has the focus
+    page.locator("summary").click()
+    expect(page.get_by_label("Lend CPU")).to_have_count(0)
+    refusal = {"msg": "lending_limit.cpu is 1 and red is not asked", "reason": "Invalid"}
+    front.data.forced["PUT /tenants/red"] = (403, refusal)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_have_text(refusal["msg"])
+    expect(page.get_by_label("Lend CPU")).to_be_focused()
+    front.data.forced.clear()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("region", name="Quota in use")).to_contain_text(
+        "In cohort main · borrows at most 2 cpu · lends at most 1 cpu"
+    )
+    saved = front.data.tenants["red"]
+    assert [saved[f] for f in ("cohort", "parent", "borrowing_limit", "lending_limit", "reserved")] == [
+        "main",
+        None,
+        {"cpu": 2},
+        {"cpu": 1},
+        None,
+    ]
+
+
+def test_a_limit_that_a_lower_quota_makes_wrong_is_unfolded_and_told(pages: Pages) -> None:
+    page = pages.panel("admin/tenants/blue")
+    page.get_by_role("button", name="Edit quota").click()
+    expect(page.get_by_label("Lend CPU")).to_have_count(0)
+    page.get_by_label("CPU").fill("2")
+    expect(page.get_by_role("alert")).to_have_text("is above the quota")
+    expect(page.get_by_label("Lend CPU")).to_be_visible()
+
+
+def test_what_is_borrowed_fits_a_narrow_window_too(pages: Pages) -> None:
+    page = pages.panel("admin/tenants/blue", dark=True, width=420)
+    expect(page.get_by_role("region", name="Quota in use")).to_contain_text("4.36 GiB borrowed")
+    page.get_by_role("button", name="Edit quota").click()
+    page.locator("summary").click()
+    expect(page.get_by_label("Borrow memory")).to_have_value("8 GiB")
+    expect(page.get_by_role("status", name="What this quota would mean")).to_contain_text("is touched")
+    shot(page, "panel-sharing-narrow", full=True)
+    assert fits(page)
+
+
+def test_what_is_borrowed_and_lent_is_shown(pages: Pages) -> None:
+    page = pages.panel("admin/tenants")
+    expect(page.get_by_role("row").filter(has_text="blue")).to_contain_text("4.36 GiB borrowed")
+    expect(page.get_by_role("row").filter(has_text="teal")).to_contain_text("4.36 GiB lent")
+    page.get_by_role("link", name="blue").click()
+    bars = page.get_by_role("region", name="Quota in use")
+    expect(bars).to_contain_text("4.36 GiB borrowed · 3.64 GiB free")
+    expect(bars).to_contain_text("In cohort main")
+    shot(page, "panel-borrowed", full=True)
 
 
 def test_a_tenant_in_use_is_not_deleted_and_the_dialog_says_why(pages: Pages, front: FrontService) -> None:

@@ -53,12 +53,12 @@ class Hub:
     def put(self, tenant: str, user: str, role: str = "member") -> api.Member:
         return asyncio.run(self.tenants.set_member(tenant, user, role, actor="root"))
 
-    def hold(self, request_id: str, tenant: str, **kw: object) -> None:
+    def hold(self, request_id: str, tenant: str, applier: str = "sp", **kw: object) -> None:
         asked = api.ResourceRequestTry(
-            id=request_id, applier="sp", request_type="request", tenant=tenant, **kw
+            id=request_id, applier=applier, request_type="request", tenant=tenant, **kw
         )
         asyncio.run(self.ledger.try_(asked))
-        asyncio.run(self.ledger.confirm(api.ResourceRequestKey(id=request_id, applier="sp")))
+        asyncio.run(self.ledger.confirm(api.ResourceRequestKey(id=request_id, applier=applier)))
 
     def audit(self) -> list[tuple[str, str, str]]:
         with self.db.reading() as tx:
@@ -79,7 +79,12 @@ def refused(reason: Reason, words: str = ""):
 
 def test_a_tenant_is_made_changed_and_deleted_with_a_row_in_the_audit_for_each(hub: Hub) -> None:
     made = hub.create(
-        "red", cpu=2, ram=4096, gpu_kinds={"a100": 0.5}, borrowing_limit={"cpu": 1, "gpu:a100": 2}
+        "red",
+        cpu=2,
+        ram=4096,
+        gpu_kinds={"a100": 0.5},
+        cohort="main",
+        borrowing_limit={"cpu": 1, "gpu:a100": 2},
     )
     assert (made.cpu, made.gpu, made.ram, made.cpu_inuse) == (2.0, None, 4096, 0.0)
     assert made.borrowing_limit == {"cpu": 1.0, "gpu:a100": 2.0}
@@ -269,3 +274,90 @@ def test_the_default_tenant_is_made_again_if_it_was_lost(hub: Hub) -> None:
         tx.tenants.remove("default")
     asyncio.run(hub.tenants.start())
     assert [t.name for t in asyncio.run(hub.tenants.list())] == ["default"]
+
+
+# --- tenants that share
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"cpu": 4, "borrowing_limit": {"cpu": 1}},
+            "borrowing_limit has no meaning without a cohort or a parent",
+        ),
+        (
+            {"cpu": 4, "lending_limit": {"cpu": 1}},
+            "red has nobody to lend to; name one, or leave lending_limit out",
+        ),
+        ({"cpu": 4, "cohort": "main", "borrowing_limit": {"gpu": 1}}, "without a quota of gpu"),
+        (
+            {"cpu": 4, "cohort": "main", "lending_limit": {"cpu": 4.5}},
+            "lending_limit.cpu is 4.5 and the quota is 4 cpu",
+        ),
+        (
+            {"ram": 4, "reserved": {"ram": 5}},
+            "reserved.ram is 5 and the quota is 4 MiB ram: red cannot reserve more",
+        ),
+        ({"gpu_kinds": {"a100": 1}, "reserved": {"gpu:a100": 2}}, "is 2 and the quota is 1 a100 gpu"),
+        ({"parent": "org", "cohort": "main"}, "name one of the two"),
+        ({"cohort": "org"}, "cohort org is the name of a tenant"),
+        ({"cohort": "red"}, "cohort red is the name of a tenant"),
+    ],
+)
+def test_a_place_among_others_that_means_nothing_is_refused(
+    hub: Hub, asked: dict[str, object], words: str
+) -> None:
+    hub.create("org", cpu=10)
+    with refused(Reason.INVALID, words.replace("(", "\\(")):
+        hub.create("red", **asked)
+    assert "red" not in [t.name for t in asyncio.run(hub.tenants.list())]
+
+
+def test_a_tenant_is_not_named_like_a_cohort(hub: Hub) -> None:
+    hub.create("red", cpu=1, cohort="main")
+    with refused(Reason.INVALID, "cannot be named like a cohort"):
+        hub.create("main")
+    assert hub.update("red", cpu=2, cohort="main").cpu == 2.0
+
+
+def test_a_limit_without_a_quota_may_be_reserved_and_children_may_have_more_than_their_parent(
+    hub: Hub,
+) -> None:
+    hub.create("org", cpu=4)
+    assert hub.create("red", reserved={"cpu": 2}).reserved == {"cpu": 2.0}
+    assert hub.create("lab", cpu=6, parent="org").cpu == 6.0
+    assert asyncio.run(hub.tenants.get("lab")).free == {"cpu": 4.0}, "the parent caps it"
+
+
+def test_what_is_borrowed_lent_lendable_and_free_is_shown_alike_in_the_list_and_alone(hub: Hub) -> None:
+    hub.create("red", cpu=2, cohort="main")
+    hub.create("blue", cpu=4, cohort="main", lending_limit={"cpu": 1})
+    hub.create("green", cpu=4, cohort="main")
+    hub.create("solo", cpu=3, gpu_kinds={"a100": 1})
+    hub.hold("a", "red", "am", cpu=4)
+    hub.hold("b", "green", "am", cpu=1.5)
+    hub.hold("c", "solo", "am", cpu=3)
+    hub.update("solo", cpu=1, gpu_kinds={"a100": 1})
+    shown = {t.name: t for t in asyncio.run(hub.tenants.list())}
+    standing = {n: (t.borrowed, t.lent, t.lendable, t.free) for n, t in shown.items()}
+    # 2 are borrowed; blue leaves 1 idle and green 2.5, and both count in proportion
+    assert standing == {
+        "red": ({"cpu": 2.0}, {}, {}, {"cpu": 1.5}),
+        "blue": ({}, {"cpu": 0.571}, {"cpu": 0.429}, {"cpu": 3 + 1.5}),
+        "green": ({}, {"cpu": 1.429}, {"cpu": 1.071}, {"cpu": 1.5}),
+        "solo": ({}, {}, {}, {"cpu": 0.0, "gpu:a100": 1.0}),
+        "default": ({}, {}, {}, {}),
+    }
+    assert {n: asyncio.run(hub.tenants.get(n)) for n in shown} == shown
+    assert asyncio.run(hub.tenants.usage("red")).tenant == shown["red"]
+
+
+def test_a_change_of_who_shares_is_in_the_audit(hub: Hub) -> None:
+    hub.create("red", cpu=2)
+    hub.update("red", cpu=2, cohort="main", borrowing_limit={"cpu": 1})
+    with hub.db.reading() as tx:
+        entry = tx.audit.page()[0]
+    after = entry.detail["after"]
+    assert (after["cohort"], after["borrowing_limit"]) == ("main", {"cpu": 1.0})
+    assert not {"free", "borrowed", "lent", "lendable", "cpu_inuse"} & set(after)

@@ -160,7 +160,7 @@ def test_any_name_and_any_values_give_a_picture_that_parses(name, ys):
     ET.fromstring(drawn)  # noqa: S314 - our own drawing
 
 
-def test_a_quota_shows_used_free_and_who():
+def test_a_quota_shows_used_free_borrowed_and_who():
     usage = {
         "tenant": {
             "name": "red",
@@ -170,14 +170,25 @@ def test_a_quota_shows_used_free_and_who():
             "cpu_inuse": 3.0,
             "gpu_inuse": 0,
             "ram_inuse": 2048,
+            "borrowed": {"cpu": 1.0},
+            "lent": {},
+            "free": {"cpu": 0.5},
         },
         "holdings": [{"holder": "digits", "user": "bob", "cpu": 3.0, "gpu": 0, "ram": 2048}],
     }
     rows = tables.quota([usage]).rows
     assert rows == [
-        ["red", "cpu", "3", "0", "2", "1", "bob: digits (3 cpu, 2 GiB)"],
+        ["red", "cpu", "3", "0.5", "2", "1", "bob: digits (3 cpu, 2 GiB)"],
         ["", "ram", "2 GiB", "no limit", "no limit", "", ""],
     ]
+    usage["tenant"] |= {"cpu_inuse": 0.5, "borrowed": {}, "lent": {"cpu": 1.0}}
+    assert tables.quota([usage]).rows[0][:6] == ["red", "cpu", "0.5", "0.5", "2", "lent 1"]
+    usage["tenant"] |= {
+        "cpu_inuse": 3.0,
+        "lent": {},
+        "free": {},
+    }  # lowered below what is in use: not borrowed
+    assert tables.quota([usage]).rows[0][:6] == ["red", "cpu", "3", "0", "2", ""]
 
 
 def test_a_long_cell_does_not_break_a_terminals_table():

@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { words } from "../core/api";
 import { tone, word } from "../core/phase";
+import { segments, standingWords, type Standing } from "../core/sharing";
 
 const ICONS: Record<string, string> = {
   wait: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3.2l2 1.6",
@@ -55,22 +56,35 @@ export function Bar({ value, of, calm = false }: {
   );
 }
 
-/** One dimension of a quota: name, bar, "3 of 8 used, 5 free". */
-export function QuotaBar({ name, used, limit, show }: {
+/** The bar of a quota: its own use, what it borrowed in another colour, what it lent at the far end. */
+export function StandingBar({ of }: { of: Standing }): JSX.Element {
+  const { own, borrowed, lent } = segments(of);
+  const kind = of.over > 1e-9 ? "over" : !of.borrowed && own >= 90 ? "high" : "fine";
+  return (
+    <span class={`mlp-bar mlp-bar-parts mlp-bar-${kind}`} aria-hidden="true">
+      {own ? <span class="mlp-bar-fill" style={{ width: `${own}%` }} /> : null}
+      {borrowed ? <span class="mlp-bar-borrowed" style={{ width: `${borrowed}%` }} /> : null}
+      {lent ? <span class="mlp-bar-lent" style={{ width: `${lent}%` }} /> : null}
+    </span>
+  );
+}
+
+/** One dimension of a quota: name, bar, "3 of 8 · 5 free". */
+export function QuotaBar({ name, of, show }: {
   name: string;
-  used: number;
-  limit: number | null;
+  of: Standing;
   show: (n: number) => string;
 }): JSX.Element {
-  const text = limit === null ? `${show(used)} used, no limit` : `${show(used)} of ${show(limit)}`;
-  const free = limit === null ? "" : used > limit ? `${show(used - limit)} over` : `${show(limit - used)} free`;
+  const { used, limit } = of;
+  const text = limit === null ? `${show(used)} used${of.free === null ? ", no limit" : ""}` : `${show(used)} of ${show(limit)}`;
+  const more = standingWords(of, show);
   return (
     <div class="mlp-quota">
       <span class="mlp-quota-name">{name}</span>
-      {limit === null ? <span class="mlp-bar-none" aria-hidden="true">–</span> : <Bar value={used} of={limit} />}
+      {limit === null ? <span class="mlp-bar-none" aria-hidden="true">–</span> : <StandingBar of={of} />}
       <span class="mlp-quota-text">
         {text}
-        {free ? <span class="mlp-dim"> · {free}</span> : null}
+        {more.length ? <span class="mlp-dim">{` · ${more.join(" · ")}`}</span> : null}
       </span>
     </div>
   );

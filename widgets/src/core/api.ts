@@ -213,6 +213,7 @@ export const paths = {
   users: "/users",
   tenants: "/tenants",
   tenant: (tenant: string): string => `/tenants/${enc(tenant)}`,
+  preview: (tenant: string): string => `/tenants/${enc(tenant)}:preview`,
   usage: (tenant: string): string => `/tenants/${enc(tenant)}/usage`,
   queue: (tenant: string): string => `/tenants/${enc(tenant)}/queue`,
   members: (tenant: string): string => `/tenants/${enc(tenant)}/members`,

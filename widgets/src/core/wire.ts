@@ -46,14 +46,39 @@ export interface TenantSettings extends Amounts {
   description: string;
 }
 
+/** Amounts by dimension (cpu, gpu, gpu:KIND, ram, rom); what is left out is zero, or has no limit. */
+export type ByDimension = Record<string, number>;
+
 export interface Tenant extends TenantSettings {
   cpu_inuse: number;
   gpu_inuse: number;
   ram_inuse: number;
   rom_inuse: number;
+  /** Held beyond its quota. */
+  borrowed: ByDimension;
+  /** Of its idle quota, what others hold now. */
+  lent: ByDimension;
+  /** What it would still lend. */
+  lendable: ByDimension;
+  /** What it may take now, borrowing included; left out where it has no limit. */
+  free: ByDimension;
   members: number;
   running: number;
   waiting: number;
+}
+
+export type Tone = "good" | "wait" | "bad" | "idle";
+
+/** What an update of a tenant would mean. */
+export interface TenantPreview {
+  tenant: string;
+  over: { tenant: string; dimension: string; inuse: number; may_hold: number; above: number }[];
+  could_start: { user: string; name: string; tenant: string }[];
+  waiting: { user: string; name: string; since: string; reason: string; message: string }[];
+  stopped: { user: string; name: string; tenant: string; for_user: string; for_name: string; for_tenant: string; shrunk: boolean; message: string }[];
+  back_inside: string | null;
+  back_inside_because: string;
+  notes: { tone: Tone; text: string }[];
 }
 
 export interface Member {

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { Chip, Empty, ErrorBox, Loading, QuotaBar } from "../components/basics";
 import { useLoad } from "../components/hooks";
 import { cores, plural, ram, trim } from "../core/format";
+import { alone } from "../core/sharing";
 import type { Holding, Node } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
@@ -87,7 +88,7 @@ export function NodesPage(): JSX.Element {
             <Shares node={n} users={users} what="cpu" />
             <Shares node={n} users={users} what="ram" />
             <Overcommit node={n} />
-            {n.gpu ? <QuotaBar name="GPU" used={n.gpu_inuse} limit={n.gpu} show={cores} /> : null}
+            {n.gpu ? <QuotaBar name="GPU" of={alone(n.gpu_inuse, n.gpu)} show={cores} /> : null}
             {n.holders.length ? (
               <ul class="mlp-holders">
                 {n.holders.map((h) => (

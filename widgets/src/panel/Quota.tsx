@@ -5,6 +5,7 @@ import { Chip, Empty, ErrorBox, Loading, QuotaBar, Table, type Column } from "..
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago, bytes, cores, plural, ram } from "../core/format";
+import { sharingWords, standing } from "../core/sharing";
 import type { Holding, Tenant, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
@@ -13,13 +14,17 @@ import { href, Link } from "./router";
 const APPLIER: Record<string, string> = { dm: "data", jm: "job", am: "app", mm: "model", sp: "notebook" };
 
 export function QuotaBars({ tenant }: { tenant: Tenant }): JSX.Element {
+  const shares = sharingWords(tenant);
   return (
-    <div class="mlp-quotas">
-      <QuotaBar name="CPU" used={tenant.cpu_inuse} limit={tenant.cpu} show={cores} />
-      <QuotaBar name="GPU" used={tenant.gpu_inuse} limit={tenant.gpu} show={cores} />
-      <QuotaBar name="Memory" used={tenant.ram_inuse} limit={tenant.ram} show={ram} />
-      <QuotaBar name="Storage" used={tenant.rom_inuse} limit={tenant.rom} show={bytes} />
-    </div>
+    <>
+      <div class="mlp-quotas">
+        <QuotaBar name="CPU" of={standing(tenant, "cpu")} show={cores} />
+        <QuotaBar name="GPU" of={standing(tenant, "gpu")} show={cores} />
+        <QuotaBar name="Memory" of={standing(tenant, "ram")} show={ram} />
+        <QuotaBar name="Storage" of={standing(tenant, "rom")} show={bytes} />
+      </div>
+      {shares ? <p class="mlp-dim mlp-shares-line">{shares}</p> : null}
+    </>
   );
 }
 

@@ -1,33 +1,51 @@
-/** Create or edit a tenant: checked while typing, with what the quota would mean for its jobs. */
+/** Create or edit a tenant: checked while typing, with what the change would mean for its jobs and its neighbours'. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ErrorBox, Icon } from "../components/basics";
-import { ApiError } from "../core/api";
-import { countHolding, preview, previewWords } from "../core/preview";
-import { EMPTY, fieldOf, read, textsOf, type FieldName, type Read, type Texts } from "../core/tenantform";
-import type { QueueEntry, Tenant } from "../core/wire";
+import { useNow } from "../components/hooks";
+import { ApiError, paths, words } from "../core/api";
+import { previewLines, toneOf, type Line } from "../core/preview";
+import { place } from "../core/sharing";
+import { EMPTY, fieldOf, LIMIT_FIELDS, read, SHARING_FIELDS, textsOf, update, type FieldName, type Read, type Texts } from "../core/tenantform";
+import type { Tenant, TenantPreview } from "../core/wire";
+import { useHub } from "./context";
 import { Field } from "./form";
+import { SharingFields } from "./SharingFields";
 
 export interface FormProps {
   /** The tenant to edit; null: a new one. */
   tenant: Tenant | null;
-  /** Names that are taken. */
-  names: string[];
-  queue: QueueEntry[] | null;
+  /** The other tenants: their names are taken, and may be parents. */
+  others: Tenant[];
+  /** Another value: something happened, the preview is asked for anew. */
+  fresh?: unknown;
   onSave: (texts: Texts, read: Read) => Promise<void>;
   onCancel: () => void;
 }
 
-export function TenantForm({ tenant, names, queue, onSave, onCancel }: FormProps): JSX.Element {
+export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProps): JSX.Element {
   const [texts, setTexts] = useState<Texts>(tenant ? textsOf(tenant) : EMPTY);
   const [touched, setTouched] = useState<Set<FieldName>>(new Set());
   const [refused, setRefused] = useState<{ field: FieldName | null; error: unknown } | null>(null);
   const [busy, setBusy] = useState(false);
+  const [unfolded, setUnfolded] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  const r = read(texts, tenant ? null : names);
+  const wanted = useRef<FieldName | null>(null);
+  const r = read(texts, tenant ? null : others.map((t) => t.name), tenant);
   useEffect(() => {
     form.current?.querySelector<HTMLInputElement>("input:not([disabled])")?.focus();
   }, []);
+  useEffect(() => {
+    if (!wanted.current) return;
+    const field = form.current?.querySelector<HTMLInputElement>(`input[name="${wanted.current}"]`);
+    if (field) wanted.current = null;
+    field?.focus();
+  });
+  /** Lead to a field, unfolding it first. */
+  const lead = (field: FieldName): void => {
+    if (SHARING_FIELDS.includes(field)) setUnfolded(true);
+    wanted.current = field;
+  };
   const set = (field: FieldName) => (value: string): void => {
     setTexts({ ...texts, [field]: value });
     setTouched(new Set([...touched, field]));
@@ -35,14 +53,20 @@ export function TenantForm({ tenant, names, queue, onSave, onCancel }: FormProps
   };
   const wrong = (field: FieldName): string | null => {
     if (refused?.field === field) return refused.error instanceof Error ? refused.error.message : String(refused.error);
-    return touched.has(field) ? (r.faults[field] ?? null) : null;
+    // another field may have made a limit wrong that was right
+    const shown = touched.has(field) || (LIMIT_FIELDS as FieldName[]).includes(field);
+    return shown ? (r.faults[field] ?? null) : null;
   };
+  const hidden = SHARING_FIELDS.some((f) => r.faults[f]);
+  useEffect(() => {
+    if (hidden) setUnfolded(true);
+  }, [hidden]);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     const bad = Object.keys(r.faults) as FieldName[];
-    if (bad.length) {
+    if (bad[0]) {
       setTouched(new Set([...touched, ...bad]));
-      form.current?.querySelector<HTMLInputElement>(`input[name="${bad[0]}"]`)?.focus();
+      lead(bad[0]);
       return;
     }
     setBusy(true);
@@ -51,8 +75,8 @@ export function TenantForm({ tenant, names, queue, onSave, onCancel }: FormProps
       await onSave(texts, r);
     } catch (error) {
       const field = error instanceof ApiError && error.kind === "refused" ? fieldOf(error.message) : null;
+      if (field) lead(field);
       setRefused({ field, error });
-      if (field) form.current?.querySelector<HTMLInputElement>(`input[name="${field}"]`)?.focus();
     } finally {
       setBusy(false);
     }
@@ -60,6 +84,7 @@ export function TenantForm({ tenant, names, queue, onSave, onCancel }: FormProps
   const field = (name: FieldName, label: string, hint: string, placeholder = "no limit"): JSX.Element => (
     <Field name={name} label={label} value={texts[name]} onInput={set(name)} hint={hint} error={wrong(name)} placeholder={placeholder} />
   );
+  const where = place({ cohort: texts.cohort.trim() || null, parent: texts.parent.trim() || null });
   return (
     <form ref={form} class="mlp-form" onSubmit={(e) => void submit(e)} noValidate aria-label={tenant ? `Edit tenant ${tenant.name}` : "New tenant"}>
       {tenant ? null : field("name", "Name", "a-z, 0-9 and dashes; it cannot be changed later", "red")}
@@ -74,7 +99,13 @@ export function TenantForm({ tenant, names, queue, onSave, onCancel }: FormProps
         {field("weight", "Weight", "Share of what is free when tenants compete", "1")}
         {field("description", "Description", "", "")}
       </div>
-      {tenant && queue ? <PreviewBox tenant={tenant} queue={queue} read={r} /> : null}
+      <details class="mlp-fold" open={unfolded} onToggle={(e) => setUnfolded(e.currentTarget.open)}>
+        <summary>
+          Sharing <span class="mlp-dim">{where || "with nobody"}</span>
+        </summary>
+        {unfolded ? <SharingFields texts={texts} set={set} wrong={wrong} others={others} /> : null}
+      </details>
+      {tenant ? <PreviewBox tenant={tenant} texts={texts} read={r} fresh={fresh} /> : null}
       {refused && !refused.field ? <ErrorBox error={refused.error} /> : null}
       <div class="mlp-form-buttons">
         <button type="submit" class="mlp-button mlp-primary" disabled={busy}>
@@ -88,15 +119,57 @@ export function TenantForm({ tenant, names, queue, onSave, onCancel }: FormProps
   );
 }
 
-function PreviewBox({ tenant, queue, read: r }: { tenant: Tenant; queue: QueueEntry[]; read: Read }): JSX.Element {
-  const bad = (["cpu", "gpu", "ram", "rom"] as const).some((f) => r.faults[f]);
-  const lines = bad ? [] : previewWords(preview(tenant, queue, r.amounts), countHolding(queue, tenant.name));
-  const kind = lines.some((l) => l.tone === "bad") ? "bad" : lines.some((l) => l.tone === "good") ? "good" : "idle";
+/** So long one types before the service is asked. */
+const PAUSE_MS = 250;
+
+function PreviewBox({ tenant, texts, read: r, fresh }: { tenant: Tenant; texts: Texts; read: Read; fresh: unknown }): JSX.Element {
+  const { client } = useHub();
+  const now = useNow(10_000);
+  const [answer, setAnswer] = useState<{ body: string; preview: TenantPreview } | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const asked = useRef(false);
+  const bad = Object.keys(r.faults).length > 0;
+  const body = bad ? "" : JSON.stringify(update(tenant, texts, r));
+  useEffect(() => {
+    if (!body) return undefined;
+    let stale = false;
+    const ask = async (): Promise<void> => {
+      try {
+        const found = await client.post<TenantPreview>(paths.preview(tenant.name), JSON.parse(body));
+        if (stale) return;
+        setAnswer({ body, preview: found });
+        setError(null);
+      } catch (e) {
+        if (!stale) setError(e);
+      }
+    };
+    const timer = window.setTimeout(() => void ask(), asked.current ? PAUSE_MS : 0);
+    asked.current = true;
+    return () => {
+      stale = true;
+      clearTimeout(timer);
+    };
+  }, [client, tenant.name, body, fresh]);
+  let lines: Line[];
+  if (bad) lines = [{ tone: "idle", text: "Correct the fields to see what they would mean" }];
+  else if (error) lines = [{ tone: "bad", text: words(error) }];
+  else if (!answer) lines = [{ tone: "idle", text: "Asking what this would mean" }];
+  else lines = previewLines(answer.preview, now);
+  const kind = toneOf(lines);
   return (
-    <div class={`mlp-note mlp-note-${kind} mlp-preview`} role="status" aria-live="polite" aria-label="What this quota would mean">
+    <div
+      class={`mlp-note mlp-note-${kind} mlp-preview`}
+      role="status"
+      aria-live="polite"
+      aria-label="What this quota would mean"
+      // the answer to what was typed before is shown faintly until the new one is there
+      aria-busy={!bad && !error && answer?.body !== body}
+    >
       <Icon name={kind === "bad" ? "warn" : kind === "good" ? "good" : "wait"} />
       <div class="mlp-note-text">
-        {bad ? <p>Correct the amounts to see what they would mean</p> : lines.map((l) => <p key={l.text}>{l.text}</p>)}
+        {lines.map((l) => (
+          <p key={l.text}>{l.text}</p>
+        ))}
       </div>
     </div>
   );

@@ -1,11 +1,12 @@
 /** All tenants; a new one; the page of one: use, quota, members, delete. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Bar, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
+import { Empty, ErrorBox, Loading, StandingBar, Table, type Column } from "../components/basics";
 import { Confirm } from "../components/Dialog";
 import { useLoad } from "../components/hooks";
 import { paths } from "../core/api";
 import { bytes, cores, plural, ram } from "../core/format";
+import { place, standing, type Standing } from "../core/sharing";
 import { update, type Read, type Texts } from "../core/tenantform";
 import type { QueueEntry, Tenant, Usage } from "../core/wire";
 import { useHub } from "./context";
@@ -18,22 +19,37 @@ import { TenantForm } from "./TenantForm";
 
 const EVERY = 6000;
 
-function Use({ used, of, show }: { used: number; of: number | null; show: (n: number) => string }): JSX.Element {
-  const text = of === null ? `${show(used)} used` : `${show(used)} / ${show(of)}`;
+function Use({ of, show }: { of: Standing; show: (n: number) => string }): JSX.Element {
+  const { used, limit } = of;
+  const text = limit === null ? `${show(used)} used` : `${show(used)} / ${show(limit)}`;
+  const more = of.borrowed ? `${show(of.borrowed)} borrowed` : of.lent ? `${show(of.lent)} lent` : "";
   return (
     <span class="mlp-use mlp-use-wide">
-      {text}
-      {of === null ? null : <Bar value={used} of={of} />}
+      <span>
+        {text}
+        {more ? <span class="mlp-dim">{` · ${more}`}</span> : null}
+      </span>
+      {limit === null ? null : <StandingBar of={of} />}
     </span>
   );
 }
 
+function Name({ tenant }: { tenant: Tenant }): JSX.Element {
+  const where = place(tenant);
+  return (
+    <>
+      <Link to={href("admin", "tenants", tenant.name)}>{tenant.name}</Link>
+      {where ? <span class="mlp-dim mlp-under">{where}</span> : null}
+    </>
+  );
+}
+
 const COLUMNS: Column<Tenant>[] = [
-  { title: "Tenant", cell: (t) => <Link to={href("admin", "tenants", t.name)}>{t.name}</Link>, kind: "name" },
-  { title: "CPU", cell: (t) => <Use used={t.cpu_inuse} of={t.cpu} show={cores} /> },
-  { title: "GPU", cell: (t) => <Use used={t.gpu_inuse} of={t.gpu} show={cores} />, kind: "low" },
-  { title: "Memory", cell: (t) => <Use used={t.ram_inuse} of={t.ram} show={ram} /> },
-  { title: "Storage", cell: (t) => <Use used={t.rom_inuse} of={t.rom} show={bytes} />, kind: "low" },
+  { title: "Tenant", cell: (t) => <Name tenant={t} />, kind: "name" },
+  { title: "CPU", cell: (t) => <Use of={standing(t, "cpu")} show={cores} /> },
+  { title: "GPU", cell: (t) => <Use of={standing(t, "gpu")} show={cores} />, kind: "low" },
+  { title: "Memory", cell: (t) => <Use of={standing(t, "ram")} show={ram} /> },
+  { title: "Storage", cell: (t) => <Use of={standing(t, "rom")} show={bytes} />, kind: "low" },
   { title: "Members", cell: (t) => t.members, kind: "num" },
   { title: "Running", cell: (t) => t.running, kind: "num" },
   { title: "Waiting", cell: (t) => t.waiting, kind: "num" },
@@ -68,7 +84,7 @@ export function NewTenantPage(): JSX.Element {
   const { client, say } = useHub();
   const tenants = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
   const save = async (texts: Texts, r: Read): Promise<void> => {
-    const made = await client.post<Tenant>(paths.tenants, { name: texts.name, ...r.amounts, weight: r.weight, description: texts.description });
+    const made = await client.post<Tenant>(paths.tenants, { name: texts.name, ...r.amounts, weight: r.weight, ...r.sharing, description: texts.description });
     say(`Tenant ${made.name} created`);
     go(href("admin", "tenants", made.name));
   };
@@ -82,8 +98,7 @@ export function NewTenantPage(): JSX.Element {
       <div class="mlp-card">
         <TenantForm
           tenant={null}
-          names={(tenants.data?.items ?? []).map((t) => t.name)}
-          queue={null}
+          others={tenants.data?.items ?? []}
           onSave={save}
           onCancel={() => go(href("admin", "tenants"))}
         />
@@ -182,6 +197,7 @@ function TenantQueue({ rows }: { rows: QueueEntry[] }): JSX.Element {
 
 function Edit({ tenant, queue, done, cancel }: { tenant: Tenant; queue: QueueEntry[]; done: () => void; cancel: () => void }): JSX.Element {
   const { client } = useHub();
+  const others = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
   // the form keeps what is typed; only the figures of the preview follow what happens
   return (
     <section class="mlp-card" aria-label="Edit quota">
@@ -190,8 +206,8 @@ function Edit({ tenant, queue, done, cancel }: { tenant: Tenant; queue: QueueEnt
       </div>
       <TenantForm
         tenant={tenant}
-        names={[]}
-        queue={queue}
+        others={(others.data?.items ?? []).filter((t) => t.name !== tenant.name)}
+        fresh={queue.map((e) => `${e.user}/${e.name} ${e.phase}`).join()}
         onSave={async (texts, r) => {
           await client.put<Tenant>(paths.tenant(tenant.name), update(tenant, texts, r));
           done();

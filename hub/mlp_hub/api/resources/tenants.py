@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantUpdate, Usage
+from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantPreview, TenantUpdate, Usage
 from mlp_hub.api.call import Call
 from mlp_hub.api.decode import clip
 from mlp_hub.api.hubclient import Person
@@ -37,6 +37,11 @@ async def get(call: Call) -> Tenant:
 async def update(call: Call) -> Tenant:
     """Set all that a tenant is; what is left out returns to its default."""
     return await call.platform.tenants.update(call.params["tenant"], call.body, actor=call.principal.name)
+
+
+async def preview(call: Call) -> TenantPreview:
+    """Say what an update would mean for running and waiting jobs; nothing is changed."""
+    return await call.platform.previews.of(call.params["tenant"], call.body)
 
 
 async def delete(call: Call) -> Tenant:
@@ -140,6 +145,16 @@ ROUTES = (
     ),
     Route("GET", _TENANT, get, "Show a tenant", Relation.MEMBER, R, reply=Tenant),
     Route("PUT", _TENANT, update, "Change a tenant", Relation.PLATFORM, W, body=TenantUpdate, reply=Tenant),
+    Route(
+        "POST",
+        f"{_TENANT}:preview",
+        preview,
+        "What a change of a tenant would do",
+        Relation.PLATFORM,
+        W,
+        body=TenantUpdate,
+        reply=TenantPreview,
+    ),
     Route("DELETE", _TENANT, delete, "Delete a tenant", Relation.PLATFORM, W, reply=Tenant),
     Route("GET", f"{_TENANT}/usage", usage, "A tenant's use", Relation.MEMBER, R, reply=Usage),
     Route("GET", f"{_TENANT}/members", members, "List members", Relation.MEMBER, R, reply=list[Member]),

@@ -132,12 +132,14 @@ async def spawn(call: Call) -> SpawnInfo:
 
 
 def _room(tenant: Tenant) -> SpawnRoom:
+    """Say what may be taken now, of what: with what is borrowed that may be more than the quota."""
     cpu, ram = tenant.cpu, tenant.ram
+    cpu_free, ram_free = tenant.free.get("cpu"), tenant.free.get("ram")
     return SpawnRoom(
-        cpu=cpu,
-        cpu_free=None if cpu is None else max(0.0, round(cpu - tenant.cpu_inuse, 3)),
-        ram=ram,
-        ram_free=None if ram is None else max(0, ram - tenant.ram_inuse),
+        cpu=cpu if cpu_free is None else max(cpu or 0, round(tenant.cpu_inuse + cpu_free, 3)),
+        cpu_free=cpu_free,
+        ram=ram if ram_free is None else max(ram or 0, tenant.ram_inuse + int(ram_free)),
+        ram_free=None if ram_free is None else int(ram_free),
     )
 
 

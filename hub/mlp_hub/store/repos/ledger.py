@@ -37,6 +37,22 @@ _IN_USE = select(
 _IN_USE_KINDS = select(t.c.kinds).where(
     _holds(_NOW), t.c.tenant == bindparam("tenant"), t.c.kinds.is_not(None)
 )
+_AMONG = t.c.tenant.in_(bindparam("names", expanding=True))
+_SUMS = (
+    select(
+        t.c.tenant,
+        func.sum(t.c.cpu),
+        func.sum(t.c.gpu),
+        func.sum(t.c.ram),
+        func.sum(t.c.rom),
+        func.count(t.c.kinds),
+    )
+    .where(_holds(_NOW))
+    .group_by(t.c.tenant)
+)
+_SUMS_OF = _SUMS.where(_AMONG)
+_KINDS = select(t.c.tenant, t.c.kinds).where(_holds(_NOW), t.c.kinds.is_not(None))
+_KINDS_OF = _KINDS.where(_AMONG)
 _NODE_USE = select(t.c.shares).where(
     _holds(_NOW), t.c.shares.is_not(None), t.c.applier.not_in(bindparam("but", expanding=True))
 )
@@ -72,23 +88,22 @@ class Requests(Repo):
                 total += Resources(kinds=codec.kinds_of(text))
         return total
 
-    def in_use_by_tenant(self, now: float) -> dict[str, Resources]:
-        """Sum up what each tenant that holds anything holds at `now`."""
-        query = select(
-            t.c.tenant,
-            func.sum(t.c.cpu).label("cpu"),
-            func.sum(t.c.gpu).label("gpu"),
-            func.sum(t.c.ram).label("ram"),
-            func.sum(t.c.rom).label("rom"),
-        )
-        sums = {
-            r.tenant: Resources(int(r.cpu), int(r.gpu), int(r.ram), int(r.rom))
-            for r in self._c.execute(query.where(_holds(now)).group_by(t.c.tenant))
-        }
-        kinds = select(t.c.tenant, t.c.kinds).where(_holds(now), t.c.kinds.is_not(None))
-        for row in self._c.execute(kinds):
-            sums[row.tenant] += Resources(kinds=codec.kinds_of(row.kinds))
-        return sums
+    def in_use_by_tenant(self, now: float, names: Iterable[str] | None = None) -> dict[str, Resources]:
+        """Sum up what each tenant that holds anything holds at `now`; `names`: of these tenants only."""
+        asked: dict[str, Any] = {"now": now}
+        sums, kinds = _SUMS, _KINDS
+        if names is not None:
+            asked["names"] = list(names)
+            sums, kinds = _SUMS_OF, _KINDS_OF
+        found: dict[str, Resources] = {}
+        some_kinds = False
+        for name, cpu, gpu, ram, rom, named in self._c.execute(sums, asked):
+            found[name] = Resources(int(cpu), int(gpu), int(ram), int(rom))
+            some_kinds = some_kinds or bool(named)
+        if some_kinds:
+            for name, text in self._c.execute(kinds, asked):
+                found[name] += Resources(kinds=codec.kinds_of(text))
+        return found
 
     def held(
         self, now: float, *, tenant: str | None = None, applier: str | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, func, select, update
+from typing import Any
+
+from sqlalchemy import Select, bindparam, delete, exists, func, select, update
 
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant, User
 from mlp_hub.store import codec
@@ -12,6 +14,12 @@ from mlp_hub.store.tables import tenant as t
 from mlp_hub.store.tables import user as u
 
 _GET = select(t).where(t.c.name == bindparam("name"))
+_child = t.alias("child")
+_STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
+    t.c.name == bindparam("name")
+)
+_TOPS = select(t).where(t.c.cohort == bindparam("cohort"), t.c.parent.is_(None)).order_by(t.c.name)
+_BELOW = select(t).where(t.c.parent.in_(bindparam("parents", expanding=True))).order_by(t.c.name)
 
 
 class Tenants(Repo):
@@ -35,6 +43,39 @@ class Tenants(Repo):
     def children(self, name: str) -> list[str]:
         """Return the names of the tenants directly below this one."""
         return [*self._c.scalars(select(t.c.name).where(t.c.parent == name).order_by(t.c.name))]
+
+    def is_cohort(self, name: str) -> bool:
+        """Whether any tenant is in a cohort of this name."""
+        return bool(self._c.scalar(select(exists().where(t.c.cohort == name))))
+
+    def standing(self, name: str) -> tuple[Tenant, bool] | None:
+        """Return the tenant of this name, and whether it is the parent of others."""
+        row = self._c.execute(_STANDING, {"name": name}).first()
+        return None if row is None else (codec.tenant_of(row), bool(row.is_parent))
+
+    def tree(self, tenant: Tenant) -> list[Tenant]:
+        """Return all tenants that share with this one: those below its topmost parent, or below that one's cohort.
+
+        The cost follows their number and the depth of the tree, not the number of all tenants. ValueError for
+        parents in a circle or an unknown one, which the database holds only if somebody wrote it by hand.
+        """
+        top = tenant
+        seen = {top.name}
+        while top.parent is not None:
+            above = self.get(top.parent)
+            if above is None or above.name in seen:
+                raise ValueError(f"the parents of {tenant.name} do not end: {top.name} is below {top.parent}")
+            seen.add(above.name)
+            top = above
+        level = [top] if top.cohort is None else self._found(_TOPS, cohort=top.cohort)
+        found = list(level)
+        while level:
+            level = self._found(_BELOW, parents=[each.name for each in level])
+            found += level
+        return found
+
+    def _found(self, query: Select[Any], **asked: str | list[str]) -> list[Tenant]:
+        return [codec.tenant_of(row) for row in self._c.execute(query, asked)]
 
     def insert(self, tenant: Tenant, now: float) -> bool:
         """Store a new tenant; False when there is one of that name."""

@@ -1,0 +1,52 @@
+"""What a tenant is told of another tenant's jobs: that there is one, not its name nor whose it is.
+
+The scheduling core names the jobs that its decisions are about; who reads the reason may not know of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.job import Job
+from mlp_hub.scheduler.model import Verdict, Why
+
+ABOUT_OTHERS = frozenset({Reason.RESERVED, Reason.WAITING_FOR_PREEMPTED})
+"""Reasons of waiting that name jobs of any tenant; the others name what the tenant itself holds, or nodes."""
+
+
+def without_names(text: str, tenant: str, jobs: Iterable[Job]) -> str:
+    """Return the text for a tenant's eyes: those of these jobs that are another tenant's lose their names."""
+    for job in jobs:
+        spec = job.spec
+        if spec.tenant == tenant:
+            continue
+        named = f"{spec.name} of {spec.user}"
+        if named not in text:
+            continue
+        for way in (f"job {named} in {spec.tenant}", f"{named} in {spec.tenant}", f"job {named}", named):
+            text = text.replace(way, f"a job of tenant {spec.tenant}")
+    return text
+
+
+def reason_for(verdict: Verdict, tenant: str, jobs: Mapping[str, Job]) -> Verdict:
+    """Return the reason of a waiting job for its tenant's eyes."""
+    if verdict.reason not in ABOUT_OTHERS:
+        return verdict
+    return stop_for(verdict, tenant, jobs)
+
+
+def stop_for(verdict: Verdict, tenant: str, jobs: Mapping[str, Job]) -> Verdict:
+    """Return why a running job is stopped, for its tenant's eyes."""
+    about = [jobs[uid] for uid in verdict.blocked_by if uid in jobs]
+    message = without_names(verdict.message, tenant, about)
+    return verdict if message == verdict.message else replace(verdict, message=message)
+
+
+def why_for(why: Why, tenant: str, jobs: Mapping[str, Job]) -> Why:
+    """Return a whole answer for its tenant's eyes."""
+    reasons = tuple(reason_for(v, tenant, jobs) for v in why.reasons)
+    return replace(
+        why, reasons=reasons, expected_because=without_names(why.expected_because, tenant, jobs.values())
+    )

@@ -1,0 +1,344 @@
+"""What a tenant's new settings would mean, before they are saved: the scheduling core on the changed snapshot.
+
+Nothing is written. What the tenant holds already is never stopped by a lower quota; other tenants that wait for
+their own may take back what it borrows, and who that would hit is told by the core's own decisions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mlp_api import types as api
+from mlp_hub.domain.errors import not_found
+from mlp_hub.domain.resources import DIMENSIONS
+from mlp_hub.domain.tenant import Tenant
+from mlp_hub.scheduler.core import plan_cycle
+from mlp_hub.scheduler.feasible import check_possible
+from mlp_hub.scheduler.forward import expected_end
+from mlp_hub.scheduler.model import (
+    Admit,
+    Decision,
+    Preempt,
+    Resize,
+    RunningJob,
+    Snapshot,
+    TenantQueue,
+    Wait,
+    WaitingJob,
+)
+from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import Vector, vector_of
+from mlp_hub.scheduler.words import count, listing
+from mlp_hub.service import wire
+from mlp_hub.service.quota import owner_of
+from mlp_hub.service.refusals import number, unit
+from mlp_hub.service.sharing_rules import check_sharing
+from mlp_hub.service.snapshot import shares_of
+from mlp_hub.store import Database, Tx
+
+MOST_JOBS = 20
+"""Jobs of one list of the answer; the sentences count all."""
+
+
+class Previews:
+    """Answers what an update of a tenant would do. `snapshot` gives what the core would see now."""
+
+    def __init__(
+        self, db: Database, snapshot: Callable[[], Awaitable[Snapshot]], clock: Callable[[], float]
+    ) -> None:
+        self._db = db
+        self._snapshot = snapshot
+        self._clock = clock
+        self._one = asyncio.Lock()  # on a large hub each costs seconds: many open forms wait for each other
+
+    async def of(self, name: str, asked: api.TenantUpdate) -> api.TenantPreview:
+        """Say what the update would mean; it is refused as the update itself would be."""
+        tenant = wire.tenant_from(asked, name)
+
+        def check(tx: Tx) -> None:
+            if tx.tenants.get(name) is None:
+                raise not_found("tenant", name)
+            check_sharing(tx, tenant)
+
+        await self._db.read(check)
+        async with self._one:
+            snapshot = await self._snapshot()
+            return await asyncio.to_thread(preview, snapshot, tenant, self._clock())
+
+
+def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> api.TenantPreview:
+    """Compare the present snapshot with the one in which the tenant is as described."""
+    name = tenant.name
+    changed = replace(snapshot, tenants=tuple(_changed(snapshot, tenant)))
+    before, after = plan_cycle(snapshot, now), plan_cycle(changed, now)
+    waiting = {j.uid: j for j in snapshot.waiting}
+    running = {r.job.uid: r for r in snapshot.running}
+    started = {d.uid for d in before if isinstance(d, Admit)}
+    starts = [waiting[d.uid] for d in after if isinstance(d, Admit) and d.uid not in started]
+    waits = [d for d in after if isinstance(d, Wait) and waiting[d.uid].tenant == name]
+    never = [j for j in (waiting[d.uid] for d in waits) if check_possible(changed, j) is not None]
+    told = {d.uid for d in before if isinstance(d, Preempt | Resize)}
+    stops = [
+        s for s in _stops(after, waiting, running) if s.victim.tenant == name or s.victim.uid not in told
+    ]
+    use = _Use(snapshot, changed, name)
+    back, because = use.back_inside(now) if use.is_over else (None, "")
+    mine = [s for s in starts if s.tenant == name]
+    return api.TenantPreview(
+        tenant=name,
+        over=[o.to_wire() for o in use.over],
+        could_start=[_job(j) for j in starts[:MOST_JOBS]],
+        waiting=[
+            api.PreviewWait(
+                user=waiting[d.uid].user,
+                name=waiting[d.uid].name,
+                since=wire.when(waiting[d.uid].queued_at),
+                reason=d.verdict.reason.value,
+                message=d.verdict.message,
+            )
+            for d in waits[:MOST_JOBS]
+        ],
+        stopped=[s.to_wire() for s in stops[:MOST_JOBS]],
+        back_inside=wire.maybe_when(back),
+        back_inside_because=because,
+        notes=[
+            *_of_starts(mine, starts, name),
+            *_of_over(use, sum(1 for r in snapshot.running if r.job.tenant == name)),
+            *_of_stops(stops, name),
+            *_of_waits([waiting[d.uid] for d in waits], never),
+        ]
+        or [api.PreviewNote(tone="idle", text="No running or waiting job is touched")],
+    )
+
+
+# ------------------------------------------------------------ who is over
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A tenant that holds more than it may hold then, with all others as they are."""
+
+    tenant: str
+    dimension: str
+    used: int
+    may_hold: int
+
+    def to_wire(self) -> api.PreviewOver:
+        """Return it in the units of the wire."""
+        d = self.dimension
+        return api.PreviewOver(
+            tenant=self.tenant,
+            dimension=d,
+            inuse=wire.amount_to(d, self.used),
+            may_hold=wire.amount_to(d, self.may_hold),
+            above=wire.amount_to(d, self.used - self.may_hold),
+        )
+
+
+class _Use:
+    """What is in use, against the quotas as they would be."""
+
+    def __init__(self, snapshot: Snapshot, changed: Snapshot, name: str) -> None:
+        self.name = name
+        self._kinds = {n.name: n.gpu_kind for n in snapshot.nodes}
+        self._running = snapshot.running
+        self._others = {t.name: t.others for t in snapshot.tenants}
+        self._dimensions = _dimensions(snapshot, changed)
+        was, self._tree = self._charged(snapshot), self._charged(changed)
+        family = {*_family(was, name), *_family(self._tree, name)}
+        owed = {(o.tenant, o.dimension): o for t in family for o in self._over(was, t)}
+        self.over = [
+            o
+            for t in sorted(family, key=lambda t: (t != name, t))
+            for o in self._over(self._tree, t)
+            if t == name or o != owed.get((t, o.dimension))
+        ]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the tenant itself holds too much then."""
+        return any(o.tenant == self.name for o in self.over)
+
+    def is_its_own(self, over: Over) -> bool:
+        """Whether the tenant may hold its quota then, no more and no less."""
+        return self._tree.nominal(over.tenant, over.dimension) == over.may_hold
+
+    @property
+    def borrows(self) -> list[tuple[str, int]]:
+        """How much of what it holds is beyond its own then, by dimension."""
+        found = []
+        for dimension in self._dimensions:
+            own = self._tree.nominal(self.name, dimension)
+            used = self._tree.used(self.name).get(dimension, 0)
+            if own is not None and used > own and len(_family(self._tree, self.name)) > 1:
+                found.append((dimension, used - own))
+        return found
+
+    def back_inside(self, now: float) -> tuple[float | None, str]:
+        """Return when it holds no more than it may, by the ends that time limits promise, and what says so."""
+        tree = self._tree.fork()
+        ends = [
+            (now if r.stopping else expected_end(r, now), r) for r in self._running if r.job.tenant in tree
+        ]
+        for end, run in sorted(
+            ((e, r) for e, r in ends if e is not None), key=lambda x: (x[0], x[1].job.uid)
+        ):
+            tree.release(run.job.tenant, self._vector(run))
+            if not any(True for _ in self._over(tree, self.name)):
+                return end, f"job {run.job.name} of {run.job.user} ends by then at the latest"
+        mine = [r.job for e, r in ends if e is None and r.job.tenant == self.name]
+        endless = [f"job {j.name} of {j.user}" for j in mine]
+        if endless:
+            have = "has" if len(endless) == 1 else "have"
+            return None, f"no time can be told: {listing(endless)} {have} no time limit"
+        who = listing(self._others.get(self.name, ())) or "what is held"
+        return None, f"no time can be told: {who} ends when somebody ends it"
+
+    def _over(self, tree: QuotaTree, name: str) -> Iterator[Over]:
+        used = tree.used(name)
+        for dimension, held in used.items():
+            alone = tree.fork()
+            alone.release(name, {dimension: held})
+            most = alone.available(name, dimension)
+            if most is not None and held > most:
+                yield Over(name, dimension, held, most)
+
+    def _charged(self, snapshot: Snapshot) -> QuotaTree:
+        tree = QuotaTree(snapshot.tenants)
+        for tenant in snapshot.tenants:
+            tree.charge(tenant.name, vector_of(tenant.used))
+        for run in snapshot.running:
+            if run.job.tenant in tree:
+                tree.charge(run.job.tenant, self._vector(run))
+        return tree
+
+    def _vector(self, run: RunningJob) -> Vector:
+        total: dict[str, int] = {}
+        for _, amount in shares_of(run.job.per_worker, run.placement, self._kinds):
+            for dimension, value in vector_of(amount).items():
+                total[dimension] = total.get(dimension, 0) + value
+        return total
+
+
+def _family(tree: QuotaTree, name: str) -> tuple[str, ...]:
+    return tree.tenants(tree.root(name)) if name in tree else ()
+
+
+def _dimensions(*snapshots: Snapshot) -> list[str]:
+    kinds = {f"gpu:{k}" for s in snapshots for t in s.tenants for k in t.quota.kinds}
+    return [*DIMENSIONS, *sorted(kinds)]
+
+
+def _changed(snapshot: Snapshot, tenant: Tenant) -> Iterator[TenantQueue]:
+    for queue in snapshot.tenants:
+        if queue.name != tenant.name:
+            yield queue
+            continue
+        yield replace(
+            owner_of(tenant), used=queue.used, decayed_usage=queue.decayed_usage, others=queue.others
+        )
+
+
+# ---------------------------------------------------------- who would go
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A running job that would be stopped, or shrunk, for another one."""
+
+    victim: WaitingJob
+    winner: WaitingJob
+    message: str
+    shrunk: bool
+
+    def to_wire(self) -> api.PreviewStop:
+        """Return it for the wire."""
+        v, w = self.victim, self.winner
+        return api.PreviewStop(
+            user=v.user,
+            name=v.name,
+            tenant=v.tenant,
+            for_user=w.user,
+            for_name=w.name,
+            for_tenant=w.tenant,
+            shrunk=self.shrunk,
+            message=self.message,
+        )
+
+
+def _stops(
+    plan: Sequence[Decision], waiting: dict[str, WaitingJob], running: dict[str, RunningJob]
+) -> Iterator[Stop]:
+    for d in plan:
+        if isinstance(d, Preempt) and d.preemptor in waiting:
+            yield Stop(running[d.uid].job, waiting[d.preemptor], d.verdict.message, shrunk=False)
+        elif isinstance(d, Resize) and d.for_uid in waiting and d.verdict is not None:
+            yield Stop(running[d.uid].job, waiting[d.for_uid], d.verdict.message, shrunk=True)
+
+
+# ------------------------------------------------------------- sentences
+
+
+def _of_starts(
+    mine: Sequence[WaitingJob], starts: Sequence[WaitingJob], name: str
+) -> Iterator[api.PreviewNote]:
+    if mine:
+        yield _note("good", f"{count(len(mine), 'waiting job')} could start: {_names(mine)}")
+    others = [j for j in starts if j.tenant != name]
+    if others:
+        where = listing(dict.fromkeys(j.tenant for j in others))
+        yield _note("good", f"{count(len(others), 'waiting job')} of {where} could start: {_names(others)}")
+
+
+def _of_over(use: _Use, running: int) -> Iterator[api.PreviewNote]:
+    for o in use.over:
+        used = f"{number(o.dimension, o.used)} {unit(o.dimension)}"
+        above = f"{number(o.dimension, o.used - o.may_hold)} {unit(o.dimension)}"
+        if o.tenant == use.name:
+            what = "the new quota" if use.is_its_own(o) else "what it may hold then"
+            yield _note("bad", f"{used} in use, {above} above {what}")
+        else:
+            yield _note("bad", f"Tenant {o.tenant}: {used} in use, {above} above what it may hold then")
+    if use.is_over:
+        goes = "goes" if running == 1 else "go"
+        kept = f"{count(running, 'running job')} {goes} on" if running else "What runs goes on"
+        yield _note(
+            "idle", f"{kept}; the change stops nothing, and nothing new starts until enough is given back"
+        )
+    elif use.borrows:
+        what = listing(f"{number(d, v)} {unit(d)}" for d, v in use.borrows)
+        yield _note("wait", f"{what} of what it uses would be borrowed, and can be taken back")
+
+
+def _of_stops(stops: Sequence[Stop], name: str) -> Iterator[api.PreviewNote]:
+    for s in stops[:MOST_JOBS]:
+        tenant = "" if s.victim.tenant == name else f" ({s.victim.tenant})"
+        does = "would give up workers" if s.shrunk else "would be stopped and queued again"
+        yield _note(
+            "bad",
+            f"{s.victim.name} of {s.victim.user}{tenant} {does} for {s.winner.name} of {s.winner.user} "
+            f"in {s.winner.tenant}",
+        )
+
+
+def _of_waits(waits: Sequence[WaitingJob], never: Sequence[WaitingJob]) -> Iterator[api.PreviewNote]:
+    still = [j for j in waits if j not in never]
+    if still:
+        yield _note("idle", f"{count(len(still), 'job')} would still wait: {_names(still)}")
+    if never:
+        noun = count(len(never), "waiting job")
+        yield _note("bad", f"{noun} would ask for more than the whole quota: {_names(never)}")
+
+
+def _names(jobs: Sequence[WaitingJob]) -> str:
+    return ", ".join(j.name for j in jobs[:4]) + (", ..." if len(jobs) > 4 else "")
+
+
+def _job(job: WaitingJob) -> api.PreviewJob:
+    return api.PreviewJob(user=job.user, name=job.name, tenant=job.tenant)
+
+
+def _note(tone: api.Tone, text: str) -> api.PreviewNote:
+    return api.PreviewNote(tone=tone, text=text)

@@ -1,0 +1,83 @@
+"""How tenants that share stand to each other now: what each borrowed, has lent, would still lend and may still take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mlp_hub.domain.resources import DIMENSIONS
+from mlp_hub.domain.tenant import Tenant
+from mlp_hub.scheduler.quota import QuotaTree
+
+Amounts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How one tenant stands, by dimension, in the units of `domain.resources`; zeroes are left out but for `free`.
+
+    `borrowed`: what it holds beyond its nominal quota. `lent`: of its own idle quota, what others hold now; where
+    several could have lent it, each counts in proportion to what it leaves idle. `lendable`: what of its own it would
+    still lend. `free`: what it may take now, borrowing included; only where it has a limit.
+    """
+
+    borrowed: Amounts = field(default_factory=dict)
+    lent: Amounts = field(default_factory=dict)
+    lendable: Amounts = field(default_factory=dict)
+    free: Amounts = field(default_factory=dict)
+
+
+def shares_in(tree: QuotaTree, tenants: Iterable[Tenant]) -> dict[str, Share]:
+    """Return how each of these tenants stands; the tree must hold all that they share with, charged."""
+    known = list(tenants)
+    kinds = {f"gpu:{kind}" for t in known for kind in t.quota.kinds}
+    dimensions = (*DIMENSIONS, *sorted(kinds))
+    shares = {t.name: Share() for t in known}
+    groups: dict[str, list[str]] = {}
+    for tenant in known:
+        groups.setdefault(tree.root(tenant.name), []).append(tenant.name)
+        for dimension in dimensions:
+            free = tree.available(tenant.name, dimension)
+            if free is not None:
+                shares[tenant.name].free[dimension] = free
+    for names in groups.values():
+        if len(names) > 1:
+            for dimension in dimensions:
+                _lend(tree, names, dimension, shares)
+    return shares
+
+
+def _lend(tree: QuotaTree, names: list[str], dimension: str, shares: dict[str, Share]) -> None:
+    """Fill in who borrowed, and spread it over those who leave something idle."""
+    idle: Amounts = {}
+    borrowed = 0
+    for name in names:
+        own = tree.nominal(name, dimension)
+        if own is None:
+            continue
+        used = tree.used(name).get(dimension, 0)
+        if used > own:
+            shares[name].borrowed[dimension] = used - own
+            borrowed += used - own
+        elif left := own - max(used, tree.guaranteed(name, dimension)):
+            idle[name] = left
+    pool = sum(idle.values())
+    taken = min(borrowed, pool)  # an overfull cohort has borrowed from nobody
+    for name, part in _spread(taken, idle).items():
+        if part:
+            shares[name].lent[dimension] = part
+        if idle[name] > part:
+            shares[name].lendable[dimension] = idle[name] - part
+
+
+def _spread(amount: int, over: Amounts) -> Amounts:
+    """Divide an amount in proportion, in whole numbers that add up to it."""
+    pool, given = sum(over.values()), 0
+    parts: Amounts = {}
+    below = 0
+    for name, size in over.items():
+        below += size
+        upto = amount * below // pool
+        parts[name] = upto - given
+        given = upto
+    return parts

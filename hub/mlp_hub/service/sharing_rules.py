@@ -1,0 +1,97 @@
+"""What a tenant's place among others may be: each refusal with the value, the limit and the way out."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.resources import DIMENSIONS, Quota
+from mlp_hub.domain.tenant import Tenant
+from mlp_hub.service.refusals import limit_in, number, unit
+from mlp_hub.store.tx import Tx
+
+
+def check_sharing(tx: Tx, tenant: Tenant) -> None:
+    """Raise `Invalid` unless parent, cohort and limits fit together and the way up from the tenant exists and ends.
+
+    A quota above what its parent has is allowed: the parent's total caps its children together.
+    """
+    _check_names(tx, tenant)
+    _check_parents(tx, tenant)
+    _check_limits(tenant)
+
+
+def _check_names(tx: Tx, tenant: Tenant) -> None:
+    name = tenant.name
+    if tenant.parent is not None and tenant.cohort is not None:
+        _refuse(
+            f"{name} has the parent {tenant.parent} and the cohort {tenant.cohort}; a tenant with a parent shares with "
+            f"its siblings, so name one of the two (the cohort belongs to the topmost parent)"
+        )
+    # one name for a cohort and a tenant would mix up their trees
+    if tenant.cohort is not None and (tenant.cohort == name or tx.tenants.get(tenant.cohort) is not None):
+        _refuse(
+            f"cohort {tenant.cohort} is the name of a tenant; use another name for the cohort, or parent "
+            f"{tenant.cohort} to be below that tenant"
+        )
+    if tx.tenants.get(name) is None and tx.tenants.is_cohort(name):
+        _refuse(f"tenant {name} cannot be named like a cohort that there is; use another name")
+
+
+def _check_parents(tx: Tx, tenant: Tenant) -> None:
+    way, above = [tenant.name], tenant.parent
+    while above is not None:
+        if above in way:
+            _refuse(
+                f"{tenant.parent} cannot be the parent of {tenant.name}: that would be a circle "
+                f"({' > '.join([*way, above])}); choose another parent, or none"
+            )
+        parent = tx.tenants.get(above)
+        if parent is None:
+            _refuse(f"the parent {above} does not exist; create it first, or use none")
+        way.append(above)
+        above = parent.parent
+
+
+def _check_limits(tenant: Tenant) -> None:
+    name = tenant.name
+    shares = tenant.parent is not None or tenant.cohort is not None
+    for field, limits, does in (
+        ("borrowing_limit", tenant.borrowing_limit, "borrow from"),
+        ("lending_limit", tenant.lending_limit, "lend to"),
+    ):
+        if _named(limits) and not shares:
+            _refuse(
+                f"{field} has no meaning without a cohort or a parent: {name} has nobody to {does}; "
+                f"name one, or leave {field} out"
+            )
+        for dimension, _ in _named(limits):
+            if limit_in(tenant.quota, dimension) is None:
+                _refuse(
+                    f"{field}.{dimension} has no meaning without a quota of {unit(dimension)}: {name} neither lends nor "
+                    f"borrows there; give it a quota (0 to own nothing), or leave {field}.{dimension} out"
+                )
+    for field, limits, does in (
+        ("lending_limit", tenant.lending_limit, "lend"),
+        ("reserved", tenant.reserved, "reserve"),
+    ):
+        for dimension, value in _named(limits):
+            own = limit_in(tenant.quota, dimension)
+            if own is not None and value > own:
+                _refuse(
+                    f"{field}.{dimension} is {number(dimension, value)} and the quota is {number(dimension, own)} "
+                    f"{unit(dimension)}: {name} cannot {does} more than it has; give "
+                    f"{number(dimension, own)} at most, or raise the quota"
+                )
+
+
+def _named(limits: Quota | None) -> list[tuple[str, int]]:
+    """List the dimensions that are limited."""
+    if limits is None:
+        return []
+    plain = [(d, v) for d in DIMENSIONS if (v := getattr(limits, d)) is not None]
+    return [*plain, *((f"gpu:{k}", v) for k, v in limits.kinds.items())]
+
+
+def _refuse(msg: str) -> NoReturn:
+    raise Refused(Reason.INVALID, msg)

@@ -1,0 +1,120 @@
+"""Who may say with whom a tenant shares, and what tenants that share learn of each other's people."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from api_rig import ApiRig
+
+SHARING: list[dict[str, Any]] = [
+    {"cohort": "main"},
+    {"parent": "default"},
+    {"cpu": 4, "cohort": "main", "borrowing_limit": {"cpu": 100}},
+    {"cpu": 4, "cohort": "main", "lending_limit": {"cpu": 0}},
+    {"cpu": 4, "reserved": {"cpu": 4}},
+]
+SECRETS = ("mallory", "hidden")
+
+
+@pytest.mark.parametrize("body", SHARING, ids=str)
+@pytest.mark.parametrize("who", ["rita", "ann", "bob", "blue"])
+def test_only_a_platform_admin_says_with_whom_a_tenant_shares_or_asks_what_it_would_mean(
+    rig: ApiRig, who: str, body: dict[str, Any]
+) -> None:
+    before = rig.ask("GET", "/tenants/red", token=rig.root_user).json
+    for method, path in (
+        ("PUT", "/tenants/red"),
+        ("POST", "/tenants/red:preview"),
+        ("POST", "/tenants"),
+    ):
+        sent = body if path != "/tenants" else {"name": "mine", **body}
+        answer = rig.ask(method, path, sent, token=f"{who}-token")
+        assert answer.status == 403, (method, path)
+        assert answer.json["reason"] in ("Forbidden", "NotFound")
+    assert rig.ask("GET", "/tenants/red", token=rig.root_user).json == before
+    assert rig.ask("GET", "/tenants/mine", token=rig.root_user).status == 403
+    assert rig.ask("POST", "/tenants/red:preview", body, token=rig.root_user).status == 200
+
+
+def test_what_is_no_amount_is_refused_on_every_way_in(rig: ApiRig) -> None:
+    for field in ("borrowing_limit", "lending_limit", "reserved"):
+        for raw in ('{"cpu": -1}', '{"cpu": 1e999}', '{"ram": 0.5}', '{"disk": 1}', '{"cpu": "1"}', "[1]"):
+            sent = f'{{"cpu": 4, "ram": 4096, "cohort": "main", "{field}": {raw}}}'.encode()
+            for method, path in (("PUT", "/tenants/red"), ("POST", "/tenants/red:preview")):
+                answer = rig.ask(method, path, raw=sent, token=rig.root_user)
+                assert (answer.status, answer.json["reason"]) == (403, "Invalid"), (field, raw)
+
+
+def _wait(rig: ApiRig, user: str, name: str, phase: str) -> dict[str, Any]:
+    deadline = time.monotonic() + 20
+    while True:
+        found: dict[str, Any] = rig.ask("GET", f"/users/{user}/jobs/{name}", token=rig.root_user).json
+        if found["phase"] == phase:
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+
+
+def test_tenants_that_share_learn_of_each_other_but_not_of_each_others_people_and_jobs(rig: ApiRig) -> None:
+    mallory = rig.hub.user("mallory", "mallory-token")
+    rig.tenant("lender", "mallory", cpu=4, cohort="pool")
+    rig.tenant("taker", "bob", cpu=2, cohort="pool")
+    rig.job("mallory", "hidden", mallory, cpu=5, tenant="lender")  # borrows 1 of taker's 2
+    _wait(rig, "mallory", "hidden", "running")
+    rig.job("bob", "own", rig.bob, cpu=1, tenant="taker")
+    _wait(rig, "bob", "own", "running")
+    rig.job("bob", "more", rig.bob, cpu=3, tenant="taker")
+    _wait(rig, "bob", "more", "queued")
+
+    refused = rig.ask(
+        "PUT",
+        "/resource_request:try",
+        {"id": "n", "applier": "sp", "request_type": "request", "tenant": "taker", "cpu": 1, "user": "bob"},
+        token=rig.spawner,
+    )
+    assert refused.json["reason"] == "WaitingForQuota"
+    assert "tenant lender has borrowed 1 of it" in refused.json["msg"]
+    seen = [refused.body]
+    for path in (
+        "/tenants",
+        "/tenants/taker",
+        "/tenants/taker/usage",
+        "/tenants/taker/queue",
+        "/users/bob/quota",
+        "/users/bob/jobs/more",
+        "/users/bob/jobs/more/why",
+        "/users/bob/jobs/more/events",
+        "/offer?cpu=1&tenant=taker",
+    ):
+        answer = rig.ask("GET", path, token=rig.bob)
+        assert answer.status == 200, (path, answer.body)
+        seen.append(answer.body)
+    for body in seen:
+        for secret in SECRETS:
+            assert secret.encode() not in body, body
+    assert rig.ask("GET", "/tenants/lender", token=rig.bob).json["reason"] == "NotFound"
+
+
+def test_who_is_stopped_for_another_tenant_is_not_told_for_whose_job(rig: ApiRig) -> None:
+    mallory = rig.hub.user("mallory", "mallory-token")
+    rig.tenant("patron", "mallory", cpu=3, cohort="pair")
+    rig.tenant("guest", "bob", cpu=1, cohort="pair")
+    rig.job("bob", "lent", rig.bob, cpu=4, tenant="guest")
+    _wait(rig, "bob", "lent", "running")
+    rig.job("mallory", "hidden-too", mallory, cpu=2, tenant="patron")
+    _wait(rig, "bob", "lent", "queued")
+    _wait(rig, "mallory", "hidden-too", "running")
+    for path in ("", "/why", "/events"):
+        answer = rig.ask("GET", f"/users/bob/jobs/lent{path}", token=rig.bob)
+        assert answer.status == 200
+        assert not [s for s in SECRETS if s.encode() in answer.body], answer.body
+    events = rig.ask("GET", "/users/bob/jobs/lent/events", token=rig.bob).json
+    stopped = next(e["message"] for e in events if e["kind"] == "preempted")
+    assert stopped.startswith(
+        "stopped to make room for a job of tenant patron: patron takes back what guest had borrowed"
+    )
+    waits = rig.ask("GET", "/users/mallory/jobs/hidden-too/events", token=mallory).json
+    assert not [e for e in waits if "job lent" in e["message"] or "bob" in e["message"]]

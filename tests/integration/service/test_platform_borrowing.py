@@ -1,0 +1,139 @@
+"""Tenants of one cohort borrow each other's idle quota, and get their own back when they need it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mlp_api.types import TenantCreate, TenantUpdate
+from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.resources import ZERO
+from platform_rig import Rig, node, play
+
+LONG = {"DURATION": 60, "STOP": 0.1}
+
+
+async def two_teams(rig: Rig, *, red: dict | None = None, blue: dict | None = None) -> None:
+    """Make red (ann's) and blue (bob's), four cores each, in one cohort."""
+    for name, user, more in (("red", "ann", red), ("blue", "bob", blue)):
+        asked = TenantCreate(name=name, cpu=4, cohort="main", **(more or {}))
+        await rig.platform.tenants.create(asked)
+        await rig.platform.users.ensure(user)
+        await rig.platform.tenants.set_member(name, user)
+
+
+async def told(rig: Rig, user: str, name: str, kind: str) -> list[str]:
+    return [e.message for e in await rig.platform.jobs.events(user, name) if e.kind == kind]
+
+
+def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with_its_age(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await two_teams(rig)
+        await rig.submit("older", workers=4, sim=LONG)
+        await rig.until("older", "running")
+        cheap = await rig.submit("cheap", workers=4, sim=LONG)  # borrows all of blue's quota
+        await rig.until("cheap", "running")
+        seen = {t.name: t for t in await rig.platform.tenants.list()}
+        assert (seen["red"].borrowed, seen["blue"].lent) == ({"cpu": 4.0}, {"cpu": 4.0})
+        assert (seen["red"].free, seen["blue"].free) == ({"cpu": 0.0}, {"cpu": 0.0})
+
+        await rig.submit("own", user="bob", workers=2, sim={"DURATION": 0.3})
+        await rig.until("cheap", "preempting", "queued")
+        await rig.until("own", "running", "finished", user="bob")
+        back = await rig.until("cheap", "queued", "admitted", "starting", "running")
+        assert back.queued_at == cheap.queued_at
+        assert (await rig.platform.jobs.get("ann", "older")).restarts == 0
+        assert await told(rig, "ann", "cheap", "preempted") == [
+            "stopped to make room for a job of tenant blue: blue takes back what red had borrowed; "
+            "it keeps its place in the queue by age"
+        ]
+        waits = await told(rig, "bob", "own", "waiting")
+        assert waits[0] == "first in its queue: starts as soon as a job of tenant red has ended"
+
+        await rig.until("own", "finished", user="bob")
+        again = await rig.until("cheap", "running")  # nobody needs it any more: borrowed again
+        assert again.restarts == 1
+        for name in ("older", "cheap"):
+            await rig.platform.jobs.cancel("ann", name)
+            await rig.until(name, "cancelled")
+        assert (rig.held("red"), rig.held("blue")) == (ZERO, ZERO)
+
+    play(tmp_path, story, node(cpu=16))
+
+
+def test_who_lends_nothing_is_not_borrowed_from(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await two_teams(rig, blue={"lending_limit": {"cpu": 0}})
+        await rig.submit("inside", workers=4, sim=LONG)
+        await rig.until("inside", "running")
+        with pytest.raises(Refused, match="red may use 4 cpu in all and this job asks for 8"):
+            await rig.submit("more", workers=8)
+        await rig.submit("second", workers=1, sim=LONG)
+        await rig.submit("theirs", user="bob", workers=4, sim={"DURATION": 0.2})
+        await rig.until("theirs", "finished", user="bob")
+        second = await rig.platform.jobs.get("ann", "second")
+        assert (second.phase, second.reason) == ("queued", "WaitingForQuota")
+
+    play(tmp_path, story, node(cpu=16))
+
+
+def test_nothing_inside_its_own_quota_is_ever_taken_back(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await two_teams(rig)
+        await rig.submit("mine", workers=4, sim=LONG)
+        await rig.submit("theirs", user="bob", workers=4, sim=LONG)
+        await rig.until("mine", "running")
+        await rig.until("theirs", "running", user="bob")
+        await rig.submit("more", user="bob", workers=4, sim=LONG)
+        await rig.platform.admission.cycle()
+        more = await rig.platform.jobs.get("bob", "more")
+        assert (more.phase, more.reason) == ("queued", "WaitingForQuota")
+        mine = await rig.platform.jobs.get("ann", "mine")
+        assert (mine.phase, mine.restarts) == ("running", 0)
+
+    play(tmp_path, story, node(cpu=16))
+
+
+def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_stopped_and_until_when(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await two_teams(rig)
+        await rig.submit("one", workers=2, sim=LONG, time_limit=600)
+        await rig.submit("two", workers=2, sim=LONG, time_limit=1200)
+        for name in ("one", "two"):
+            await rig.until(name, "running")
+        await rig.submit("theirs", user="bob", workers=4, sim=LONG)
+        await rig.until("theirs", "running", user="bob")
+        await rig.submit("third", workers=1, sim=LONG)
+        await rig.until("third", "queued")
+
+        alone = await rig.platform.previews.of("red", TenantUpdate(cpu=1))
+        assert [(o.tenant, o.dimension, o.inuse, o.above) for o in alone.over] == [("red", "cpu", 4.0, 3.0)]
+        assert [w.name for w in alone.waiting] == ["third"]
+        assert alone.stopped == []
+        assert alone.back_inside_because == "job two of ann ends by then at the latest"
+        assert [n.text for n in alone.notes] == [
+            "4 cpu in use, 3 cpu above the new quota",
+            "2 running jobs go on; the change stops nothing, and nothing new starts until enough is given back",
+            "1 job would still wait: third",
+        ]
+        before = await rig.platform.tenants.get("red")
+        assert before.cpu == 4.0, "a preview changes nothing"
+        more = await rig.platform.previews.of("red", TenantUpdate(cpu=5, cohort="main"))
+        assert [n.text for n in more.notes] == ["1 waiting job could start: third"]
+
+        await rig.platform.tenants.update("red", TenantUpdate(cpu=1, cohort="main"))
+        await rig.platform.admission.cycle()
+        assert {(await rig.platform.jobs.get("ann", n)).phase for n in ("one", "two")} == {"running"}
+
+        # blue is given what red had: with a job that waits for its own, red's borrowed work is what would go
+        asked = TenantUpdate(cpu=7, cohort="main")
+        await rig.submit("big", user="bob", workers=2, sim=LONG)
+        found = await rig.platform.previews.of("blue", asked)
+        assert [(s.name, s.tenant, s.for_name) for s in found.stopped] == [("two", "red", "big")]
+
+    play(tmp_path, story, node(cpu=16))

@@ -1,0 +1,125 @@
+"""What an administrator is told before a quota is changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mlp_api.types import TenantPreview
+from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.domain.tenant import Tenant
+from mlp_hub.scheduler.model import Snapshot
+from mlp_hub.service.preview import preview
+from scheduler_builders import job, node, runs, snapshot, tenant
+
+NOW = 1000.0
+
+
+def shown(before: Snapshot, cpu: float | None, name: str = "red", **more: Any) -> TenantPreview:
+    quota = Quota(cpu=None if cpu is None else round(cpu * 1000))
+    return preview(before, Tenant(name, quota, **more), NOW)
+
+
+def texts(found: TenantPreview) -> list[tuple[str, str]]:
+    return [(n.tone, n.text) for n in found.notes]
+
+
+def holding(name: str, workers: int, *, until: float | None = None, of: str = "red", since: float = 0.0):
+    return runs(
+        job(name, workers=workers, tenant=of, user=f"{of}s"), *["n"] * workers, since=since, until=until
+    )
+
+
+def cohort(red: float, blue: float, **more: Any):
+    return (tenant("red", red, cohort="main", **more), tenant("blue", blue, cohort="main"))
+
+
+def test_no_change_for_anybody_is_said_too() -> None:
+    found = shown(snapshot(tenants=(tenant("red", 4),)), 4)
+    assert texts(found) == [("idle", "No running or waiting job is touched")]
+
+
+def test_a_larger_quota_names_what_could_start_and_what_asks_for_too_much() -> None:
+    waiting = (job("a", workers=2, at=1), job("b", workers=1, at=2), job("c", workers=9, at=3))
+    world = snapshot(*waiting, nodes=(node(cpu=16),), tenants=(tenant("red", 1),))
+    found = shown(world, 3)
+    assert texts(found) == [
+        ("good", "1 waiting job could start: a"),
+        ("bad", "1 waiting job would ask for more than the whole quota: c"),
+    ]
+    assert [(j.user, j.name, j.tenant) for j in found.could_start] == [("ann", "a", "red")]
+    assert [(w.name, w.reason, w.since.timestamp()) for w in found.waiting] == [("c", "WaitingForQuota", 3.0)]
+
+
+def test_a_quota_below_its_use_says_until_when_from_the_time_limits() -> None:
+    running = (holding("x", 2, until=2000), holding("y", 1, until=1500), holding("z", 1))
+    world = snapshot(nodes=(node(cpu=8),), tenants=(tenant("red", 4),), running=running)
+    found = shown(world, 1)
+    assert texts(found) == [
+        ("bad", "4 cpu in use, 3 cpu above the new quota"),
+        (
+            "idle",
+            "3 running jobs go on; the change stops nothing, and nothing new starts until enough is given back",
+        ),
+    ]
+    assert (found.back_inside.timestamp(), found.back_inside_because) == (
+        2000.0,
+        "job x of reds ends by then at the latest",
+    )
+    assert shown(world, 2.5).back_inside.timestamp() == 2000.0
+    assert shown(world, 3).back_inside.timestamp() == 1500.0
+    endless = shown(world, 0.5)
+    assert (endless.back_inside, endless.back_inside_because) == (
+        None,
+        "no time can be told: job z of reds has no time limit",
+    )
+
+
+def test_what_notebooks_hold_has_no_end_that_could_be_told() -> None:
+    held = tenant("red", 4, used=Resources(cpu=2000), others=("ann's notebook",))
+    found = shown(snapshot(tenants=(held,)), 1)
+    assert found.back_inside_because == "no time can be told: ann's notebook ends when somebody ends it"
+
+
+def test_those_who_would_have_their_own_taken_back_are_named_with_the_job_that_waits_for_it() -> None:
+    # red holds 6 of its 6; with 2 of its own blue's waiting job takes back
+    running = (holding("old", 3, since=0), holding("new", 3, since=900))
+    waiting = job("w", workers=2, tenant="blue", user="bob", at=5)
+    world = snapshot(waiting, nodes=(node(cpu=6),), tenants=cohort(6, 0), running=running)
+    assert shown(world, 6, cohort="main").stopped == []
+    found = preview(world, Tenant("blue", Quota(cpu=4000), cohort="main"), NOW)
+    assert found.stopped == [], "red is inside its own"
+    change = snapshot(waiting, nodes=(node(cpu=6),), tenants=cohort(6, 4), running=running)
+    found = shown(change, 2, cohort="main")
+    assert [(s.name, s.for_name, s.for_tenant, s.shrunk) for s in found.stopped] == [
+        ("new", "w", "blue", False)
+    ]
+    assert ("bad", "new of reds would be stopped and queued again for w of bob in blue") in texts(found)
+
+
+def test_who_borrows_then_is_told_so_and_a_lender_that_leaves_puts_the_borrower_over() -> None:
+    running = (holding("x", 3),)
+    world = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=running)
+    assert texts(shown(world, 1, cohort="main")) == [
+        ("wait", "2 cpu of what it uses would be borrowed, and can be taken back")
+    ]
+    borrowed = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=(holding("x", 7),))
+    found = preview(borrowed, Tenant("blue", Quota(cpu=4000)), NOW)
+    assert [(o.tenant, o.inuse, o.may_hold, o.above) for o in found.over] == [("red", 7.0, 4.0, 3.0)]
+    assert texts(found) == [("bad", "Tenant red: 7 cpu in use, 3 cpu above what it may hold then")]
+
+
+def test_a_lower_borrowing_limit_counts_like_a_lower_quota() -> None:
+    world = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=(holding("x", 7),))
+    found = shown(world, 4, cohort="main", borrowing_limit=Quota(cpu=1000))
+    assert texts(found)[0] == ("bad", "7 cpu in use, 2 cpu above what it may hold then")
+
+
+@pytest.mark.parametrize("many", [30])
+def test_lists_end_and_sentences_count_all(many: int) -> None:
+    waiting = [job(f"j{i}", at=float(i)) for i in range(many)]
+    world = snapshot(*waiting, nodes=(node(cpu=64),), tenants=(tenant("red", 0),))
+    found = shown(world, None)
+    assert len(found.could_start) == 20
+    assert texts(found) == [("good", f"{many} waiting jobs could start: j0, j1, j2, j3, ...")]

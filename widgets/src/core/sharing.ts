@@ -1,0 +1,79 @@
+/** Whom a tenant shares with and within what limits, and how much of a dimension is whose. Pure. */
+import { bytes, cores, ram } from "./format";
+import type { ByDimension, Tenant, TenantSettings } from "./wire";
+
+const SHOW: Record<string, (n: number) => string> = {
+  cpu: (n) => `${cores(n)} cpu`,
+  gpu: (n) => `${cores(n)} gpu`,
+  ram: (n) => `${ram(n)} memory`,
+  rom: (n) => `${bytes(n)} storage`,
+};
+
+function amounts(limits: ByDimension): string {
+  return Object.entries(limits)
+    .map(([d, n]) => (d.startsWith("gpu:") ? `${cores(n)} ${d.slice(4)} gpu` : (SHOW[d] ?? String)(n)))
+    .join(", ");
+}
+
+/** "cohort main", "below org"; empty for who shares with nobody. */
+export function place(tenant: Pick<TenantSettings, "cohort" | "parent">): string {
+  if (tenant.parent) return `below ${tenant.parent}`;
+  return tenant.cohort ? `cohort ${tenant.cohort}` : "";
+}
+
+/** "In cohort main · borrows at most 2 cpu · lends at most 1 cpu"; empty for who shares with nobody. */
+export function sharingWords(tenant: TenantSettings): string {
+  const where = tenant.parent ? `Below ${tenant.parent}` : tenant.cohort ? `In cohort ${tenant.cohort}` : "";
+  const parts = [where];
+  if (where) {
+    parts.push(tenant.borrowing_limit ? `borrows at most ${amounts(tenant.borrowing_limit)}` : "borrows what others leave idle");
+    parts.push(tenant.lending_limit ? `lends at most ${amounts(tenant.lending_limit)}` : "lends what it leaves idle");
+  }
+  if (tenant.reserved && Object.keys(tenant.reserved).length) parts.push(`keeps ${amounts(tenant.reserved)} reserved`);
+  return parts.filter(Boolean).join(" · ");
+}
+
+/** One dimension of a tenant's quota. */
+export interface Standing {
+  used: number;
+  limit: number | null;
+  borrowed: number;
+  lent: number;
+  /** What it may take now; null without a limit. */
+  free: number | null;
+  /** Above what it may hold: neither its own nor borrowed. */
+  over: number;
+}
+
+/** Something that shares with nobody, as a node does. */
+export function alone(used: number, limit: number | null): Standing {
+  const left = limit === null ? null : limit - used;
+  return { used, limit, borrowed: 0, lent: 0, free: left === null ? null : Math.max(0, left), over: left === null ? 0 : Math.max(0, -left) };
+}
+
+export function standing(tenant: Tenant, dimension: "cpu" | "gpu" | "ram" | "rom"): Standing {
+  const used = tenant[`${dimension}_inuse`];
+  const limit = tenant[dimension];
+  const borrowed = tenant.borrowed[dimension] ?? 0;
+  const free = tenant.free[dimension] ?? (limit === null ? null : Math.max(0, limit - used));
+  const over = limit === null || borrowed > 0 ? 0 : Math.max(0, used - limit);
+  return { used, limit, borrowed, lent: tenant.lent[dimension] ?? 0, free, over };
+}
+
+/** "2 borrowed · 1 free", "1 lent · 3 free", "0.5 over". */
+export function standingWords(s: Standing, show: (n: number) => string): string[] {
+  if (s.over > 1e-9) return [`${show(s.over)} over`];
+  const parts: string[] = [];
+  if (s.borrowed) parts.push(`${show(s.borrowed)} borrowed`);
+  if (s.lent) parts.push(`${show(s.lent)} lent`);
+  if (s.free !== null) parts.push(`${show(s.free)} free`);
+  return parts;
+}
+
+/** The parts of a bar in percent of its length: its own use, what is borrowed, what is lent (at the far end). */
+export function segments(s: Standing): { own: number; borrowed: number; lent: number } {
+  const whole = Math.max(s.limit ?? 0, s.used);
+  if (whole <= 0) return { own: 0, borrowed: 0, lent: 0 };
+  const part = (n: number): number => Math.min(100, (n / whole) * 100);
+  return { own: part(s.used - s.borrowed), borrowed: part(s.borrowed), lent: part(s.lent) };
+}

@@ -1,0 +1,51 @@
+/** The folded part of the tenant form: whom the tenant shares with, and within what limits. */
+import type { JSX } from "preact";
+import { DIMENSIONS, type Dimension, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
+import type { Tenant } from "../core/wire";
+import { Field } from "./form";
+
+const NAMES: Record<Dimension, string> = { cpu: "CPU", gpu: "GPU", ram: "memory", rom: "storage" };
+const ROWS: { word: LimitWord; verb: string; title: string; says: string; empty: string }[] = [
+  { word: "borrow", verb: "Borrow", title: "Borrow at most", says: "Beyond its own quota, while others leave it idle. It goes back when they need it.", empty: "no limit" },
+  { word: "lend", verb: "Lend", title: "Lend at most", says: "Of its own quota, while it leaves it idle. 0 keeps all of it back.", empty: "all idle" },
+  { word: "reserve", verb: "Reserve", title: "Keep reserved", says: "Of its own quota, room kept on nodes. Noted only: it has no effect yet.", empty: "nothing" },
+];
+
+export function SharingFields({ texts, set, wrong, others }: {
+  texts: Texts;
+  set: (field: FieldName) => (value: string) => void;
+  wrong: (field: FieldName) => string | null;
+  others: Tenant[];
+}): JSX.Element {
+  const cohorts = [...new Set(others.flatMap((t) => (t.cohort ? [t.cohort] : [])))].sort();
+  const choices = { cohort: cohorts, parent: others.map((t) => t.name).sort() };
+  const field = (name: FieldName, label: string, hint: string, placeholder: string): JSX.Element => (
+    <Field
+      name={name}
+      label={label}
+      value={texts[name]}
+      onInput={set(name)}
+      hint={hint}
+      error={wrong(name)}
+      placeholder={placeholder}
+      choices={name === "cohort" || name === "parent" ? choices[name] : undefined}
+    />
+  );
+  return (
+    <div class="mlp-fold-body">
+      <div class="mlp-form-grid">
+        {field("cohort", "Cohort", "Its members lend each other what they leave idle", "none")}
+        {field("parent", "Parent", "Or: carve the quota out of this tenant's", "none")}
+      </div>
+      {ROWS.map((row) => (
+        <fieldset key={row.word} class="mlp-fields">
+          <legend>{row.title}</legend>
+          <p class="mlp-dim">{row.says}</p>
+          <div class="mlp-form-grid mlp-form-grid-small">
+            {DIMENSIONS.map((d) => field(`${row.word}_${d}`, `${row.verb} ${NAMES[d]}`, "", row.empty))}
+          </div>
+        </fieldset>
+      ))}
+    </div>
+  );
+}

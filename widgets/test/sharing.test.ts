@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cores } from "../src/core/format";
+import { alone, place, segments, sharingWords, standing, standingWords } from "../src/core/sharing";
+import type { Tenant } from "../src/core/wire";
+
+const tenant = (change: object = {}): Tenant =>
+  ({
+    name: "red", cpu: 4, gpu: null, ram: 1024, rom: null, cpu_inuse: 3, gpu_inuse: 0, ram_inuse: 0, rom_inuse: 0, cohort: null, parent: null,
+    borrowing_limit: null, lending_limit: null, reserved: null, borrowed: {}, lent: {}, lendable: {}, free: { cpu: 1 }, ...change,
+  }) as unknown as Tenant;
+const said = (change: object): string => standingWords(standing(tenant(change), "cpu"), cores).join(" · ");
+
+test("what is borrowed, lent and free is said, zeroes are not", () => {
+  assert.equal(said({}), "1 free");
+  assert.equal(said({ cpu_inuse: 6, borrowed: { cpu: 2 }, free: { cpu: 1 } }), "2 borrowed · 1 free");
+  assert.equal(said({ cpu_inuse: 1, lent: { cpu: 2 }, free: { cpu: 1 } }), "2 lent · 1 free");
+  assert.equal(said({ cpu_inuse: 5, free: { cpu: 0 } }), "1 over");
+  assert.deepEqual(standingWords(standing(tenant(), "gpu"), cores), []);
+});
+
+test("a service that says nothing of what is free is understood", () => {
+  assert.equal(standing(tenant({ free: {} }), "cpu").free, 1);
+});
+
+test("a bar beyond the quota is as long as what is used, what is lent lies at its far end", () => {
+  const parts = (change: object) => segments(standing(tenant(change), "cpu"));
+  assert.deepEqual(parts({}), { own: 75, borrowed: 0, lent: 0 });
+  assert.deepEqual(parts({ cpu_inuse: 5, borrowed: { cpu: 1 } }), { own: 80, borrowed: 20, lent: 0 });
+  assert.deepEqual(parts({ cpu_inuse: 1, lent: { cpu: 2 } }), { own: 25, borrowed: 0, lent: 50 });
+  assert.deepEqual(parts({ cpu: 0, cpu_inuse: 2, borrowed: { cpu: 2 } }), { own: 0, borrowed: 100, lent: 0 });
+  assert.deepEqual(segments(alone(0, 0)), { own: 0, borrowed: 0, lent: 0 });
+});
+
+test("whom a tenant shares with is one line", () => {
+  assert.equal(sharingWords(tenant()), "");
+  assert.equal(sharingWords(tenant({ cohort: "main" })), "In cohort main · borrows what others leave idle · lends what it leaves idle");
+  assert.equal(
+    sharingWords(tenant({ parent: "org", borrowing_limit: { cpu: 2, ram: 2048 }, lending_limit: { cpu: 0, "gpu:a100": 1 } })),
+    "Below org · borrows at most 2 cpu, 2 GiB memory · lends at most 0 cpu, 1 a100 gpu",
+  );
+  assert.equal(sharingWords(tenant({ reserved: { cpu: 1 } })), "keeps 1 cpu reserved");
+  assert.deepEqual([place(tenant()), place(tenant({ cohort: "main" })), place(tenant({ parent: "org" }))], ["", "cohort main", "below org"]);
+});
