@@ -282,12 +282,15 @@ class Cycle:
             self.looks += rights.looked_at
         elif state.policy.preemption and state.may_stop(cls):
             state.sleepers.owed[cls.serial] = cls  # a look of its own, with a fresh allowance
-        if isinstance(made, RoomMade) and not self._is_promised(entry, made):
-            if self.plan.preempt(entry, made):
-                self.spared[entry.job.uid] = None
-            self.reservations.forget()
-            self.held_up.clear()
-            return True
+        if isinstance(made, RoomMade):
+            start = self._start_on(entry, made)
+            trial = self.reservations.trial(made)
+            if trial.delayed_by(start) is None:  # else the place that was made is promised to somebody ahead
+                if self.plan.preempt(entry, made):
+                    self.spared[entry.job.uid] = None
+                self.reservations = trial.adopted(start)
+                self.held_up.clear()
+                return True
         self._note(entry, on_quota=on_quota)
         self._sleep(cls, made, on_quota=on_quota)
         return False
@@ -317,13 +320,12 @@ class Cycle:
             cls.reason = Reason.TOPOLOGY_PLACEMENT_FAILED if enough else Reason.WAITING_FOR_RESOURCES
         self._line_up(entry)
 
-    def _is_promised(self, entry: Entry, made: RoomMade) -> bool:
-        """Whether the place that was made is promised to somebody ahead."""
+    def _start_on(self, entry: Entry, made: RoomMade) -> Start:
+        """Return the job's start where room was made for it."""
         cls = entry.cls
         vector = vector_on(made.index, cls.demand, made.placement)
         end = end_of(entry.job, self.now)
-        start = Start(entry.job.uid, cls.tenant, cls.demand, made.placement, vector, end, by_right=True)
-        return self.reservations.trial(made).delayed_by(start) is not None
+        return Start(entry.job.uid, cls.tenant, cls.demand, made.placement, vector, end, by_right=True)
 
     # --- telling
 

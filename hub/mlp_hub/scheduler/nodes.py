@@ -26,7 +26,7 @@ from mlp_hub.scheduler.node_states import (
 )
 from mlp_hub.scheduler.placement import NODE, domain_label, place
 from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved, record_of, with_state
-from mlp_hub.scheduler.views import Domains, Order, Totals, Views
+from mlp_hub.scheduler.views import Domains, Order, Totals, ViewKey, Views
 
 
 class NodeIndex:
@@ -56,6 +56,8 @@ class NodeIndex:
         self._names: dict[int, str] = {}
         self._next = 0
         self._members: dict[NodeState, list[int]] = {}
+        self._mine: set[NodeState] = set()  # states whose lists no fork shares
+        self._names_shared = False
         self._free: dict[NodeClass, list[int]] = {}  # cpu, ram, rom, gpu and number of the nodes that are up
         self._views = Views()
         for node in nodes:
@@ -102,7 +104,7 @@ class NodeIndex:
         old = self._records.get(node.name)
         if old is None:
             new = record_of(self.catalog, self._next, node)
-            self._names[self._next] = node.name
+            self._own_names()[self._next] = node.name
             self._next += 1
         else:
             new = changed_to(self.catalog, old, node)
@@ -118,7 +120,7 @@ class NodeIndex:
         old = self._records.pop(name)
         if old.node.up:
             self.total -= with_kinds(old.node.capacity, old.node.gpu_kind)
-        del self._names[old.number]
+        del self._own_names()[old.number]
         self._changed(old, None)
 
     def set_up(self, name: str, up: bool) -> None:
@@ -136,7 +138,7 @@ class NodeIndex:
     def set_typical(self, typical: Sequence[tuple[Demand, float]]) -> None:
         """Take another distribution of demands as what is typical; costs a pass over the nodes."""
         self.catalog = Catalog(Fragmentation(typical))
-        self._members = {}
+        self._members, self._mine = {}, set()
         self._free = {}
         self._views.clear()
         for name, r in self._records.items():
@@ -145,6 +147,7 @@ class NodeIndex:
             self._records[name] = record
             if record.state is not None:
                 insort(self._members.setdefault(record.state, []), record.number)
+                self._mine.add(record.state)
                 self._count_free(record.state, 1)
         self.changes += 1
 
@@ -277,12 +280,15 @@ class NodeIndex:
 
     def fork(self) -> NodeIndex:
         """Return an independent copy. Records, states and what was worked out on them are shared, as are views until either changes."""
+        for key in self._views.take_missed():
+            self._refresh(key)  # once here, and not again in each fork
+        self._mine, self._names_shared = set(), True
         other = NodeIndex.__new__(NodeIndex)
         other.__dict__.update(
             self.__dict__,
             _records=dict(self._records),
-            _names=dict(self._names),
-            _members={state: numbers[:] for state, numbers in self._members.items()},
+            _members=dict(self._members),
+            _mine=set(),
             _free={cls: free[:] for cls, free in self._free.items()},
             _views=self._views.fork(),
         )
@@ -292,11 +298,12 @@ class NodeIndex:
 
     def totals(self, ask: Ask) -> Totals:
         """Return how many ranks fit, up to date."""
-        return self._views.get(("totals", ask), lambda: Totals(ask), Totals, self._members, self._records)
+        key = (Totals, ask)
+        return self._views.get(key, lambda: Totals(ask), Totals, self._members, self._records)
 
     def order(self, ask: Ask, ranks: int, rule: str, *, exact: bool = False) -> Order:
         """Return the states for `ranks` ranks on one node, the best first, up to date."""
-        key = ("order", ask, ranks, rule, exact)
+        key = (Order, ask, ranks, rule, exact)
         return self._views.get(
             key,
             lambda: Order(self.catalog, ask, ranks, rule, exact=exact),
@@ -307,8 +314,17 @@ class NodeIndex:
 
     def domains(self, ask: Ask, label: str) -> Domains:
         """Return how many ranks fit per value of a label, up to date."""
-        key = ("domains", ask, label)
+        key = (Domains, ask, label)
         return self._views.get(key, lambda: Domains(ask, label), Domains, self._members, self._records)
+
+    def _refresh(self, key: ViewKey) -> None:
+        match key:
+            case (kind, Ask() as ask) if kind is Totals:
+                self.totals(ask)
+            case (kind, Ask() as ask, int(ranks), str(rule), bool(exact)) if kind is Order:
+                self.order(ask, ranks, rule, exact=exact)
+            case (kind, Ask() as ask, str(label)) if kind is Domains:
+                self.domains(ask, label)
 
     @property
     def by_state(self) -> Mapping[NodeState, Sequence[int]]:
@@ -346,23 +362,37 @@ class NodeIndex:
             self._count_free(before, -1)
             self._count_free(after, 1)
             if before is not None and old is not None:
-                numbers = members[before]
+                numbers = self._own(before)
                 if len(numbers) == 1:
                     del members[before]
+                    self._mine.discard(before)
                 else:
                     del numbers[bisect_left(numbers, old.number)]
             if after is not None and new is not None:
-                there = members.get(after)
-                if there is None:
-                    members[after] = [new.number]
+                if after in members:
+                    insort(self._own(after), new.number)
                 else:
-                    insort(there, new.number)
+                    members[after] = [new.number]
+                    self._mine.add(after)
         self.changes += 1
         if self._views.note(old, new, len(self._records) + 2048):
             states = self.catalog.states
             if len(states) > 2 * len(members) + 4000:
                 # forget states that no node is in; one that comes back is made anew
                 self.catalog.states = {state.key: state for state in members}
+
+    def _own(self, state: NodeState) -> list[int]:
+        """Return the numbers of a state's nodes, to be changed: forks share lists until either changes one."""
+        numbers = self._members[state]
+        if state not in self._mine:
+            numbers = self._members[state] = numbers[:]
+            self._mine.add(state)
+        return numbers
+
+    def _own_names(self) -> dict[int, str]:
+        if self._names_shared:
+            self._names, self._names_shared = dict(self._names), False
+        return self._names
 
     def _count_free(self, state: NodeState | None, sign: int) -> None:
         if state is None:

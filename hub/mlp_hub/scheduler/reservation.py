@@ -140,8 +140,15 @@ class Reservations:
         other._on_nodes = self._on_nodes
         other._on_quota = self._on_quota
         other._blocked = self._blocked
+        other._of_tenant = self._of_tenant
         other._base = made
         return other
+
+    def adopted(self, start: Start) -> Reservations:
+        """Go on from a trial: room was made as it assumed, for this start."""
+        self._base = None
+        self.keep(start)
+        return self
 
     def delayed_by(self, start: Start) -> Delay | None:
         """Return whom this start would delay; None when nobody."""

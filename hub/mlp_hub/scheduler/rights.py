@@ -12,6 +12,7 @@ nodes, though: `moving` may stop it for larger work where it fits elsewhere at t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from mlp_hub.scheduler.fitting import is_entitled, is_inside, is_safe
 from mlp_hub.scheduler.ordering import dominant_share, is_one_queue, job_key
@@ -25,6 +26,8 @@ MANY_TENANTS = 32
 """Beyond so many tenants that hold more than they were promised, those with the largest shares are looked at first."""
 MOST_FOUND = 200
 """Candidates of whom others need not be looked for."""
+
+_SERIAL = attrgetter("serial")
 
 
 class Rights:
@@ -47,10 +50,10 @@ class Rights:
     def candidates(self) -> Iterator[Held]:
         """Yield the running jobs that may be stopped whole, as far as can be told before others are."""
         state = self.state
-        others = [t for t in state.running.preemptible if t != self.tenant and state.is_exposed(t)]
+        others = [t for t in state.exposed(state.running.preemptible) if t != self.tenant]
         if len(others) > MANY_TENANTS:
             # who holds most beyond its due gives first, and the rest need not be looked at
-            others.sort(key=lambda t: -state.weighted_share(t))
+            others.sort(key=state.weighted_shares(others).__getitem__, reverse=True)
         found = 0
         for held in self._open(self.tenant, below=True):
             if self.is_above(held):
@@ -82,8 +85,10 @@ class Rights:
         """List the preemptible jobs of a tenant in the order in which they started, with `below` those of lower priority."""
         mine = self.entry.job.priority
         groups = self.state.running.preemptible.get(tenant, {})
-        found = [h for p, held in groups.items() if held and (p < mine or not below) for h in held.values()]
-        found.sort(key=lambda held: held.serial)
+        open_to = [held for p, held in groups.items() if held and (p < mine or not below)]
+        found = [held for group in open_to for held in group.values()]
+        if len(open_to) > 1:
+            found.sort(key=_SERIAL)  # a group is in that order
         self.looked_at += len(found)
         return found
 

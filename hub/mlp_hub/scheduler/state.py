@@ -7,7 +7,7 @@ nothing, and tests hold the two against each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 
@@ -280,6 +280,16 @@ class State:
         """Return the weight that a tenant's share is divided by; never 0."""
         return max(self.queues[tenant].tenant.weight, 1e-9)
 
+    def weighted_shares(self, tenants: Iterable[str]) -> dict[str, float]:
+        """Return the weighted shares of many tenants."""
+        held, queues = self.meter.standings(self.now, remembers=False), self.queues
+        return {t: held[t] / max(queues[t].tenant.weight, 1e-9) for t in tenants}
+
+    def exposed(self, tenants: Iterable[str]) -> list[str]:
+        """Return those of the tenants that are exposed; see `is_exposed`."""
+        known = self._exposed.get
+        return [t for t in tenants if (e := known(t)) or (e is None and self.is_exposed(t))]
+
     def is_exposed(self, tenant: str) -> bool:
         """Whether others could have a claim on something of what a tenant holds: it is not all inside its nominal quota."""
         known = self._exposed.get(tenant)
@@ -295,9 +305,29 @@ class State:
         if self._first is None:
             waiting = [name for name, queue in self.queues.items() if queue.length]
             if len(waiting) > FIRST_TENANTS:
-                waiting = nsmallest(FIRST_TENANTS, waiting, key=self.key_of)
+                waiting = self.next_of(waiting, FIRST_TENANTS)
             self._first = waiting
         return self._first
+
+    def next_of(self, tenants: Sequence[str], most: int) -> list[str]:
+        """Return so many of these tenants with waiting jobs, those that are next by policy as the cycle began."""
+        self._look_up_keys(tenants)
+        return nsmallest(most, tenants, key=self._keys.__getitem__)
+
+    def _look_up_keys(self, tenants: Iterable[str]) -> None:
+        """Work out the keys of many tenants at once, as `tenant_key` does for one: there may be thousands."""
+        keys, queues, promised = self._keys, self.queues, self.promised
+        if is_one_queue(self.policy):
+            keys.update((name, queues[name].first) for name in tenants if name not in keys)
+            return
+        standings = self.meter.standings(self.now, remembers=self.policy.name == "fair")
+        for name in tenants:
+            if name in keys:
+                continue
+            queue = queues[name]
+            _, at, uid = queue.first
+            share = standings[name] / max(queue.tenant.weight, 1e-9)
+            keys[name] = (share, -math.inf if uid == promised else at, name)
 
     def key_of(self, name: str) -> tuple[float, float, str]:
         """Return a tenant's sort key as the cycle began."""

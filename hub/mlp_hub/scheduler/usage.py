@@ -41,6 +41,19 @@ class UsageMeter:
         """Return the average share over the time that is remembered."""
         return self.value(tenant, now) * math.log(2) / self.half_life
 
+    def standings(self, now: float, *, remembers: bool) -> dict[str, float]:
+        """Return each tenant's share; with `remembers` what it held lately on average is added, as `average` tells."""
+        if not remembers:
+            return {tenant: account.share for tenant, account in self._accounts.items()}
+        half_life, ln2, exp2 = self.half_life, math.log(2), math.exp2
+        standings = {}
+        for tenant, account in self._accounts.items():
+            share = account.share
+            decay = exp2(-max(0.0, now - account.as_of) / half_life)
+            value = account.value * decay + share * (1.0 - decay) * half_life / ln2
+            standings[tenant] = share + value * ln2 / half_life
+        return standings
+
     def share(self, tenant: str) -> float:
         """Return the share that the tenant is taken to hold."""
         account = self._accounts.get(tenant)

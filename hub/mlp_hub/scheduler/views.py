@@ -18,8 +18,17 @@ Key = tuple[int, int, int, int, tuple[int, ...]]
 ScoredState = tuple[Score, Key, int, NodeState]
 Members = Mapping[NodeState, list[int]]
 
+ViewKey = tuple[object, ...]
+"""The kind of view, then what it was made with."""
+
 VIEW_ENTRIES = 200_000
 """Kept in all views together; the ones longest unused go first."""
+
+
+FAR_BEHIND = 16
+"""A view that has to take in more changes than that is one the index should have had."""
+MOST_MISSED = 256
+"""Of these so many are remembered until the next fork."""
 
 
 class View(Protocol):
@@ -222,8 +231,9 @@ class Views:
     def __init__(self) -> None:
         self._log: list[Change] = []
         self._base = 0  # how many changes were dropped from the log's front
-        self._views: dict[tuple[object, ...], View] = {}
+        self._views: dict[ViewKey, View] = {}
         self._entries = 0  # of all views together
+        self._missed: dict[ViewKey, None] = {}  # what forks had to work out by themselves; they share it
 
     def note(self, old: Record | None, new: Record | None, room: int) -> bool:
         """Log a change; of so many as there is `room` for the older half is dropped. Returns whether it was."""
@@ -238,7 +248,7 @@ class Views:
 
     def get(
         self,
-        key: tuple[object, ...],
+        key: ViewKey,
         make: Callable[[], V],
         kind: type[V],
         members: Members,
@@ -259,6 +269,8 @@ class Views:
         if not isinstance(view, kind):
             raise TypeError(f"{key} is no {kind.__name__}")
         if behind:
+            if (behind < 0 or behind > FAR_BEHIND) and len(self._missed) < MOST_MISSED:
+                self._missed[key] = None
             self._entries -= len(view)
             if behind < 0 or view.at < self._base or behind > 2 * len(members) + 16:
                 view.make(members, records.values())
@@ -271,6 +283,12 @@ class Views:
                 self._entries -= len(self._views.pop(oldest))
         self._views[key] = view  # the last used is the last to go
         return view
+
+    def take_missed(self) -> list[ViewKey]:
+        """Return which views this index or its forks worked out anew, or from far behind, since this was last asked."""
+        missed = list(self._missed)
+        self._missed.clear()
+        return missed
 
     def clear(self) -> None:
         """Forget all views: what they were made of does not hold any more."""
@@ -286,4 +304,5 @@ class Views:
         other = Views()
         other._log, other._base = self._log[:], self._base
         other._views, other._entries = dict(self._views), self._entries
+        other._missed = self._missed
         return other

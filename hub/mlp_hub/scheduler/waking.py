@@ -5,7 +5,6 @@ What is woken in one cycle is bounded, those first that are next by policy; the 
 
 from __future__ import annotations
 
-from heapq import nsmallest
 from itertools import islice
 
 from mlp_hub.domain.errors import Reason
@@ -108,7 +107,7 @@ class _Waking:
         if not wanted:
             return
         waiting = [name for name, queue in state.queues.items() if queue.length]
-        for name in nsmallest(MOST_WOKEN, waiting, key=state.key_of):
+        for name in state.next_of(waiting, MOST_WOKEN):
             for cls in list(state.queues[name].classes.values()):
                 ask = (cls.demand, cls.topology)
                 room, most = wanted.get(ask, (0, 0))
