@@ -355,7 +355,7 @@ class Verdict(Response):
 
 
 class Why(Response):
-    """Why a job waits, and until when."""
+    """Why a job waits, and until when. `how_sure` is about the expected start, as long as nothing more important comes."""
 
     job: str
     phase: str
@@ -364,6 +364,8 @@ class Why(Response):
     queue_length: int
     expected_start: datetime | None
     expected_because: str
+    how_sure: Literal["sure", "likely", "unknown"]
+    sure_because: str
     would_start_now: list[str]
 
 

@@ -19,6 +19,7 @@ from mlp_hub.service.reconcile import Reconciler
 from mlp_hub.service.tenants import Tenants
 from mlp_hub.service.users import Users
 from mlp_hub.service.watch import Frame, Watcher
+from mlp_hub.service.whatif import WhatIf
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 
@@ -52,6 +53,7 @@ class Platform:
         self.users = Users(db, clock)
         self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
         self.nodes = Nodes(db, executor, clock)
+        self.whatif = WhatIf(self.board, self.admission, clock)
         self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
         self._sweeper: asyncio.Task[None] | None = None
 
