@@ -19,17 +19,17 @@ LongName = Annotated[str, Meta(min_length=1, max_length=200)]
 class WhatIfTenant(Request):
     """What would be other about a tenant. What is left out stays; a quota that is null has no limit."""
 
-    cpu: QuotaCpu | None | UnsetType = UNSET
-    gpu: Gpu | None | UnsetType = UNSET
-    ram: QuotaRam | None | UnsetType = UNSET
-    rom: Rom | None | UnsetType = UNSET
+    cpu: QuotaCpu | UnsetType | None = UNSET
+    gpu: Gpu | UnsetType | None = UNSET
+    ram: QuotaRam | UnsetType | None = UNSET
+    rom: Rom | UnsetType | None = UNSET
     gpu_kinds: dict[str, Gpu] | UnsetType = UNSET
     weight: Annotated[float, Meta(gt=0, le=1_000_000)] | UnsetType = UNSET
-    cohort: Name | None | UnsetType = UNSET
-    parent: Name | None | UnsetType = UNSET
-    borrowing_limit: Limits | None | UnsetType = UNSET
-    lending_limit: Limits | None | UnsetType = UNSET
-    reserved: Limits | None | UnsetType = UNSET
+    cohort: Name | UnsetType | None = UNSET
+    parent: Name | UnsetType | None = UNSET
+    borrowing_limit: Limits | UnsetType | None = UNSET
+    lending_limit: Limits | UnsetType | None = UNSET
+    reserved: Limits | UnsetType | None = UNSET
 
 
 class WhatIfNodes(Request):
@@ -85,14 +85,14 @@ class SimulateRequest(Request):
     """Either a scenario (the keys of a scenario file) or a what-if: `from` the present or history, with `changes`."""
 
     version: int | UnsetType = UNSET
-    policy: dict[str, Any] | None | UnsetType = UNSET
-    flavors: list[Any] | None | UnsetType = UNSET
+    policy: dict[str, Any] | UnsetType | None = UNSET
+    flavors: list[Any] | UnsetType | None = UNSET
     nodes: list[Any] | UnsetType = UNSET
     tenants: list[Any] | UnsetType = UNSET
-    priorities: dict[str, Any] | None | UnsetType = UNSET
+    priorities: dict[str, Any] | UnsetType | None = UNSET
     jobs: list[Any] | UnsetType = UNSET
-    events: list[Any] | None | UnsetType = UNSET
-    until: float | None | UnsetType = UNSET
+    events: list[Any] | UnsetType | None = UNSET
+    until: float | UnsetType | None = UNSET
     from_: Literal["now"] | WhatIfHistory | UnsetType = field(name="from", default=UNSET)
     changes: WhatIfChanges | UnsetType = UNSET
 

@@ -11,6 +11,7 @@ from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
 from mlp_hub.service.broker import QUEUE_TOPIC, Broker
 from mlp_hub.service.config import Paths, RunPolicy
+from mlp_hub.service.decisions import KEPT_S
 from mlp_hub.service.jobs import Jobs
 from mlp_hub.service.ledger import Ledger
 from mlp_hub.service.metrics import Metrics
@@ -53,6 +54,7 @@ class Platform:
         self.users = Users(db, clock)
         self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
         self.nodes = Nodes(db, executor, clock)
+        self.decisions = self.admission.decisions
         self.whatif = WhatIf(self.board, self.admission, clock)
         self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
         self._sweeper: asyncio.Task[None] | None = None
@@ -100,3 +102,4 @@ class Platform:
 
     def _forget_keys(self, tx: Tx) -> None:
         tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)
+        tx.decisions.sweep(self._clock() - KEPT_S)

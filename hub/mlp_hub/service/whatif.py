@@ -44,6 +44,7 @@ TIME_S = 60.0
 LIKE_DAYS = 30
 MOST_LIKE = 5_000
 """Jobs that ended lately, from which the length of others is guessed."""
+_SCENARIO = ("version", "nodes", "tenants", "jobs", "policy", "events", "flavors", "priorities", "until")
 _DIMENSION = re.compile(r"^(cpu|gpu|gpu:[^\s]{1,64}|ram|rom)$")
 
 
@@ -83,10 +84,11 @@ class WhatIf:
             self._busy.discard(who)
 
     async def _simulate(self, asked: api.SimulateRequest, *, lines: bool, chart: bool) -> api.Simulated:
-        limits = {"most_jobs": self._most_jobs, "most_nodes": MOST_NODES}
         if asked.from_ is UNSET:
             scenario = {k: v for k, v in msgspec.to_builtins(asked).items() if k not in ("from", "changes")}
-            task = Task(scenario=scenario, lines=lines, chart=chart, **limits)
+            task = Task(
+                scenario=scenario, lines=lines, chart=chart, most_jobs=self._most_jobs, most_nodes=MOST_NODES
+            )
             return _answer(await self._run(task), None, None, [])
         begin, before = await self.recording(asked.from_)
         changes = api.WhatIfChanges() if asked.changes is UNSET else asked.changes
@@ -101,12 +103,11 @@ class WhatIf:
                 )
         said = remarks(before)
         again = sum(
-            a.started is None and b.started is not None
-            for a, b in zip(after.jobs, before.jobs, strict=True)
+            a.started is None and b.started is not None for a, b in zip(after.jobs, before.jobs, strict=True)
         )
         if again:
             said.append(f"With the changes {again} running jobs lose their nodes and wait again.")
-        answer = await self._run(Task(before=before, after=after, lines=lines, chart=chart, **limits))
+        answer = await self._run(Task(before=before, after=after, lines=lines, chart=chart))
         return _answer(answer, begin, _waits_of(before), said)
 
     async def export(self, days: float | None) -> dict[str, Any]:
@@ -144,9 +145,7 @@ class WhatIf:
         jobs = [_recorded(e, begin) for e in reversed(ended) if e.started_at is not None]
         left_out = {
             "that never started": len(ended) - len(jobs),
-            "that have not ended": sum(
-                since <= j.submitted_at < until for j in self._board.jobs.values()
-            ),
+            "that have not ended": sum(since <= j.submitted_at < until for j in self._board.jobs.values()),
         }
         if more:
             left_out[f"but the newest {self._most_jobs}, the most that are run here"] = 1
@@ -188,8 +187,7 @@ class WhatIf:
 
 def _check(asked: api.SimulateRequest) -> None:
     """Refuse what is neither a scenario nor a what-if, or both."""
-    keys = [k for k in ("version", "nodes", "tenants", "jobs", "policy", "events", "flavors", "priorities", "until")]
-    given = [k for k in keys if getattr(asked, k) is not UNSET]
+    given = [k for k in _SCENARIO if getattr(asked, k) is not UNSET]
     if asked.from_ is not UNSET and given:
         msg = f"there is `from`, so {given[0]} says nothing here; put what is to be other into `changes`"
         raise Refused(Reason.INVALID, msg)
@@ -313,14 +311,14 @@ def _check_tree(tenants: Mapping[str, TenantQueue]) -> None:
 
 
 def _tenant(tenant: TenantQueue, change: api.WhatIfTenant) -> TenantQueue:
-    quota = tenant.quota
+    limits: dict[str, Any] = {}
     for d in ("cpu", "gpu", "ram", "rom"):
         value = getattr(change, d)
         if value is not UNSET:
             scaled = value if value is None or d in ("ram", "rom") else milli(value)
-            quota = replace(quota, **{d: scaled})
+            limits[d] = scaled
     if change.gpu_kinds is not UNSET:
-        quota = replace(quota, kinds={k: milli(v) for k, v in change.gpu_kinds.items()})
+        limits["kinds"] = {k: milli(v) for k, v in change.gpu_kinds.items()}
     others: dict[str, Any] = {}
     for key in ("weight", "cohort", "parent"):
         value = getattr(change, key)
@@ -330,7 +328,7 @@ def _tenant(tenant: TenantQueue, change: api.WhatIfTenant) -> TenantQueue:
         value = getattr(change, key)
         if value is not UNSET:
             others[key] = None if value is None else _limits(key, value)
-    return replace(tenant, quota=quota, **others)
+    return replace(tenant, quota=replace(tenant.quota, **limits), **others)
 
 
 def _limits(key: str, given: Mapping[str, float | None]) -> Quota:
@@ -341,7 +339,9 @@ def _limits(key: str, given: Mapping[str, float | None]) -> Quota:
             _wrong(key, f"there is no dimension {d[:60]}; there are cpu, gpu, gpu:KIND, ram and rom")
         if value is not None and not 0 <= value <= 1e15:
             _wrong(key, f"{d} is {value:g}; it must be from 0 to 1e15")
-        scaled = None if value is None else round(value * MILLI) if d.startswith(("cpu", "gpu")) else round(value)
+        scaled = (
+            None if value is None else round(value * MILLI) if d.startswith(("cpu", "gpu")) else round(value)
+        )
         if d.startswith("gpu:"):
             if scaled is not None:
                 kinds[d[4:]] = scaled
