@@ -33,7 +33,9 @@ def test_an_admin_gets_figures_for_a_scenario_and_for_the_present(rig: ApiRig) -
     assert scenario.json["after"]["makespan_s"] == 10
     assert scenario.json["lines"][0]["event"] == "submitted"
     changes = {"tenants": {"red": {"cpu": 0.5}}, "policy": {"name": "fifo"}}
-    present = rig.ask("POST", "/simulate?chart=true", {"from": "now", "changes": changes}, token=rig.root_user)
+    present = rig.ask(
+        "POST", "/simulate?chart=true", {"from": "now", "changes": changes}, token=rig.root_user
+    )
     assert present.status == 200, present.body
     assert present.json["before"]["jobs"] == present.json["after"]["jobs"]
     assert present.json["after"]["gantt"].startswith("<svg")

@@ -45,7 +45,8 @@ export function WhyButton({ event, asks }: { event: JobEvent; asks: Asks }): JSX
   );
 }
 
-const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+const ended = (text: string): string => `${text}${/[.!?]$/.test(text) ? "" : "."}`;
+const sentence = (text: string): string => ended(`${text.charAt(0).toUpperCase()}${text.slice(1)}`);
 
 function Story({ d }: { d: Decision }): JSX.Element {
   const chosen = d.nodes.filter((n) => n.chosen);
@@ -53,8 +54,8 @@ function Story({ d }: { d: Decision }): JSX.Element {
   return (
     <>
       <p>{sentence(d.summary)}</p>
-      {d.waited_for ? <p><b>Until then:</b> {sentence(d.waited_for)}</p> : null}
-      {d.changed.length ? <p><b>What changed:</b> {sentence(d.changed.join("; "))}</p> : null}
+      {d.waited_for ? <p><b>Until then:</b> {ended(d.waited_for)}</p> : null}
+      {d.changed.length ? <p><b>What changed:</b> {ended(d.changed.join("; "))}</p> : null}
       {chosen.length ? (
         <table class="mlp-table mlp-decision-table">
           <caption>{others.length ? "The places with room, the best first" : "No other place had room"}</caption>
@@ -86,7 +87,7 @@ function Story({ d }: { d: Decision }): JSX.Element {
           </tbody>
         </table>
       ) : null}
-      {d.spared.length ? <p><b>Could not be stopped:</b> {sentence(d.spared.join("; "))}</p> : null}
+      {d.spared.length ? <p><b>Could not be stopped:</b> {ended(d.spared.join("; "))}</p> : null}
       <p class="mlp-dim">
         {[
           `Policy ${d.policy}`,

@@ -310,7 +310,7 @@ function NodeRows({ draft, kinds, faults, set }: {
 const MARKS: Record<Mark, [string, string]> = { better: ["good", "better"], worse: ["bad", "worse"], same: ["idle", "same"] };
 
 function MarkChip({ row }: { row: Row }): JSX.Element {
-  if (row.mark === "same") return <span class="mlp-dim">same</span>;
+  if (row.mark === "same") return <span class="mlp-dim">{row.before === row.after ? "same" : ""}</span>;
   const [kind, word] = MARKS[row.mark];
   return <Chip kind={kind}>{word}</Chip>;
 }
@@ -330,7 +330,7 @@ function Result({ answer }: { answer: Simulated }): JSX.Element {
     { title: "Figure", cell: (r) => <span title={r.hint}>{r.title}</span>, kind: "name" },
     { title: "As it is", cell: (r) => r.before, kind: "num" },
     { title: "With the changes", cell: (r) => r.after, kind: "num" },
-    { title: "", cell: (r) => <MarkChip row={r} />, kind: "tight" },
+    { title: "Mark", cell: (r) => <MarkChip row={r} />, kind: "tight" },
     { title: "By", cell: (r) => r.by, kind: "grow low" },
   ];
   return (
@@ -341,7 +341,7 @@ function Result({ answer }: { answer: Simulated }): JSX.Element {
           <span class="mlp-dim">{`${plural(before.jobs, "job")}`}</span>
           {answer.recorded?.jobs ? <span class="mlp-dim">{`Really waited: ${seconds(answer.recorded.avg_wait_s)} on average`}</span> : null}
         </div>
-        <Table caption="All jobs, as it is and with the changes" columns={columns} rows={rows} rowKey={(r) => r.title} />
+        <Table stack caption="All jobs, as it is and with the changes" columns={columns} rows={rows} rowKey={(r) => r.title} />
       </section>
       <PerTenant before={before} after={after} />
       <Moves moves={moves} />
@@ -364,11 +364,12 @@ function Change({ row }: { row: Row }): JSX.Element {
     <span class={`mlp-change mlp-change-${kind}`} title={row.hint}>
       {row.mark === "same" && row.before === row.after ? row.after : (
         <>
-          <span class="mlp-dim">{row.before}</span>
-          <span aria-hidden="true"> → </span>
+          <span class="mlp-dim">{row.before}<span aria-hidden="true"> →</span></span>
           <span class="mlp-hidden"> becomes </span>
-          <b>{row.after}</b>
-          {row.mark === "same" ? null : <><Icon name={kind} /><span class="mlp-hidden">{word}</span></>}
+          <span class="mlp-change-now">
+            <b>{row.after}</b>
+            {row.mark === "same" ? null : <><Icon name={kind} /><span class="mlp-hidden">{` ${word}`}</span></>}
+          </span>
         </>
       )}
     </span>
@@ -398,8 +399,10 @@ function PerTenant({ before, after }: { before: SimulatedRun; after: SimulatedRu
         if (!a || !b) return "–";
         const same = percent(a.share) === percent(b.share);
         return (
-          <span title={`Fair by weight: ${percent(b.fair_share)}`}>
-            {same ? "" : `${percent(a.share)} → `}{percent(b.share)}<span class="mlp-dim">{` of fair ${percent(b.fair_share)}`}</span>
+          <span class="mlp-change" title="Of all that was used; fair is its part by weight">
+            {same ? null : <span class="mlp-dim">{percent(a.share)}<span aria-hidden="true"> →</span><span class="mlp-hidden"> becomes </span></span>}
+            <b>{percent(b.share)}</b>
+            <span class="mlp-dim">{`fair ${percent(b.fair_share)}`}</span>
           </span>
         );
       },
@@ -429,8 +432,9 @@ function Moves({ moves }: { moves: NonNullable<Simulated["moves"]> }): JSX.Eleme
     { title: "User", cell: (m) => m.user },
     { title: "Tenant", cell: (m) => m.tenant, kind: "low" },
     { title: "As it is", cell: (m) => startWords(m.before_s), kind: "num" },
-    { title: "With the changes", cell: (m) => <span title={m.why_never ?? ""}>{startWords(m.after_s)}</span>, kind: "num" },
+    { title: "With the changes", cell: (m) => startWords(m.after_s), kind: "num" },
     { title: "Moves", cell: moveWords, kind: "tight" },
+    { title: "Why", cell: (m) => (m.why_never ? <span class="mlp-dim">{m.why_never}</span> : null), kind: "grow" },
   ];
   const said = [
     moves.earlier ? `${moves.earlier} earlier` : "", moves.later ? `${moves.later} later` : "", moves.unmoved ? `${moves.unmoved} as before` : "",

@@ -339,8 +339,8 @@ def remarks(recording: Recording) -> list[str]:
     said = []
     guesses = Counter(j.told_by for j in recording.jobs)
     words = {
-        "limit": "run as long as their time limits, at most",
-        "like": "run as long as half of the jobs of like names that ended",
+        "limit": "run until their time limits",
+        "like": "run as long as jobs of like names did, by their median",
         "default": f"run for {DEFAULT_LENGTH_S / 3600:g} h, since nothing tells how long",
     }
     for key, text in words.items():
