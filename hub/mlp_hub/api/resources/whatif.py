@@ -32,7 +32,7 @@ async def simulate(call: Call) -> Simulated:
     """Run a scenario, or the present or recorded history with other quotas, nodes or policies. Changes nothing.
 
     The same body gives the same figures while the hub's state is the same. One run at a time for each admin; a run of too
-    many jobs, or one that takes too long, is refused.
+    many jobs, or one that takes too long, is refused. An Idempotency-Key has no effect here.
     """
     query: SimulateQuery = call.query or SimulateQuery()
     return await call.platform.whatif.simulate(
