@@ -27,9 +27,13 @@ from mlp_hub.store.tx import Tx
 
 MOST_EXPLAINED = 50
 """Decisions of one cycle that are worked out in full."""
-MOST_JOBS = 2000
+FEW_JOBS = 500
+"""Up to so many, running and waiting, explaining costs some milliseconds and is always done."""
+MOST_JOBS = 5000
 MOST_NODES = 2000
-"""On a larger state decisions get the short form, so that explaining never costs more than deciding."""
+"""On a larger state decisions always get the short form."""
+REST_S = 0.0005
+"""Between the two: after a full explanation so much rest for each job there is, so that it takes a twentieth of the time."""
 KEPT_S = 14 * 86_400.0
 MOST_CHANGES = 5
 MOST_SHOWN = 200
@@ -87,27 +91,28 @@ class Decisions:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._seen: _Seen | None = None
+        self._rests_until = 0.0
 
     def cycle(
         self, snapshot: Snapshot, plan: Sequence[Decision], waited: Mapping[str, Waited], now: float
     ) -> Told:
         """Work out what stands behind a plan. `snapshot` is what it was made from, `waited` what was said before."""
         acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
-        small = (
-            len(snapshot.waiting) + len(snapshot.running) <= MOST_JOBS and len(snapshot.nodes) <= MOST_NODES
-        )
-        if not small:
-            self._seen = None
+        jobs = len(snapshot.waiting) + len(snapshot.running)
+        small = jobs <= FEW_JOBS or (jobs <= MOST_JOBS and now >= self._rests_until)
+        small = small and len(snapshot.nodes) <= MOST_NODES
         if not acts:
-            if small:
-                self._seen = _seen(snapshot)
+            self._seen = _seen(snapshot) if jobs <= FEW_JOBS else None
             return Told({})
         if not small or len(acts) > MOST_EXPLAINED:
+            self._seen = None
             policy = snapshot.policy.name
             return Told({d.uid: _Short(d, waited.get(d.uid), policy, now) for d in acts})
         seen = _seen(snapshot)
         teller = _Teller(snapshot, waited, self._seen, seen, now)
         self._seen = seen
+        if jobs > FEW_JOBS:
+            self._rests_until = now + jobs * REST_S
         told = explain_decisions(snapshot, plan, now)
         by_uid = dict(zip((d.uid for d in acts), zip(acts, told, strict=True), strict=True))
         return Told({uid: _Full(teller, d, e) for uid, (d, e) in by_uid.items()})
@@ -289,7 +294,7 @@ class _Teller:
         if waited is None:
             return ["it was submitted, and there was room at once"]
         if self.before is None:
-            return []
+            return []  # the cycle before was not looked at
         said = []
         blockers = set(waited.verdict.blocked_by)
         gone = [u for u in self.before.running if u not in self.after.running]
