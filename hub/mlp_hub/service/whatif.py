@@ -156,6 +156,7 @@ class WhatIf:
     async def _run(self, task: Task) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # the working directory holds no modules of ours
             "-m",
             "mlp_hub.service.whatif_run",
             stdin=asyncio.subprocess.PIPE,
