@@ -218,6 +218,10 @@ class Client:
         """Return why the job stands where it stands."""
         return _object(self.request("GET", f"{self._job(name, user)}/why"))
 
+    def decisions(self, name: str, user: str | None = None) -> list[Json]:
+        """Return why the scheduler started, stopped or resized the job, the oldest first; kept for two weeks."""
+        return list(self.get(f"{self._job(name, user)}/decisions"))
+
     def events(self, name: str, user: str | None = None) -> list[Json]:
         """Return the job's timeline."""
         found = self.get(f"{self._job(name, user)}/events")

@@ -158,7 +158,9 @@ class Job:
     def why(self) -> tables.Sentences:
         """Return why it stands where it stands, with numbers, and what would let it start now."""
         found = self._client.why(self.name, self.user)
-        return tables.why(found, self.refresh().data if found.get("phase") in FINAL else None)
+        ended = self.refresh().data if found.get("phase") in FINAL else None
+        told = [] if found.get("phase") == "queued" else self._client.decisions(self.name, self.user)
+        return tables.why(found, ended, told)
 
     def events(self) -> list[Json]:
         """Return its timeline."""

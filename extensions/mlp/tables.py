@@ -97,8 +97,14 @@ def verdicts(found: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{v.get('reason', '')}: {v.get('message', '')}" for v in found]
 
 
-def why(found: Json, job: Mapping[str, Any] | None = None) -> Sentences:
-    """Write why a job stands where it stands; `job` is needed for how one that has ended did so."""
+MOST_DECISIONS = 4
+
+
+def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] = ()) -> Sentences:
+    """Write why a job stands where it stands; `job` is needed for how one that has ended did so.
+
+    `told` is what the scheduler decided about it, and why.
+    """
     name, phase = found.get("job"), found.get("phase")
     end = words.ended(job) if job else ""
     lines = [end or f"{name} is {phase}."]
@@ -118,8 +124,30 @@ def why(found: Json, job: Mapping[str, Any] | None = None) -> Sentences:
     if found.get("expected_start"):
         because = f" ({found['expected_because']})" if found.get("expected_because") else ""
         lines.append(f"Expected to start {words.clock_time(found['expected_start'])}{because}.")
+        if found.get("sure_because"):
+            lines.append(f"How sure: {found.get('how_sure')}, {found['sure_because']}.")
     lines += words.prospects(found)
-    return Sentences(lines, found)
+    for decision in told[-MOST_DECISIONS:]:
+        lines += decided(decision)
+    return Sentences(lines, {**found, "decisions": list(told)} if told else found)
+
+
+def decided(decision: Json) -> list[str]:
+    """Write one decision of the scheduler: why then, why there, why this one."""
+    lines = [f"{words.clock_time(decision.get('time'))}: {decision.get('summary')}."]
+    if decision.get("waited_for"):
+        lines.append(f"  Until then it waited: {decision['waited_for']}.")
+    if decision.get("changed"):
+        lines.append(f"  What had changed: {'; '.join(map(str, decision['changed'][:3]))}.")
+    others = [str(n.get("node")) for n in decision.get("nodes") or () if not n.get("chosen")]
+    if others:
+        lines.append(f"  Next best: {', '.join(others[:3])}.")
+    for victim in decision.get("victims") or ():
+        who = f"{victim['job']} of {victim['user']}" if victim.get("job") else "a job of another tenant"
+        how = "stopped" if victim.get("chosen") else "left alone"
+        lines.append(f"  {who}, priority {victim.get('priority')}: {how}, {victim.get('why')}.")
+    lines += [f"  Not touched: {text}." for text in (decision.get("spared") or ())[:3]]
+    return lines
 
 
 NEVER = {"ExceedsMaxQuota", "NoMatchingFlavor"}

@@ -37,6 +37,7 @@ Runtime = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
 Code = Annotated[str, Meta(max_length=1_048_576)]
 Path = Annotated[str, Meta(min_length=1, max_length=4096)]
 EnvName = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
+Sureness = Literal["sure", "likely", "unknown"]
 JobState = Literal["creating", "running", "finished", "error", "deleting"]
 
 
@@ -448,7 +449,7 @@ class Verdict(Response):
 
 
 class Why(Response):
-    """Why a job waits, and until when."""
+    """Why a job waits, and until when. `how_sure` is about the expected start, as long as nothing more important comes."""
 
     job: str
     phase: str
@@ -457,6 +458,8 @@ class Why(Response):
     queue_length: int
     expected_start: datetime | None
     expected_because: str
+    how_sure: Sureness
+    sure_because: str
     would_start_now: list[str]
 
 

@@ -138,6 +138,65 @@ WAITS = (
 )
 
 
+def work(wait: float, preemptions: int, **change: Any) -> Json:
+    """Figures of a simulated run."""
+    return {
+        "jobs": 12,
+        "finished": 12,
+        "refused": 0,
+        "never_started": 0,
+        "preemptions": preemptions,
+        "avg_wait_s": wait,
+        "p50_wait_s": wait / 2,
+        "p99_wait_s": wait * 3,
+        "avg_jct_s": wait + 600,
+        "ftf_avg": 1.0,
+        "ftf_worst": 2.0,
+    } | change
+
+
+def simulation(before: Json, after: Json) -> Json:
+    """An answer to a what-if in which red gains."""
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="96" height="20" viewBox="0 0 96 20"><rect width="60" height="20"/></svg>'
+    whole = {
+        "makespan_s": 20_000.0,
+        "utilization": {"cpu": 0.61, "gpu": 0.0},
+        "lost_work_s": 0.0,
+        "gantt": svg,
+    }
+    share = {"cpu_h": 12.0, "gpu_h": 0.0, "share": 0.75, "fair_share": 0.5}
+    most = [
+        {
+            "job": "digits-5",
+            "user": "ann",
+            "tenant": "red",
+            "before_s": 7200.0,
+            "after_s": 0.0,
+            "why_never": None,
+        },
+        {
+            "job": "lstm",
+            "user": "carol",
+            "tenant": "blue",
+            "before_s": 60.0,
+            "after_s": None,
+            "why_never": "blue may use 1 cpu in all and this job asks for 2",
+        },
+    ]
+    return {
+        "begin": when(),
+        "before": before
+        | whole
+        | {"per_tenant": {"red": before | share, "blue": before | share | {"jobs": 0}}},
+        "after": after | whole | {"per_tenant": {"red": after | share, "blue": after | share | {"jobs": 0}}},
+        "moves": {"earlier": 1, "later": 0, "unmoved": 4, "only_before": 1, "only_after": 0, "most": most},
+        "recorded": None,
+        "remarks": ["3 jobs are taken to run until their time limits."],
+        "lines": None,
+        "lines_left_out": 0,
+    }
+
+
 class Data:
     """The world of the stand-in; a fresh one has two tenants, four users, and jobs in several states."""
 
@@ -235,6 +294,9 @@ class Data:
         self.jobs: dict[tuple[str, str], Json] = {}
         self.frames: dict[str, list[Json]] = {"metrics": [], "log": [], "events": []}
         self.why: Json | None = None
+        self.decisions: list[Json] = []
+        self.simulation = simulation(work(9000.0, 1), work(600.0, 0))
+        self.simulated: list[Json] = []
         self.seq = 0
         self.lines = 0
         self._usual_jobs()
@@ -380,6 +442,11 @@ class Data:
             case "POST", ["tenants", name], "preview":
                 self.previews.append(body)
                 return 200, self._preview(name, body)
+            case "POST", ["simulate"], "":
+                self.simulated.append(body)
+                return 200, self.simulation
+            case "GET", ["users", _, "jobs", _, "decisions"], "":
+                return 200, self.decisions
             case _, ["tenants", *_], "":
                 return self._tenant(method, parts[1:], body)
         return 403, {"msg": f"there is no {path}", "reason": "NotFound"}

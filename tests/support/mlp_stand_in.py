@@ -80,6 +80,7 @@ class StandIn:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.points: dict[str, list[dict[str, Any]]] = {}
         self.lines: dict[str, list[dict[str, Any]]] = {}
+        self.decisions: dict[str, list[dict[str, Any]]] = {}
         self.keys: dict[str, str] = {}
         self.seen: list[tuple[str, str]] = []
         self.requests: list[dict[str, Any]] = []
@@ -116,7 +117,7 @@ class StandIn:
         one = rf"{API}/users/([^/]+)/jobs/([^/:]+)"
         routes = [
             (rf"{API}/auth", Auth), (rf"{API}/users/([^/]+)/jobs", Jobs), (one, OneJob), (rf"{one}:stream", Stream),
-            (rf"{one}:([a-z]+)", Verb), (rf"{one}/(why|events|logs)", About), (rf"{API}/users/([^/]+)/quota", Quota),
+            (rf"{one}:([a-z]+)", Verb), (rf"{one}/(why|events|decisions|logs)", About), (rf"{API}/users/([^/]+)/quota", Quota),
             (rf"{API}/users/([^/]+)/job_metrics/([^/]+)", Metrics), (rf"{API}/(offer|tenants|runtimes)", Lists),
         ]  # fmt: skip
         app = Application([(p, h, {"world": self}) for p, h in routes], log_function=lambda _: None)
@@ -272,9 +273,11 @@ class About(Base):
             numbers = {"asked": 2.0, "free": 1.8}
             self.reply({
                 "job": name, "phase": job["phase"], "position": 1, "queue_length": 3, "expected_start": None,
-                "expected_because": "", "would_start_now": ["--workers 1"],
+                "expected_because": "", "how_sure": "unknown", "sure_because": "", "would_start_now": ["--workers 1"],
                 "reasons": [{"reason": "WaitingForQuota", "message": "red may use 4 cpu; 2.2 are in use", "numbers": numbers}],
             })  # fmt: skip
+        elif what == "decisions":
+            self.reply(self.world.decisions.get(name, []))
         elif what == "events":
             self.reply(
                 [{"seq": 1, "time": NOW, "kind": "submitted", "message": "was submitted", "reason": None}]

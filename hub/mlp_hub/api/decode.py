@@ -97,7 +97,7 @@ def explain(err: str, kind: Any, load: Callable[[], Any]) -> str:
     where = path.lstrip(".") or "the body"
     if found := _UNKNOWN.match(text):
         inside = f" in {where}" if path else ""
-        known = f"; known here: {', '.join(kind.__struct_fields__)}" if not path else ""
+        known = f"; known here: {', '.join(kind.__struct_encode_fields__)}" if not path else ""
         return f"there is no field {clip(found[1])}{inside}{known}"
     if found := _MISSING.match(text):
         return f"{where + '.' if path else ''}{found[1]} is missing; it is required"

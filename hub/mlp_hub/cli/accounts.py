@@ -61,13 +61,13 @@ def _create(settings: Settings, name: str, password: str, *, admin: bool) -> Non
 def user_add(settings: Settings, name: str, *, tenant: str | None, admin: bool, password_stdin: bool) -> None:
     """Make an approved account, in a tenant if one is named, and print what its owner needs to know."""
     if tenant is not None:
-        _ask_service(
+        ask_service(
             settings, "GET", f"/tenants/{quote(tenant)}", "Make it first, in the panel or by POST /tenants."
         )
     password, generated = _password(password_stdin)
     _create(settings, name, password, admin=admin)
     if tenant is not None:
-        _ask_service(settings, "PUT", f"/tenants/{quote(tenant)}/members/{quote(name)}")
+        ask_service(settings, "PUT", f"/tenants/{quote(tenant)}/members/{quote(name)}")
     sys.stdout.write(f"{name} can log in at {settings.url}\n")
     if generated:
         sys.stdout.write(f"Password: {password}\n")
@@ -89,15 +89,26 @@ def _password(stdin: bool) -> tuple[str, bool]:
     return secrets.token_urlsafe(12), True
 
 
-def _ask_service(settings: Settings, method: str, path: str, remedy: str = "") -> None:
+def ask_service(
+    settings: Settings, method: str, path: str, remedy: str = "", timeout: float = 30.0
+) -> Answer:
+    """Ask the service of the running hub as the operator; raise `Failure` where it refuses or does not answer."""
     body: dict[str, object] | None = {} if method == "PUT" else None
     answer = _checked(
         settings,
-        request(settings.service_socket, method, _SERVICE + path, token=_token(settings), body=body),
+        request(
+            settings.service_socket,
+            method,
+            _SERVICE + path,
+            token=_token(settings),
+            body=body,
+            timeout=timeout,
+        ),
     )
     if answer.status >= 300:
         said = answer.message.rstrip(".")
         raise UsageFailure(f"{said[:1].upper()}{said[1:]}.", remedy if answer.status == 403 else "")
+    return answer
 
 
 def token(settings: Settings, name: str, scopes: list[str], *, note: str, expires_in: int | None) -> str:

@@ -96,9 +96,14 @@ def _user_add(settings: Settings, args: argparse.Namespace) -> int:
     return 0
 
 
-def _simulate(_settings: Settings, args: argparse.Namespace) -> int:
+def _simulate(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli import simulate  # noqa: PLC0415
+    from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
 
+    if (args.scenario is None) == (args.export is None):
+        raise UsageFailure("Name a SCENARIO to run, or --export now or --export DAYS; one of the two.")
+    if args.export is not None:
+        return simulate.export(settings, args.export, as_json=args.json)
     return simulate.simulate(args.scenario, as_json=args.json, policy=args.policy, plot=args.plot)
 
 
@@ -167,7 +172,14 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
     sub.set_defaults(command=_user_add)
     sub = add("simulate", _simulate, "run a scenario of nodes, tenants and jobs in virtual time")
-    sub.add_argument("scenario", metavar="SCENARIO", help="a file in YAML or JSON, - for standard input")
+    sub.add_argument(
+        "scenario", nargs="?", metavar="SCENARIO", help="a file in YAML or JSON, - for standard input"
+    )
+    sub.add_argument(
+        "--export",
+        metavar="now|DAYS",
+        help="print the running hub as a scenario instead: its present, or its jobs of the last DAYS",
+    )
     sub.add_argument(
         "--json", action="store_true", help="print one JSON object a line: what happens, and the summary"
     )

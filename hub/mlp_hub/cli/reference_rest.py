@@ -45,6 +45,7 @@ _TITLES = {
     "metrics": "Metrics",
     "streams": "WebSockets",
     "cluster": "Cluster and ledger",
+    "whatif": "What-if",
 }
 
 

@@ -1,4 +1,4 @@
-"""`mlp-hub simulate`: runs a scenario in virtual time, prints its lines or a report, and draws it."""
+"""`mlp-hub simulate`: runs a scenario in virtual time, prints its lines or a report, and draws it; exports the hub as one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from mlp_hub.cli.accounts import ask_service
 from mlp_hub.cli.errors import Failure, UsageFailure
 from mlp_hub.scheduler.ordering import POLICIES
 from mlp_hub.scheduler.simulate.engine import Simulation
@@ -15,6 +16,9 @@ from mlp_hub.scheduler.simulate.gantt import Gantt
 from mlp_hub.scheduler.simulate.reading import read
 from mlp_hub.scheduler.simulate.report import tables
 from mlp_hub.scheduler.simulate.scenario import Scenario
+from mlp_hub.settings import Settings
+
+MOST_DAYS = 3650
 
 
 def simulate(source: str, *, as_json: bool, policy: str | None = None, plot: str | None = None) -> int:
@@ -38,6 +42,31 @@ def simulate(source: str, *, as_json: bool, policy: str | None = None, plot: str
         except OSError as error:
             raise Failure(f"{plot} cannot be written: {error.strerror}") from error
     sys.stdout.flush()  # a reader that has gone away is noticed here and not at the very end
+    return 0
+
+
+def export(settings: Settings, what: str, *, as_json: bool) -> int:
+    """Print the running hub's present, or its jobs of the last days, as a scenario to edit and run."""
+    query = "source=now"
+    if what != "now":
+        try:
+            days = float(what)
+        except ValueError:
+            days = 0.0
+        if not 0 < days <= MOST_DAYS:
+            raise UsageFailure(f"--export is {what}; write now, or a number of days up to {MOST_DAYS}")
+        query = f"source=history&days={days:g}"
+    found = ask_service(settings, "GET", f"/simulate?{query}", timeout=120.0).json()
+    said = found.pop("remarks")
+    if as_json:
+        sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
+        return 0
+    import yaml  # noqa: PLC0415 - needed here only
+
+    lines = [f"The hub of {settings.home}, {what if what == 'now' else f'the last {what} days'}.", *said]
+    sys.stdout.write("".join(f"# {line}\n" for line in lines))
+    text = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1000)
+    sys.stdout.write(text)
     return 0
 
 

@@ -201,3 +201,5 @@ class Why:
     expected_start: float | None
     expected_because: str  # which job's end is waited for, or why no time can be told
     would_start_now: tuple[str, ...] = ()  # smallest changes: "--workers 3", "--cpu 0.5"
+    how_sure: str = "unknown"  # of the expected start: sure, likely, unknown
+    sure_because: str = ""

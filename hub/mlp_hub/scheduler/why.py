@@ -9,6 +9,7 @@ from mlp_hub.domain.resources import MILLI, Resources
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forward import MOST_STEPS, Forecast, expected_end
 from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, WaitingJob, Why
+from mlp_hub.scheduler.sure import SURE, UNKNOWN, how_sure
 from mlp_hub.scheduler.words import listing
 
 
@@ -21,12 +22,17 @@ def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     mine = _decision(core.plan(now), uid)
     length = sum(1 for j in snapshot.waiting if j.tenant == job.tenant)
     if isinstance(mine, Admit):
-        return Why((), None, length, now, "it fits and starts with the next scheduling cycle")
+        because = "it fits and starts with the next scheduling cycle"
+        return Why((), None, length, now, because, (), SURE, "it fits now")
     assert isinstance(mine, Wait)  # noqa: S101 - every waiting job gets one of the two
     if job.gated is not None:
-        return Why((mine.verdict,), mine.position, length, None, mine.verdict.message)
+        message = mine.verdict.message
+        return Why((mine.verdict,), mine.position, length, None, message, (), UNKNOWN, message)
     at, because = _forecast(core, uid, now)
-    return Why((mine.verdict,), mine.position, length, at, because, tuple(_smaller(snapshot, job, now)))
+    sure = how_sure(snapshot, job, at, because)
+    return Why(
+        (mine.verdict,), mine.position, length, at, because, tuple(_smaller(snapshot, job, now)), *sure
+    )
 
 
 def _forecast(core: Core, uid: str, now: float) -> tuple[float | None, str]:

@@ -30,6 +30,7 @@ from mlp_hub.scheduler.why import explain
 from mlp_hub.service.board import APPLIER, Board, Changes, Step, WaitChanged
 from mlp_hub.service.broker import job_topic
 from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import reason_for, stop_for, why_for
 from mlp_hub.service.room import Room
 from mlp_hub.service.sentences import behind, ranks_on
@@ -67,6 +68,7 @@ class Admission:
         self._policy = policy
         self._usage = UsageMeter(policy.scheduling.half_life_s)
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage.value)
+        self.decisions = Decisions(board.db)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._waits: dict[str, Waiting] = {}
@@ -141,6 +143,7 @@ class Admission:
         waits = {p.uid: Waiting(self._told(p), p.position) for p in plan if isinstance(p, Wait)}
         waits |= {p.uid: self._until_stopped(p) for p in plan if isinstance(p, Admit) and p.after}
         news = [uid for uid, w in waits.items() if self._said.get(uid) is not w.verdict.reason]
+        told = await self._run(len(snapshot.waiting), self.decisions.cycle, snapshot, plan, self._waits, now)
         changed = self._usage.set_shares(self._shares(snapshot), now)
         usage = {tenant: DecayedUsage(self._usage.value(tenant, now), now) for tenant in changed}
         admitted = 0
@@ -149,9 +152,10 @@ class Admission:
             def work(tx: Tx, changes: Changes) -> int:
                 for tenant, value in usage.items():
                     tx.usage.put(tenant, value)
-                done = self._admit(tx, changes, admits, now)
+                done = self._admit(tx, changes, admits, now, told)
                 for preempt in preempts:
-                    self._preempt(tx, changes, preempt, now)
+                    self._preempt(tx, changes, preempt, now, told)
+                told.store(tx)
                 for uid in news:
                     self._say_why(tx, changes, uid, waits[uid], now)
                 return done
@@ -200,7 +204,7 @@ class Admission:
         elif before is not None and before.phase is Phase.QUEUED and job.phase not in HOLDING:
             self.wake()  # it left the queue: others move up
 
-    def _admit(self, tx: Tx, changes: Changes, admits: list[Admit], now: float) -> int:
+    def _admit(self, tx: Tx, changes: Changes, admits: list[Admit], now: float, told: Told) -> int:
         if not admits:
             return 0
         room = Room(tx, self._nodes(), now)
@@ -240,10 +244,11 @@ class Admission:
                     shares=room.shares(job, admit),
                 )
             )
+            told.note(admit.uid)
             done += 1
         return done
 
-    def _preempt(self, tx: Tx, changes: Changes, preempt: Preempt, now: float) -> None:
+    def _preempt(self, tx: Tx, changes: Changes, preempt: Preempt, now: float, told: Told) -> None:
         job = self._board.holding.get(preempt.uid)
         if job is None or job.target is not Target.RUN or job.phase is Phase.FINISHING:
             return
@@ -254,6 +259,7 @@ class Admission:
         verdict = stop_for(preempt.verdict, job.spec.tenant, self._board.jobs)
         step = Step("preempted", verdict.message, verdict.reason.value)
         changes.add_event(tx, job.uid, now, step)
+        told.note(job.uid)
 
     def _say_why(self, tx: Tx, changes: Changes, uid: str, wait: Waiting, now: float) -> None:
         job = self._board.waiting.get(uid)

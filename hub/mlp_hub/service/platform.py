@@ -11,6 +11,7 @@ from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
 from mlp_hub.service.broker import QUEUE_TOPIC, Broker
 from mlp_hub.service.config import Paths, RunPolicy
+from mlp_hub.service.decisions import KEPT_S
 from mlp_hub.service.jobs import Jobs
 from mlp_hub.service.ledger import Ledger
 from mlp_hub.service.metrics import Metrics
@@ -20,6 +21,7 @@ from mlp_hub.service.reconcile import Reconciler
 from mlp_hub.service.tenants import Tenants
 from mlp_hub.service.users import Users
 from mlp_hub.service.watch import Frame, Watcher
+from mlp_hub.service.whatif import WhatIf
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 
@@ -54,6 +56,8 @@ class Platform:
         self.users = Users(db, clock)
         self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
         self.nodes = Nodes(db, executor, clock)
+        self.decisions = self.admission.decisions
+        self.whatif = WhatIf(self.board, self.admission, clock)
         self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -100,3 +104,4 @@ class Platform:
 
     def _forget_keys(self, tx: Tx) -> None:
         tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)
+        tx.decisions.sweep(self._clock() - KEPT_S)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from mlp_api import types as api
+from mlp_api.types import Sureness
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.executors.base import LogChunk
@@ -152,6 +155,8 @@ def why_to(job: Job, why: Why) -> api.Why:
         queue_length=why.queue_length,
         expected_start=maybe_when(why.expected_start),
         expected_because=why.expected_because,
+        how_sure=msgspec.convert(why.how_sure, Sureness),
+        sure_because=why.sure_because,
         would_start_now=list(why.would_start_now),
     )
 

@@ -11,10 +11,12 @@ from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
+from mlp_hub.store.records import EndedJob, JobShape
 
 Values = dict[str, Any]
 
 _spec = msgspec.json.Decoder(JobSpec)
+_shape = msgspec.json.Decoder(JobShape)
 _failure = msgspec.json.Decoder(Failure)
 _ranks = msgspec.json.Decoder(tuple[RankStatus, ...])
 _names = msgspec.json.Decoder(tuple[str, ...])
@@ -100,6 +102,21 @@ def job_of(row: Any) -> Job:
         failure=None if row.failure is None else _failure.decode(row.failure),
         ranks=_ranks.decode(row.ranks),
         version=row.version,
+    )
+
+
+def ended_of(row: Any) -> EndedJob:
+    """Return what is known of a job that ended; its program is passed over."""
+    return EndedJob(
+        row.name,
+        row.user,
+        row.tenant,
+        row.phase,
+        row.submitted_at,
+        row.queued_at,
+        row.started_at,
+        row.finished_at,
+        _shape.decode(row.spec),
     )
 
 

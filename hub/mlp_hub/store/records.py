@@ -92,6 +92,50 @@ class UsageSample:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedJob:
+    """What is known of a job that ended, without its program. Times are seconds since the epoch.
+
+    `started_at` is that of its last attempt; None where it never started.
+    """
+
+    name: str
+    user: str
+    tenant: str
+    phase: str
+    submitted_at: float
+    queued_at: float | None
+    started_at: float | None
+    finished_at: float | None
+    shape: JobShape
+
+
+@dataclass(frozen=True, slots=True)
+class JobShape:
+    """The part of a job's specification that scheduling depends on."""
+
+    per_worker: Resources
+    runtime: str = "plain"
+    workers_min: int = 1
+    workers_max: int = 1
+    ps: int = 0
+    gpu_kind: str | None = None
+    priority: str = "normal"
+    time_limit: int | None = None
+    checkpoint_every: int | None = None
+    topology: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDecision:
+    """Why the scheduler did something with a job: `text` is JSON, made and read by `service.decisions` only."""
+
+    job: str  # its uid
+    time: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class AuditEntry:
     """Who changed what, when, and how."""
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0002"
+REVISION = "0004"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -112,6 +112,18 @@ job_event = Table(
     Column("kind", String(32), nullable=False),
     Column("message", Text, nullable=False),
     Column("reason", String(64)),
+)
+
+decision = Table(  # why the scheduler did something with a job; kept for a while
+    "decision",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), nullable=False),
+    Column("time", Double, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("text", Text, nullable=False),
+    Index(None, "job", "id"),
+    Index(None, "time"),
 )
 
 job_metrics = Table(  # one row holds a batch of points of one source

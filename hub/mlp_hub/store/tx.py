@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
 from mlp_hub.store.repos.metrics import Metrics
-from mlp_hub.store.repos.misc import Audit, Events, Idempotency, SettingsRepo, Tokens, Usages
+from mlp_hub.store.repos.misc import Audit, Decisions, Events, Idempotency, SettingsRepo, Tokens, Usages
 from mlp_hub.store.repos.tenants import Members, Tenants, Users
 
 
@@ -33,6 +33,11 @@ class Tx:
     def events(self) -> Events:
         """The timelines of jobs."""
         return Events(self.connection)
+
+    @cached_property
+    def decisions(self) -> Decisions:
+        """Why the scheduler did what it did with jobs."""
+        return Decisions(self.connection)
 
     @cached_property
     def metrics(self) -> Metrics:

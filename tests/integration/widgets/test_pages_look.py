@@ -19,6 +19,7 @@ PAGES = {
     "users": ("admin/users", "Waits for approval"),
     "queue": ("admin/queue", "red may use 4 cpu"),
     "nodes": ("admin/nodes", "node-2"),
+    "what-if": ("admin/what-if", "Nothing was run yet"),
 }
 
 
@@ -59,6 +60,7 @@ FAULTS = {
     "admin/users": "GET /users",
     "admin/queue": "GET /queue",
     "admin/nodes": "GET /nodes",
+    "admin/what-if": "GET /nodes",
 }
 
 

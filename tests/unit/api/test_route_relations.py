@@ -49,6 +49,7 @@ BY_JOBS = {
 OTHER_SCOPES = {
     "GET /users/{user}/token": (scopes.USERS_WRITE, "makes a token"),
     "GET /users/{user}/quota": (scopes.TENANTS_READ, "shows tenants"),
+    "POST /simulate": (scopes.CLUSTER_READ, "runs beside the hub and changes nothing"),
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
 }
 NO_SCOPE = {"GET /auth", "GET /session", "GET /runtimes", *PUBLIC}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mlp_hub.cli import simulate
+from mlp_hub.cli.http import Answer
 from mlp_hub.cli.main import run
 
 SCENARIO = """
@@ -131,3 +133,35 @@ def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
     assert process.wait(60) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
+
+
+def test_an_export_is_yaml_that_runs_with_its_remarks_on_top(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+    document = {"version": 1, "nodes": [{"name": "n", "cpu": 4}], "tenants": [{"name": "red"}]}
+    jobs = [{"name": "ann/a", "tenant": "red", "workers": "2:4", "duration": 10}]
+
+    def answer(_settings: object, method: str, path: str, **_more: object) -> Answer:
+        asked.append(f"{method} {path}")
+        return Answer(
+            200, json.dumps({**document, "jobs": jobs, "remarks": ["One job is guessed."]}).encode()
+        )
+
+    monkeypatch.setattr(simulate, "ask_service", answer)
+    assert run(["simulate", "--export", "now"]) == 0
+    text = capsys.readouterr().out
+    assert "# One job is guessed." in text
+    path = tmp_path / "now.yaml"
+    path.write_text(text)
+    assert run(["simulate", str(path)]) == 0
+    assert run(["simulate", "--export", "7", "--json"]) == 0
+    assert asked == ["GET /simulate?source=now", "GET /simulate?source=history&days=7"]
+
+
+@pytest.mark.parametrize(
+    "args", [[], ["--export", "now", "file.yaml"], ["--export", "soon"], ["--export", "-1"]]
+)
+def test_an_export_that_cannot_be_is_refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", *args]) == 2
+    assert "--export" in capsys.readouterr().err

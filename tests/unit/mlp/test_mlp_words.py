@@ -114,3 +114,36 @@ def test_a_command_is_named_as_one_would_type_it_here(monkeypatch, shell, cancel
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     assert words.command("cancel digits") == cancel
     assert repr(tables.jobs([])).endswith(first)
+
+
+def test_why_says_how_sure_a_start_is() -> None:
+    told = {**QUEUED, "expected_start": "2026-11-21T13:00:00Z", "expected_because": "job a ends"}
+    sure = {"how_sure": "sure", "sure_because": "every job ahead has a time limit"}
+    text = str(tables.why({**told, **sure}))
+    assert "How sure: sure, every job ahead has a time limit." in text
+    assert "How sure" not in str(tables.why(told))
+
+
+def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
+    decision = {
+        "time": "2026-11-21T12:00:00Z",
+        "summary": "stopped to make room for a job of another tenant",
+        "waited_for": "red may use 4 cpu; 4 in use",
+        "changed": ["job a of bob ended"],
+        "nodes": [{"node": "n-1", "chosen": True}, {"node": "n-2", "chosen": False}],
+        "victims": [
+            {"job": None, "user": None, "priority": 50, "chosen": True, "why": "the least work is lost"}
+        ],
+        "spared": ["2 jobs have no lower priority"],
+    }
+    found = {"job": "l2", "phase": "running", "reasons": [], "expected_because": "running on n-1"}
+    text = str(tables.why(found, None, [decision]))
+    for part in (
+        "stopped to make room for a job of another tenant.",
+        "Until then it waited: red may use 4 cpu; 4 in use.",
+        "What had changed: job a of bob ended.",
+        "Next best: n-2.",
+        "a job of another tenant, priority 50: stopped, the least work is lost.",
+        "Not touched: 2 jobs have no lower priority.",
+    ):
+        assert part in text

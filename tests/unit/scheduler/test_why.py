@@ -46,10 +46,32 @@ def test_what_a_notebook_holds_is_not_waited_for_in_vain() -> None:
 
 def test_a_job_that_fits_starts_with_the_next_cycle() -> None:
     assert explain(snapshot(job("a")), "a", 5.0) == Why(
-        (), None, 1, 5.0, "it fits and starts with the next scheduling cycle"
+        (), None, 1, 5.0, "it fits and starts with the next scheduling cycle", (), "sure", "it fits now"
     )
     with pytest.raises(KeyError):
         explain(snapshot(), "a", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "sure", "because"),
+    [
+        (30.0, "sure", "every job ahead has a time limit"),
+        (None, "likely", "job ahead of ann has no time limit, so others may pass when one of them ends"),
+    ],
+)
+def test_it_says_how_sure_the_expected_start_is(limit: float | None, sure: str, because: str) -> None:
+    busy = runs(job("busy", workers=4, time_limit=50.0), "n", "n", "n", "n", until=50.0)
+    ahead = job("ahead", workers=2, time_limit=limit)
+    behind = job("behind", workers=1, at=2.0)
+    why = explain(snapshot(ahead, job("a", workers=2, at=1.0), behind, running=(busy,)), "a", 0.0)
+    assert why.expected_start is not None
+    assert (why.how_sure, why.sure_because) == (sure, because)
+
+
+def test_where_no_time_can_be_told_nothing_is_sure() -> None:
+    busy = runs(job("busy", workers=4), "n", "n", "n", "n")
+    why = explain(snapshot(job("a"), running=(busy,)), "a", 0.0)
+    assert (why.how_sure, why.sure_because) == ("unknown", why.expected_because)
 
 
 @pytest.mark.parametrize(

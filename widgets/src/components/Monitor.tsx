@@ -64,7 +64,12 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
           <LogTail store={live.store} rank={rank} onRank={setRank} settled={isFinal(job.phase)} />
         </div>
       ) : null}
-      <Timeline events={view.events} now={now} open={page} />
+      <Timeline
+        events={view.events}
+        now={now}
+        open={page}
+        asks={view.saved !== null || view.connection === "refused" ? null : { client, user, name }}
+      />
     </div>
   );
 }

@@ -1,9 +1,11 @@
 /** Parts of the job monitor: progress, why it waits, how it failed, ranks, timeline. */
 import type { JSX } from "preact";
+import { isExplained } from "../core/decisions";
 import { clock, cores, duration, ms, plural, ram, ramOf, trim } from "../core/format";
 import { causeWords, ending, isFinal, isWaiting, rankState } from "../core/phase";
 import type { Failure, Job, JobEvent, Rank, Why } from "../core/wire";
 import { Bar, Icon } from "./basics";
+import { WhyButton, type Asks } from "./Explained";
 
 export function Progress({ job, left }: { job: Job; left: number | null }): JSX.Element | null {
   if (isWaiting(job.phase) && job.progress === 0) return null;
@@ -60,6 +62,12 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
               Expected start {clock(start, now)}
               {start > now ? `, in ${duration((start - now) / 1000)}` : ""}
               {why?.expected_because ? ` (${why.expected_because})` : ""}
+            </span>
+          ) : null}
+          {start !== null && why?.sure_because ? (
+            <span class={`mlp-sure mlp-sure-${why.how_sure}`} title={why.sure_because}>
+              {why.how_sure === "sure" ? "Sure" : "Likely"}
+              <span class="mlp-dim">{`: ${why.sure_because}`}</span>
             </span>
           ) : null}
         </p>
@@ -236,7 +244,13 @@ function Cells({ job, selected, pick }: { job: Job; selected: number | null; pic
   );
 }
 
-export function Timeline({ events, now, open }: { events: JobEvent[]; now: number; open: boolean }): JSX.Element | null {
+export function Timeline({ events, now, open, asks }: {
+  events: JobEvent[];
+  now: number;
+  open: boolean;
+  /** Who can be asked why; null in a saved picture. */
+  asks: Asks | null;
+}): JSX.Element | null {
   if (!events.length) return null;
   return (
     <details class="mlp-section mlp-timeline" open={open}>
@@ -249,7 +263,10 @@ export function Timeline({ events, now, open }: { events: JobEvent[]; now: numbe
           <li key={event.seq}>
             <time dateTime={event.time}>{clock(event.time, now, true)}</time>
             <span class="mlp-event-kind">{event.kind}</span>
-            <span class="mlp-event-text">{event.message}</span>
+            <span class="mlp-event-text">
+              {event.message}
+              {asks && isExplained(event) ? <WhyButton event={event} asks={asks} /> : null}
+            </span>
           </li>
         ))}
       </ol>

@@ -178,7 +178,35 @@ export interface Why {
   queue_length: number;
   expected_start: string | null;
   expected_because: string;
+  /** Absent in pictures saved before there was such a field. */
+  how_sure?: "sure" | "likely" | "unknown";
+  sure_because?: string;
   would_start_now: string[];
+}
+
+/** Why the scheduler did something with a job; names of other tenants are null for who may not know them. */
+export interface Decision {
+  time: string;
+  kind: string;
+  summary: string;
+  waited_for: string | null;
+  changed: string[];
+  position: number | null;
+  policy: string;
+  share: number | null;
+  nodes: { node: string; ranks: number; chosen: boolean; free_after: string; score: number[] }[];
+  only: boolean;
+  victims: {
+    job: string | null;
+    user: string | null;
+    tenant: string | null;
+    priority: number;
+    lost_work: number;
+    over_nominal: boolean;
+    chosen: boolean;
+    why: string;
+  }[];
+  spared: string[];
 }
 
 export interface JobEvent {
@@ -234,6 +262,54 @@ export interface Node {
   ram_inuse: number;
   labels: Record<string, string>;
   holders: Holding[];
+}
+
+/** What became of some jobs in a run; spans in seconds. */
+export interface SimulatedWork {
+  jobs: number;
+  finished: number;
+  refused: number;
+  never_started: number;
+  preemptions: number;
+  avg_wait_s: number;
+  p50_wait_s: number;
+  p99_wait_s: number;
+  avg_jct_s: number;
+  ftf_avg: number;
+  ftf_worst: number;
+}
+
+export interface SimulatedTenant extends SimulatedWork {
+  cpu_h: number;
+  gpu_h: number;
+  share: number;
+  fair_share: number;
+}
+
+export interface SimulatedRun extends SimulatedWork {
+  makespan_s: number;
+  utilization: Record<string, number>;
+  lost_work_s: number;
+  per_tenant: Record<string, SimulatedTenant>;
+  gantt: string | null;
+}
+
+export interface SimulatedMove {
+  job: string;
+  user: string;
+  tenant: string;
+  before_s: number | null;
+  after_s: number | null;
+  why_never: string | null;
+}
+
+export interface Simulated {
+  begin: string | null;
+  before: SimulatedRun | null;
+  after: SimulatedRun;
+  moves: { earlier: number; later: number; unmoved: number; only_before: number; only_after: number; most: SimulatedMove[] } | null;
+  recorded: { jobs: number; avg_wait_s: number; p50_wait_s: number; p99_wait_s: number } | null;
+  remarks: string[];
 }
 
 /** Server frames of the job's stream, one object a message. */

@@ -14,6 +14,7 @@ import { QuotaPage } from "./Quota";
 import { base, href, hubHome, Link, useRoute } from "./router";
 import { NewTenantPage, TenantPage, TenantsPage } from "./Tenants";
 import { UsersPage } from "./Users";
+import { WhatIfPage } from "./WhatIf";
 
 interface Place {
   title: string;
@@ -38,6 +39,7 @@ function place(parts: string[], session: Session): Place {
     if (b === "users" && here === 2) return { title: "Users", nav: "users", page: <UsersPage /> };
     if (b === "queue" && here === 2) return { title: "Queue", nav: "queue", page: <QueuePage /> };
     if (b === "nodes" && here === 2) return { title: "Nodes", nav: "nodes", page: <NodesPage /> };
+    if (b === "what-if" && here === 2) return { title: "What-if", nav: "what-if", page: <WhatIfPage /> };
   }
   return {
     title: "Nothing here",
@@ -100,6 +102,7 @@ function Nav({ client, session, nav }: { client: Client; session: Session; nav: 
             {item("users", href("admin", "users"), <>Users<SignUps key={nav} client={client} /></>)}
             {item("queue", href("admin", "queue"), "Queue")}
             {item("nodes", href("admin", "nodes"), "Nodes")}
+            {item("what-if", href("admin", "what-if"), "What-if")}
           </>
         ) : null}
       </nav>

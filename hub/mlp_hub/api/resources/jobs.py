@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from mlp_api.types import Event, Heartbeat, Job, JobCreate, JobState, LogLine, Name, Why
+from mlp_api.whatif import Decision
 from mlp_hub.api import answers
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.paging import Page
@@ -108,6 +109,15 @@ async def events(call: Call) -> list[Event]:
     return await call.platform.jobs.events(call.user, call.params["job"])
 
 
+async def decisions(call: Call) -> list[Decision]:
+    """Tell why the scheduler admitted, preempted or resized the job: why then, why there, why this one.
+
+    Kept for 14 days. Names of other tenants' users and jobs are told to platform admins only.
+    """
+    everything = call.principal.is_platform_admin
+    return await call.platform.decisions.of(call.user, call.params["job"], everything=everything)
+
+
 async def logs(call: Call) -> Reply:
     """Give a rank's log as text, or as JSON with times where that is accepted.
 
@@ -197,6 +207,15 @@ ROUTES = (
     ),
     Route("GET", f"{_JOB}/why", why, "Why a job waits", Relation.JOB, JOBS_READ, reply=Why),
     Route("GET", f"{_JOB}/events", events, "A job's timeline", Relation.JOB, JOBS_READ, reply=list[Event]),
+    Route(
+        "GET",
+        f"{_JOB}/decisions",
+        decisions,
+        "Why the scheduler did what it did with a job",
+        Relation.JOB,
+        JOBS_READ,
+        reply=list[Decision],
+    ),
     Route(
         "GET",
         f"{_JOB}/logs",

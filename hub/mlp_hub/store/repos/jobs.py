@@ -10,10 +10,12 @@ from sqlalchemy import bindparam, case, delete, func, or_, select, update
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.store import codec
+from mlp_hub.store.records import EndedJob
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import job as t
 
 _HOLDING = [p.value for p in sorted(HOLDING)]
+_FINAL = [p.value for p in sorted(FINAL)]
 _ACTIVE = [p.value for p in Phase if p not in FINAL]
 
 
@@ -87,6 +89,28 @@ class Jobs(Repo):
         """Return all jobs that are not final (the deleting ones included), the oldest first."""
         query = select(t).where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
         return [codec.job_of(row) for row in self._c.execute(query)]
+
+    def ended(self, since: float, until: float, limit: int) -> tuple[list[EndedJob], bool]:
+        """Return the jobs submitted in [since, until) that ended, the newest first, and whether there are more than `limit`."""
+        columns = (
+            t.c.name,
+            t.c.user,
+            t.c.tenant,
+            t.c.phase,
+            t.c.submitted_at,
+            t.c.queued_at,
+            t.c.started_at,
+            t.c.finished_at,
+            t.c.spec,
+        )
+        query = (
+            select(*columns)
+            .where(t.c.phase.in_(_FINAL), t.c.submitted_at >= since, t.c.submitted_at < until)
+            .order_by(t.c.uid.desc())
+            .limit(limit + 1)
+        )
+        found = [codec.ended_of(row) for row in self._c.execute(query)]
+        return found[:limit], len(found) > limit
 
     def update(self, job: Job) -> Job:
         """Store the changed job and return it with its new version.

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, select
 
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import codec
-from mlp_hub.store.records import AuditEntry, DecayedUsage, JobEvent, Remembered, UsageSample
+from mlp_hub.store.records import (
+    AuditEntry,
+    DecayedUsage,
+    JobEvent,
+    Remembered,
+    StoredDecision,
+    UsageSample,
+)
 from mlp_hub.store.repos.base import Repo
-from mlp_hub.store.tables import audit, idempotency_key, job_event, job_token, setting, usage, usage_sample
+from mlp_hub.store.tables import (
+    audit,
+    decision,
+    idempotency_key,
+    job_event,
+    job_token,
+    setting,
+    usage,
+    usage_sample,
+)
 
 _ADD_EVENT = (
     job_event.insert()
@@ -54,6 +70,28 @@ class Events(Repo):
         e = job_event
         last = self._c.scalar(select(func.max(e.c.seq)).where(e.c.job == job)) or 0
         return int(self._c.execute(delete(e).where(e.c.job == job, e.c.seq <= last - keep)).rowcount)
+
+
+class Decisions(Repo):
+    """Why the scheduler did what it did with jobs."""
+
+    __slots__ = ()
+
+    def add(self, records: Sequence[StoredDecision]) -> None:
+        """Store some, in one statement."""
+        rows = [{"job": r.job, "time": r.time, "kind": r.kind, "text": codec.text(r.text)} for r in records]
+        if rows:
+            self._c.execute(decision.insert(), rows)
+
+    def of(self, job: str, most: int) -> list[StoredDecision]:
+        """Return the last `most` of a job (its uid), the oldest first."""
+        d = decision
+        query = select(d).where(d.c.job == job).order_by(d.c.id.desc()).limit(most)
+        return [StoredDecision(r.job, r.time, r.kind, r.text) for r in self._c.execute(query)][::-1]
+
+    def sweep(self, before: float) -> int:
+        """Remove those from before a time; return how many."""
+        return int(self._c.execute(delete(decision).where(decision.c.time < before)).rowcount)
 
 
 class Tokens(Repo):

@@ -1,0 +1,238 @@
+"""What-if runs and the reasons of decisions, as they cross the wire; the rest of the contract is in `types`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from mlp_api.types import Cpu, Gpu, Name, QuotaCpu, QuotaRam, Ram, Request, Response, Rom
+
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+Limits = dict[Annotated[str, Meta(min_length=1, max_length=80)], float | None]
+PolicyName = Literal["fair", "maxmin", "fifo", "priority", "finish"]
+PlacementRule = Literal["fgd", "bestfit", "packing", "spread", "random"]
+LongName = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class WhatIfTenant(Request):
+    """What would be other about a tenant. What is left out stays; a quota that is null has no limit."""
+
+    cpu: QuotaCpu | UnsetType | None = UNSET
+    gpu: Gpu | UnsetType | None = UNSET
+    ram: QuotaRam | UnsetType | None = UNSET
+    rom: Rom | UnsetType | None = UNSET
+    gpu_kinds: dict[str, Gpu] | UnsetType = UNSET
+    weight: Annotated[float, Meta(gt=0, le=1_000_000)] | UnsetType = UNSET
+    cohort: Name | UnsetType | None = UNSET
+    parent: Name | UnsetType | None = UNSET
+    borrowing_limit: Limits | UnsetType | None = UNSET
+    lending_limit: Limits | UnsetType | None = UNSET
+    reserved: Limits | UnsetType | None = UNSET
+
+
+class WhatIfNodes(Request):
+    """Nodes that would come: `count` of them, named NAME-0 and so on where there is more than one."""
+
+    name: LongName
+    count: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    cpu: Cpu = 8.0
+    ram: Ram = 32_768
+    gpu: Annotated[int, Meta(ge=0, le=1024)] = 0
+    gpu_kind: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    labels: Annotated[dict[LongName, LongName], Meta(max_length=100)] = field(default_factory=dict)
+
+
+class WhatIfPolicy(Request):
+    """How the hub would schedule. What is left out stays."""
+
+    name: PolicyName | UnsetType = UNSET
+    placement: PlacementRule | UnsetType = UNSET
+    backfill: bool | UnsetType = UNSET
+    preemption: bool | UnsetType = UNSET
+    half_life_s: Annotated[float, Meta(gt=0, le=1e12)] | UnsetType = UNSET
+    min_run_s: Seconds | UnsetType = UNSET
+    restart_cost_s: Seconds | UnsetType = UNSET
+    aging_s: Seconds | UnsetType = UNSET
+
+
+class WhatIfChanges(Request):
+    """What would be other: tenants by name, new tenants by name, nodes that come, go or are down, the policy."""
+
+    tenants: Annotated[dict[Name, WhatIfTenant], Meta(max_length=1000)] = field(default_factory=dict)
+    new_tenants: Annotated[dict[Name, WhatIfTenant], Meta(max_length=1000)] = field(default_factory=dict)
+    new_nodes: Annotated[list[WhatIfNodes], Meta(max_length=100)] = field(default_factory=list)
+    remove_nodes: Annotated[list[LongName], Meta(max_length=10_000)] = field(default_factory=list)
+    nodes_down: Annotated[list[LongName], Meta(max_length=10_000)] = field(default_factory=list)
+    policy: WhatIfPolicy | None = None
+
+
+class WhatIfWindow(Request):
+    """Jobs that were submitted from `since` on and before `until` (null: now)."""
+
+    since: Annotated[datetime, Meta(tz=True)]
+    until: Annotated[datetime, Meta(tz=True)] | None = None
+
+
+class WhatIfHistory(Request):
+    """Recorded history."""
+
+    history: WhatIfWindow
+
+
+class SimulateRequest(Request):
+    """Either a scenario (the keys of a scenario file) or a what-if: `from` the present or history, with `changes`."""
+
+    version: int | UnsetType = UNSET
+    policy: dict[str, Any] | UnsetType | None = UNSET
+    flavors: list[Any] | UnsetType | None = UNSET
+    nodes: list[Any] | UnsetType = UNSET
+    tenants: list[Any] | UnsetType = UNSET
+    priorities: dict[str, Any] | UnsetType | None = UNSET
+    jobs: list[Any] | UnsetType = UNSET
+    events: list[Any] | UnsetType | None = UNSET
+    until: float | UnsetType | None = UNSET
+    from_: Literal["now"] | WhatIfHistory | UnsetType = field(name="from", default=UNSET)
+    changes: WhatIfChanges | UnsetType = UNSET
+
+
+class SimulatedWork(Response):
+    """What became of some jobs in a run. Waits and completion times in seconds; of none they are 0.
+
+    Waits are of the jobs that began to run, but for those that ran before the run began. `ftf` is finish-time fairness:
+    how long a job took, divided by what it would have taken alone on its tenant's fair share; above 1 is worse than that.
+    """
+
+    jobs: int
+    finished: int
+    refused: int
+    never_started: int
+    preemptions: int
+    avg_wait_s: float
+    p50_wait_s: float
+    p99_wait_s: float
+    avg_jct_s: float
+    ftf_avg: float
+    ftf_worst: float
+
+
+class SimulatedTenant(SimulatedWork):
+    """One tenant's part: what it used in core and gpu hours, its share of all that was used, and its fair share by weight."""
+
+    cpu_h: float
+    gpu_h: float
+    share: float
+    fair_share: float
+
+
+class SimulatedRun(SimulatedWork):
+    """One run in all. `utilization` is from 0 to 1 by dimension, `lost_work_s` worker-seconds done twice."""
+
+    makespan_s: float
+    utilization: dict[str, float]
+    lost_work_s: float
+    per_tenant: dict[str, SimulatedTenant]
+    gantt: str | None
+
+
+class SimulatedMove(Response):
+    """A job whose start moves: seconds from the begin of the run, null where it does not start. `why_never` says why not."""
+
+    job: str
+    user: str
+    tenant: str
+    before_s: float | None
+    after_s: float | None
+    why_never: str | None
+
+
+class SimulatedMoves(Response):
+    """How many jobs start earlier, later, as before, or in one of the runs only; `most` lists those that move most."""
+
+    earlier: int
+    later: int
+    unmoved: int
+    only_before: int
+    only_after: int
+    most: list[SimulatedMove]
+
+
+class RecordedWaits(Response):
+    """What jobs of a window really waited, to hold `before` against."""
+
+    jobs: int
+    avg_wait_s: float
+    p50_wait_s: float
+    p99_wait_s: float
+
+
+class Simulated(Response):
+    """What came out. `before` is as things are and `after` with the changes; a scenario has `after` only.
+
+    `begin` is the instant that seconds count from. `remarks` tell what was assumed and what cannot be told. `lines` are those
+    of `after`, where asked for; `lines_left_out` of them were too many.
+    """
+
+    begin: datetime | None
+    before: SimulatedRun | None
+    after: SimulatedRun
+    moves: SimulatedMoves | None
+    recorded: RecordedWaits | None
+    remarks: list[str]
+    lines: list[dict[str, Any]] | None
+    lines_left_out: int
+
+
+# ------------------------------------------------------------ decisions
+
+
+class DecisionNode(Response):
+    """A node that was looked at for a job: ranks it got there or would have got, what it has free after that, its score.
+
+    Scores are compared from the left, the smallest is best; what they are made of depends on the placement rule.
+    """
+
+    node: str
+    ranks: int
+    chosen: bool
+    free_after: str
+    score: list[float]
+
+
+class DecisionVictim(Response):
+    """A running job that could have been stopped for another: what that loses, and why it was chosen or not.
+
+    `lost_work` is in gpu-seconds, or core-seconds where it has no gpu. Names are null where they are not the asker's to know.
+    """
+
+    job: str | None
+    user: str | None
+    tenant: str | None
+    priority: int
+    lost_work: float
+    over_nominal: bool
+    chosen: bool
+    why: str
+
+
+class Decision(Response):
+    """Why the scheduler did something with a job: why then, why there, why this one.
+
+    `kind` is admitted, preempted or resized. `waited_for` is what it waited for until then and `changed` what had changed since;
+    `nodes` are the best few places, `only` says that there was no other; `victims` are those that could have been stopped, `spared`
+    why the others could not. `share` is the tenant's dominant share before. Of cycles with very many decisions only `summary` is kept.
+    """
+
+    time: datetime
+    kind: str
+    summary: str
+    waited_for: str | None
+    changed: list[str]
+    position: int | None
+    policy: str
+    share: float | None
+    nodes: list[DecisionNode]
+    only: bool
+    victims: list[DecisionVictim]
+    spared: list[str]

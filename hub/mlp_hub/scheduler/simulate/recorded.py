@@ -1,0 +1,358 @@
+"""What a hub holds now, or held before, in the terms of a scenario: to be run again as it was, or with changes.
+
+A `Recording` is made by whoever knows the hub; everything here is free of clocks and of I/O. Times are seconds since the
+recording's origin (the present, or the begin of the window): what was submitted before it has a time below zero.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
+from mlp_hub.scheduler.model import Node, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
+from mlp_hub.scheduler.simulate.keys import PRIORITIES
+from mlp_hub.scheduler.simulate.scenario import JobLine, Scenario
+
+DEFAULT_LENGTH_S = 3600.0
+"""How long a job is taken to run of which nothing tells."""
+
+_NUMBERED = re.compile(r"[-0-9]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedJob:
+    """A job of a hub. `length` is how long an attempt takes with all its workers, as known or guessed (`told_by`)."""
+
+    name: str
+    user: str
+    tenant: str
+    per_worker: Resources
+    submitted: float
+    length: float
+    told_by: str = "record"  # record, limit, like (jobs of like names that ended), default
+    workers_min: int = 1
+    workers_max: int = 1
+    ps: int = 0
+    priority: str = "normal"
+    gpu_kind: str | None = None
+    time_limit: float | None = None
+    runtime: str = "plain"
+    topology: str | None = None
+    checkpoint_every: float | None = None
+    started: float | None = None  # it runs since then, on `placement`
+    placement: tuple[str, ...] = ()
+    waited: float | None = None  # what it really waited, where that is over
+
+    @property
+    def full_name(self) -> str:
+        """Return a name that no other job of the hub has."""
+        return f"{self.user}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """All that a run needs to know of a hub. `now`: it goes on from the present; else it is a window of the past."""
+
+    now: bool
+    nodes: tuple[Node, ...]
+    tenants: tuple[TenantQueue, ...]
+    jobs: tuple[RecordedJob, ...]
+    policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    left_out: Mapping[str, int] = field(default_factory=dict)  # what was not taken in, and how often
+
+
+class Lengths:
+    """Guesses how long a job runs by those of like names that ended: of its user, else of anybody; the median."""
+
+    def __init__(self, ended: Iterable[tuple[str, str, float]]) -> None:
+        """Take (user, job name, seconds) of jobs that ended well."""
+        self._by_user: dict[tuple[str, str], list[float]] = {}
+        self._by_name: dict[str, list[float]] = {}
+        for user, name, seconds in ended:
+            stem = stem_of(name)
+            self._by_user.setdefault((user, stem), []).append(seconds)
+            self._by_name.setdefault(stem, []).append(seconds)
+
+    def of(self, user: str, name: str, time_limit: float | None) -> tuple[float, str]:
+        """Return (seconds, what told them: limit, like, default)."""
+        if time_limit is not None:
+            return time_limit, "limit"
+        stem = stem_of(name)
+        known = self._by_user.get((user, stem)) or self._by_name.get(stem)
+        if known:
+            return max(statistics.median(known), 1.0), "like"
+        return DEFAULT_LENGTH_S, "default"
+
+
+def stem_of(name: str) -> str:
+    """Return a job's name without the number or date at its end: `digits-12` and `digits-3` are alike."""
+    return _NUMBERED.sub("", name) or name
+
+
+def outlived(length: float, ran: float) -> float:
+    """Return the length of a job that runs for `ran` seconds already: past its guess it is taken to be half through."""
+    return length if length > ran else max(2.0 * ran, 1.0)
+
+
+_CLASS = {value: name for name, value in PRIORITIES.items()}
+_SOON = 1.0  # seconds until what is being stopped has gone
+
+
+def present_of(snapshot: Snapshot, now: float, lengths: Lengths, left_out: Mapping[str, int]) -> Recording:
+    """Return the recording of a hub's present state."""
+    jobs = []
+    for running in snapshot.running:
+        ran = max(now - running.started_at, 0.0)
+        length, told_by = lengths.of(running.job.user, running.job.name, running.job.time_limit)
+        length = ran + _SOON if running.stopping else outlived(length, ran)
+        job = _recorded(running.job, now, length, told_by)
+        jobs.append(replace(job, started=-ran, placement=running.placement))
+    for waiting in snapshot.waiting:
+        length, told_by = lengths.of(waiting.user, waiting.name, waiting.time_limit)
+        jobs.append(_recorded(waiting, now, length, told_by))
+    return Recording(True, snapshot.nodes, snapshot.tenants, tuple(jobs), snapshot.policy, dict(left_out))
+
+
+def past_of(snapshot: Snapshot, jobs: Iterable[RecordedJob], left_out: Mapping[str, int]) -> Recording:
+    """Return the recording of jobs that ended, on the nodes and tenants of today, with no usage remembered."""
+    tenants = tuple(replace(t, decayed_usage=0.0) for t in snapshot.tenants)
+    known = {t.name for t in tenants}
+    kept = []
+    counts = dict(left_out)
+    for job in jobs:
+        if job.tenant in known:
+            kept.append(job)
+        else:
+            counts[GONE] = counts.get(GONE, 0) + 1
+    return Recording(False, snapshot.nodes, tenants, tuple(kept), snapshot.policy, counts)
+
+
+GONE = "of tenants that do not exist any more"
+
+
+def _recorded(job: WaitingJob, now: float, length: float, told_by: str) -> RecordedJob:
+    return RecordedJob(
+        name=job.name,
+        user=job.user,
+        tenant=job.tenant,
+        per_worker=job.per_worker,
+        submitted=min(job.queued_at - now, 0.0),
+        length=length,
+        told_by=told_by,
+        workers_min=job.workers_min,
+        workers_max=job.workers_max,
+        ps=job.ps,
+        priority=_CLASS.get(job.priority, "normal"),
+        gpu_kind=job.gpu_kind,
+        time_limit=job.time_limit,
+        topology=job.topology,
+        checkpoint_every=job.checkpoint_every,
+    )
+
+
+def changed_recording(
+    recording: Recording,
+    *,
+    tenants: Iterable[TenantQueue] = (),
+    added: Iterable[Node] = (),
+    removed: Collection[str] = (),
+    down: Collection[str] = (),
+    policy: SchedulingPolicy | None = None,
+) -> Recording:
+    """Return the same work on other tenants (replaced or added by name), nodes and policy.
+
+    A job that runs on a node that is gone or down is queued again: with nothing kept, or what its checkpoints kept.
+    """
+    by_name = {t.name: t for t in recording.tenants} | {t.name: t for t in tenants}
+    nodes = [replace(n, up=n.up and n.name not in down) for n in recording.nodes if n.name not in removed]
+    gone = {*removed, *down}
+    jobs = tuple(_evicted(j) if gone.intersection(j.placement) else j for j in recording.jobs)
+    return replace(
+        recording,
+        tenants=tuple(by_name.values()),
+        nodes=(*nodes, *added),
+        jobs=jobs,
+        policy=policy or recording.policy,
+    )
+
+
+def _evicted(job: RecordedJob) -> RecordedJob:
+    ran = -(job.started or 0.0)
+    kept = ran - ran % job.checkpoint_every if job.checkpoint_every else 0.0
+    return replace(job, started=None, placement=(), length=max(job.length - kept, 1.0))
+
+
+def scenario_of(recording: Recording) -> Scenario:
+    """Return the scenario of a recording. What runs already is a line too; `continued` starts it where it is."""
+    tenants = {t.name for t in recording.tenants}
+    lines = tuple(_line(job) for job in recording.jobs if job.tenant in tenants)
+    return Scenario(recording.policy, (), recording.nodes, recording.tenants, dict(PRIORITIES), lines)
+
+
+def _line(job: RecordedJob) -> JobLine:
+    return JobLine(
+        name=job.full_name,
+        tenant=job.tenant,
+        user=job.user,
+        submit=max(job.submitted, 0.0),
+        duration=job.length,
+        # a parameter server is one more rank of the same size
+        workers_min=job.workers_min + job.ps,
+        workers_max=job.workers_max + job.ps,
+        per_worker=job.per_worker,
+        gpu_kind=job.gpu_kind,
+        priority=job.priority,
+        time_limit=job.time_limit,
+        runtime=job.runtime,
+        topology=job.topology,
+        checkpoint_every=job.checkpoint_every,
+    )
+
+
+# ------------------------------------------------------------------ as a file
+
+
+def document_of(recording: Recording) -> dict[str, Any]:
+    """Return the recording as a scenario file has it, for people to edit and run.
+
+    The format knows no running jobs: these come first, with what is left of them, and the waiting ones follow a moment
+    later in the order of their age. What notebooks hold is taken off nodes and quotas.
+    """
+    tenants = {t.name for t in recording.tenants}
+    jobs = sorted(
+        (j for j in recording.jobs if j.tenant in tenants),
+        key=lambda j: (j.started is None, j.submitted if j.started is None else j.started),
+    )
+    return {
+        "version": 1,
+        "policy": _policy(recording.policy),
+        "nodes": [_node(n) for n in recording.nodes],
+        "tenants": [_tenant(t) for t in recording.tenants],
+        "jobs": [_job(j) for j in jobs],
+        "events": [{"at": 0, "node_down": n.name} for n in recording.nodes if not n.up],
+    }
+
+
+_JUST_AFTER = 0.001  # seconds: waiting jobs come after those that run
+
+
+def _policy(policy: SchedulingPolicy) -> dict[str, Any]:
+    names = (
+        "name",
+        "half_life_s",
+        "backfill",
+        "preemption",
+        "placement",
+        "min_run_s",
+        "restart_cost_s",
+        "aging_s",
+    )
+    return {name: getattr(policy, name) for name in names}
+
+
+def _node(node: Node) -> dict[str, Any]:
+    free = node.capacity - node.used
+    found: dict[str, Any] = {"name": node.name, "cpu": max(free.cpu, 0) / MILLI, "ram": max(free.ram, 0)}
+    if node.capacity.gpu:
+        found |= {"gpu": max(free.gpu, 0) // MILLI, "gpu_kind": node.gpu_kind}
+    if node.labels:
+        found["labels"] = dict(node.labels)
+    if node.taints:
+        found["taints"] = list(node.taints)
+    return found
+
+
+def _tenant(tenant: TenantQueue) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": tenant.name, "weight": tenant.weight}
+    if tenant.parent:
+        found["parent"] = tenant.parent
+    if tenant.cohort:
+        found["cohort"] = tenant.cohort
+    limits = (
+        ("quota", tenant.quota, tenant.used),
+        ("borrowing_limit", tenant.borrowing_limit, ZERO),
+        ("lending_limit", tenant.lending_limit, ZERO),
+        ("reserved", tenant.reserved, ZERO),
+    )
+    for key, quota, used in limits:
+        if quota is not None and (given := _quota(quota, used)):
+            found[key] = given
+    return found
+
+
+def _quota(quota: Quota, used: Resources) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for d in ("cpu", "ram", "gpu", "rom"):
+        limit = getattr(quota, d)
+        if limit is not None:
+            left = max(limit - getattr(used, d), 0)
+            found[d] = left / MILLI if d in ("cpu", "gpu") else left
+    kinds = dict(used.kinds)
+    found |= {f"gpu:{k}": max(v - kinds.get(k, 0), 0) / MILLI for k, v in sorted(quota.kinds.items())}
+    return found
+
+
+def _job(job: RecordedJob) -> dict[str, Any]:
+    line = _line(job)
+    ran = max(-job.started, 0.0) if job.started is not None else 0.0
+    left = max(job.length - ran, 1.0)
+    low, high = line.workers_min, line.workers_max
+    submit = max(job.submitted, 0.0)
+    if job.started is None and job.submitted <= 0.0:
+        submit = _JUST_AFTER
+    found: dict[str, Any] = {
+        "name": line.name,
+        "tenant": line.tenant,
+        "user": line.user,
+        "submit": round(submit if job.started is None else 0.0, 3),
+        "duration": round(left, 3),
+        "workers": low if low == high else f"{low}:{high}",
+        "cpu": line.per_worker.cpu / MILLI,
+        "ram": line.per_worker.ram,
+        "gpu": line.per_worker.gpu / MILLI,
+        "priority": line.priority,
+        "runtime": line.runtime if line.runtime in ("mpi", "tf", "torch", "plain") else "plain",
+    }
+    optional = {
+        "gpu_kind": line.gpu_kind,
+        "time_limit": None if line.time_limit is None else round(max(line.time_limit - ran, 1.0), 3),
+        "topology": _topology(line.topology),
+        "checkpoint_every": line.checkpoint_every,
+    }
+    return found | {key: value for key, value in optional.items() if value is not None}
+
+
+def _topology(topology: str | None) -> str | dict[str, str] | None:
+    how, colon, label = (topology or "").partition(":")
+    if topology in (None, "", "bin-pack"):
+        return None
+    return {how: label} if colon else topology
+
+
+def remarks(recording: Recording) -> list[str]:
+    """Say in sentences what had to be assumed and what cannot be told."""
+    said = []
+    guesses = Counter(j.told_by for j in recording.jobs)
+    words = {
+        "limit": "run until their time limits",
+        "like": "run as long as jobs of like names did, by their median",
+        "default": f"run for {DEFAULT_LENGTH_S / 3600:g} h, since nothing tells how long",
+    }
+    for key, text in words.items():
+        if guesses[key]:
+            said.append(f"{guesses[key]} {'job is' if guesses[key] == 1 else 'jobs are'} taken to {text}.")
+    if recording.now:
+        said.append("What will be submitted from now on is not known and not part of this.")
+    else:
+        said.append("Nodes, quotas and policy are those of today; what they were then is not recorded.")
+    if any(not t.used.is_zero for t in recording.tenants):
+        said.append("Notebooks and apps are taken to hold what they hold now, all the time.")
+    if any(j.ps for j in recording.jobs):
+        said.append("Parameter servers count as workers.")
+    said += [f"Left out: {n} {what}." for what, n in recording.left_out.items() if n]
+    return said

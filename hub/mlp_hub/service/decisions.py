@@ -1,0 +1,347 @@
+"""Why the scheduler admitted, preempted or resized a job, kept with the decision itself.
+
+`Decisions.cycle(...)` works out what stands behind the plan of one cycle; `Told.note(uid)` says that a decision takes effect,
+and `Told.store(tx)`, in the transaction that stores the decisions, keeps the explanations of those. Plans of very many
+decisions, and those on a large state, get the short form: the sentence without the places and candidates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from mlp_api import whatif as api
+from mlp_hub.domain.errors import not_found
+from mlp_hub.scheduler.decided import Candidate, Explained, explain_decisions
+from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, Snapshot, Verdict
+from mlp_hub.scheduler.words import amount, count, listing
+from mlp_hub.service.sentences import ranks_on
+from mlp_hub.service.wire import when
+from mlp_hub.store.database import Database
+from mlp_hub.store.records import StoredDecision
+from mlp_hub.store.tx import Tx
+
+MOST_EXPLAINED = 50
+"""Decisions of one cycle that are worked out in full."""
+FEW_JOBS = 500
+"""Up to so many, running and waiting, explaining costs some milliseconds and is always done."""
+MOST_JOBS = 5000
+MOST_NODES = 2000
+"""On a larger state decisions always get the short form."""
+REST_S = 0.0005
+"""Between the two: after a full explanation so much rest for each job there is, so that it takes a twentieth of the time."""
+KEPT_S = 14 * 86_400.0
+MOST_CHANGES = 5
+MOST_SHOWN = 200
+FOREIGN = "a job of another tenant"
+
+
+class Waited(Protocol):
+    """Why a job waited, as the last cycle before found it."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The reason."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """The place in its tenant's queue, from 1."""
+        ...
+
+
+Info = tuple[str, str, str]  # name, user, tenant
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the last cycle saw, to tell what has changed since."""
+
+    running: dict[str, Info] = field(default_factory=dict)
+    nodes: dict[str, tuple[bool, object]] = field(default_factory=dict)
+    tenants: dict[str, object] = field(default_factory=dict)
+
+
+class Told:
+    """What is told of one cycle's decisions."""
+
+    def __init__(self, records: Mapping[str, Callable[[], StoredDecision]]) -> None:
+        self._records = records
+        self._noted: list[str] = []
+
+    def note(self, uid: str) -> None:
+        """Say that the decision about this job takes effect."""
+        if uid in self._records:
+            self._noted.append(uid)
+
+    def store(self, tx: Tx) -> None:
+        """Keep what is told of those that take effect."""
+        if self._noted:
+            tx.decisions.add([self._records[uid]() for uid in self._noted])
+            self._noted.clear()
+
+
+class Decisions:
+    """Makes, keeps and gives out explanations."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._seen: _Seen | None = None
+        self._rests_until = 0.0
+
+    def cycle(
+        self, snapshot: Snapshot, plan: Sequence[Decision], waited: Mapping[str, Waited], now: float
+    ) -> Told:
+        """Work out what stands behind a plan. `snapshot` is what it was made from, `waited` what was said before."""
+        acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
+        jobs = len(snapshot.waiting) + len(snapshot.running)
+        small = jobs <= FEW_JOBS or (jobs <= MOST_JOBS and now >= self._rests_until)
+        small = small and len(snapshot.nodes) <= MOST_NODES
+        if not acts:
+            self._seen = _seen(snapshot) if jobs <= FEW_JOBS else None
+            return Told({})
+        if not small or len(acts) > MOST_EXPLAINED:
+            self._seen = None
+            policy = snapshot.policy.name
+            return Told({d.uid: _Short(d, waited.get(d.uid), policy, now) for d in acts})
+        seen = _seen(snapshot)
+        teller = _Teller(snapshot, waited, self._seen, seen, now)
+        self._seen = seen
+        if jobs > FEW_JOBS:
+            self._rests_until = now + jobs * REST_S
+        told = explain_decisions(snapshot, plan, now)
+        by_uid = dict(zip((d.uid for d in acts), zip(acts, told, strict=True), strict=True))
+        return Told({uid: _Full(teller, d, e) for uid, (d, e) in by_uid.items()})
+
+    async def of(self, user: str, name: str, *, everything: bool) -> list[api.Decision]:
+        """Return what is told of a job, the oldest first. Other tenants' names are for those who may know everything."""
+
+        def work(tx: Tx) -> list[StoredDecision] | None:
+            job = tx.jobs.find(user, name)
+            return None if job is None else tx.decisions.of(job.uid, MOST_SHOWN)
+
+        found = await self._db.read(work)
+        if found is None:
+            raise not_found("job", name)
+        return [_to_wire(record, everything=everything) for record in found]
+
+
+def _seen(snapshot: Snapshot) -> _Seen:
+    return _Seen(
+        {r.job.uid: (r.job.name, r.job.user, r.job.tenant) for r in snapshot.running},
+        {n.name: (n.up, n.capacity) for n in snapshot.nodes},
+        {t.name: (t.quota, t.borrowing_limit, t.lending_limit) for t in snapshot.tenants},
+    )
+
+
+_EMPTY: dict[str, Any] = {
+    "waited_for": None,
+    "changed": [],
+    "position": None,
+    "share": None,
+    "nodes": [],
+    "only": False,
+    "victims": [],
+    "spared": [],
+}
+
+
+def _to_wire(record: StoredDecision, *, everything: bool) -> api.Decision:
+    parts = msgspec.json.decode(record.text)
+    shown = parts["all"] if everything else parts.get("own", parts["all"])
+    whole = {**_EMPTY, **shown, "time": when(record.time), "kind": record.kind}
+    return msgspec.convert(whole, api.Decision)
+
+
+def _stored(uid: str, now: float, kind: str, whole: dict[str, Any], own: dict[str, Any]) -> StoredDecision:
+    parts = {"all": whole} if own == whole else {"all": whole, "own": own}
+    return StoredDecision(uid, now, kind, msgspec.json.encode(parts).decode())
+
+
+_KIND: dict[type, str] = {Admit: "admitted", Preempt: "preempted", Resize: "resized"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Short:
+    """A decision of a cycle with very many of them."""
+
+    decision: Admit | Preempt | Resize
+    waited: Waited | None
+    policy: str
+    now: float
+
+    def __call__(self) -> StoredDecision:
+        d = self.decision
+        reason = "" if self.waited is None else f"; it had waited: {self.waited.verdict.reason}"
+        summary = f"{_KIND[type(d)]} in a cycle of very many decisions{reason}"
+        if isinstance(d, Admit):
+            summary = f"admitted {ranks_on(d.placement)} in a cycle of very many decisions{reason}"
+        parts: dict[str, Any] = {"summary": summary, "policy": self.policy}
+        if self.waited is not None:
+            parts["position"] = self.waited.position
+        return _stored(d.uid, self.now, _KIND[type(d)], parts, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """A decision with all that stands behind it."""
+
+    teller: _Teller
+    decision: Admit | Preempt | Resize
+    explained: Explained
+
+    def __call__(self) -> StoredDecision:
+        d, teller = self.decision, self.teller
+        whole = teller.tell(d, self.explained, None)
+        own = teller.tell(d, self.explained, teller.infos[d.uid][2])
+        return _stored(d.uid, teller.now, self.explained.kind, whole, own)
+
+
+class _Teller:
+    """Puts explanations into words; with a tenant given, for that tenant's people: others' names are left out."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        waited: Mapping[str, Waited],
+        before: _Seen | None,
+        after: _Seen,
+        now: float,
+    ) -> None:
+        self.now = now
+        self.policy = snapshot.policy.name
+        self.waited = waited
+        self.before = before
+        self.after = after
+        self.infos: dict[str, Info] = dict(before.running) if before else {}
+        self.infos |= after.running
+        self.infos |= {j.uid: (j.name, j.user, j.tenant) for j in snapshot.waiting}
+        self.priority = {r.job.uid: r.job.priority for r in snapshot.running}
+        self.tenants = {t.name for t in snapshot.tenants}
+
+    def tell(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> dict[str, Any]:
+        """Return the parts of an `api.Decision`."""
+        waited = self.waited.get(d.uid)
+        return {
+            "summary": self._summary(d, e, tenant),
+            "waited_for": None if waited is None else self._masked(waited.verdict, tenant),
+            "changed": self._changed(waited, tenant) if e.kind == "admitted" else [],
+            "position": None if waited is None else waited.position,
+            "policy": self.policy,
+            "share": e.share,
+            "nodes": [
+                {
+                    "node": p.node,
+                    "ranks": p.ranks,
+                    "chosen": p.chosen,
+                    "free_after": amount(p.free_after),
+                    "score": list(p.score),
+                }
+                for p in e.places
+            ],
+            "only": e.only,
+            "victims": [self._victim(c, tenant) for c in e.candidates],
+            "spared": [f"{count(n, 'job')} {_plural(what, n)}" for what, n in e.spared],
+        }
+
+    def _summary(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> str:
+        if isinstance(d, Admit):
+            where = f"admitted {ranks_on(d.placement)}"
+            if e.candidates:
+                who = listing(self._job(c.uid, tenant) for c in e.candidates)
+                return f"{where}, after {who} {'was' if len(e.candidates) == 1 else 'were'} stopped for it"
+            if e.only:
+                return f"{where}: no other place had room"
+            return f"{where}: the best of the places with room by the rule of placement"
+        if isinstance(d, Preempt):
+            cost = next((c.cost for c in e.candidates if c.uid == d.uid), None)
+            lost = "" if cost is None else f"; this loses {cost:g} worker-seconds of work"
+            others = sum(not c.chosen for c in e.candidates)
+            of = f", chosen before {count(others, 'other')}" if others else ", the only one that could be"
+            return f"stopped to make room for {self._job(d.preemptor, tenant)}{of}{lost}"
+        if d.for_uid is not None:
+            return (
+                f"goes on with {count(d.workers, 'worker')}; the rest goes to {self._job(d.for_uid, tenant)}"
+            )
+        return f"goes on with {count(d.workers, 'worker')}: nobody waits for what it gets"
+
+    def _job(self, uid: str, tenant: str | None) -> str:
+        info = self.infos.get(uid)
+        if info is None or (tenant is not None and info[2] != tenant):
+            return FOREIGN
+        return f"job {info[0]} of {info[1]}"
+
+    def _victim(self, c: Candidate, tenant: str | None) -> dict[str, Any]:
+        name, user, theirs = self.infos.get(c.uid, (None, None, None))
+        known = tenant is None or theirs == tenant
+        return {
+            "job": name if known else None,
+            "user": user if known else None,
+            "tenant": theirs if known else None,
+            "priority": self.priority.get(c.uid, 0),
+            "lost_work": c.cost,
+            "over_nominal": c.over_nominal,
+            "chosen": c.chosen,
+            "why": c.why,
+        }
+
+    def _changed(self, waited: Waited | None, tenant: str | None) -> list[str]:
+        """Say what has changed since the last cycle that could let the job start."""
+        if waited is None:
+            return ["it was submitted, and there was room at once"]
+        if self.before is None:
+            return []  # the cycle before was not looked at
+        said = []
+        blockers = set(waited.verdict.blocked_by)
+        gone = [u for u in self.before.running if u not in self.after.running]
+        gone.sort(key=lambda u: u not in blockers)
+        said += [f"{self._job(u, tenant)} ended" for u in gone[:MOST_CHANGES]]
+        if len(gone) > MOST_CHANGES:
+            said.append(f"{len(gone) - MOST_CHANGES} more jobs ended")
+        said += self._changed_nodes(self.before)
+        for name, limits in self.after.tenants.items():
+            if self.before.tenants.get(name, limits) != limits and tenant in (None, name):
+                said.append(f"the quota of {name} was changed")
+        if not said:
+            said.append("what notebooks or other tenants hold, or who is next, has changed")
+        return said[: 2 * MOST_CHANGES]
+
+    def _changed_nodes(self, before: _Seen) -> list[str]:
+        said = []
+        for name, (up, capacity) in self.after.nodes.items():
+            was = before.nodes.get(name)
+            if was is None:
+                said.append(f"node {name} is new")
+            elif up and not was[0]:
+                said.append(f"node {name} came back")
+            elif capacity != was[1]:
+                said.append(f"what node {name} has was changed")
+        return said
+
+    def _masked(self, verdict: Verdict, tenant: str | None) -> str:
+        """Return a verdict's sentence without other tenants' names; where one may be left, its reason alone."""
+        text = verdict.message
+        if tenant is None:
+            return text
+        foreign = [info for info in self.infos.values() if info[2] != tenant]
+        for name, user, theirs in foreign:
+            if user in text:
+                text = text.replace(f"job {name} of {user} in {theirs}", FOREIGN)
+                text = text.replace(f"job {name} of {user}", FOREIGN).replace(f"{name} of {user}", FOREIGN)
+        mine = {info[1] for info in self.infos.values() if info[2] == tenant}
+        words = {i[1] for i in foreign if i[1] not in mine} | (self.tenants - {tenant})
+        if any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words):
+            return f"it waited: {verdict.reason}"
+        return text
+
+
+def _plural(what: str, n: int) -> str:
+    """Turn "is", "has", "may", "stands" into what fits several."""
+    if n == 1:
+        return what
+    first, _, rest = what.partition(" ")
+    return f"{ {'is': 'are', 'has': 'have', 'stands': 'stand'}.get(first, first) } {rest}".strip()

@@ -1,0 +1,371 @@
+"""What-if: a scenario, the present or recorded history, run in virtual time beside the hub. Changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from mlp_api import whatif as api
+from mlp_hub.domain.errors import Reason, Refused, Unavailable
+from mlp_hub.domain.job import Phase
+from mlp_hub.domain.resources import MILLI, Quota, Resources, milli
+from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.simulate.recorded import (
+    Lengths,
+    RecordedJob,
+    Recording,
+    changed_recording,
+    document_of,
+    past_of,
+    present_of,
+    remarks,
+)
+from mlp_hub.scheduler.simulate.report import percentile
+from mlp_hub.service.admit import Admission
+from mlp_hub.service.board import Board
+from mlp_hub.service.whatif_task import Outcome, Task
+from mlp_hub.service.wire import when
+from mlp_hub.store.records import EndedJob
+
+MOST_JOBS = 20_000
+MOST_NODES = 10_000
+MOST_RUNS = 2
+"""Runs at a time, of all admins together."""
+TIME_S = 60.0
+"""What both runs of a what-if may take."""
+LIKE_DAYS = 30
+MOST_LIKE = 5_000
+"""Jobs that ended lately, from which the length of others is guessed."""
+_SCENARIO = ("version", "nodes", "tenants", "jobs", "policy", "events", "flavors", "priorities", "until")
+_DIMENSION = re.compile(r"^(cpu|gpu|gpu:[^\s]{1,64}|ram|rom)$")
+
+
+class WhatIf:
+    """Answers `POST /simulate`, and exports the present and the past as scenarios."""
+
+    def __init__(
+        self,
+        board: Board,
+        admission: Admission,
+        clock: Callable[[], float],
+        *,
+        most_jobs: int = MOST_JOBS,
+        time_s: float = TIME_S,
+    ) -> None:
+        self._board = board
+        self._admission = admission
+        self._clock = clock
+        self._most_jobs = most_jobs
+        self._time_s = time_s
+        self._busy: set[str] = set()
+
+    async def simulate(
+        self, who: str, asked: api.SimulateRequest, *, lines: bool = False, chart: bool = False
+    ) -> api.Simulated:
+        """Run it. One run at a time for each of those who ask; a run too large is refused."""
+        _check(asked)
+        if who in self._busy:
+            raise Refused(Reason.CONFLICT, "a run of yours is under way; wait until it is done")
+        if len(self._busy) >= MOST_RUNS:
+            msg = f"{len(self._busy)} runs of others are under way, the most there may be; try again in a minute"
+            raise Refused(Reason.CONFLICT, msg)
+        self._busy.add(who)
+        try:
+            return await self._simulate(asked, lines=lines, chart=chart)
+        finally:
+            self._busy.discard(who)
+
+    async def _simulate(self, asked: api.SimulateRequest, *, lines: bool, chart: bool) -> api.Simulated:
+        if asked.from_ is UNSET:
+            scenario = {k: v for k, v in msgspec.to_builtins(asked).items() if k not in ("from", "changes")}
+            task = Task(
+                scenario=scenario, lines=lines, chart=chart, most_jobs=self._most_jobs, most_nodes=MOST_NODES
+            )
+            return _answer(await self._run(task), None, None, [])
+        begin, before = await self.recording(asked.from_)
+        changes = api.WhatIfChanges() if asked.changes is UNSET else asked.changes
+        after = changed_by(before, changes)
+        for n, most, what in (
+            (len(before.jobs), self._most_jobs, "jobs"),
+            (len(after.nodes), MOST_NODES, "nodes"),
+        ):
+            if n > most:
+                raise Refused(
+                    Reason.INVALID, f"this would be a run of {n} {what}; at most {most} are run here"
+                )
+        said = remarks(before)
+        again = sum(
+            a.started is None and b.started is not None for a, b in zip(after.jobs, before.jobs, strict=True)
+        )
+        if again:
+            said.append(f"With the changes {again} running jobs lose their nodes and wait again.")
+        answer = await self._run(Task(before=before, after=after, lines=lines, chart=chart))
+        return _answer(answer, begin, _waits_of(before), said)
+
+    async def export(self, days: float | None) -> dict[str, Any]:
+        """Return the present (None), or the jobs of the last days, as a scenario file has it."""
+        if days is None:
+            _, recording = await self.recording("now")
+        else:
+            since = datetime.fromtimestamp(self._clock() - days * 86_400, UTC)
+            _, recording = await self.recording(api.WhatIfHistory(history=api.WhatIfWindow(since=since)))
+        return document_of(recording) | {"remarks": remarks(recording)}
+
+    # ---------------------------------------------------------------- inputs
+
+    async def recording(self, source: str | api.WhatIfHistory) -> tuple[float, Recording]:
+        """Return the instant that seconds count from, and the recording."""
+        now = self._clock()
+        snapshot = await self._admission.snapshot()
+        if isinstance(source, api.WhatIfHistory):
+            return await self._past(source.history, now, snapshot)
+        ended, _ = await self._board.db.read(
+            lambda tx: tx.jobs.ended(now - LIKE_DAYS * 86_400, now, MOST_LIKE)
+        )
+        likes = Lengths((e.user, e.name, _ran(e)) for e in ended if e.phase == Phase.FINISHED)
+        suspended = sum(j.phase is Phase.SUSPENDED for j in self._board.jobs.values())
+        left_out = {"suspended, waiting for their users": suspended}
+        return now, present_of(snapshot, now, likes, left_out)
+
+    async def _past(self, window: api.WhatIfWindow, now: float, snapshot: Any) -> tuple[float, Recording]:
+        since = window.since.timestamp()
+        until = now if window.until is None else window.until.timestamp()
+        if until <= since:
+            raise Refused(Reason.INVALID, "history.until is not after history.since; choose a later one")
+        ended, more = await self._board.db.read(lambda tx: tx.jobs.ended(since, until, self._most_jobs))
+        begin = min((e.submitted_at for e in ended), default=since) if more else since
+        jobs = [_recorded(e, begin) for e in reversed(ended) if e.started_at is not None]
+        left_out = {
+            "that never started": len(ended) - len(jobs),
+            "that have not ended": sum(since <= j.submitted_at < until for j in self._board.jobs.values()),
+        }
+        if more:
+            left_out[f"but the newest {self._most_jobs}, the most that are run here"] = 1
+        return begin, past_of(snapshot, jobs, left_out)
+
+    # ------------------------------------------------------------------ runs
+
+    async def _run(self, task: Task) -> dict[str, Any]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # the working directory holds no modules of ours
+            "-m",
+            "mlp_hub.service.whatif_run",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        data = await asyncio.to_thread(msgspec.json.encode, task, enc_hook=_plain)
+        try:
+            async with asyncio.timeout(self._time_s):
+                out, err = await process.communicate(data)
+        except TimeoutError:
+            msg = (
+                f"this run takes longer than {self._time_s:g} s, the most a what-if may take here; ask for fewer jobs, "
+                "or export a scenario with `mlp-hub simulate --export` and run that on a machine of yours"
+            )
+            raise Refused(Reason.INVALID, msg) from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            last = err.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+            raise Unavailable(f"the run ended before its time ({last or process.returncode})")
+        outcome = await asyncio.to_thread(msgspec.json.decode, out, type=Outcome)
+        if outcome.refused is not None:
+            raise Refused(Reason.INVALID, outcome.refused)
+        return outcome.answer
+
+
+def _check(asked: api.SimulateRequest) -> None:
+    """Refuse what is neither a scenario nor a what-if, or both."""
+    given = [k for k in _SCENARIO if getattr(asked, k) is not UNSET]
+    if asked.from_ is not UNSET and given:
+        msg = f"there is `from`, so {given[0]} says nothing here; put what is to be other into `changes`"
+        raise Refused(Reason.INVALID, msg)
+    if asked.from_ is UNSET and asked.changes is not UNSET:
+        raise Refused(Reason.INVALID, "changes go with `from`; a scenario is changed in its own keys")
+    if asked.from_ is UNSET and not given:
+        msg = (
+            'the body says nothing to run; send a scenario (version, nodes, tenants, jobs), or {"from": "now"}, '
+            "with `changes`"
+        )
+        raise Refused(Reason.INVALID, msg)
+
+
+def _answer(
+    found: Mapping[str, Any], begin: float | None, waits: api.RecordedWaits | None, said: list[str]
+) -> api.Simulated:
+    whole = {
+        **found,
+        "begin": None if begin is None else when(begin),
+        "recorded": None if waits is None else msgspec.to_builtins(waits),
+        "remarks": said,
+    }
+    return msgspec.convert(whole, api.Simulated)
+
+
+def _waits_of(recording: Recording) -> api.RecordedWaits | None:
+    if recording.now:
+        return None
+    waits = sorted(j.waited for j in recording.jobs if j.waited is not None)
+    return api.RecordedWaits(
+        jobs=len(waits),
+        avg_wait_s=round(sum(waits) / len(waits), 3) if waits else 0.0,
+        p50_wait_s=round(percentile(waits, 0.5), 3),
+        p99_wait_s=round(percentile(waits, 0.99), 3),
+    )
+
+
+def _ran(ended: EndedJob) -> float:
+    if ended.started_at is None or ended.finished_at is None:
+        return 0.0
+    return max(ended.finished_at - ended.started_at, 0.0)
+
+
+def _recorded(ended: EndedJob, begin: float) -> RecordedJob:
+    shape = ended.shape
+    started = ended.started_at or ended.submitted_at
+    length = max(_ran(ended), 0.001)
+    return RecordedJob(
+        name=ended.name,
+        user=ended.user,
+        tenant=ended.tenant,
+        per_worker=shape.per_worker,
+        submitted=max(ended.submitted_at - begin, 0.0),
+        length=length,
+        workers_min=shape.workers_min,
+        workers_max=shape.workers_max,
+        ps=shape.ps,
+        priority=shape.priority,
+        gpu_kind=shape.gpu_kind,
+        # an attempt that ended at its limit was a little longer than that, and would fail here
+        time_limit=None if shape.time_limit is None else max(float(shape.time_limit), length),
+        runtime=shape.runtime,
+        topology=shape.topology,
+        checkpoint_every=None if shape.checkpoint_every is None else float(shape.checkpoint_every),
+        waited=max(started - ended.submitted_at, 0.0),
+    )
+
+
+# -------------------------------------------------------------------- changes
+
+
+def changed_by(recording: Recording, changes: api.WhatIfChanges) -> Recording:
+    """Return the recording with the changes; refuse names that are not there, or there already."""
+    known = {t.name: t for t in recording.tenants}
+    names = {n.name for n in recording.nodes}
+    for name in changes.tenants:
+        if name not in known:
+            _wrong("changes.tenants", f"there is no tenant {name}; one that is new goes to new_tenants")
+    for name in changes.new_tenants:
+        if name in known:
+            _wrong("changes.new_tenants", f"there is a tenant {name} already; what is there goes to tenants")
+    for name in (*changes.remove_nodes, *changes.nodes_down):
+        if name not in names:
+            _wrong("changes", f"there is no node {name[:60]}")
+    tenants = [_tenant(known[name], change) for name, change in changes.tenants.items()]
+    tenants += [_tenant(TenantQueue(name), change) for name, change in changes.new_tenants.items()]
+    _check_tree(known | {t.name: t for t in tenants})
+    added: list[Node] = []
+    left = names.difference(changes.remove_nodes)
+    for nodes in changes.new_nodes:
+        for node in _nodes(nodes):
+            if node.name in left:
+                _wrong("changes.new_nodes", f"there is a node {node.name} already; choose another name")
+            left.add(node.name)
+            added.append(node)
+    return changed_recording(
+        recording,
+        tenants=tenants,
+        added=added,
+        removed=set(changes.remove_nodes),
+        down=set(changes.nodes_down),
+        policy=_policy(recording.policy, changes.policy),
+    )
+
+
+def _wrong(where: str, what: str) -> None:
+    raise Refused(Reason.INVALID, f"{where}: {what}")
+
+
+def _check_tree(tenants: Mapping[str, TenantQueue]) -> None:
+    for name, tenant in tenants.items():
+        seen = {name}
+        at = tenant.parent
+        while at is not None:
+            if at not in tenants:
+                _wrong(f"changes, tenant {name}", f"there is no tenant {at} to be its parent")
+            if at in seen:
+                _wrong(f"changes, tenant {name}", "its parents go round in a circle")
+            seen.add(at)
+            at = tenants[at].parent
+
+
+def _tenant(tenant: TenantQueue, change: api.WhatIfTenant) -> TenantQueue:
+    limits: dict[str, Any] = {}
+    for d in ("cpu", "gpu", "ram", "rom"):
+        value = getattr(change, d)
+        if value is not UNSET:
+            scaled = value if value is None or d in ("ram", "rom") else milli(value)
+            limits[d] = scaled
+    if change.gpu_kinds is not UNSET:
+        limits["kinds"] = {k: milli(v) for k, v in change.gpu_kinds.items()}
+    others: dict[str, Any] = {}
+    for key in ("weight", "cohort", "parent"):
+        value = getattr(change, key)
+        if value is not UNSET:
+            others[key] = value
+    for key in ("borrowing_limit", "lending_limit", "reserved"):
+        value = getattr(change, key)
+        if value is not UNSET:
+            others[key] = None if value is None else _limits(key, value)
+    return replace(tenant, quota=replace(tenant.quota, **limits), **others)
+
+
+def _limits(key: str, given: Mapping[str, float | None]) -> Quota:
+    plain: dict[str, int | None] = {}
+    kinds: dict[str, int] = {}
+    for d, value in given.items():
+        if not _DIMENSION.fullmatch(d):
+            _wrong(key, f"there is no dimension {d[:60]}; there are cpu, gpu, gpu:KIND, ram and rom")
+        if value is not None and not 0 <= value <= 1e15:
+            _wrong(key, f"{d} is {value:g}; it must be from 0 to 1e15")
+        scaled = (
+            None if value is None else round(value * MILLI) if d.startswith(("cpu", "gpu")) else round(value)
+        )
+        if d.startswith("gpu:"):
+            if scaled is not None:
+                kinds[d[4:]] = scaled
+        else:
+            plain[d] = scaled
+    return Quota(**plain, kinds=kinds)
+
+
+def _nodes(nodes: api.WhatIfNodes) -> list[Node]:
+    capacity = Resources(cpu=milli(nodes.cpu), gpu=nodes.gpu * MILLI, ram=nodes.ram)
+    names = [nodes.name] if nodes.count == 1 else [f"{nodes.name}-{i}" for i in range(nodes.count)]
+    kind = nodes.gpu_kind if nodes.gpu else None
+    return [Node(name, capacity, gpu_kind=kind, labels=dict(nodes.labels)) for name in names]
+
+
+def _policy(policy: SchedulingPolicy, change: api.WhatIfPolicy | None) -> SchedulingPolicy:
+    if change is None:
+        return policy
+    given = {f: getattr(change, f) for f in change.__struct_fields__}
+    return replace(policy, **{k: v for k, v in given.items() if v is not UNSET})
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"cannot send a {type(value).__name__}")

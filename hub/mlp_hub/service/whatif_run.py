@@ -1,0 +1,114 @@
+"""Runs what-ifs in a process of its own, so that the service stays responsive: a task on stdin, the answer on stdout.
+
+The process is this module's `main`. It is given at most `MEMORY` of address space and a low priority; who started it ends it
+when its time is over.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from typing import Any
+
+import msgspec
+
+from mlp_hub.scheduler.simulate.compare import Lives, figures, moves
+from mlp_hub.scheduler.simulate.continued import Continued
+from mlp_hub.scheduler.simulate.engine import Simulation
+from mlp_hub.scheduler.simulate.errors import ScenarioError
+from mlp_hub.scheduler.simulate.gantt import Gantt
+from mlp_hub.scheduler.simulate.reading import read_value
+from mlp_hub.scheduler.simulate.recorded import Recording
+from mlp_hub.service.whatif_task import Outcome, Task
+
+MEMORY = 2 * 1024**3
+MOST_LINES = 5000
+"""Lines of one answer; the rest is counted."""
+
+
+def run(task: Task) -> Outcome:
+    """Do a task."""
+    if task.scenario is not None:
+        return _scenario(task, task.scenario)
+    assert task.before is not None and task.after is not None  # noqa: S101, PT018 - it is one or the other
+    was, before, _, _ = _one(Continued, task.before, "As it is", task, lines=False)
+    now, after, lines, left_out = _one(Continued, task.after, "With the changes", task, lines=task.lines)
+    most, counts = moves(was.of, now.of)
+    answer = {
+        "before": before,
+        "after": after,
+        "moves": {**counts, "most": most},
+        "lines": lines,
+        "lines_left_out": left_out,
+    }
+    return Outcome(answer=answer)
+
+
+def _scenario(task: Task, value: dict[str, Any]) -> Outcome:
+    try:
+        scenario = read_value(value)
+    except ScenarioError as error:
+        return Outcome(refused=str(error)[:4000])
+    for n, most, what in (
+        (scenario.number_of_jobs, task.most_jobs, "jobs"),
+        (len(scenario.nodes), task.most_nodes, "nodes"),
+    ):
+        if n > most:
+            return Outcome(
+                refused=f"this scenario makes {n} {what}; at most {most} are run here. "
+                "Run it with `mlp-hub simulate FILE` on a machine of yours, or make it smaller"
+            )
+    _, after, lines, left_out = _one(Simulation, scenario, "Scenario", task, lines=task.lines)
+    return Outcome(
+        answer={"before": None, "after": after, "moves": None, "lines": lines, "lines_left_out": left_out}
+    )
+
+
+def _one(
+    make: Any, source: Any, title: str, task: Task, *, lines: bool
+) -> tuple[Lives, dict[str, Any], list[dict[str, Any]] | None, int]:
+    simulation: Simulation = make(source)
+    scenario = simulation.scenario
+    ran: dict[str, float] = {}
+    if isinstance(source, Recording):
+        ran = {j.full_name: j.submitted for j in source.jobs if j.started is not None}
+    chart = None
+    if task.chart:
+        chart = Gantt(scenario, title)
+        simulation = make(source, recorder=chart)
+    lives = Lives(scenario, ran)
+    kept: list[dict[str, Any]] = []
+    left_out = 0
+    summary: dict[str, Any] = {}
+    for line in simulation.lines():
+        if "summary" in line:
+            summary = line["summary"]
+            continue
+        lives.take(line)
+        if not lines:
+            continue
+        if len(kept) < MOST_LINES:
+            kept.append(line)
+        else:
+            left_out += 1
+    told = figures(lives.of.values(), summary, {t.name: t.weight for t in scenario.tenants})
+    told["gantt"] = chart.svg() if chart is not None else None
+    return lives, told, kept if lines else None, left_out
+
+
+def main() -> int:
+    """Read the task, do it, write the outcome."""
+    os.nice(10)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
+    try:
+        outcome = run(task)
+    except MemoryError:
+        outcome = Outcome(refused="this run needs more memory than a what-if may have; make it smaller")
+    sys.stdout.buffer.write(msgspec.json.encode(outcome, enc_hook=dict))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

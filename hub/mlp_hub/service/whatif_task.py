@@ -1,0 +1,29 @@
+"""What the service and the process that runs a what-if tell each other; apart, so that the service loads no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlp_hub.scheduler.simulate.recorded import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be run: a scenario as plain values, or two recordings."""
+
+    scenario: dict[str, Any] | None = None
+    before: Recording | None = None
+    after: Recording | None = None
+    lines: bool = False
+    chart: bool = False
+    most_jobs: int = 20_000
+    most_nodes: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it: `refused` says what was wrong, or `answer` has the parts of a `Simulated`."""
+
+    refused: str | None = None
+    answer: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,101 @@
+"""Each admission and preemption is kept with its reasons, in the transaction that stores it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mlp_api.types import TenantCreate
+from mlp_hub.service.decisions import KEPT_S
+from platform_rig import Rig, node, play
+
+
+def test_an_admission_tells_what_was_waited_for_what_changed_and_which_other_places_there_were(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("first", cpu=4.0, sim={"DURATION": 0.6})
+        await rig.submit("also", cpu=3.0, sim={"DURATION": 60})
+        await rig.until("first", "running")
+        await rig.until("also", "running")
+        await rig.submit("second", cpu=4.0, sim={"DURATION": 0.1})
+        await rig.until("second", "finished")
+        (first,) = await rig.platform.decisions.of("ann", "first", everything=True)
+        assert first.kind == "admitted"
+        assert first.changed == ["it was submitted, and there was room at once"]
+        assert [n.node for n in first.nodes if n.chosen]
+        assert [n.node for n in first.nodes if not n.chosen]
+        assert first.policy == "fair"
+        (second,) = await rig.platform.decisions.of("ann", "second", everything=True)
+        assert "1 rank" in (second.waited_for or "")
+        assert second.changed == ["job first of ann ended"]
+        assert second.only
+        assert second.summary.endswith("no other place had room")
+
+    play(tmp_path, story, node("n1", 4), node("n2", 4))
+
+
+def test_a_preemption_tells_who_could_have_been_stopped_and_why_this_one(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("dear", workers=2, priority="low", sim={"DURATION": 30})
+        await rig.until("dear", "running")
+        await rig.submit("cheap", workers=1, priority="low", sim={"DURATION": 30})
+        await rig.until("cheap", "running")
+        await rig.submit("equal", workers=1, priority="high", sim={"DURATION": 30})
+        await rig.until("equal", "running")
+        await rig.submit("urgent", workers=1, priority="high", sim={"DURATION": 0.2})
+        await rig.until("urgent", "running", "finished")
+        (told,) = [
+            d
+            for d in await rig.platform.decisions.of("ann", "cheap", everything=False)
+            if d.kind == "preempted"
+        ]
+        assert "stopped to make room for job urgent of ann" in told.summary
+        assert [(v.job, v.chosen) for v in told.victims] == [("cheap", True), ("dear", False)]
+        assert told.victims[1].why == "more work would have been lost"
+        assert told.victims[0].lost_work < told.victims[1].lost_work
+        assert told.spared == ["1 job has no lower priority"]
+        (urgent,) = await rig.platform.decisions.of("ann", "urgent", everything=False)
+        assert urgent.changed[0] == "job cheap of ann ended"
+
+    play(tmp_path, story)
+
+
+def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.platform.tenants.create(TenantCreate(name="crimson"))
+        await rig.platform.tenants.set_member("crimson", "bob", "member")
+        await rig.submit("secret", "bob", tenant="crimson", cpu=4.0, sim={"DURATION": 0.4}, time_limit=5)
+        await rig.until("secret", "running", user="bob")
+        await rig.submit("mine", cpu=4.0, sim={"DURATION": 0.1})
+        await rig.until("mine", "finished")
+        (whole,) = await rig.platform.decisions.of("ann", "mine", everything=True)
+        assert whole.changed == ["job secret of bob ended"]
+        (own,) = await rig.platform.decisions.of("ann", "mine", everything=False)
+        assert own.changed == ["a job of another tenant ended"]
+        for word in ("secret", "bob", "crimson"):
+            assert word not in repr(own)
+
+    play(tmp_path, story)
+
+
+def test_explanations_go_after_two_weeks_and_with_their_job(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("old", sim={"DURATION": 0.05})
+        await rig.submit("gone", sim={"DURATION": 0.05})
+        for name in ("old", "gone"):
+            done = await rig.until(name, "finished")
+        await rig.platform.jobs.delete("ann", "gone")
+        uids = (done.uid, (await rig.platform.jobs.get("ann", "old")).uid)
+
+        async def kept() -> list[int]:
+            return [len(await rig.db.read(lambda tx, u=uid: tx.decisions.of(u, 10))) for uid in uids]
+
+        while await kept() != [0, 1]:
+            pass
+        now = done.submitted_at.timestamp()
+        await rig.db.write(lambda tx: tx.decisions.sweep(now + 3600 - KEPT_S))
+        assert await kept() == [0, 1]
+        await rig.db.write(lambda tx: tx.decisions.sweep(now + 3600))
+        assert await kept() == [0, 0]
+
+    play(tmp_path, story)

@@ -1,0 +1,201 @@
+"""What-if on a real platform: the present, the past, scenarios, limits; the hub itself is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mlp_api.types import TenantCreate
+from mlp_api.whatif import Simulated, SimulateRequest
+from mlp_hub.domain.errors import Refused
+from mlp_hub.service.whatif import WhatIf
+from platform_rig import Rig, node, play
+
+
+def asked(**body: Any) -> SimulateRequest:
+    return msgspec.convert(body, SimulateRequest)
+
+
+async def busy(rig: Rig) -> None:
+    """Four cores: two jobs of two hold them for ten minutes, three more wait; red may use two."""
+    await rig.platform.tenants.create(TenantCreate(name="red", cpu=2))
+    await rig.platform.tenants.set_member("red", "bob", "member")
+    for n, (user, tenant) in enumerate([("ann", "default"), ("bob", "red")]):
+        await rig.submit(f"runs-{n}", user, tenant=tenant, cpu=2.0, time_limit=600, sim={"DURATION": 600})
+        await rig.until(f"runs-{n}", "running", user=user)
+    for n in range(3):
+        await rig.submit(f"waits-{n}", "bob", tenant="red", cpu=2.0, time_limit=300, sim={"DURATION": 1})
+
+
+def test_more_quota_and_nodes_start_waiting_jobs_earlier_and_nothing_changes_in_the_hub(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await busy(rig)
+        queue = await rig.platform.jobs.queue()
+        changes = {"tenants": {"red": {"cpu": 8}}, "new_nodes": [{"name": "new", "count": 2, "cpu": 4}]}
+        question = asked(**{"from": "now", "changes": changes})
+        found = await rig.platform.whatif.simulate("admin", question, chart=True, lines=True)
+        before, after, moves = found.before, found.after, found.moves
+        assert before is not None
+        assert moves is not None
+        assert before.per_tenant["red"].avg_wait_s > 500
+        assert after.per_tenant["red"].avg_wait_s == 0
+        assert (moves.earlier, moves.later) == (3, 0)
+        assert moves.most[0].job == "waits-2"
+        assert moves.most[0].after_s == 0
+        assert (before.gantt or "").startswith("<svg")
+        assert found.lines
+        assert any("time limits" in r for r in found.remarks)
+        now = await rig.platform.jobs.queue()
+        assert sorted((e.name, e.phase) for e in now) == sorted((e.name, e.phase) for e in queue)
+        as_it_is = await rig.platform.whatif.simulate("admin", asked(**{"from": "now"}))
+        assert as_it_is.moves is not None
+        assert (as_it_is.moves.earlier, as_it_is.moves.later) == (0, 0)
+
+    play(tmp_path, story, node("n1", 4))
+
+
+def test_a_node_that_goes_down_lets_its_jobs_wait_again(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await busy(rig)
+        changes = {"nodes_down": ["n1"]}
+        found = await rig.platform.whatif.simulate("admin", asked(**{"from": "now", "changes": changes}))
+        assert found.after.never_started == 5
+        assert any("lose their nodes" in r for r in found.remarks)
+
+    play(tmp_path, story, node("n1", 4))
+
+
+def test_history_is_run_again_beside_what_really_happened(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for n in range(4):
+            await rig.submit(f"was-{n}", cpu=4.0, sim={"DURATION": 0.2})
+        for n in range(4):
+            await rig.until(f"was-{n}", "finished")
+        since = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+        question = {"from": {"history": {"since": since}}}
+        more = {**question, "changes": {"new_nodes": [{"name": "more", "count": 3, "cpu": 4}]}}
+        found = await rig.platform.whatif.simulate("admin", asked(**more))
+        assert found.before is not None
+        assert found.recorded is not None
+        assert found.recorded.jobs == found.before.jobs == found.before.finished == 4
+        assert found.before.avg_wait_s > found.after.avg_wait_s
+        later = {"from": {"history": {"since": since, "until": since}}}
+        with pytest.raises(Refused, match=r"history\.until is not after"):
+            await rig.platform.whatif.simulate("admin", asked(**later))
+
+    play(tmp_path, story, node("n1", 4))
+
+
+def test_the_same_question_has_the_same_answer(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for n in range(12):
+            await rig.submit(f"j-{n}", cpu=float(n % 3 + 1), sim={"DURATION": 0.05})
+        for n in range(12):
+            await rig.until(f"j-{n}", "finished")
+        since = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+        changes = {"policy": {"name": "fifo"}}
+        question = asked(**{"from": {"history": {"since": since}}, "changes": changes})
+        answers = [await rig.platform.whatif.simulate("admin", question, lines=True) for _ in range(2)]
+        first, second = (msgspec.to_builtins(a) for a in answers)
+        assert {**first, "begin": None} == {**second, "begin": None}
+
+    play(tmp_path, story, node("n1", 4))
+
+
+SCENARIO = {
+    "version": 1,
+    "nodes": [{"name": "n", "count": 2, "cpu": 4}],
+    "tenants": [{"name": "red"}],
+    "jobs": [{"name": "a", "count": 4, "cpu": 4, "duration": 10}],
+}
+
+
+def test_a_scenario_is_run_as_the_command_does(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        found: Simulated = await rig.platform.whatif.simulate("admin", asked(**SCENARIO), lines=True)
+        assert found.before is None
+        assert found.after.makespan_s == 20
+        assert found.after.avg_wait_s == 5
+        assert found.lines is not None
+        assert {line["event"] for line in found.lines} >= {"submitted", "started", "finished"}
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({}, "says nothing to run"),
+        ({"changes": {}}, "changes go with `from`"),
+        ({"from": "now", "version": 1}, "version says nothing here"),
+        ({**SCENARIO, "jobs": [{"name": "a", "cpu": -1}]}, "is negative"),
+        ({**SCENARIO, "jobs": [{"name": "a", "count": 1_000_000}]}, "1000000 jobs; at most 20000"),
+        ({**SCENARIO, "nodes": [{"name": "n", "count": 100_000}]}, "100000 nodes; at most 10000"),
+        ({"from": "now", "changes": {"tenants": {"grey": {}}}}, "there is no tenant grey"),
+        ({"from": "now", "changes": {"new_tenants": {"default": {}}}}, "there is a tenant default already"),
+        ({"from": "now", "changes": {"remove_nodes": ["n9"]}}, "there is no node n9"),
+        ({"from": "now", "changes": {"new_nodes": [{"name": "n1"}]}}, "there is a node n1 already"),
+        ({"from": "now", "changes": {"new_tenants": {"a": {"parent": "b"}}}}, "there is no tenant b"),
+        (
+            {"from": "now", "changes": {"new_tenants": {"a": {"parent": "b"}, "b": {"parent": "a"}}}},
+            "round in a circle",
+        ),
+        (
+            {"from": "now", "changes": {"tenants": {"default": {"reserved": {"gold": 1}}}}},
+            "no dimension gold",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_what_would_be_right(
+    tmp_path: Path, body: dict[str, Any], says: str
+) -> None:
+    async def story(rig: Rig) -> None:
+        with pytest.raises(Refused, match=says):
+            await rig.platform.whatif.simulate("admin", asked(**body))
+
+    play(tmp_path, story)
+
+
+def test_an_admin_has_one_run_at_a_time_and_the_service_answers_meanwhile(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        whatif = rig.platform.whatif
+        run = asyncio.ensure_future(whatif.simulate("admin", asked(**SCENARIO)))
+        await asyncio.sleep(0)
+        with pytest.raises(Refused, match="a run of yours is under way"):
+            await whatif.simulate("admin", asked(**SCENARIO))
+        await rig.submit("meanwhile", sim={"DURATION": 0})
+        assert (await run).after.jobs == 4
+        assert (await whatif.simulate("admin", asked(**SCENARIO))).after.jobs == 4
+
+    play(tmp_path, story)
+
+
+def test_a_run_that_takes_too_long_is_ended_and_refused(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        whatif = WhatIf(p.board, p.admission, lambda: 0.0, time_s=0.01)
+        with pytest.raises(Refused, match=r"takes longer than 0\.01 s"):
+            await whatif.simulate("admin", asked(**SCENARIO))
+
+    play(tmp_path, story)
+
+
+def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await busy(rig)
+        document = await rig.platform.whatif.export(None)
+        assert document.pop("remarks")
+        found = await rig.platform.whatif.simulate("admin", asked(**document))
+        assert (found.after.jobs, found.after.finished) == (5, 5)
+        past = await rig.platform.whatif.export(1)
+        past.pop("remarks")
+        assert past["jobs"] == []
+
+    play(tmp_path, story, node("n1", 4))

@@ -1,0 +1,108 @@
+"""The what-if page: a form prefilled with what is, both runs beside each other; and "why?" on a job's timeline."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from browser import shot
+from front_data import work
+from front_pages import LOOKS, Pages, fits, story
+from front_service import FrontService
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService, look: str) -> None:
+    dark, width = LOOKS[look]
+    page = pages.panel("admin/what-if", dark=dark, width=width)
+    page.get_by_label("CPU of red").fill("16")
+    expect(page.get_by_text("1 change")).to_be_visible()
+    page.get_by_label("CPU of red").press("Enter")
+    region = page.get_by_role("region", name="In all")
+    expect(region).to_contain_text("2 h 30 min")
+    expect(region).to_contain_text("better")
+    expect(page.get_by_role("region", name="Starts that move")).to_contain_text("2 h earlier")
+    expect(page.get_by_role("region", name="Starts that move")).to_contain_text("blue may use 1 cpu in all")
+    expect(page.get_by_role("region", name="Over time").get_by_role("img")).to_have_js_property(
+        "naturalWidth", 96
+    )
+    assert front.data.simulated[0]["changes"]["tenants"] == {"red": {"cpu": 16}}
+    page.get_by_role("button", name="As it is").press("Enter")
+    expect(page.get_by_role("button", name="As it is")).to_have_attribute("aria-pressed", "true")
+    shot(page, f"panel-what-if-result-{look}", full=True)
+    assert fits(page)
+    assert not pages.unexpected()
+
+
+def test_what_is_wrong_is_said_at_its_field_and_nothing_is_sent(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/what-if")
+    page.get_by_label("Memory of red").fill("much")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert")).to_contain_text("no amount of memory")
+    expect(page.get_by_label("Memory of red")).to_be_focused()
+    assert not front.data.simulated
+    page.get_by_role("button", name="Start over").click()
+    expect(page.get_by_text("No change yet")).to_be_visible()
+
+
+def test_a_refused_run_is_shown_and_tried_again(pages: Pages, front: FrontService) -> None:
+    msg = "this would be a run of 30000 jobs; at most 20000 are run here"
+    front.data.forced["POST /simulate"] = (403, {"msg": msg, "reason": "Invalid"})
+    page = pages.panel("admin/what-if")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert")).to_contain_text("at most 20000")
+    front.data.forced.clear()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("region", name="In all")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_run_shows_that_it_runs_and_nothing_to_run_says_so(pages: Pages, front: FrontService) -> None:
+    front.data.forced["POST /simulate"] = (0, {"wait": 0.8})
+    page = pages.panel("admin/what-if")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_label("Loading both runs")).to_be_visible()
+    expect(page.get_by_role("button", name="Run")).to_be_disabled()
+    expect(page.get_by_role("alert")).to_be_visible()
+    front.data.forced.clear()
+    for side in ("before", "after"):
+        front.data.simulation[side] |= work(0.0, 0, jobs=0)
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".mlp-empty")).to_contain_text("No work to try it on")
+
+
+def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
+    story(front)
+    admitted = front.data.frames["events"][0]["events"][1]
+    victim = {"job": None, "user": None, "tenant": None, "priority": 50, "lost_work": 12.5}
+    front.data.decisions = [
+        {
+            "time": admitted["time"],
+            "kind": "admitted",
+            "summary": "admitted on node node-1: the best of the places with room",
+            "waited_for": "red may use 4 cpu; 4 in use",
+            "changed": ["job digits-3 of bob ended"],
+            "position": 1,
+            "policy": "fair",
+            "share": 0.25,
+            "nodes": [
+                {"node": "node-1", "ranks": 2, "chosen": True, "free_after": "2 cpu", "score": [0.0]},
+                {"node": "node-2", "ranks": 2, "chosen": False, "free_after": "6 cpu", "score": [1.0]},
+            ],
+            "only": False,
+            "victims": [victim | {"over_nominal": True, "chosen": True, "why": "the least work is lost"}],
+            "spared": ["2 jobs have no lower priority"],
+        }
+    ]
+    page = pages.panel("jobs/ann/digits")
+    button = page.get_by_role("button", name="Why admitted?")
+    button.press("Enter")
+    told = page.get_by_role("group", name="Why admitted")
+    for text in ("job digits-3 of bob ended", "node-2", "a job of another tenant", "2 jobs have no lower"):
+        expect(told).to_contain_text(text)
+    button.press("Enter")
+    expect(told).to_have_count(0)
+    front.data.decisions = []
+    button.click()
+    expect(told).to_contain_text("not kept any more")
+    assert not pages.unexpected()

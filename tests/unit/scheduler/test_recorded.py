@@ -1,0 +1,158 @@
+"""What a hub holds, as a scenario: lengths that are guessed, runs that go on, changes, and two runs beside each other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from mlp_hub.scheduler.model import Snapshot
+from mlp_hub.scheduler.simulate.compare import Lives, figures, moves
+from mlp_hub.scheduler.simulate.continued import Continued
+from mlp_hub.scheduler.simulate.engine import Simulation
+from mlp_hub.scheduler.simulate.reading import read
+from mlp_hub.scheduler.simulate.recorded import (
+    DEFAULT_LENGTH_S,
+    Lengths,
+    Recording,
+    changed_recording,
+    document_of,
+    present_of,
+    remarks,
+    stem_of,
+)
+from scheduler_builders import job, node, runs, snapshot, tenant
+
+NONE = Lengths(())
+
+
+def recorded(s: Snapshot, now: float = 0.0, lengths: Lengths = NONE) -> Recording:
+    return present_of(s, now, lengths, {})
+
+
+def played(recording: Recording) -> list[dict[str, Any]]:
+    return [line for line in Continued(recording).lines() if "summary" not in line]
+
+
+def starts(recording: Recording) -> dict[str, float]:
+    return {line["job"]: line["t"] for line in played(recording) if line["event"] == "started"}
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [("digits-12", "digits"), ("mpi-2026-11-21-3", "mpi"), ("lstm", "lstm"), ("2-3", "2-3")],
+)
+def test_names_that_differ_by_number_or_date_are_alike(name: str, stem: str) -> None:
+    assert stem_of(name) == stem
+
+
+def test_a_length_is_told_by_limit_then_by_ones_own_jobs_then_by_anybodys_then_by_default() -> None:
+    lengths = Lengths(
+        [("ann", "a-1", 10.0), ("ann", "a-2", 30.0), ("ann", "a-3", 20.0), ("bob", "a-9", 500.0)]
+    )
+    assert lengths.of("ann", "a-7", 99.0) == (99.0, "limit")
+    assert lengths.of("ann", "a-7", None) == (20.0, "like")
+    assert lengths.of("bob", "a", None) == (500.0, "like")
+    assert lengths.of("eve", "a", None) == (25.0, "like")
+    assert lengths.of("eve", "b", None) == (DEFAULT_LENGTH_S, "default")
+
+
+def test_what_runs_goes_on_where_it_is_and_ends_when_it_is_due() -> None:
+    busy = runs(job("busy", workers=4, time_limit=100.0), "n-1", "n-1", "n-1", "n-1", since=40.0)
+    s = snapshot(job("next", workers=4, time_limit=50.0), nodes=(node("n-1"),), running=(busy,))
+    lines = played(recorded(s, now=60.0))
+    placed = next(line for line in lines if line["event"] == "started")
+    assert placed == {
+        "t": 0.0, "event": "started", "job": "ann/busy", "placement": dict.fromkeys("0123", "n-1")
+    }  # fmt: skip
+    told = {(line["job"], line["event"]): line["t"] for line in lines}
+    assert told["ann/busy", "finished"] == 80.0
+    assert told["ann/next", "started"] == 80.0
+
+
+def test_a_job_that_has_outlived_its_guess_is_half_through() -> None:
+    s = snapshot(running=(runs(job("busy", workers=4), "n", "n", "n", "n"),))
+    (found,) = recorded(s, now=5000.0).jobs
+    assert (found.started, found.length) == (-5000.0, 10_000.0)
+
+
+def test_who_waits_keeps_its_age() -> None:
+    old = job("old", workers=4, priority=50, at=-40_000.0)
+    new = job("new", workers=4, priority=100, at=-1.0)
+    busy = runs(job("busy", workers=4, time_limit=10.0, preemptible=False), "n", "n", "n", "n")
+    found = starts(recorded(snapshot(new, old, running=(busy,))))
+    assert found["ann/old"] < found["ann/new"]
+
+
+def test_what_a_notebook_holds_stays_held() -> None:
+    used = node(cpu=1).capacity
+    s = snapshot(job("a", workers=4), nodes=(node(used=used),), tenants=(tenant(used=used),))
+    assert starts(recorded(s)) == {}
+    (shrunk,) = document_of(recorded(s))["nodes"]
+    assert shrunk["cpu"] == 3
+
+
+def test_a_job_whose_node_goes_is_queued_again_with_what_its_checkpoints_kept() -> None:
+    kept = job("kept", workers=2, time_limit=100.0, checkpoint_every=30.0)
+    s = snapshot(
+        nodes=(node("n-1"), node("n-2")),
+        running=(runs(kept, "n-1", "n-1"), runs(job("other", time_limit=100.0), "n-2")),
+    )
+    recording = recorded(s, now=70.0)
+    for change in ({"removed": ("n-1",)}, {"down": ("n-1",)}):
+        gone = changed_recording(recording, **change)
+        evicted, other = gone.jobs
+        assert (evicted.started, evicted.placement, evicted.length) == (None, (), 40.0)
+        assert other.placement == ("n-2",)
+        assert starts(gone)["ann/kept"] == 0.0
+
+
+def test_a_parameter_server_is_one_more_rank() -> None:
+    assert starts(recorded(snapshot(job("a", workers=4, ps=1)))) == {}
+    assert starts(recorded(snapshot(job("a", workers=3, ps=1)))) == {"ann/a": 0.0}
+
+
+def test_the_file_of_a_recording_is_a_scenario_that_runs_alike() -> None:
+    busy = runs(job("busy", workers=4, time_limit=100.0), "n", "n", "n", "n", since=0.0)
+    waiting = job("next", workers=2, time_limit=50.0, topology="required:rack", at=10.0)
+    nodes = (node(labels={"rack": "r1"}), node("away", up=False))
+    s = snapshot(waiting, nodes=nodes, tenants=(tenant(cpu=8),), running=(busy,))
+    recording = recorded(s, now=60.0)
+    scenario = read(json.dumps(document_of(recording)))
+    lines = list(Simulation(scenario).lines())
+    began = {x["job"]: x["t"] for x in lines if x.get("event") == "started"}
+    assert began == {"ann/busy": 0.0, "ann/next": 40.0}
+    assert any("time limits" in said for said in remarks(recording))
+
+
+def test_a_recording_survives_the_way_to_another_process() -> None:
+    busy = runs(job("busy", workers=2), "n", "n")
+    recording = recorded(snapshot(job("a", gpu=1), running=(busy,)))
+    assert msgspec.json.decode(msgspec.json.encode(recording), type=Recording) == recording
+
+
+def test_two_runs_are_compared_by_tenant_and_by_start() -> None:
+    first = job("first", workers=4, time_limit=100.0)
+    second = job("second", workers=4, time_limit=100.0, tenant="blue", at=1.0)
+    s = snapshot(first, second, tenants=(tenant("red"), tenant("blue", weight=3.0)))
+    before = recorded(s, now=10.0)
+    after = changed_recording(before, added=(node("more"),))
+    sides = []
+    for recording in (before, after):
+        run = Continued(recording)
+        lives = Lives(run.scenario)
+        summary: dict[str, Any] = {}
+        for line in run.lines():
+            summary = line.get("summary", summary)
+            lives.take(line)
+        sides.append((lives, figures(lives.of.values(), summary, {"red": 1.0, "blue": 3.0})))
+    (was, told), (now, better) = sides
+    assert (told["avg_wait_s"], better["avg_wait_s"]) == (50.0, 0.0)
+    assert (told["per_tenant"]["blue"]["share"], told["per_tenant"]["blue"]["fair_share"]) == (0.5, 0.75)
+    # blue took 200 s of 100 s on three quarters, then 100 s
+    assert (told["ftf_worst"], better["ftf_worst"]) == (1.5, 0.75)
+    most, counts = moves(was.of, now.of)
+    assert counts == {"earlier": 1, "later": 0, "unmoved": 1, "only_before": 0, "only_after": 0}
+    assert (most[0]["before_s"], most[0]["after_s"]) == (100.0, 0.0)

@@ -1,0 +1,66 @@
+"""Explaining never costs more than deciding: large plans and large states get the short form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from mlp_hub.scheduler.core import plan_cycle
+from mlp_hub.scheduler.model import Snapshot
+from mlp_hub.service import decisions
+from mlp_hub.service.decisions import Decisions
+from mlp_hub.store.records import StoredDecision
+from scheduler_builders import job, node, snapshot
+
+
+class Kept:
+    """Stands for a transaction."""
+
+    def __init__(self) -> None:
+        self.records: list[StoredDecision] = []
+        self.decisions = self
+
+    def add(self, records: list[StoredDecision]) -> None:
+        self.records += records
+
+
+def kept(teller: Decisions, s: Snapshot, now: float, *uids: str) -> list[dict[str, Any]]:
+    told = teller.cycle(s, plan_cycle(s, now), {}, now)
+    for uid in uids:
+        told.note(uid)
+    tx = Kept()
+    told.store(tx)  # type: ignore[arg-type] # all that it uses of one
+    return [msgspec.json.decode(r.text)["all"] for r in tx.records]
+
+
+def crowd(n: int) -> Snapshot:
+    return snapshot(*(job(f"j{i:04}", at=float(i)) for i in range(n)))
+
+
+def test_only_what_takes_effect_is_kept() -> None:
+    s = snapshot(job("a"), job("b", at=1.0))
+    assert len(kept(Decisions(None), s, 0.0, "b")) == 1  # type: ignore[arg-type]
+
+
+def test_a_plan_of_very_many_decisions_gets_the_short_form() -> None:
+    s = snapshot(
+        *(job(f"j{i}", at=float(i)) for i in range(decisions.MOST_EXPLAINED + 1)), nodes=(node(cpu=99),)
+    )
+    (short,) = kept(Decisions(None), s, 0.0, "j3")  # type: ignore[arg-type]
+    assert short == {
+        "summary": "admitted on node n in a cycle of very many decisions",
+        "policy": "fair",
+    }
+
+
+@pytest.mark.parametrize(
+    ("jobs", "full"), [(100, [True, True]), (600, [True, False]), (6000, [False, False])]
+)
+def test_a_large_state_is_explained_now_and_then_and_a_huge_one_never(jobs: int, full: list[bool]) -> None:
+    teller = Decisions(None)  # type: ignore[arg-type]
+    s = crowd(jobs)
+    assert ["nodes" in kept(teller, s, now, "j0000")[0] for now in (0.0, 0.1)] == full
+    if jobs == 600:
+        assert "nodes" in kept(teller, s, 0.4, "j0000")[0]

@@ -1,0 +1,247 @@
+/** What-if: from what the form says to the request, and from two runs to better and worse. Pure. */
+import { badName, cores, duration, parseAmount, parseRam, ram, trim } from "./format";
+import type { Node, SimulatedRun, SimulatedWork, Tenant } from "./wire";
+
+export interface TenantTexts {
+  cpu: string;
+  gpu: string;
+  ram: string;
+  weight: string;
+}
+
+export interface NewTenant extends TenantTexts {
+  name: string;
+}
+
+export interface NewNodes {
+  count: string;
+  cpu: string;
+  ram: string;
+  gpu: string;
+  gpu_kind: string;
+}
+
+/** Equal nodes together. */
+export interface Kind {
+  key: string;
+  cpu: number;
+  ram: number;
+  gpu: number;
+  gpu_kind: string | null;
+  names: string[];
+}
+
+export interface Draft {
+  /** "now", or how many days back. */
+  from: string;
+  tenants: Record<string, TenantTexts>;
+  added: NewTenant[];
+  /** How many nodes of a kind there would be. */
+  kinds: Record<string, string>;
+  nodes: NewNodes[];
+  policy: string;
+  preemption: string;
+}
+
+export const NO_TENANT: NewTenant = { name: "", cpu: "", gpu: "", ram: "", weight: "1" };
+export const NO_NODES: NewNodes = { count: "1", cpu: "8", ram: "32 GiB", gpu: "0", gpu_kind: "" };
+const MOST_NODES = 10_000;
+
+const text = (value: number | null): string => (value === null ? "" : cores(value));
+
+export function textsOf(tenant: Tenant): TenantTexts {
+  return { cpu: text(tenant.cpu), gpu: text(tenant.gpu), ram: tenant.ram === null ? "" : ram(tenant.ram), weight: trim(tenant.weight, 4) };
+}
+
+export function kindsOf(nodes: Node[]): Kind[] {
+  const found = new Map<string, Kind>();
+  for (const n of nodes) {
+    const key = `${n.cpu_allocatable}/${n.ram_allocatable}/${n.gpu}/${n.gpu_kind ?? ""}`;
+    const kind = found.get(key) ?? { key, cpu: n.cpu_allocatable, ram: n.ram_allocatable, gpu: n.gpu, gpu_kind: n.gpu_kind, names: [] };
+    kind.names.push(n.name);
+    found.set(key, kind);
+  }
+  return [...found.values()];
+}
+
+export function kindWords(kind: Pick<Kind, "cpu" | "ram" | "gpu" | "gpu_kind">): string {
+  const gpu = kind.gpu ? `, ${cores(kind.gpu)} gpu${kind.gpu_kind ? ` ${kind.gpu_kind}` : ""}` : "";
+  return `${cores(kind.cpu)} cpu, ${ram(kind.ram)}${gpu}`;
+}
+
+export function draftOf(tenants: Tenant[], kinds: Kind[]): Draft {
+  return {
+    from: "now",
+    tenants: Object.fromEntries(tenants.map((t) => [t.name, textsOf(t)])),
+    added: [],
+    kinds: Object.fromEntries(kinds.map((k) => [k.key, String(k.names.length)])),
+    nodes: [],
+    policy: "",
+    preemption: "",
+  };
+}
+
+export interface Asked {
+  body: Record<string, unknown>;
+  /** What is wrong, by field: `red.cpu`, `new-0.name`, `kind.KEY`, `nodes-0.count`. */
+  faults: Record<string, string>;
+  /** How many things are other than they are. */
+  changes: number;
+}
+
+/** The request that the form means. */
+export function askedOf(draft: Draft, tenants: Tenant[], kinds: Kind[], now: number): Asked {
+  const faults: Record<string, string> = {};
+  let count = 0;
+  const read = (key: string, what: string, value: string, parse: (t: string, what: string) => ReturnType<typeof parseAmount>): number | null => {
+    const found = parse(value, what);
+    if (!found.ok) faults[key] = found.msg;
+    return found.ok ? found.value : null;
+  };
+  const weightOf = (key: string, value: string): number => {
+    const weight = /^\d+(\.\d+)?$/.test(value.trim()) ? Number(value) : 0;
+    if (!(weight > 0 && weight <= 1e6)) faults[key] = "A weight is a number above 0, such as 1 or 2.5";
+    return weight;
+  };
+  const amounts = (key: string, t: TenantTexts): Record<string, number | null> => ({
+    cpu: read(`${key}.cpu`, "CPU", t.cpu, parseAmount),
+    gpu: read(`${key}.gpu`, "GPU", t.gpu, parseAmount),
+    ram: read(`${key}.ram`, "Memory", t.ram, (x) => parseRam(x)),
+    weight: weightOf(`${key}.weight`, t.weight),
+  });
+  const changed: Record<string, Record<string, unknown>> = {};
+  for (const tenant of tenants) {
+    const texts = draft.tenants[tenant.name];
+    if (!texts) continue;
+    const was = textsOf(tenant);
+    const values = amounts(tenant.name, texts);
+    for (const field of ["cpu", "gpu", "ram", "weight"] as const) {
+      if (texts[field].trim() === was[field]) continue;
+      (changed[tenant.name] ??= {})[field] = values[field];
+      count += 1;
+    }
+  }
+  const added: Record<string, Record<string, unknown>> = {};
+  const taken = new Set(tenants.map((t) => t.name));
+  draft.added.forEach((t, i) => {
+    const bad = badName(t.name.trim()) ?? (taken.has(t.name.trim()) ? `there is a tenant ${t.name.trim()} already` : null);
+    if (bad) faults[`new-${i}.name`] = bad;
+    taken.add(t.name.trim());
+    added[t.name.trim()] = amounts(`new-${i}`, t);
+    count += 1;
+  });
+  const nodes = nodeChanges(draft, kinds, faults);
+  const policy = {
+    ...(draft.policy ? { name: draft.policy } : {}),
+    ...(draft.preemption ? { preemption: draft.preemption === "on" } : {}),
+  };
+  count += nodes.count + Object.keys(policy).length;
+  const since = new Date(now - Number(draft.from) * 86_400_000);
+  const from = draft.from === "now" ? "now" : { history: { since: since.toISOString() } };
+  const changes = {
+    tenants: changed, new_tenants: added, new_nodes: nodes.come, remove_nodes: nodes.go,
+    ...(Object.keys(policy).length ? { policy } : {}),
+  };
+  return { body: { from, changes }, faults, changes: count };
+}
+
+const whole = (value: string, least: number, most: number): number | null => {
+  const n = /^\d{1,6}$/.test(value.trim()) ? Number(value) : Number.NaN;
+  return n >= least && n <= most ? n : null;
+};
+
+function nodeChanges(draft: Draft, kinds: Kind[], faults: Record<string, string>): { come: Record<string, unknown>[]; go: string[]; count: number } {
+  const come: Record<string, unknown>[] = [];
+  const go: string[] = [];
+  let count = 0;
+  kinds.forEach((kind, i) => {
+    const there = kind.names.length;
+    const wanted = whole(draft.kinds[kind.key] ?? String(there), 0, MOST_NODES);
+    if (wanted === null) {
+      faults[`kind.${kind.key}`] = `How many nodes: a whole number up to ${MOST_NODES}`;
+      return;
+    }
+    if (wanted === there) return;
+    count += 1;
+    if (wanted < there) go.push(...kind.names.slice(wanted));
+    else come.push({ name: `more-${i + 1}`, count: wanted - there, cpu: kind.cpu, ram: kind.ram, gpu: kind.gpu, ...(kind.gpu_kind ? { gpu_kind: kind.gpu_kind } : {}) });
+  });
+  draft.nodes.forEach((n, i) => {
+    const many = whole(n.count, 1, MOST_NODES);
+    const gpu = whole(n.gpu, 0, 1024);
+    const cpu = parseAmount(n.cpu, "CPU", 0.1);
+    const memory = parseRam(n.ram);
+    if (many === null) faults[`nodes-${i}.count`] = `How many: a whole number from 1 to ${MOST_NODES}`;
+    if (gpu === null) faults[`nodes-${i}.gpu`] = "GPUs of each node: a whole number up to 1024";
+    if (!cpu.ok || cpu.value === null) faults[`nodes-${i}.cpu`] = "Cores of each node: a number from 0.1 up";
+    if (!memory.ok || memory.value === null || memory.value < 100) faults[`nodes-${i}.ram`] = "Memory of each node: 100 MiB or more, such as 32 GiB";
+    count += 1;
+    come.push({
+      name: `new-${i + 1}`, count: many ?? 1, cpu: cpu.ok ? cpu.value : null, ram: memory.ok ? memory.value : null, gpu: gpu ?? 0,
+      ...(gpu && n.gpu_kind.trim() ? { gpu_kind: n.gpu_kind.trim() } : {}),
+    });
+  });
+  return { come, go, count };
+}
+
+export type Mark = "better" | "worse" | "same";
+
+export interface Row {
+  title: string;
+  hint: string;
+  before: string;
+  after: string;
+  mark: Mark;
+  /** How much it changes, in words; empty where it does not. */
+  by: string;
+}
+
+interface Figure {
+  title: string;
+  hint: string;
+  of: (run: SimulatedWork) => number;
+  show: (value: number) => string;
+  /** Whether less is better, more is better, or neither. */
+  wish: -1 | 0 | 1;
+}
+
+export const seconds = (value: number): string => (value < 10 && value % 1 ? `${trim(value, 1)} s` : duration(value));
+const percent = (value: number): string => `${trim(value * 100, 1)} %`;
+const plain = (value: number): string => trim(value, 2);
+
+export const WORK: Figure[] = [
+  { title: "Average wait", hint: "Of the jobs that start", of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
+  { title: "Half wait at most", hint: "The median wait", of: (r) => r.p50_wait_s, show: seconds, wish: -1 },
+  { title: "99 % wait at most", hint: "The wait of the unlucky", of: (r) => r.p99_wait_s, show: seconds, wish: -1 },
+  { title: "Worst unfairness", hint: "Time taken, divided by the time alone on the tenant's fair share; above 1 is worse than alone", of: (r) => r.ftf_worst, show: plain, wish: -1 },
+  { title: "Preemptions", hint: "Times that running jobs were stopped for others", of: (r) => r.preemptions, show: String, wish: -1 },
+  { title: "Never started", hint: "Jobs that found no place, those refused included", of: (r) => r.never_started + r.refused, show: String, wish: -1 },
+];
+
+const whole_ = (run: SimulatedWork): SimulatedRun => run as SimulatedRun;
+export const WHOLE: Figure[] = [
+  ...WORK,
+  { title: "All done after", hint: "From the first submission to the last end", of: (r) => whole_(r).makespan_s, show: seconds, wish: -1 },
+  { title: "CPU in use", hint: "Of all cores, until the last end", of: (r) => whole_(r).utilization["cpu"] ?? 0, show: percent, wish: 0 },
+  { title: "GPU in use", hint: "Of all gpus, until the last end", of: (r) => whole_(r).utilization["gpu"] ?? 0, show: percent, wish: 0 },
+];
+
+/** Less than a hundredth of difference is none. */
+export function mark(before: number, after: number, wish: number): Mark {
+  const difference = after - before;
+  if (!wish || Math.abs(difference) <= 0.01 * Math.max(Math.abs(before), Math.abs(after))) return "same";
+  return difference * wish > 0 ? "better" : "worse";
+}
+
+export function rowOf(figure: Figure, before: SimulatedWork, after: SimulatedWork): Row {
+  const [a, b] = [figure.of(before), figure.of(after)];
+  const found = mark(a, b, figure.wish);
+  const by = found === "same" ? "" : `${figure.show(Math.abs(b - a))} ${b < a ? "less" : "more"}`;
+  return { title: figure.title, hint: figure.hint, before: figure.show(a), after: figure.show(b), mark: found, by };
+}
+
+/** A start in words: "at once", "after 5 min", "not at all". */
+export function startWords(at: number | null): string {
+  if (at === null) return "not at all";
+  return at < 1 ? "at once" : `after ${seconds(at)}`;
+}

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decisionOf, victimName } from "../src/core/decisions";
+import { askedOf, draftOf, kindsOf, mark, rowOf, startWords, WORK } from "../src/core/whatif";
+import type { Decision, JobEvent, Node, SimulatedWork, Tenant } from "../src/core/wire";
+
+const tenant = (name: string, change: Partial<Tenant> = {}): Tenant => ({
+  name, cpu: 4, gpu: null, ram: 8192, rom: null, gpu_kinds: {}, weight: 1, cohort: null, parent: null, borrowing_limit: null, lending_limit: null,
+  reserved: null, borrowed: {}, lent: {}, lendable: {}, free: {}, isolation: "shared", description: "", cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0, rom_inuse: 0, members: 0, running: 0, waiting: 0, ...change,
+});
+const node = (name: string, cpu = 8): Node => ({
+  name, up: true, cpu, gpu: 0, gpu_kind: null, ram: 16384, cpu_allocatable: cpu, ram_allocatable: 15360, cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0,
+  labels: {}, holders: [],
+});
+const TENANTS = [tenant("blue"), tenant("red")];
+const KINDS = kindsOf([node("a"), node("b"), node("c", 16)]);
+const NOW = Date.parse("2026-01-08T00:00:00Z");
+const draft = () => draftOf(TENANTS, KINDS);
+
+test("a form that was not touched asks for no change", () => {
+  const asked = askedOf(draft(), TENANTS, KINDS, NOW);
+  assert.equal(asked.changes, 0);
+  assert.deepEqual(asked.faults, {});
+  assert.deepEqual(asked.body, { from: "now", changes: { tenants: {}, new_tenants: {}, new_nodes: [], remove_nodes: [] } });
+});
+
+test("only what is other is sent, and an emptied field means no limit", () => {
+  const d = draft();
+  d.tenants["red"] = { ...d.tenants["red"]!, cpu: "", ram: "16 GiB" };
+  const { body, changes } = askedOf(d, TENANTS, KINDS, NOW);
+  assert.equal(changes, 2);
+  assert.deepEqual((body["changes"] as Record<string, unknown>)["tenants"], { red: { cpu: null, ram: 16384 } });
+});
+
+test("fewer nodes of a kind take the last ones away, more come like them", () => {
+  const d = draft();
+  d.kinds[KINDS[0]!.key] = "1";
+  d.kinds[KINDS[1]!.key] = "3";
+  const changes = askedOf(d, TENANTS, KINDS, NOW).body["changes"] as Record<string, unknown>;
+  assert.deepEqual(changes["remove_nodes"], ["b"]);
+  assert.deepEqual(changes["new_nodes"], [{ name: "more-2", count: 2, cpu: 16, ram: 15360, gpu: 0 }]);
+});
+
+test("a span of the past is told by its begin", () => {
+  assert.deepEqual(askedOf({ ...draft(), from: "7" }, TENANTS, KINDS, NOW).body["from"], { history: { since: "2026-01-01T00:00:00.000Z" } });
+});
+
+test("what is wrong is told by its field", () => {
+  const d = draft();
+  d.tenants["red"] = { cpu: "-1", gpu: "x", ram: "much", weight: "0" };
+  d.added = [{ name: "blue", cpu: "", gpu: "", ram: "", weight: "1" }];
+  d.kinds[KINDS[0]!.key] = "1.5";
+  d.nodes = [{ count: "0", cpu: "", ram: "1", gpu: "0.5", gpu_kind: "" }];
+  const { faults } = askedOf(d, TENANTS, KINDS, NOW);
+  assert.deepEqual(Object.keys(faults).sort(), [
+    `kind.${KINDS[0]!.key}`, "new-0.name", "nodes-0.count", "nodes-0.cpu", "nodes-0.gpu", "nodes-0.ram", "red.cpu", "red.gpu", "red.ram", "red.weight",
+  ]);
+});
+
+test("less waiting is better, and a hundredth is no difference", () => {
+  assert.equal(mark(100, 50, -1), "better");
+  assert.equal(mark(100, 200, -1), "worse");
+  assert.equal(mark(100, 100.5, -1), "same");
+  assert.equal(mark(1, 2, 0), "same");
+  const work = (wait: number): SimulatedWork => ({
+    jobs: 1, finished: 1, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: wait, p50_wait_s: wait, p99_wait_s: wait, avg_jct_s: 0, ftf_avg: 0, ftf_worst: 0,
+  });
+  const row = rowOf(WORK[0]!, work(120), work(60));
+  assert.deepEqual([row.before, row.after, row.mark, row.by], ["2 min", "1 min", "better", "1 min less"]);
+  assert.deepEqual([startWords(null), startWords(0.2), startWords(90)], ["not at all", "at once", "after 1 min 30 s"]);
+});
+
+test("an event finds its explanation by kind and time, and a stranger has no name", () => {
+  const event: JobEvent = { seq: 2, time: "2026-01-01T10:00:05Z", kind: "admitted", message: "", reason: null };
+  const decision = (time: string, kind: string, summary: string): Decision => ({
+    time, kind, summary, waited_for: null, changed: [], position: null, policy: "fair", share: null, nodes: [], only: false, victims: [], spared: [],
+  });
+  const all = [decision("2026-01-01T10:00:00Z", "admitted", "old"), decision("2026-01-01T10:00:05Z", "preempted", "other"), decision("2026-01-01T10:00:05.1Z", "admitted", "this")];
+  assert.equal(decisionOf(event, all)?.summary, "this");
+  assert.equal(decisionOf({ ...event, time: "2026-01-02T10:00:05Z" }, all), null);
+  const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, why: "" };
+  assert.equal(victimName({ ...victim, job: null }), "a job of another tenant");
+});
