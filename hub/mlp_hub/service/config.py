@@ -40,6 +40,7 @@ class RunPolicy:
     backoff_max_s: float = 30.0
     start_tries: int = 5  # of an attempt whose executor raises an error that may pass
     large_cycle: int = 300  # with more waiting jobs a cycle is planned in a thread
+    check_core: bool = False  # hold the scheduling core against one made anew in each cycle: for tests
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
     idempotency_s: float = 86_400.0  # keys are remembered so long
 

@@ -209,7 +209,8 @@ class Jobs:
     async def queue(self, tenant: str | None = None) -> Queue:
         """Return all jobs that wait or hold quota: the running ones first, then by tenant and place."""
         jobs = [j for j in self._board.jobs.values() if tenant in (None, j.spec.tenant)]
-        entries = [(j, self._admission.waiting(j.uid)) for j in jobs if j.phase is not Phase.DELETING]
+        waits = self._admission.waits([j.uid for j in jobs if j.phase is Phase.QUEUED])
+        entries = [(j, waits.get(j.uid)) for j in jobs if j.phase is not Phase.DELETING]
         entries.sort(
             key=lambda e: (
                 e[0].phase not in HOLDING,

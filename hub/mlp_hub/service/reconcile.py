@@ -28,7 +28,16 @@ from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
 MOST_TURNS = 64  # at once
-_LOOKED_AT = frozenset({Phase.STARTING, Phase.RUNNING, Phase.SUSPENDING, Phase.PREEMPTING, Phase.CANCELLING})
+_LOOKED_AT = frozenset(
+    {
+        Phase.STARTING,
+        Phase.RUNNING,
+        Phase.SUSPENDING,
+        Phase.PREEMPTING,
+        Phase.RESIZING,
+        Phase.CANCELLING,
+    }
+)
 RANKS_EVERY_S = 2.0
 
 
