@@ -49,7 +49,9 @@ class App:
         self.settings = settings
         self.db = Database(settings.service_db_url, guard=True)
         self.executor = make_executor(settings)
-        self.platform = Platform(self.db, self.executor, time.time, paths_of(settings), policy_of(settings))
+        self.platform = Platform(
+            self.db, self.executor, time.time, paths_of(settings), policy_of(settings), alone=True
+        )
         hub_api = f"http+unix://{quote(str(settings.hub_socket), safe='')}/hub/api"
         self.hub = HubClient(hub_api, settings.secret("service_token"))
         self.service = make_service(

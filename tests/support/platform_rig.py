@@ -41,7 +41,7 @@ class Rig:
 
     def make(self) -> Platform:
         """Return a new platform on the same database and executor; not started."""
-        return Platform(self.db, self.executor, time.time, self.paths, self.policy)
+        return Platform(self.db, self.executor, time.time, self.paths, self.policy, alone=True)
 
     async def start(self) -> Platform:
         """Start the platform."""
@@ -66,7 +66,13 @@ class Rig:
         self.check()
         p.board.stop()
         p.reconciler._stopped = True
-        tasks = [*p.reconciler._queue.active.values(), *p.board._tasks, p.reconciler._scan, p.admission._task]
+        tasks = [
+            *p.reconciler._queue.active.values(),
+            *p.board._tasks,
+            p.reconciler._scan,
+            p.admission._task,
+            p.lease._renewing,
+        ]
         for task in (*tasks, p._sweeper, *p.metrics._flushes.values()):
             if task is not None:
                 task.cancel()

@@ -11,6 +11,7 @@ The reconciler and watchers hear of every stored change by the board. Between cy
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import HOLDING, Job, Phase, Target
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Snapshot, Verdict, Wait, Why
@@ -81,6 +83,8 @@ class Admission:
         for tenant, usage in (await self._board.db.read(lambda tx: tx.usage.all())).items():
             self._meter.load(tenant, usage.value, usage.as_of)
         self._usage_at = self._clock()
+        self._kept, self._holders, self._holders_changed = None, None, True
+        self._dirty.clear()
         self._board.on_change(self._board_says)
         self._wake.set()
         self._task = asyncio.ensure_future(self._loop())
@@ -91,9 +95,11 @@ class Admission:
             return
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
         if self._usage_changed:
             usage = self._usage(self._clock())
-            await self._board.db.write(lambda tx: tx.usage.put_many(usage))
+            with contextlib.suppress(Unavailable):
+                await self._board.commit(lambda tx, _: tx.usage.put_many(usage))
 
     def wake(self) -> None:
         """Tell that tenants, or what others than jobs hold, have changed; often is as good as once."""

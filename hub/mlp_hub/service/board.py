@@ -1,5 +1,7 @@
 """The jobs that are not final, in memory as they are in the database, and the one way to change any job.
 
+`fence` is called first in every transaction that changes jobs, and raises where this process may not change any.
+
 `Board.commit` runs a function in a writing transaction; what it changed is noted in a `Changes`, and only once
 it is durable do memory, watchers and the loops hear of it. A caller that is cancelled in between (a client that
 hung up) does not take that away.
@@ -175,9 +177,10 @@ def hand_over(tx: Tx, old: Job, new: Job, now: float) -> None:
 class Board:
     """Active jobs by uid, and those of them that wait and that hold quota."""
 
-    def __init__(self, db: Database, broker: Broker) -> None:
+    def __init__(self, db: Database, broker: Broker, fence: Callable[[Tx], None] = lambda _: None) -> None:
         self.db = db
         self.broker = broker
+        self._fence = fence
         self.jobs: dict[str, Job] = {}
         self.waiting: dict[str, Job] = {}
         self.holding: dict[str, Job] = {}
@@ -202,7 +205,12 @@ class Board:
 
     async def _commit(self, fn: Callable[[Tx, Changes], T]) -> T:
         changes = Changes()
-        result = await self.db.write(lambda tx: fn(tx, changes))
+
+        def work(tx: Tx) -> T:
+            self._fence(tx)
+            return fn(tx, changes)
+
+        result = await self.db.write(work)
         self._apply(changes)
         return result
 
@@ -212,8 +220,10 @@ class Board:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def stop(self) -> None:
-        """Tell nobody any more."""
+        """Tell nobody any more, and forget all: another may change jobs from now on."""
         self._listeners.clear()
+        for index in (self.jobs, self.waiting, self.holding):
+            index.clear()
 
     async def refresh(self, uid: str) -> Job | None:
         """Read a job anew, after somebody else was quicker; None when it is gone."""

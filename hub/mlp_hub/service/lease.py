@@ -60,6 +60,7 @@ class Leadership:
         self.waits_for: str | None = None  # who has it instead
         self._held = False
         self._renewing: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def is_held(self) -> bool:
@@ -68,6 +69,7 @@ class Leadership:
 
     async def take(self) -> None:
         """Return once this platform has the lease."""
+        self._loop = asyncio.get_running_loop()
         while True:
             found = await self._db.write(self._try)
             if found is None:
@@ -105,6 +107,8 @@ class Leadership:
         found = tx.leases.get(NAME)
         if found is None or found.holder != self.holder:
             who = "nobody" if found is None else found.holder
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._note_lost)
             raise LeaseLost(f"this service does not decide any more, {who} does; ask that one")
         now = self._clock()
         if found.expires_at - now <= self._length_s * RENEW_AT:
@@ -125,15 +129,22 @@ class Leadership:
         if found is not None and found.holder == self.holder:
             tx.leases.put(NAME, Lease(self.holder, 0.0))
 
+    def _note_lost(self) -> None:
+        if not self._held:
+            return
+        self._held = False
+        if self._renewing is not None:
+            self._renewing.cancel()
+            self._renewing = None
+        log.error("another service decides about this database now: this one acts no more, and stands by")
+        self.lost()
+
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(self._length_s * (1 - RENEW_AT))
             try:
                 await self._db.write(self.check)
-            except LeaseLost as error:
-                log.error("%s", error)  # noqa: TRY400 - the cause is all there is to say
-                self._held = False
-                self.lost()
+            except LeaseLost:
                 return
             except Unavailable as error:
                 log.warning("the lease could not be renewed: %s", error)

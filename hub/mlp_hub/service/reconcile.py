@@ -85,6 +85,7 @@ class Reconciler:
         self._memory: dict[str, _Memory] = {}
         self._numbers: dict[str, int] = {}  # of users
         self._stopped = True
+        self._listens = False
         self._scan: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -92,7 +93,9 @@ class Reconciler:
         self._stopped = False
         await self._release_orphans()
         await self._forget_leftovers()
-        self._executor.on_change(self._executor_says)
+        if not self._listens:
+            self._listens = True
+            self._executor.on_change(self._executor_says)
         self._board.on_change(self._board_says)
         for uid in list(self._board.jobs):
             self.look_at(uid)
@@ -252,7 +255,7 @@ class Reconciler:
             # after a restart nobody knows the token any more; the attempt may hold the first one, so both are good
             token = make_token()
             now = self._clock()
-            await self._board.db.write(lambda tx: tx.tokens.add(token.sha256, job.uid, now))
+            await self._board.commit(lambda tx, _: tx.tokens.add(token.sha256, job.uid, now))
             memory.token = token.secret
         spec = launch_spec(job, uid, memory.token, self._paths, self._policy)
         try:
@@ -323,13 +326,13 @@ class Reconciler:
         now = self._clock()
         attempts = {job.attempt for job in self._board.holding.values()}
 
-        def work(tx: Tx) -> list[str]:
+        def work(tx: Tx, _: Changes) -> list[str]:
             orphans = [r.id for r in tx.ledger.held(now, applier=APPLIER) if r.id not in attempts]
             for attempt in orphans:
                 release(tx, attempt)
             return orphans
 
-        for attempt in await self._board.db.write(work):
+        for attempt in await self._board.commit(work):
             log.warning("released what was held for %s, which is not under way", attempt)
 
     async def _forget_leftovers(self) -> None:
