@@ -138,7 +138,7 @@ class _Storing:
         before, after = len(job.placement) - job.spec.ps, resize.workers
         why = "" if resize.verdict is None else resize.verdict.message
         step = Step(
-            "resizing",
+            "resize",
             f"resizing from {before} to {after} workers: {why or 'there is room that nobody waits for'}",
             None if resize.verdict is None else resize.verdict.reason.value,
         )

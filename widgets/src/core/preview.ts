@@ -4,7 +4,7 @@ import type { Amounts, QueueEntry, Tenant } from "./wire";
 
 type Dimension = "cpu" | "gpu" | "ram";
 const DIMENSIONS: Dimension[] = ["cpu", "gpu", "ram"];
-const HOLDING = new Set(["admitted", "starting", "running", "suspending", "preempting", "finishing", "cancelling"]);
+const HOLDING = new Set(["admitted", "starting", "running", "suspending", "preempting", "resizing", "finishing", "cancelling"]);
 
 export interface Preview {
   /** Waiting jobs that would fit into the new quota one after the other, and do not fit into the present one. */
