@@ -99,6 +99,11 @@ class Settings:
         kind="str",
         choices=("local", "simulated"),
     )
+    simulated_nodes: Path | None = setting(
+        None,
+        "A scenario file (as `mlp-hub simulate` reads) whose `nodes` the simulated executor has; unset: four of 16 cores.",
+        kind="path",
+    )
     allow_no_sandbox: bool = setting(
         False, "Run although this machine has no sandbox: users are then not kept apart.", kind="bool"
     )

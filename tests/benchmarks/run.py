@@ -30,6 +30,7 @@ MODULES = (
     "bench_placement",
     "bench_tacc",
     "bench_cycle",
+    "bench_kueue",
 )
 
 

@@ -32,6 +32,7 @@ from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decided, Stored, store
 from mlp_hub.service.kept import KeptCore, Plan
 from mlp_hub.service.snapshot import Holders, SnapshotMaker, node_of, queue_of, read_holders
+from mlp_hub.service.submit import CanRun
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
 
@@ -70,6 +71,8 @@ class Admission:
         self._shown: dict[str, Wait | None] = {}  # what watchers were last told
         self._usage_at = 0.0  # when usage was stored
         self._usage_changed = False
+        self._can_run: tuple[tuple[NodeInfo, ...], CanRun] | None = None
+        self._changes = 0  # of tenants and holders
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._refusals = 0  # cycles in a row in which something was refused
@@ -104,6 +107,8 @@ class Admission:
     def wake(self) -> None:
         """Tell that tenants, or what others than jobs hold, have changed; often is as good as once."""
         self._holders_changed = True
+        self._can_run = None
+        self._changes += 1
         self._wake.set()
 
     # --- answers
@@ -149,6 +154,19 @@ class Admission:
     async def capacity(self) -> Snapshot:
         """Return the nodes and tenants alone, for the question whether a job can ever run."""
         return await self._maker.empty()
+
+    async def possible(self) -> CanRun:
+        """Return what tells whether a job can ever run, with the tenants and nodes of now."""
+        nodes = tuple(self._nodes())
+        if self._can_run is None or self._can_run[0] != nodes:
+            asked = self._changes
+            made = CanRun(await self.capacity())
+            if asked != self._changes:
+                return (
+                    made  # somebody changed something meanwhile: good enough for this one, not for the next
+                )
+            self._can_run = (nodes, made)
+        return self._can_run[1]
 
     # --- the cycle
 

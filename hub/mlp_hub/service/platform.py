@@ -62,7 +62,7 @@ class Platform:
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
         self.tenants = Tenants(db, clock, changed=self._room_changed)
-        self.users = Users(db, clock)
+        self.users = Users(db, clock, changed=self.jobs.forget_places)
         self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
         self.nodes = Nodes(db, executor, clock)
         self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
@@ -101,6 +101,7 @@ class Platform:
         if self._standby is not None:
             self._standby.cancel()
             await asyncio.gather(self._standby, return_exceptions=True)
+        await self.jobs.stop()
         await self.admission.stop()
         await self.reconciler.stop()
         await self.metrics.stop()
@@ -115,6 +116,7 @@ class Platform:
 
     def _room_changed(self) -> None:
         self.admission.wake()
+        self.jobs.forget_places()
         self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
 
     async def _sweep(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -17,7 +17,8 @@ from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation
 from mlp_hub.service import decide as d
-from mlp_hub.service.board import APPLIER, Board, Changes, Step, release
+from mlp_hub.service.batch import Batch
+from mlp_hub.service.board import APPLIER, Board, Changes, Moving, Step, release
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.erase import remove_workspace
 from mlp_hub.service.launch import launch_spec
@@ -27,7 +28,7 @@ from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
-MOST_TURNS = 64  # at once
+MOST_TURNS = 512  # at once
 _LOOKED_AT = frozenset(
     {
         Phase.STARTING,
@@ -83,6 +84,7 @@ class Reconciler:
         self._policy = policy
         self._queue = _Queue()
         self._memory: dict[str, _Memory] = {}
+        self._moves: Batch[Moving, Job] = Batch(self._store_all)
         self._numbers: dict[str, int] = {}  # of users
         self._stopped = True
         self._listens = False
@@ -113,6 +115,7 @@ class Reconciler:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._moves.stop()
 
     def look_at(self, uid: str, delay: float = 0.0) -> None:
         """Look at a job soon, or after a delay in seconds; an earlier look that is planned stays."""
@@ -205,7 +208,8 @@ class Reconciler:
                     again = again or seen.phase is not AttemptPhase.ABSENT
                 case d.Sweep():
                     workspace = self._paths.workspace(job.spec.user, job.spec.name)
-                    await self._metrics.sweep(job, workspace)
+                    if self._executor.spools:
+                        await self._metrics.sweep(job, workspace)
                 case d.Erase():
                     await self._erase(job)
                 case d.LookAgain():
@@ -225,20 +229,25 @@ class Reconciler:
         if progress is not None and new.phase is not Phase.FINISHED:
             new = replace(new, progress=progress)
         token = make_token() if new.phase is Phase.STARTING else None
-        now = self._clock()
-
-        def work(tx: Tx, changes: Changes) -> Job:
-            stored = changes.move(tx, old, new, now, Step(move.kind, move.message, move.reason))
-            if token is not None:
-                tx.tokens.add(token.sha256, new.uid, now)
-            return stored
-
-        stored = await self._board.commit(work)
+        sha256 = None if token is None else token.sha256
+        stored = await self._moves.put(Moving(old, new, Step(move.kind, move.message, move.reason), sha256))
         if token is not None:
             memory.token = token.secret
         if stored.phase in FINAL:
             self._memory.pop(stored.uid, None)
         return stored
+
+    async def _store_all(self, moves: Sequence[Moving]) -> Sequence[Job | Exception]:
+        """Store what is to be stored by now in one transaction."""
+        now = self._clock()
+
+        def work(tx: Tx, changes: Changes) -> list[Job | Exception]:
+            versions = tx.jobs.versions(m.old.uid for m in moves)
+            good = [m for m in moves if versions.get(m.old.uid) == m.old.version]
+            stored = {job.uid: job for job in changes.move_many(tx, good, now)}
+            return [stored.get(m.old.uid) or Stale(m.old) for m in moves]
+
+        return await self._board.commit(work)
 
     async def _store_ranks(self, job: Job, memory: _Memory) -> None:
         now = self._clock()

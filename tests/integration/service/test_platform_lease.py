@@ -45,7 +45,14 @@ def kill(p: Platform) -> None:
     p.board.stop()
     p.reconciler._stopped = True
     tasks = [*p.reconciler._queue.active.values(), *p.board._tasks, p.reconciler._scan, p.admission._task]
-    for task in (*tasks, p._sweeper, p.lease._renewing, *p.metrics._flushes.values()):
+    for task in (
+        *tasks,
+        p._sweeper,
+        p.lease._renewing,
+        p.jobs._submits._task,
+        p.reconciler._moves._task,
+        *p.metrics._flushes.values(),
+    ):
         if task is not None:
             task.cancel()
     p.reconciler._queue.waiting.clear()
