@@ -196,7 +196,11 @@ class Service:
         log = (self.home / "service.out").open("wb")
         program = os.environ.get("KUEUE_PYTHON", sys.executable).split()
         self.process = subprocess.Popen(
-            [*program, "-m", "mlp_hub.app"], env=self.environ, cwd=self.home, stdout=log, stderr=log
+            [*program] if "KUEUE_PYTHON" in os.environ else [sys.executable, "-m", "mlp_hub.app"],
+            env=self.environ,
+            cwd=self.home,
+            stdout=log,
+            stderr=log,
         )
         deadline = time.monotonic() + 30
         while not self.settings.service_socket.exists():

@@ -205,3 +205,31 @@ def test_a_notebook_that_was_quicker_makes_the_job_wait_and_nothing_is_overcommi
         await rig.until("j", "finished")
 
     play(tmp_path, story)
+
+
+def test_a_burst_of_jobs_is_done_in_lots_and_each_is_told_all_of_its_own(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        sim = {"DURATION": 0.05}
+        taken = asyncio.gather(
+            *(rig.submit(f"j{i % 60}", sim=sim) for i in range(80)), return_exceptions=True
+        )
+        refused = [r for r in await taken if isinstance(r, Refused)]
+        assert len(refused) == 20
+        for i in range(60):
+            await rig.until(f"j{i}", "finished", timeout=60)
+        told = [e.kind for e in await rig.platform.jobs.events("ann", "j59")]
+        assert [k for k in told if k != "waiting"] == [
+            "submitted",
+            "admitted",
+            "starting",
+            "running",
+            "ended",
+            "finished",
+        ]
+        seqs = [e.seq for e in await rig.platform.jobs.events("ann", "j59")]
+        assert seqs == list(range(1, len(seqs) + 1))
+        assert rig.held() == ZERO
+        commits, works = rig.db.group_commit
+        assert commits <= works
+
+    play(tmp_path, story)

@@ -63,7 +63,7 @@ _RELEASE = (
         t.c.applier == bindparam("of"),
         t.c.id == bindparam("the_id"),
         t.c.kind == "request",
-        t.c.phase.in_(_LASTING),
+        or_(*(t.c.phase == p for p in _LASTING)),
     )
     .values(phase=RequestPhase.RELEASED.value, expires_at=None, last="release")
 )
