@@ -28,6 +28,7 @@ from mlp_hub.api.sessions import COOKIE
 from mlp_hub.api.sockets import close_all
 from mlp_hub.domain.text import escaped
 from mlp_hub.executors.base import Executor, NodeInfo
+from mlp_hub.scheduler.model import SchedulingPolicy
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.platform import Platform
 from mlp_hub.settings import Settings, SettingsError
@@ -189,9 +190,26 @@ def paths_of(settings: Settings) -> Paths:
     return Paths(homes=settings.homes_dir, jobs=settings.jobs_dir)
 
 
+def scheduling_of(settings: Settings) -> SchedulingPolicy:
+    """Tell the scheduler how to schedule: each of its fields is a setting of the hub."""
+    return SchedulingPolicy(
+        name=settings.scheduling_policy,
+        half_life_s=settings.scheduling_half_life_s,
+        backfill=settings.scheduling_backfill,
+        preemption=settings.scheduling_preemption,
+        placement=settings.scheduling_placement,
+        min_run_s=settings.scheduling_min_run_s,
+        restart_cost_s=settings.scheduling_restart_cost_s,
+        aging_s=settings.scheduling_aging_s,
+        seed=settings.scheduling_seed,
+        patience=settings.scheduling_patience,
+    )
+
+
 def policy_of(settings: Settings) -> RunPolicy:
     """Tell the platform how to run jobs."""
     return RunPolicy(
+        scheduling=scheduling_of(settings),
         grace_s=settings.grace_s,
         job_network=settings.job_network,
         metric_points_max=settings.metric_points_max,
