@@ -65,6 +65,7 @@ class Rig:
         p = self.platform
         self.check()
         p.board.stop()
+        p.lease._held = False  # the dead do not stand by
         p.reconciler._stopped = True
         tasks = [
             *p.reconciler._queue.active.values(),

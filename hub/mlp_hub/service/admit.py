@@ -39,6 +39,9 @@ from mlp_hub.store.tx import Tx
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 COALESCE_S = 0.001
+BUSY_S = 0.005
+"""What comes so soon after the first is taken together: the second where the last cycle admitted many."""
+MANY = 8
 USAGE_EVERY_S = 10.0
 MOST_ROUNDS = 16
 """Times that decisions are refused in a row before the loop slows down."""
@@ -384,6 +387,7 @@ class Admission:
     # --- when
 
     async def _loop(self) -> None:
+        busy = False
         while True:
             timeout = self._until_next(self._clock())
             try:
@@ -392,10 +396,10 @@ class Admission:
             except TimeoutError:
                 pass
             else:
-                await asyncio.sleep(COALESCE_S)
+                await asyncio.sleep(BUSY_S if busy else COALESCE_S)
             self._wake.clear()
             try:
-                await self.cycle()
+                busy = await self.cycle() > MANY
             except asyncio.CancelledError:
                 raise
             except Exception:  # the loop must go on whatever happened in one cycle

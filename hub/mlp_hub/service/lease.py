@@ -85,6 +85,7 @@ class Leadership:
             await asyncio.sleep(min(max(left, 0.01), self._poll_s))
         self.waits_for = None
         self._held = True
+        self._alone = False  # who takes it from this one is alive
         log.info("this service decides: %s", self.holder)
         self._renewing = asyncio.ensure_future(self._renew())
 

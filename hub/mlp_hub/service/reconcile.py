@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mlp_hub.domain.errors import MLPError
-from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation
 from mlp_hub.service import decide as d
 from mlp_hub.service.batch import Batch
@@ -144,6 +144,8 @@ class Reconciler:
         self.look_at(attempt.rpartition(".")[0])
 
     def _board_says(self, job: Job, before: Job | None) -> None:
+        if job.target is Target.RUN and (job.phase is Phase.QUEUED or job.phase in FINAL):
+            return  # there is nothing to be done for it
         if before is None or before.phase is not job.phase or before.target is not job.target:
             self.look_at(job.uid)
 

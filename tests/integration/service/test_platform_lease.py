@@ -43,6 +43,7 @@ class Two:
 def kill(p: Platform) -> None:
     """Take a platform away as a power failure does; its lease stays."""
     p.board.stop()
+    p.lease._held = False
     p.reconciler._stopped = True
     tasks = [*p.reconciler._queue.active.values(), *p.board._tasks, p.reconciler._scan, p.admission._task]
     for task in (
