@@ -25,7 +25,7 @@ def _some(text: object) -> int:
     return _count(text)
 
 
-STATES = "creating running finished error queued starting suspended preempting cancelled failed"  # states and phases
+STATES = "creating running finished error queued starting suspended preempting resizing cancelled failed"  # states and phases
 STATE = Option("state", "only those in this state or phase", str, None, "STATE", choices=STATES)
 TENANT = Option("tenant", "only those of this tenant", name, None, "NAME", "-t", "tenants")
 RANK = Option("rank", "of this rank only", _count, None, "R")

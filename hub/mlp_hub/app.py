@@ -28,6 +28,7 @@ from mlp_hub.api.sessions import COOKIE
 from mlp_hub.api.sockets import close_all
 from mlp_hub.domain.text import escaped
 from mlp_hub.executors.base import Executor, NodeInfo
+from mlp_hub.scheduler.model import SchedulingPolicy
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.platform import Platform
 from mlp_hub.settings import Settings, SettingsError
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("mlp_hub.app")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DRAIN_S = 3.0
+SWITCH_S = 0.0005
 
 
 class App:
@@ -49,7 +51,9 @@ class App:
         self.settings = settings
         self.db = Database(settings.service_db_url, guard=True)
         self.executor = make_executor(settings)
-        self.platform = Platform(self.db, self.executor, time.time, paths_of(settings), policy_of(settings))
+        self.platform = Platform(
+            self.db, self.executor, time.time, paths_of(settings), policy_of(settings), alone=True
+        )
         hub_api = f"http+unix://{quote(str(settings.hub_socket), safe='')}/hub/api"
         self.hub = HubClient(hub_api, settings.secret("service_token"))
         self.service = make_service(
@@ -97,12 +101,36 @@ class App:
 
 
 def _simulated(settings: Settings) -> Executor:
-    from mlp_hub.domain.resources import MILLI, Resources  # noqa: PLC0415 - each loads what it needs only
-    from mlp_hub.executors.simulated import SimulatedExecutor  # noqa: PLC0415
+    from mlp_hub.executors.simulated import SimulatedExecutor  # noqa: PLC0415 - each loads what it needs only
 
-    amount = Resources(cpu=16 * MILLI, ram=65_536)
-    simulated = [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
-    return SimulatedExecutor(simulated, time.time, journal=settings.jobs_run_dir / "simulated.journal")
+    journal = settings.jobs_run_dir / "simulated.journal"
+    return SimulatedExecutor(simulated_nodes(settings), time.time, journal=journal)
+
+
+def simulated_nodes(settings: Settings) -> Sequence[NodeInfo]:
+    """Read the nodes of the simulated executor; raise `SettingsError` naming every fault of their file."""
+    from mlp_hub.domain.resources import MILLI, Resources  # noqa: PLC0415
+
+    if settings.simulated_nodes is None:
+        amount = Resources(cpu=16 * MILLI, ram=65_536)
+        return [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
+    from mlp_hub.scheduler.simulate.errors import ScenarioError  # noqa: PLC0415
+    from mlp_hub.scheduler.simulate.reading import read_value  # noqa: PLC0415
+    from mlp_hub.scheduler.simulate.text import parse  # noqa: PLC0415
+
+    try:
+        given = parse(settings.simulated_nodes.read_text())
+        if isinstance(given, dict):  # of a whole scenario, what is not about nodes does not count
+            given = {k: v for k, v in given.items() if k in ("version", "nodes", "flavors")}
+            given = {"version": 1, **given, "tenants": [{"name": "default"}], "jobs": []}
+        nodes = read_value(given).nodes
+    except (OSError, ScenarioError) as error:
+        raise SettingsError(f"MLP_SIMULATED_NODES: {settings.simulated_nodes}: {error}") from error
+    if not nodes:
+        raise SettingsError(
+            f"MLP_SIMULATED_NODES: {settings.simulated_nodes} has no nodes; list some under `nodes`"
+        )
+    return [NodeInfo(n.name, n.capacity, n.capacity, n.gpu_kind, n.labels) for n in nodes]
 
 
 def _local(settings: Settings) -> Executor:
@@ -162,9 +190,26 @@ def paths_of(settings: Settings) -> Paths:
     return Paths(homes=settings.homes_dir, jobs=settings.jobs_dir)
 
 
+def scheduling_of(settings: Settings) -> SchedulingPolicy:
+    """Tell the scheduler how to schedule: each of its fields is a setting of the hub."""
+    return SchedulingPolicy(
+        name=settings.scheduling_policy,
+        half_life_s=settings.scheduling_half_life_s,
+        backfill=settings.scheduling_backfill,
+        preemption=settings.scheduling_preemption,
+        placement=settings.scheduling_placement,
+        min_run_s=settings.scheduling_min_run_s,
+        restart_cost_s=settings.scheduling_restart_cost_s,
+        aging_s=settings.scheduling_aging_s,
+        seed=settings.scheduling_seed,
+        patience=settings.scheduling_patience,
+    )
+
+
 def policy_of(settings: Settings) -> RunPolicy:
     """Tell the platform how to run jobs."""
     return RunPolicy(
+        scheduling=scheduling_of(settings),
         grace_s=settings.grace_s,
         job_network=settings.job_network,
         metric_points_max=settings.metric_points_max,
@@ -255,6 +300,8 @@ async def serve(settings: Settings) -> None:
 
 def main() -> int:
     """Run the service; 1 when it cannot start, with the cause and the remedy in one line."""
+    # the store's thread must not keep the loop waiting for 5 ms, Python's default, at each of its system calls
+    sys.setswitchinterval(SWITCH_S)
     set_up_logging(os.environ.get("MLP_LOG_LEVEL", "INFO").upper())
     try:
         asyncio.run(serve(Settings.load(os.environ)))

@@ -99,6 +99,69 @@ class Settings:
         kind="str",
         choices=("local", "simulated"),
     )
+    scheduling_policy: str = setting(
+        "fair",
+        "Whose job is next: fair (share of the machines, now and lately), maxmin (now alone), fifo, priority, or finish (who would be late first).",
+        kind="str",
+        choices=("fair", "maxmin", "fifo", "priority", "finish"),
+    )
+    scheduling_half_life_s: float = setting(
+        3600.0,
+        "Under `fair`: use of the machines counts half when it is so old.",
+        kind="float",
+        unit="s",
+        low=1,
+        high=31_536_000,
+    )
+    scheduling_backfill: bool = setting(
+        True, "Let smaller jobs pass one that waits for room, where that does not delay it.", kind="bool"
+    )
+    scheduling_preemption: bool = setting(
+        True, "Stop or shrink jobs for more urgent ones, and to take back quota that was lent.", kind="bool"
+    )
+    scheduling_placement: str = setting(
+        "fgd",
+        "Where ranks go: fgd leaves the fewest GPUs that nobody can use; the others are for comparison.",
+        kind="str",
+        choices=("fgd", "bestfit", "packing", "spread", "random"),
+    )
+    scheduling_min_run_s: float = setting(
+        30.0,
+        "A job that has not run so long is neither stopped nor resized for others.",
+        kind="float",
+        unit="s",
+        low=0,
+        high=86_400,
+    )
+    scheduling_restart_cost_s: float = setting(
+        0.0,
+        "What stopping a job costs besides its work since the last checkpoint, when victims are compared.",
+        kind="float",
+        unit="s",
+        low=0,
+        high=86_400,
+    )
+    scheduling_aging_s: float = setting(
+        600.0,
+        "So long a wait is worth one point of priority.",
+        kind="float",
+        unit="s",
+        low=1,
+        high=31_536_000,
+    )
+    scheduling_seed: int = setting(0, "Under random placement: what it begins from.", kind="int", low=0)
+    scheduling_patience: float = setting(
+        2.5,
+        "Under `finish`: a job is late once it has taken so many times its length.",
+        kind="float",
+        low=1,
+        high=1000,
+    )
+    simulated_nodes: Path | None = setting(
+        None,
+        "A scenario file (as `mlp-hub simulate` reads) whose `nodes` the simulated executor has; unset: four of 16 cores.",
+        kind="path",
+    )
     allow_no_sandbox: bool = setting(
         False, "Run although this machine has no sandbox: users are then not kept apart.", kind="bool"
     )

@@ -31,6 +31,7 @@ MODULES = (
     "bench_tacc",
     "bench_cycle",
     "bench_forecast",
+    "bench_kueue",
 )
 
 

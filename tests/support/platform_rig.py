@@ -16,7 +16,9 @@ from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.platform import Platform
 from mlp_hub.store.database import Database
 
-FAST = RunPolicy(grace_s=0.2, backoff_s=0.01, backoff_max_s=0.05, look_every_s=0.2, cycle_every_s=0.5)
+FAST = RunPolicy(
+    grace_s=0.2, backoff_s=0.01, backoff_max_s=0.05, look_every_s=0.2, cycle_every_s=0.5, check_core=True
+)
 
 
 def node(name: str = "n1", cpu: float = 4, ram: int = 8192, gpu: int = 0) -> NodeInfo:
@@ -39,25 +41,39 @@ class Rig:
 
     def make(self) -> Platform:
         """Return a new platform on the same database and executor; not started."""
-        return Platform(self.db, self.executor, time.time, self.paths, self.policy)
+        return Platform(self.db, self.executor, time.time, self.paths, self.policy, alone=True)
 
     async def start(self) -> Platform:
         """Start the platform."""
         await self.platform.start()
         return self.platform
 
+    def check(self) -> None:
+        """The core that was kept is the one that would be made anew."""
+        found = self.platform.admission.differences
+        assert not found, found[0]
+
     async def restart(self) -> Platform:
         """Stop the platform and start another one in its place."""
         await self.platform.stop()
+        self.check()
         self.platform = self.make()
         return await self.start()
 
     def crash(self) -> None:
         """Take the platform away in the middle of whatever it does; what is in its memory is lost."""
         p = self.platform
+        self.check()
         p.board.stop()
+        p.lease._held = False  # the dead do not stand by
         p.reconciler._stopped = True
-        tasks = [*p.reconciler._queue.active.values(), *p.board._tasks, p.reconciler._scan, p.admission._task]
+        tasks = [
+            *p.reconciler._queue.active.values(),
+            *p.board._tasks,
+            p.reconciler._scan,
+            p.admission._task,
+            p.lease._renewing,
+        ]
         for task in (*tasks, p._sweeper, *p.metrics._flushes.values()):
             if task is not None:
                 task.cancel()
@@ -70,6 +86,7 @@ class Rig:
     async def close(self) -> None:
         """Stop all."""
         await self.platform.stop()
+        self.check()
         await self.executor.close()
         await asyncio.to_thread(self.db.close)
 

@@ -155,6 +155,12 @@ def database(settings: Settings) -> Check:
     return Check("database", OK, f"SQLite, {size}, whole, revision {databases.newest_revision()}")
 
 
+def decides(settings: Settings) -> Check:
+    """Tell which service decides who starts."""
+    who = databases.decider(settings)
+    return Check("scheduler", OK, "no service decides now" if who is None else f"decided by {who}")
+
+
 def hub(settings: Settings) -> list[Check]:
     """Tell whether the components run and answer."""
     dead = [name for name in processes.NAMES if processes.find(settings, name) is None]

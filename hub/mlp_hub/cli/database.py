@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from pathlib import Path
 
 import mlp_hub
@@ -37,6 +38,31 @@ def is_current(settings: Settings) -> bool:
     except sqlite3.Error:
         return False
     return rows == [(newest_revision(),)]
+
+
+def decider(settings: Settings) -> str | None:
+    """Say which service decides about this database, by its lease; None where none is known."""
+    path = settings.db_dir / "mlp.sqlite"
+    if not settings.database_url and not path.exists():
+        return None
+    from mlp_hub.service import lease  # noqa: PLC0415 - the store's imports, only where it is asked for
+    from mlp_hub.store import Database, StoreUnavailable  # noqa: PLC0415
+
+    db = Database(settings.service_db_url)
+    try:
+        found = db.read_now(lease.read)
+    except (StoreUnavailable, OSError):
+        return None  # no such table yet, or no database that answers
+    finally:
+        db.close()
+    if found is None or not found.expires_at:
+        return None
+    left = found.expires_at - time.time()
+    return (
+        f"{found.holder}, for {left:.0f} s more unless renewed"
+        if left > 0
+        else f"{found.holder}, until {-left:.0f} s ago"
+    )
 
 
 def upgrade(settings: Settings) -> str | None:

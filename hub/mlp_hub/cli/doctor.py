@@ -23,6 +23,7 @@ CHECKS: tuple[tuple[str, Callable[[Settings], Check | list[Check]]], ...] = (
     ("node", machine.node),
     ("port", machine.port),
     ("database", machine.database),
+    ("scheduler", machine.decides),
     ("hub", machine.hub),
     ("mpi", training.mpi),
     ("tensorflow", training.tensorflow),

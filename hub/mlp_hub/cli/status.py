@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, TextIO
 
-from mlp_hub.cli import processes, procs
+from mlp_hub.cli import database, processes, procs
 from mlp_hub.cli.errors import Failure, UsageFailure
 from mlp_hub.cli.http import request
 from mlp_hub.domain.text import escaped
@@ -39,6 +39,7 @@ def collect(settings: Settings) -> dict[str, Any]:
         "running": all(c["pid"] for c in components.values()),
         "components": components,
         "jobs": _jobs(settings),
+        "decides": database.decider(settings),
     }
 
 
@@ -79,6 +80,8 @@ def status(settings: Settings, *, as_json: bool) -> int:
         sys.stdout.write(
             f"\njobs: {', '.join(f'{n} {phase}' for phase, n in sorted(jobs.items())) or 'none'}\n"
         )
+    if found["decides"] is not None:
+        sys.stdout.write(f"scheduler: decided by {found['decides']}\n")
     sys.stdout.write(f"\n{found['url']}   state in {found['home']}\n")
     return 0 if found["running"] else 1
 

@@ -20,6 +20,7 @@ class Phase(StrEnum):
     SUSPENDING = "suspending"  # asked to stop for its user; ranks may still save
     SUSPENDED = "suspended"  # holds nothing; waits for resume
     PREEMPTING = "preempting"  # asked to stop for another job; goes back into the queue
+    RESIZING = "resizing"  # asked to stop; goes on at once with another number of workers
     FINISHING = "finishing"  # ranks are gone; last metrics and logs are taken in, quota is still held
     FINISHED = "finished"  # rank 0 ended with 0
     FAILED = "failed"  # ended otherwise; `Failure` says how
@@ -44,6 +45,7 @@ class Target(StrEnum):
     RUN = "run"
     SUSPEND = "suspend"
     PREEMPT = "preempt"
+    RESIZE = "resize"
     CANCEL = "cancel"
     DELETE = "delete"
 
@@ -53,11 +55,13 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
     P.QUEUED: frozenset({P.ADMITTED, P.SUSPENDED, P.CANCELLED}),
     # admitted work that never reached the executor goes back, or ends, without a trace to clean up
     P.ADMITTED: frozenset({P.STARTING, P.QUEUED, P.SUSPENDED, P.CANCELLED, P.FAILED}),
-    P.STARTING: frozenset({P.RUNNING, P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.CANCELLING}),
-    P.RUNNING: frozenset({P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.CANCELLING}),
+    P.STARTING: frozenset({P.RUNNING, P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.RESIZING, P.CANCELLING}),
+    P.RUNNING: frozenset({P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.RESIZING, P.CANCELLING}),
     P.SUSPENDING: frozenset({P.SUSPENDED, P.FINISHING, P.CANCELLING}),
     P.SUSPENDED: frozenset({P.QUEUED, P.CANCELLED}),
     P.PREEMPTING: frozenset({P.QUEUED, P.FINISHING, P.CANCELLING, P.SUSPENDING}),
+    # its next attempt holds what it goes on with in the very transaction that gives back what the last one held
+    P.RESIZING: frozenset({P.ADMITTED, P.FINISHING, P.CANCELLING, P.SUSPENDING, P.PREEMPTING}),
     # a failed attempt with retries left is requeued from finishing
     P.FINISHING: frozenset({P.FINISHED, P.FAILED, P.QUEUED, P.CANCELLED}),
     P.CANCELLING: frozenset({P.CANCELLED, P.FINISHING}),
@@ -69,7 +73,16 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
 
 FINAL = frozenset({P.FINISHED, P.FAILED, P.CANCELLED})
 HOLDING = frozenset(
-    {P.ADMITTED, P.STARTING, P.RUNNING, P.SUSPENDING, P.PREEMPTING, P.FINISHING, P.CANCELLING}
+    {
+        P.ADMITTED,
+        P.STARTING,
+        P.RUNNING,
+        P.SUSPENDING,
+        P.PREEMPTING,
+        P.RESIZING,
+        P.FINISHING,
+        P.CANCELLING,
+    }
 )
 """Phases in which a job holds quota and nodes: exactly those in which its ledger row is confirmed."""
 WAITING = frozenset({P.QUEUED, P.SUSPENDED})
@@ -82,6 +95,7 @@ _STATE: Mapping[Phase, State] = {
     P.SUSPENDING: State.RUNNING,
     P.SUSPENDED: State.CREATING,
     P.PREEMPTING: State.RUNNING,
+    P.RESIZING: State.RUNNING,
     P.FINISHING: State.RUNNING,
     P.FINISHED: State.FINISHED,
     P.FAILED: State.ERROR,
@@ -197,6 +211,7 @@ class Job:
     finished_at: float | None = None
     failure: Failure | None = None
     ranks: tuple[RankStatus, ...] = ()
+    resize_to: tuple[str, ...] = ()  # node of each rank it goes on with, while it is resized
     version: int = 0  # grows with each stored change
 
     @property

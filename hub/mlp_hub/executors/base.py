@@ -126,6 +126,7 @@ class Executor(Protocol):
     """Runs attempts. All methods may be called again at any time with the same arguments."""
 
     name: str
+    spools: bool  # whether its ranks may leave files in their jobs' directories
 
     def nodes(self) -> Sequence[NodeInfo]:
         """List the nodes with their capacity."""

@@ -55,6 +55,7 @@ class LocalExecutor:
     """
 
     name = "local"
+    spools = True
 
     def __init__(
         self,

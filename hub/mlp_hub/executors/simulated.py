@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import Cause, Failure, RankStatus
@@ -144,15 +144,18 @@ class SimulatedExecutor:
         self._clock = clock
         self._real_time = real_time
         self._directories = directories
+        self.spools = directories
         self._attempts: dict[str, _Attempt] = {}
         self._forgotten: set[str] = set()
         self._logs: dict[str, list[tuple[int, LogLine]]] = {}  # of forgotten attempts, by workspace
         self._events: list[tuple[float, str]] = []
         self._callbacks: list[Callable[[str], None]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._armed_for = 0.0
         self._journal = journal
         self.starts: list[str] = []  # every attempt that was really started, in order
         self.failing_starts = 0  # so many of the next starts fail, for tests
+        self._out: TextIO | None = None
         if journal is not None and journal.exists():
             self._replay(journal)
 
@@ -253,12 +256,18 @@ class SimulatedExecutor:
     async def close(self) -> None:
         """Stop the timer; attempts go on by the clock."""
         self._callbacks.clear()
+        if self._out is not None:
+            self._out.close()
+            self._out = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def tick(self) -> None:
         """Tell of all that happened up to the clock's time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         now = self._clock()
         while self._events and self._events[0][0] <= now:
             _, attempt = heapq.heappop(self._events)
@@ -294,12 +303,16 @@ class SimulatedExecutor:
     def _arm(self) -> None:
         if not self._real_time or not self._callbacks:
             return
+        if not self._events:
+            return
+        at = self._events[0][0]
         if self._timer is not None:
+            if self._armed_for <= at:
+                return
             self._timer.cancel()
-            self._timer = None
-        if self._events:
-            wait = max(0.0, self._events[0][0] - self._clock())
-            self._timer = asyncio.get_running_loop().call_later(wait, self.tick)
+        self._armed_for = at
+        wait = max(0.0, at - self._clock())
+        self._timer = asyncio.get_running_loop().call_later(wait, self.tick)
 
     def _observation(self, id_: str, now: float) -> Observation:
         a = self._attempts.get(id_)
@@ -316,9 +329,12 @@ class SimulatedExecutor:
         return Observation(id_, phase, a.runs_at if ran else None, ended, ranks, failure)
 
     def _record(self, **entry: Any) -> None:
-        if self._journal is not None:
-            with self._journal.open("a") as f:
-                f.write(json.dumps(entry) + "\n")
+        if self._journal is None:
+            return
+        if self._out is None:
+            self._out = self._journal.open("a")
+        self._out.write(json.dumps(entry) + "\n")
+        self._out.flush()  # the system has it: a crash of the hub does not undo it
 
     def _replay(self, journal: Path) -> None:
         for line in journal.read_text().splitlines():

@@ -26,13 +26,34 @@ def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
         return Why((), None, length, now, because, (), SURE, "it fits now")
     assert isinstance(mine, Wait)  # noqa: S101 - every waiting job gets one of the two
     if job.gated is not None:
-        message = mine.verdict.message
-        return Why((mine.verdict,), mine.position, length, None, message, (), UNKNOWN, message)
-    at, because = _forecast(core, uid, now)
-    sure = how_sure(snapshot, job, at, because)
-    return Why(
-        (mine.verdict,), mine.position, length, at, because, tuple(_smaller(snapshot, job, now)), *sure
-    )
+        return _until_released(mine, length)
+    return _until_started(core, snapshot, mine, length, tuple(_smaller(snapshot, job, now)))
+
+
+def explain_planned(core: Core, uid: str, now: float) -> Why | None:
+    """Answer for one job of a core that has just planned, None when it does not wait; what would start now is not told.
+
+    For many waiting jobs: a core made anew for each smaller request would cost seconds. Takes the core over.
+    """
+    mine, entry = core.verdict(uid), core.state.waiting.get(uid)
+    if mine is None:
+        return None
+    if entry is None:
+        return _until_released(mine, mine.position)
+    core.state.now = max(core.state.now, now)
+    length = core.state.queues[entry.cls.tenant].length
+    return _until_started(core, core.snapshot(now), mine, length, ())
+
+
+def _until_released(mine: Wait, length: int) -> Why:
+    message = mine.verdict.message
+    return Why((mine.verdict,), mine.position, length, None, message, (), UNKNOWN, message)
+
+
+def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int, ways: tuple[str, ...]) -> Why:
+    at, because = _forecast(core, mine.uid, core.state.now)
+    sure = how_sure(snapshot, core.state.waiting[mine.uid].job, at, because)
+    return Why((mine.verdict,), mine.position, length, at, because, ways, *sure)
 
 
 def _forecast(core: Core, uid: str, now: float) -> tuple[float | None, str]:

@@ -1,55 +1,53 @@
-"""The admission loop: one cycle after something happened, or after a time.
+"""The admission loop: a cycle when something happened that may matter, or when a time has come.
 
-1. Make a snapshot of what waits, runs and is there.
-2. Let the scheduling core decide about every waiting job.
+1. Tell the core what changed since the last cycle: jobs, tenants, what others hold, nodes.
+2. Let it decide.
 3. Store all decisions of the cycle in one transaction, each admission checked once more against the ledger.
-4. Wake the reconciler (it hears of every stored change) and tell watchers whose reason or place changed.
+4. Tell the core what could not be stored; where that is more than one job's matter, make the core anew.
+
+The reconciler and watchers hear of every stored change by the board. Between cycles nothing runs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
-from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import HOLDING, Job, Phase, Target
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
-from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.core import plan_cycle
-from mlp_hub.scheduler.model import Admit, Preempt, Snapshot, Verdict, Wait, Why
-from mlp_hub.scheduler.ordering import dominant_share
+from mlp_hub.scheduler.model import Admit, Snapshot, Verdict, Wait, Why
 from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.scheduler.verdicts import waits_for_preempted
-from mlp_hub.scheduler.why import explain
-from mlp_hub.service.board import APPLIER, Board, Changes, Step, WaitChanged
+from mlp_hub.service.answers import Answers
+from mlp_hub.service.board import Board, Changes, WaitChanged
 from mlp_hub.service.broker import job_topic
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import reason_for, stop_for, why_for
-from mlp_hub.service.room import Room
-from mlp_hub.service.sentences import behind, ranks_on
-from mlp_hub.service.snapshot import SnapshotMaker
+from mlp_hub.service.kept import KeptCore, Plan
+from mlp_hub.service.snapshot import Holders, SnapshotMaker, node_of, queue_of, read_holders
+from mlp_hub.service.storing import Decided, Stored, store
+from mlp_hub.service.submit import CanRun
 from mlp_hub.store.records import DecayedUsage
-from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 COALESCE_S = 0.001
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Why a job waits, as the last cycle found it. `position` counts from 1 in its tenant's queue."""
-
-    verdict: Verdict
-    position: int
+BUSY_S = 0.005
+"""What comes so soon after the first is taken together: the second where the last cycle admitted many."""
+MANY = 8
+USAGE_EVERY_S = 10.0
+MOST_ROUNDS = 16
+"""Times that decisions are refused in a row before the loop slows down."""
 
 
 class Admission:
@@ -66,44 +64,101 @@ class Admission:
         self._nodes = nodes
         self._clock = clock
         self._policy = policy
-        self._usage = UsageMeter(policy.scheduling.half_life_s)
-        self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage.value)
+        self._meter = UsageMeter(policy.scheduling.half_life_s)
+        self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of)
+        self._answers = Answers(self)
         self.decisions = Decisions(board.db)
+        self._kept: KeptCore | None = None
+        self._planning = False
+        self._dirty: dict[str, None] = {}
+        self._holders: Holders | None = None
+        self._holders_changed = True
+        self._known_nodes: tuple[NodeInfo, ...] = ()
+        self._said: dict[str, Wait] = {}  # what was last written down of those that wait
+        self._shown: dict[str, Wait | None] = {}  # what watchers were last told
+        self._usage_at = 0.0  # when usage was stored
+        self._usage_changed = False
+        self._can_run: tuple[tuple[NodeInfo, ...], CanRun] | None = None
+        self._changes = 0  # of tenants and holders
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._waits: dict[str, Waiting] = {}
-        self._said: dict[str, Reason] = {}
-        self._starts: dict[str, tuple[int, Why]] = {}
-        self._next_expiry: float | None = None
+        self._refusals = 0  # cycles in a row in which something was refused
         self.cycles = 0
+        self.rebuilds = 0
+        self.differences: list[str] = []  # between the kept core and one made anew, where that is checked
         self.durations: deque[float] = deque(maxlen=1000)  # seconds of planning, of the last cycles
 
     async def start(self) -> None:
         """Begin with one cycle at once."""
-        for tenant, stored in (await self._board.db.read(lambda tx: tx.usage.all())).items():
-            self._usage.load(tenant, stored.value, stored.as_of)
+        for tenant, usage in (await self._board.db.read(lambda tx: tx.usage.all())).items():
+            self._meter.load(tenant, usage.value, usage.as_of)
+        self._usage_at = self._clock()
+        self._kept, self._holders, self._holders_changed = None, None, True
+        self._dirty.clear()
         self._board.on_change(self._board_says)
-        self.wake()
+        self._wake.set()
         self._task = asyncio.ensure_future(self._loop())
 
     async def stop(self) -> None:
-        """End the loop."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        """End the loop; store what tenants used."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+        if self._usage_changed:
+            usage = self._usage(self._clock())
+            with contextlib.suppress(Unavailable):
+                await self._board.commit(lambda tx, _: tx.usage.put_many(usage))
 
     def wake(self) -> None:
-        """Ask for a cycle soon; asking often is one asking."""
+        """Tell that tenants, or what others than jobs hold, have changed; often is as good as once."""
+        self._holders_changed = True
+        self._can_run = None
+        self._changes += 1
         self._wake.set()
 
-    def waiting(self, uid: str) -> Waiting | None:
-        """Return why a job waits, if the last cycle looked at it."""
-        return self._waits.get(uid)
+    # --- answers
+
+    @property
+    def kept(self) -> KeptCore | None:
+        """The kept core; None while there is none, or while another thread plans with it."""
+        return None if self._planning else self._kept
+
+    @property
+    def is_large(self) -> bool:
+        """Whether so much waits that answers are worth a thread."""
+        return len(self._board.waiting) > self._policy.large_cycle
+
+    def waiting(self, uid: str) -> Wait | None:
+        """Return why a job waits, and its place in its tenant's queue from 1 on."""
+        return next(iter(self.waits((uid,)).values()), None)
+
+    def waits(self, uids: Sequence[str]) -> dict[str, Wait]:
+        """Return why each of these jobs waits, of those that do."""
+        kept = self.kept
+        if kept is None:
+            return {uid: self._said[uid] for uid in uids if uid in self._said}
+        found: dict[str, Wait] = {}
+        for uid in uids:
+            promised = kept.promised.get(uid)
+            if promised is not None:
+                found[uid] = self._until_stopped(promised)
+        told = self._answers.verdicts(kept.core, [u for u in uids if u not in found])
+        return found | {uid: self._discreet(wait) for uid, wait in told.items()}
 
     def expected(self, uid: str) -> Why | None:
         """Return the last full answer for a job, if it is not out of date."""
-        known = self._starts.get(uid)
-        return known[1] if known is not None and known[0] == self.cycles else None
+        return self._answers.known(uid)
+
+    async def explain(self, uid: str) -> Why | None:
+        """Return why a job waits and until when; None when it does not wait."""
+        return await self._answers.explain(uid, self._clock())
+
+    def for_its_tenant(self, uid: str, why: Why) -> Why:
+        """Return an answer in words for the tenant whose job it is about."""
+        job = self._board.jobs.get(uid)
+        return why if job is None else why_for(why, job.spec.tenant, self._board.jobs)
 
     async def snapshot(self) -> Snapshot:
         """Return the present snapshot."""
@@ -113,191 +168,317 @@ class Admission:
         """Return the nodes and tenants alone, for the question whether a job can ever run."""
         return await self._maker.empty()
 
-    async def explain(self, uid: str) -> Why | None:
-        """Return why a job waits and until when; None when it does not wait."""
-        known = self.expected(uid)
-        if known is not None:
-            return known
-        cycle = self.cycles
-        now = self._clock()
-        snapshot, _ = await self._maker.make(now)
-        if not any(j.uid == uid for j in snapshot.waiting):
-            return None
-        why: Why = await self._run(len(snapshot.waiting), explain, snapshot, uid, now)
-        job = self._board.jobs.get(uid)
-        if job is not None:
-            why = why_for(why, job.spec.tenant, self._board.jobs)
-        self._starts[uid] = (cycle, why)
-        return why
+    async def possible(self) -> CanRun:
+        """Return what tells whether a job can ever run, with the tenants and nodes of now."""
+        nodes = tuple(self._nodes())
+        if self._can_run is None or self._can_run[0] != nodes:
+            asked = self._changes
+            made = CanRun(await self.capacity())
+            if asked != self._changes:
+                return (
+                    made  # somebody changed something meanwhile: good enough for this one, not for the next
+                )
+            self._can_run = (nodes, made)
+        return self._can_run[1]
+
+    # --- the cycle
 
     async def cycle(self) -> int:
         """Run one cycle; return how many jobs were admitted."""
         now = self._clock()
-        snapshot, holders = await self._maker.make(now)
-        begun = time.perf_counter()
-        plan = await self._run(len(snapshot.waiting), plan_cycle, snapshot, now) if snapshot.waiting else []
-        self.durations.append(time.perf_counter() - begun)
-        # who needs others to stop first is admitted by a later cycle, once they have: its reservation keeps the place
-        admits = [p for p in plan if isinstance(p, Admit) and not p.after]
-        preempts = [p for p in plan if isinstance(p, Preempt)]
-        waits = {p.uid: Waiting(self._told(p), p.position) for p in plan if isinstance(p, Wait)}
-        waits |= {p.uid: self._until_stopped(p) for p in plan if isinstance(p, Admit) and p.after}
-        news = [uid for uid, w in waits.items() if self._said.get(uid) is not w.verdict.reason]
-        told = await self._run(len(snapshot.waiting), self.decisions.cycle, snapshot, plan, self._waits, now)
-        changed = self._usage.set_shares(self._shares(snapshot), now)
-        usage = {tenant: DecayedUsage(self._usage.value(tenant, now), now) for tenant in changed}
-        admitted = 0
-        if admits or preempts or news or usage:
-
-            def work(tx: Tx, changes: Changes) -> int:
-                for tenant, value in usage.items():
-                    tx.usage.put(tenant, value)
-                done = self._admit(tx, changes, admits, now, told)
-                for preempt in preempts:
-                    self._preempt(tx, changes, preempt, now, told)
-                told.store(tx)
-                for uid in news:
-                    self._say_why(tx, changes, uid, waits[uid], now)
-                return done
-
-            admitted = await self._board.commit(work)
+        try:
+            kept = await self._up_to_date(now)
+            plan, told = await self._plan(kept, now)
+            stored = await self._store(kept, plan, told, now)
+        except BaseException:
+            self._forget()  # what the core believes may not be what is stored
+            raise
         self.cycles += 1
-        self._remember(waits)
-        if admitted < len(admits):
-            self.wake()  # somebody was quicker: decide anew
-        self._next_expiry = holders.next_expiry
-        return admitted
+        self._show()
+        return len(stored.admitted)
+
+    async def _up_to_date(self, now: float) -> KeptCore:
+        """Return the core as of this moment."""
+        if self._holders_changed or self._holders is None:
+            self._holders_changed = False
+            self._holders = await self._board.db.read(lambda tx: read_holders(tx, now))
+            news = True
+        else:
+            news = self._expired(now)
+        if self._kept is None:
+            return await self._rebuild(now)
+        try:
+            self._catch_up(self._kept, self._holders, now, news=news)
+        except (KeyError, ValueError, IndexError) as error:
+            log.warning("the scheduling core is made anew: %r", error)
+            return await self._rebuild(now)
+        return self._kept
+
+    def _expired(self, now: float) -> bool:
+        assert self._holders is not None  # noqa: S101 - read by the caller
+        expiry = self._holders.next_expiry
+        if expiry is None or expiry > now:
+            return False
+        self.wake()  # read anew in the next cycle
+        return False
+
+    def _catch_up(self, kept: KeptCore, holders: Holders, now: float, *, news: bool) -> None:
+        nodes = tuple(self._nodes())
+        if news or nodes != self._known_nodes:
+            self._known_nodes = nodes
+            kept.tenants_are(queue_of(t, holders, self._meter.value(t.name, now)) for t in holders.tenants)
+            kept.nodes_are(node_of(n, holders) for n in nodes)
+        dirty, self._dirty = self._dirty, {}
+        jobs = self._board.jobs
+        while dirty or kept.to_sync:
+            dirty |= kept.to_sync
+            kept.to_sync = {}
+            for uid in dirty:
+                kept.sync(uid, jobs.get(uid), now)
+            dirty = {}
+        if self._policy.check_core:
+            self._check(kept, holders, now)
+
+    async def _rebuild(self, now: float) -> KeptCore:
+        assert self._holders is not None  # noqa: S101 - read by the caller
+        self._forget()
+        self._dirty.clear()
+        self._known_nodes = tuple(self._nodes())
+        snapshot = self._maker.of(self._holders, now)
+        make = partial(KeptCore, snapshot, now, dict(self._board.holding))
+        size = len(snapshot.waiting) + len(snapshot.running)
+        self._kept = await (asyncio.to_thread(make) if size > self._policy.large_cycle else _at_once(make))
+        self._meter = self._kept.core.state.meter
+        self.rebuilds += 1
+        self._catch_up(self._kept, self._holders, now, news=False)
+        return self._kept
+
+    def _forget(self) -> None:
+        if self._kept is not None:
+            self._meter = self._kept.core.state.meter.fork()
+        self._kept = None
+        self._wake.set()
+
+    async def _plan(self, kept: KeptCore, now: float) -> tuple[Plan, Told]:
+        begun = time.perf_counter()
+        # what decisions are explained from is as it was before them
+        before = self.decisions.wants(kept.core, now)
+        # after a start or a rebuild all are looked at; events that come meanwhile are taken in by the next cycle
+        if kept.core.cycles == 0 and self.is_large:
+            self._planning = True
+            try:
+                plan = await asyncio.to_thread(kept.plan, now)
+            finally:
+                self._planning = False
+        else:
+            plan = kept.plan(now)
+        self.durations.append(time.perf_counter() - begun)
+        return plan, self.decisions.cycle(
+            before, plan.decisions, self._said, self._policy.scheduling.name, now
+        )
+
+    async def _store(self, kept: KeptCore, plan: Plan, told: Told, now: float) -> Stored:
+        due = [a for a in plan.admits if kept.is_due(a)]
+        for admit in plan.admits:
+            if not kept.is_due(admit):
+                kept.promise(admit)
+        jobs = self._board.jobs
+        concerned = [
+            *(a.uid for a in due),
+            *(p.uid for p in plan.preempts),
+            *(r.uid for r in plan.resizes),
+        ]
+        decided = Decided(
+            due,
+            [replace(p, verdict=self._stop_for(p.uid, p.verdict)) for p in plan.preempts],
+            [
+                r if r.verdict is None else replace(r, verdict=self._stop_for(r.uid, r.verdict))
+                for r in plan.resizes
+            ],
+            self._news(kept, plan),
+            self._usage(now) if self._usage_changed and now >= self._usage_at + USAGE_EVERY_S else {},
+            {uid: jobs[uid] for uid in concerned if uid in jobs},
+            self._known_nodes,
+            now,
+        )
+        if not decided:
+            return Stored()
+
+        def work(tx: Tx, changes: Changes) -> Stored:
+            done = store(tx, changes, decided)
+            told.store(tx, [*done.in_force, *kept.promised])
+            return done
+
+        stored = await self._board.commit(work)
+        if decided.usage:
+            self._usage_at, self._usage_changed = now, False
+        for wait in decided.waits:
+            if wait.uid in self._board.waiting:
+                self._said[wait.uid] = wait
+        self._learn(kept, stored, now)
+        return stored
+
+    def _learn(self, kept: KeptCore, stored: Stored, now: float) -> None:
+        """Tell the core what could not be stored."""
+        self._usage_changed = self._usage_changed or bool(stored.admitted)
+        for uid in stored.admitted:
+            kept.kept_promise(uid)
+            self._said.pop(uid, None)
+        for uid in stored.stale:
+            # somebody else changed it: what it is now is known, or will be told
+            kept.promised.pop(uid, None)
+            kept.sync(uid, None, now)
+            self._dirty[uid] = None
+        refused = False
+        for admit in stored.no_room:
+            if kept.early:
+                kept.promise(admit)
+            else:
+                refused = True
+        refused = self._cannot_grow(kept, stored, now) or refused
+        if refused:  # somebody was quicker, and it is not in what the core knows
+            self._refusals += 1
+            self._holders_changed = True
+            self._forget()
+        elif stored.stale:
+            self._refusals += 1
+        elif stored.admitted:
+            self._refusals = 0
+        if self._dirty or kept.to_sync:
+            self._wake.set()
+
+    def _cannot_grow(self, kept: KeptCore, stored: Stored, now: float) -> bool:
+        """Take growths back that found no room; returns whether that was not to be expected."""
+        for resize in stored.cannot_grow:
+            job = self._board.jobs.get(resize.uid)
+            if job is not None and job.phase in HOLDING:
+                kept.hold_back(job, now)
+        return bool(stored.cannot_grow) and not kept.early
+
+    def _news(self, kept: KeptCore, plan: Plan) -> list[Wait]:
+        """Return the reasons that are to be written down: those that are new or not of the kind said before."""
+        promised = [self._until_stopped(a) for a in plan.admits if a.uid in kept.promised]
+        news = []
+        for wait in (*map(self._discreet, plan.waits), *promised):
+            said = self._said.get(wait.uid)
+            if said is None or said.verdict.reason is not wait.verdict.reason:
+                news.append(wait)
+        return news
+
+    def _until_stopped(self, admit: Admit) -> Wait:
+        """Return why a job waits for which others are being stopped."""
+        holding = self._board.holding
+        names = [f"job {holding[u].spec.name} of {holding[u].spec.user}" for u in admit.after if u in holding]
+        return self._discreet(Wait(admit.uid, waits_for_preempted(names, tuple(admit.after)), 1))
+
+    def _discreet(self, wait: Wait) -> Wait:
+        """Return why a job waits, in words for its tenant."""
+        job = self._board.waiting.get(wait.uid)
+        if job is None:
+            return wait
+        verdict = reason_for(wait.verdict, job.spec.tenant, self._board.jobs)
+        return wait if verdict is wait.verdict else replace(wait, verdict=verdict)
+
+    def _stop_for(self, uid: str, verdict: Verdict) -> Verdict:
+        """Return why a running job is stopped or resized, in words for its tenant."""
+        job = self._board.jobs.get(uid)
+        return verdict if job is None else stop_for(verdict, job.spec.tenant, self._board.jobs)
+
+    def _usage_of(self, tenant: str, now: float) -> float:
+        return self._meter.value(tenant, now)
+
+    def _usage(self, now: float) -> dict[str, DecayedUsage]:
+        tenants = () if self._holders is None else self._holders.tenants
+        values = {t.name: self._meter.value(t.name, now) for t in tenants}
+        return {name: DecayedUsage(value, now) for name, value in values.items() if value > 0}
+
+    def _show(self) -> None:
+        """Tell watchers whose reason or place has changed."""
+        broker = self._board.broker
+        watched = [uid for uid in broker.watched_jobs() if uid in self._board.waiting]
+        if not watched and not self._shown:
+            return
+        now = self.waits(watched)
+        for uid, wait in now.items():
+            if self._shown.get(uid) != wait:
+                broker.publish(job_topic(uid), WaitChanged())
+        self._shown = dict(now)
+
+    def _check(self, kept: KeptCore, holders: Holders, now: float) -> None:
+        """Hold the core against one made anew; the settings of the hub never ask for it, tests do."""
+        mine, theirs = kept.content(self._board.jobs), KeptCore.content_of(self._maker.of(holders, now))
+        for part, value in theirs.items():
+            kept_here = mine[part]
+            for name in {**kept_here, **value}:
+                if kept_here.get(name) != value.get(name):
+                    text = f"{part} {name}: kept {kept_here.get(name)}, made anew {value.get(name)}"
+                    self.differences.append(text)
+
+    # --- when
 
     async def _loop(self) -> None:
+        busy = False
         while True:
-            timeout = self._policy.cycle_every_s
-            if self._next_expiry is not None:
-                timeout = min(timeout, max(self._next_expiry - self._clock(), 0.0) + 0.01)
+            timeout = self._until_next(self._clock())
             try:
                 async with asyncio.timeout(timeout):  # wait_for of Python 3.11 may swallow a cancellation
                     await self._wake.wait()
             except TimeoutError:
                 pass
             else:
-                await asyncio.sleep(COALESCE_S)
+                await asyncio.sleep(BUSY_S if busy else COALESCE_S)
             self._wake.clear()
             try:
-                await self.cycle()
+                busy = await self.cycle() > MANY
             except asyncio.CancelledError:
                 raise
             except Exception:  # the loop must go on whatever happened in one cycle
                 log.exception("a scheduling cycle failed")
                 await asyncio.sleep(self._policy.backoff_s)
-                self.wake()
+                self._wake.set()
+            if self._refusals > MOST_ROUNDS:
+                await asyncio.sleep(self._policy.backoff_s)
 
-    async def _run(self, size: int, fn: Callable[..., T], *args: object) -> T:
-        if size > self._policy.large_cycle:
-            return await asyncio.to_thread(fn, *args)
-        return fn(*args)
+    def _until_next(self, now: float) -> float:
+        """Return the seconds until a cycle is worth it though nothing happens."""
+        times = [now + self._policy.cycle_every_s]
+        if self._holders is not None and self._holders.next_expiry is not None:
+            times.append(self._holders.next_expiry + 0.01)
+        if self._kept is not None:
+            at = self._kept.core.next_wake()
+            if at is not None:
+                times.append(at)
+            least = self._policy.scheduling.min_run_s
+            ripe = [h.run.started_at + least for h in self._kept.core.state.running.elastic.values()]
+            times += [at for at in ripe if at > now]
+        if self._usage_changed:
+            times.append(self._usage_at + USAGE_EVERY_S)
+        return max(min(times) - now, 0.0)
 
     def _board_says(self, job: Job, before: Job | None) -> None:
-        if job.phase is Phase.QUEUED:
-            if before is None or before.phase is not Phase.QUEUED:
-                self.wake()
-        elif before is not None and before.phase in HOLDING and job.phase not in HOLDING:
-            self.wake()
-        elif before is not None and before.phase is Phase.QUEUED and job.phase not in HOLDING:
-            self.wake()  # it left the queue: others move up
+        if job.phase is not Phase.QUEUED:
+            self._said.pop(job.uid, None)
+        if before is None or _matters(job, before):
+            self._dirty[job.uid] = None
+            self._wake.set()
+            if before is not None and before.phase in HOLDING:
+                self._usage_changed = True
 
-    def _admit(self, tx: Tx, changes: Changes, admits: list[Admit], now: float, told: Told) -> int:
-        if not admits:
-            return 0
-        room = Room(tx, self._nodes(), now)
-        done = 0
-        for admit in admits:
-            job = self._board.waiting.get(admit.uid)
-            if job is None or job.target not in (Target.RUN, Target.PREEMPT) or not room.take(job, admit):
-                continue
-            message = f"admitted: {len(admit.placement)} ranks {ranks_on(admit.placement)}"
-            if len(admit.placement) == 1:
-                message = f"admitted {ranks_on(admit.placement)}"
-            new = replace(
-                job,
-                phase=Phase.ADMITTED,
-                target=Target.RUN,
-                placement=admit.placement,
-                admitted_at=now,
-                reason=None,
-                message=message,
-            )
-            try:
-                changes.move(tx, job, new, now, Step("admitted", message))
-            except Stale:
-                room.give_back(job, admit)
-                continue
-            tx.ledger.put(
-                ResourceRequest(
-                    id=job.attempt,
-                    applier=APPLIER,
-                    tenant=job.spec.tenant,
-                    amount=admit.amount,
-                    phase=RequestPhase.CONFIRMED,
-                    created_at=now,
-                    last="confirm",
-                    holder=f"job {job.spec.name} of {job.spec.user}",
-                    user=job.spec.user,
-                    shares=room.shares(job, admit),
-                )
-            )
-            told.note(admit.uid)
-            done += 1
-        return done
 
-    def _preempt(self, tx: Tx, changes: Changes, preempt: Preempt, now: float, told: Told) -> None:
-        job = self._board.holding.get(preempt.uid)
-        if job is None or job.target is not Target.RUN or job.phase is Phase.FINISHING:
-            return
-        try:
-            changes.update(tx, replace(job, target=Target.PREEMPT))
-        except Stale:
-            return
-        verdict = stop_for(preempt.verdict, job.spec.tenant, self._board.jobs)
-        step = Step("preempted", verdict.message, verdict.reason.value)
-        changes.add_event(tx, job.uid, now, step)
-        told.note(job.uid)
+def _matters(job: Job, before: Job) -> bool:
+    """Whether the core has to hear of a change."""
+    if job.phase is before.phase:
+        return job.target is not before.target or job.placement != before.placement
+    if before.phase is Phase.QUEUED and job.phase is Phase.ADMITTED:
+        return False  # it decided so
+    if job.phase is Phase.RUNNING and job.spec.time_limit is not None:
+        return True  # its time has begun only now
+    if (before.phase in HOLDING) != (job.phase in HOLDING) or Phase.RESIZING in (job.phase, before.phase):
+        return True
+    if before.phase is Phase.QUEUED or job.phase is Phase.QUEUED:
+        return True
+    return job.target not in (Target.RUN, before.target)
 
-    def _say_why(self, tx: Tx, changes: Changes, uid: str, wait: Waiting, now: float) -> None:
-        job = self._board.waiting.get(uid)
-        if job is None or tx.jobs.get(uid) is None:
-            return
-        message = f"{behind(wait.position)}: {wait.verdict.message}"
-        changes.add_event(tx, uid, now, Step("waiting", message, wait.verdict.reason.value))
 
-    def _told(self, wait: Wait) -> Verdict:
-        """Return why a job waits, in words for its tenant."""
-        job = self._board.waiting.get(wait.uid)
-        return wait.verdict if job is None else reason_for(wait.verdict, job.spec.tenant, self._board.jobs)
-
-    def _until_stopped(self, admit: Admit) -> Waiting:
-        """Return why a job waits for which others are being stopped."""
-        holding = self._board.holding
-        names = [f"job {holding[u].spec.name} of {holding[u].spec.user}" for u in admit.after if u in holding]
-        verdict, job = waits_for_preempted(names, admit.after), self._board.waiting.get(admit.uid)
-        return Waiting(verdict if job is None else reason_for(verdict, job.spec.tenant, self._board.jobs), 1)
-
-    def _remember(self, waits: dict[str, Waiting]) -> None:
-        before, self._waits = self._waits, waits
-        self._said = {uid: w.verdict.reason for uid, w in waits.items()}
-        self._starts = {uid: known for uid, known in self._starts.items() if uid in waits}
-        broker = self._board.broker
-        for uid, wait in waits.items():
-            if before.get(uid) != wait and broker.watched(job_topic(uid)):
-                broker.publish(job_topic(uid), WaitChanged())
-
-    def _shares(self, snapshot: Snapshot) -> dict[str, float]:
-        total = ZERO
-        for node in snapshot.nodes:
-            if node.up:
-                total += node.capacity
-        used: dict[str, Resources] = {t.name: t.used for t in snapshot.tenants}
-        for running in snapshot.running:
-            tenant = running.job.tenant
-            used[tenant] = used.get(tenant, ZERO) + running.job.per_worker * len(running.placement)
-        return {
-            tenant: dominant_share(amount, total) for tenant, amount in used.items() if not amount.is_zero
-        }
+async def _at_once(make: Callable[[], T]) -> T:
+    return make()

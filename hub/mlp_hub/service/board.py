@@ -1,5 +1,7 @@
 """The jobs that are not final, in memory as they are in the database, and the one way to change any job.
 
+`fence` is called first in every transaction that changes jobs, and raises where this process may not change any.
+
 `Board.commit` runs a function in a writing transaction; what it changed is noted in a `Changes`, and only once
 it is durable do memory, watchers and the loops hear of it. A caller that is cancelled in between (a client that
 hung up) does not take that away.
@@ -8,13 +10,14 @@ hung up) does not take that away.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, check_move
 from mlp_hub.domain.ledger import RequestPhase, check_request_move
-from mlp_hub.service.broker import QUEUE_TOPIC, Broker, job_topic
+from mlp_hub.service.broker import QUEUE_TOPIC, RESYNC, Broker, job_topic
+from mlp_hub.service.shares import kinds_in, shares_of, total_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import JobEvent, MetricPoint
 from mlp_hub.store.tx import Tx
@@ -61,6 +64,20 @@ class Step:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """One of many transitions that are stored together; `token` is the SHA-256 of a token to be known from now on."""
+
+    old: Job
+    new: Job
+    step: Step
+    token: str | None = None
+
+
+FEW = 4
+"""So many steps are numbered one by one, so that watchers get them as they are; beyond, watchers read them anew."""
+
+
 @dataclass(slots=True)
 class Changes:
     """What one transaction did to jobs."""
@@ -68,6 +85,43 @@ class Changes:
     jobs: list[Job] = field(default_factory=list)
     removed: list[Job] = field(default_factory=list)
     events: dict[str, list[JobEvent]] = field(default_factory=dict)
+    unread: dict[str, None] = field(default_factory=dict)  # their timelines have grown, nobody looked by what
+
+    def add_events(self, tx: Tx, steps: Sequence[tuple[str, Step]], now: float) -> None:
+        """Append steps (uid, step) to the timelines of many jobs."""
+        if len(steps) <= FEW:
+            for uid, step in steps:
+                self.add_event(tx, uid, now, step)
+            return
+        tx.events.add_many([(uid, now, s.kind, s.message, s.reason) for uid, s in steps])
+        self.unread.update(dict.fromkeys(uid for uid, _ in steps))
+
+    def move_many(self, tx: Tx, moves: Sequence[Moving], now: float) -> list[Job]:
+        """Store transitions of different jobs together; raises `Stale`, and nothing may be kept, if one was changed."""
+        if len(moves) <= FEW:
+            stored = []
+            for m in moves:
+                stored.append(self.move(tx, m.old, m.new, now, m.step))
+                if m.token is not None:
+                    tx.tokens.add(m.token, m.new.uid, now)
+            return stored
+        left: list[Job] = []
+        for m in moves:
+            check_move(m.new.spec.name, m.old.phase, m.new.phase)
+            if m.old.phase in HOLDING and m.new.phase not in HOLDING:
+                left.append(m.old)
+            elif m.old.phase in HOLDING and m.old.attempt != m.new.attempt:
+                hand_over(tx, m.old, m.new, now)
+                tx.tokens.revoke(m.old.uid)
+            if m.new.restarts != m.old.restarts and m.new.restarts % 64 == 0:
+                tx.events.trim(m.new.uid, MOST_EVENTS)
+        tx.ledger.release_many(APPLIER, [job.attempt for job in left])
+        tx.tokens.revoke_many([job.uid for job in left])
+        jobs = tx.jobs.update_many([m.new for m in moves])
+        self.jobs += jobs
+        self.add_events(tx, [(m.new.uid, m.step) for m in moves], now)
+        tx.tokens.add_many([(m.token, m.new.uid) for m in moves if m.token is not None], now)
+        return jobs
 
     def add_event(self, tx: Tx, uid: str, now: float, step: Step) -> None:
         """Append a step to a job's timeline."""
@@ -79,7 +133,10 @@ class Changes:
     def move(self, tx: Tx, old: Job, new: Job, now: float, step: Step) -> Job:
         """Store a transition with its event; what the job held is given back as it leaves the holding phases."""
         check_move(new.spec.name, old.phase, new.phase)
-        if old.phase in HOLDING and new.phase not in HOLDING:
+        if old.phase in HOLDING and old.attempt != new.attempt and new.phase in HOLDING:
+            hand_over(tx, old, new, now)
+            tx.tokens.revoke(old.uid)
+        elif old.phase in HOLDING and new.phase not in HOLDING:
             release(tx, old.attempt)
             tx.tokens.revoke(old.uid)
         stored = self.update(tx, new)
@@ -101,12 +158,29 @@ def release(tx: Tx, attempt: str) -> None:
         tx.ledger.put(replace(request, phase=RequestPhase.RELEASED, expires_at=None, last="release"))
 
 
+def hand_over(tx: Tx, old: Job, new: Job, now: float) -> None:
+    """Let the next attempt hold what it needs of what the last one held, and give back the rest."""
+    request = tx.ledger.get(APPLIER, old.attempt)
+    if request is None or not request.held:
+        raise RuntimeError(
+            f"attempt {old.attempt} of job {old.spec.name} holds nothing that could be handed over"
+        )
+    shares = shares_of(new.spec.per_worker, new.placement, kinds_in(request))
+    release(tx, old.attempt)
+    tx.ledger.put(
+        replace(
+            request, id=new.attempt, amount=total_of(shares), shares=shares, created_at=now, last="confirm"
+        )
+    )
+
+
 class Board:
     """Active jobs by uid, and those of them that wait and that hold quota."""
 
-    def __init__(self, db: Database, broker: Broker) -> None:
+    def __init__(self, db: Database, broker: Broker, fence: Callable[[Tx], None] = lambda _: None) -> None:
         self.db = db
         self.broker = broker
+        self._fence = fence
         self.jobs: dict[str, Job] = {}
         self.waiting: dict[str, Job] = {}
         self.holding: dict[str, Job] = {}
@@ -131,7 +205,12 @@ class Board:
 
     async def _commit(self, fn: Callable[[Tx, Changes], T]) -> T:
         changes = Changes()
-        result = await self.db.write(lambda tx: fn(tx, changes))
+
+        def work(tx: Tx) -> T:
+            self._fence(tx)
+            return fn(tx, changes)
+
+        result = await self.db.write(work)
         self._apply(changes)
         return result
 
@@ -141,8 +220,10 @@ class Board:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def stop(self) -> None:
-        """Tell nobody any more."""
+        """Tell nobody any more, and forget all: another may change jobs from now on."""
         self._listeners.clear()
+        for index in (self.jobs, self.waiting, self.holding):
+            index.clear()
 
     async def refresh(self, uid: str) -> Job | None:
         """Read a job anew, after somebody else was quicker; None when it is gone."""
@@ -165,6 +246,8 @@ class Board:
                 listener(job, before)
         for uid, events in changes.events.items():
             self.broker.publish(job_topic(uid), EventsAdded(tuple(events)))
+        for uid in changes.unread:
+            self.broker.publish(job_topic(uid), RESYNC)
         for job in changes.removed:
             self._drop(job.uid)
             self.broker.publish(job_topic(job.uid), JobChanged(job, removed=True))

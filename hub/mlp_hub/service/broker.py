@@ -102,6 +102,10 @@ class Broker:
         """Tell whether anybody subscribes, so that nothing need be made for nobody."""
         return topic in self._topics
 
+    def watched_jobs(self) -> list[str]:
+        """Return the uids of the jobs that anybody watches."""
+        return [topic[1] for topic in self._topics if topic[0] == "job"]
+
     def drop(self, topic: Topic, subscription: Subscription) -> None:
         """Forget a subscription; called by its `close`."""
         subscribers = self._topics.get(topic)

@@ -34,12 +34,14 @@ class RunPolicy:
     job_network: str = "none"  # none or outbound
     first_uid: int | None = None  # user number N runs as first_uid + N; None: the hub's own uid
     api_url: str = ""  # what jobs are given as MLP_API_URL
+    lease_s: float = 15.0  # so long after its last sign of life a platform may be followed by another
     cycle_every_s: float = 30.0  # a scheduling cycle at least so often (aging, nodes that come back)
     look_every_s: float = 5.0  # every job that runs is looked at at least so often
     backoff_s: float = 0.2  # first wait after an executor's error; doubles
     backoff_max_s: float = 30.0
     start_tries: int = 5  # of an attempt whose executor raises an error that may pass
     large_cycle: int = 300  # with more waiting jobs a cycle is planned in a thread
+    check_core: bool = False  # hold the scheduling core against one made anew in each cycle: for tests
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
     idempotency_s: float = 86_400.0  # keys are remembered so long
 

@@ -82,6 +82,7 @@ _STOPPING: Mapping[Target, tuple[Phase, str]] = {
     T.DELETE: (P.CANCELLING, "cancelling: its ranks are asked to end"),
     T.SUSPEND: (P.SUSPENDING, "suspending: its ranks may save a checkpoint and end"),
     T.PREEMPT: (P.PREEMPTING, "stopped for another job: its ranks may save a checkpoint and end"),
+    T.RESIZE: (P.RESIZING, "its ranks may save a checkpoint and end; it goes on with another number of them"),
 }
 
 
@@ -137,7 +138,7 @@ def _queued(t: _Turn) -> list[Action]:
             return [
                 t.moved(P.SUSPENDED, "suspended", "suspended; it keeps its age in the queue", "Suspended")
             ]
-        case T.RUN | T.PREEMPT:
+        case T.RUN | T.PREEMPT | T.RESIZE:
             return []
 
 
@@ -156,10 +157,13 @@ def _admitted(t: _Turn) -> list[Action]:
         case T.PREEMPT:
             message = "gave way to another job before it started; it keeps its age in the queue"
             return [t.moved(P.QUEUED, "preempted", message, placement=(), admitted_at=None, target=T.RUN)]
-        case T.RUN:
+        case (
+            T.RUN | T.RESIZE
+        ):  # who was not started yet is resized at once, by the transaction that decides so
             count = len(t.job.placement)
             what = f"starting {count} ranks" if count != 1 else "starting 1 rank"
-            return [t.moved(P.STARTING, "starting", f"{what} {ranks_on(t.job.placement)}"), Start()]
+            message = f"{what} {ranks_on(t.job.placement)}"
+            return [t.moved(P.STARTING, "starting", message, target=T.RUN, resize_to=()), Start()]
 
 
 def _starting(t: _Turn) -> list[Action]:
@@ -209,6 +213,19 @@ def _preempting(t: _Turn) -> list[Action]:
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 
 
+def _resizing(t: _Turn) -> list[Action]:
+    if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND, T.PREEMPT):
+        return [_ask_to_end(t), Stop(t.grace_s)]
+    if t.seen.phase in (A.ABSENT, A.STOPPED):
+        workers = len(t.job.resize_to) - t.job.spec.ps
+        message = f"goes on with {workers} worker{'s' if workers != 1 else ''} {ranks_on(t.job.resize_to)}"
+        changes = {**_next_attempt(t.job), "placement": t.job.resize_to, "admitted_at": t.now}
+        return _leave(t.moved(P.ADMITTED, "resized", message, None, **changes))
+    if t.seen.phase in (A.SUCCEEDED, A.FAILED, A.LOST):
+        return _ended(t)
+    return _see_to_its_end(t)
+
+
 def _cancelling(t: _Turn) -> list[Action]:
     if t.seen.phase is A.SUCCEEDED:
         return _ended(t)  # it was quicker than its user
@@ -222,7 +239,7 @@ def _suspended(t: _Turn) -> list[Action]:
     match t.job.target:
         case T.CANCEL | T.DELETE:
             return [t.moved(P.CANCELLED, "cancelled", "cancelled while suspended", finished_at=t.now)]
-        case T.RUN | T.PREEMPT:
+        case T.RUN | T.PREEMPT | T.RESIZE:
             return [
                 t.moved(P.QUEUED, "resumed", "resumed: back in the queue with its age kept", target=T.RUN)
             ]
@@ -268,6 +285,7 @@ _TABLE: Mapping[Phase, Callable[[_Turn], list[Action]]] = {
     P.SUSPENDING: _suspending,
     P.SUSPENDED: _suspended,
     P.PREEMPTING: _preempting,
+    P.RESIZING: _resizing,
     P.FINISHING: _finish,
     P.FINISHED: _final,
     P.FAILED: _final,
@@ -352,7 +370,8 @@ def _next_attempt(job: Job) -> dict[str, object]:
         "finished_at": None,
         "failure": None,
         "ranks": (),
-        "target": T.RUN if job.target is T.PREEMPT else job.target,
+        "resize_to": (),
+        "target": T.RUN if job.target in (T.PREEMPT, T.RESIZE) else job.target,
     }
 
 

@@ -1,14 +1,14 @@
 """Why the scheduler admitted, preempted or resized a job, kept with the decision itself.
 
-`Decisions.cycle(...)` works out what stands behind the plan of one cycle; `Told.note(uid)` says that a decision takes effect,
-and `Told.store(tx)`, in the transaction that stores the decisions, keeps the explanations of those. Plans of very many
+`Decisions.cycle(...)` works out what stands behind the plan of one cycle, and `Told.store(tx, uids)`, in the transaction that
+stores the decisions, keeps the explanations of those that take effect. Plans of very many
 decisions, and those on a large state, get the short form: the sentence without the places and candidates.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ import msgspec
 
 from mlp_api import whatif as api
 from mlp_hub.domain.errors import not_found
+from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.decided import Candidate, Explained, explain_decisions
 from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, Snapshot, Verdict
 from mlp_hub.scheduler.words import amount, count, listing
@@ -71,18 +72,12 @@ class Told:
 
     def __init__(self, records: Mapping[str, Callable[[], StoredDecision]]) -> None:
         self._records = records
-        self._noted: list[str] = []
 
-    def note(self, uid: str) -> None:
-        """Say that the decision about this job takes effect."""
-        if uid in self._records:
-            self._noted.append(uid)
-
-    def store(self, tx: Tx) -> None:
-        """Keep what is told of those that take effect."""
-        if self._noted:
-            tx.decisions.add([self._records[uid]() for uid in self._noted])
-            self._noted.clear()
+    def store(self, tx: Tx, uids: Iterable[str]) -> None:
+        """Keep what is told of these jobs, whose decisions take effect; nothing of one that was not decided about."""
+        made = [self._records[uid]() for uid in uids if uid in self._records]
+        if made:
+            tx.decisions.add(made)
 
 
 class Decisions:
@@ -93,20 +88,29 @@ class Decisions:
         self._seen: _Seen | None = None
         self._rests_until = 0.0
 
+    def wants(self, core: Core, now: float) -> Snapshot | None:
+        """Return what the next plan is to be explained from, None where that would cost too much."""
+        state = core.state
+        jobs = len(state.waiting) + len(state.running)
+        small = jobs <= FEW_JOBS or (jobs <= MOST_JOBS and now >= self._rests_until)
+        return core.snapshot(now) if small and len(state.index.names) <= MOST_NODES else None
+
     def cycle(
-        self, snapshot: Snapshot, plan: Sequence[Decision], waited: Mapping[str, Waited], now: float
+        self,
+        snapshot: Snapshot | None,
+        plan: Sequence[Decision],
+        waited: Mapping[str, Waited],
+        policy: str,
+        now: float,
     ) -> Told:
         """Work out what stands behind a plan. `snapshot` is what it was made from, `waited` what was said before."""
         acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
-        jobs = len(snapshot.waiting) + len(snapshot.running)
-        small = jobs <= FEW_JOBS or (jobs <= MOST_JOBS and now >= self._rests_until)
-        small = small and len(snapshot.nodes) <= MOST_NODES
+        jobs = 0 if snapshot is None else len(snapshot.waiting) + len(snapshot.running)
         if not acts:
-            self._seen = _seen(snapshot) if jobs <= FEW_JOBS else None
+            self._seen = _seen(snapshot) if snapshot is not None and jobs <= FEW_JOBS else None
             return Told({})
-        if not small or len(acts) > MOST_EXPLAINED:
+        if snapshot is None or len(acts) > MOST_EXPLAINED:
             self._seen = None
-            policy = snapshot.policy.name
             return Told({d.uid: _Short(d, waited.get(d.uid), policy, now) for d in acts})
         seen = _seen(snapshot)
         teller = _Teller(snapshot, waited, self._seen, seen, now)
@@ -229,7 +233,7 @@ class _Teller:
         return {
             "summary": self._summary(d, e, tenant),
             "waited_for": None if waited is None else self._masked(waited.verdict, tenant),
-            "changed": self._changed(waited, tenant) if e.kind == "admitted" else [],
+            "changed": self._changed(d, waited, tenant) if isinstance(d, Admit) else [],
             "position": None if waited is None else waited.position,
             "policy": self.policy,
             "share": e.share,
@@ -289,8 +293,10 @@ class _Teller:
             "why": c.why,
         }
 
-    def _changed(self, waited: Waited | None, tenant: str | None) -> list[str]:
+    def _changed(self, admit: Admit, waited: Waited | None, tenant: str | None) -> list[str]:
         """Say what has changed since the last cycle that could let the job start."""
+        if admit.after:
+            return [f"{self._job(uid, tenant)} is stopped for it" for uid in admit.after[:MOST_CHANGES]]
         if waited is None:
             return ["it was submitted, and there was room at once"]
         if self.before is None:

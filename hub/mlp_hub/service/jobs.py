@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase, State, Target, state_of
 from mlp_hub.domain.resources import units
+from mlp_hub.domain.tenant import Member
 from mlp_hub.executors.base import AttemptPhase, Executor, LogChunk, Observation
 from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.feasible import check_possible
@@ -19,6 +20,7 @@ from mlp_hub.service import decide as d
 from mlp_hub.service import submit
 from mlp_hub.service import wire_jobs as wire
 from mlp_hub.service.admit import Admission
+from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.metrics import Metrics
@@ -31,6 +33,7 @@ from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
 TRIES = 5
+MOST_PLACES = 10_000
 MOST_LINES = 10_000
 # named here, because inside the class `list` is a method
 Page = tuple[list[api.Job], str | None]
@@ -38,6 +41,18 @@ Timeline = list[api.Event]
 Queue = list[api.QueueEntry]
 _STOPPABLE = frozenset(Phase) - FINAL - {Phase.DELETING}
 _SUSPENDABLE = _STOPPABLE - {Phase.FINISHING, Phase.CANCELLING}
+
+
+Places = tuple[list[Member], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Submitted:
+    """A job that is to be stored, under which key its answer is remembered, and what tells two requests apart."""
+
+    job: Job
+    key: str | None
+    fingerprint: str
 
 
 class Jobs:
@@ -61,6 +76,12 @@ class Jobs:
         self._paths = paths
         self._policy = policy
         self._uids = UidMaker()
+        self._places: dict[str, Places] = {}
+        self._submits: Batch[_Submitted, Job] = Batch(self._store_all)
+
+    async def stop(self) -> None:
+        """Take in no more."""
+        await self._submits.stop()
 
     # --------------------------------------------------------------- submit
 
@@ -72,8 +93,7 @@ class Jobs:
             if again is not None:
                 return self._to_wire(again)
         spec = await self._checked(user, asked)
-        now = self._clock()
-        submit.check_can_run(await self._admission.capacity(), spec, now)
+        submit.check_can_run(await self._admission.possible(), spec)
         return self._to_wire(await self._store(spec, idempotency_key, print_))
 
     async def resubmit(self, user: str, name: str) -> api.Job:
@@ -103,11 +123,27 @@ class Jobs:
         return _offer(spec, placement, why.expected_start, why.reasons, why.would_start_now)
 
     async def _checked(self, user: str, asked: api.JobCreate) -> JobSpec:
-        members, default = await self._board.db.read(lambda tx: (places(tx, user), default_tenant(tx, user)))
+        members, default = await self._places_of(user)
         spec = submit.checked_spec(asked, user, members, default, self._paths)
         home = str(self._paths.home(user))
         submit.check_runtime(spec.runtime, lambda name: self._executor.lacks(name, home), spec.env)
         return spec
+
+    async def _places_of(self, user: str) -> Places:
+        """Return the user's tenants and which of them is meant when none is named."""
+        known = self._places.get(user)
+        if known is not None:
+            return known
+        before = self._places
+        found = await self._board.db.read(lambda tx: (places(tx, user), default_tenant(tx, user)))
+        if len(before) >= MOST_PLACES:
+            before.clear()
+        before[user] = found  # into what was forgotten meanwhile, if it was
+        return found
+
+    def forget_places(self) -> None:
+        """Read memberships anew from now on: some have changed."""
+        self._places = {}
 
     def _answered(self, tx: Tx, user: str, key: str, print_: str) -> Job | None:
         known = tx.idempotency.get(user, key)
@@ -129,25 +165,47 @@ class Jobs:
             queued_at=now,
             version=1,
         )
+        return await self._submits.put(_Submitted(job, key, print_))
 
-        def work(tx: Tx, changes: Changes) -> Job:
-            if key is not None:
-                again = self._answered(tx, spec.user, key, print_)
-                if again is not None:
-                    return again
-            tx.users.ensure(spec.user, now)
-            if not tx.jobs.insert(job):
-                raise submit.name_taken(spec.name, tx.jobs.names(spec.user))
-            changes.jobs.append(job)
-            count = spec.ranks_min
-            what = f"{count} rank" + ("s" if count != 1 else "")
-            message = f"submitted to {spec.tenant}: {what} with runtime {spec.runtime}"
-            changes.add_event(tx, job.uid, now, Step("submitted", message))
-            if key is not None:
-                tx.idempotency.put(spec.user, key, Remembered(print_, job.uid), now)
-            return job
+    async def _store_all(self, lot: Sequence[_Submitted]) -> Sequence[Job | Exception]:
+        return await self._board.commit(lambda tx, changes: self._insert(tx, changes, lot))
 
-        return await self._board.commit(work)
+    def _insert(self, tx: Tx, changes: Changes, lot: Sequence[_Submitted]) -> list[Job | Exception]:
+        """Store new jobs; in place of those that cannot be, the refusal."""
+        answers: dict[str, Job | Exception] = {}
+        for one in lot:
+            if one.key is not None:  # a key may come twice in one lot
+                answers[one.job.uid] = self._insert_with_key(tx, changes, one, one.key)
+        plain = [one.job for one in lot if one.key is None]
+        for user, job in {job.spec.user: job for job in plain}.items():
+            tx.users.ensure(user, job.submitted_at)
+        stored = tx.jobs.insert_many(plain)
+        for job in plain:
+            if job.uid in stored:
+                answers[job.uid] = job
+            else:
+                answers[job.uid] = submit.name_taken(job.spec.name, tx.jobs.names(job.spec.user))
+        new = [job for job in plain if job.uid in stored]
+        changes.jobs += new
+        if new:
+            changes.add_events(tx, [(job.uid, _submission(job)) for job in new], new[0].submitted_at)
+        return [answers[one.job.uid] for one in lot]
+
+    def _insert_with_key(self, tx: Tx, changes: Changes, one: _Submitted, key: str) -> Job | Exception:
+        job, user = one.job, one.job.spec.user
+        try:
+            again = self._answered(tx, user, key, one.fingerprint)
+        except Refused as refused:
+            return refused
+        if again is not None:
+            return again
+        tx.users.ensure(user, job.submitted_at)
+        if not tx.jobs.insert(job):
+            return submit.name_taken(job.spec.name, tx.jobs.names(user))
+        changes.jobs.append(job)
+        changes.add_event(tx, job.uid, job.submitted_at, _submission(job))
+        tx.idempotency.put(user, key, Remembered(one.fingerprint, job.uid), job.submitted_at)
+        return job
 
     # ----------------------------------------------------------------- look
 
@@ -210,7 +268,8 @@ class Jobs:
     async def queue(self, tenant: str | None = None) -> Queue:
         """Return all jobs that wait or hold quota: the running ones first, then by tenant and place."""
         jobs = [j for j in self._board.jobs.values() if tenant in (None, j.spec.tenant)]
-        entries = [(j, self._admission.waiting(j.uid)) for j in jobs if j.phase is not Phase.DELETING]
+        waits = self._admission.waits([j.uid for j in jobs if j.phase is Phase.QUEUED])
+        entries = [(j, waits.get(j.uid)) for j in jobs if j.phase is not Phase.DELETING]
         entries.sort(
             key=lambda e: (
                 e[0].phase not in HOLDING,
@@ -357,6 +416,12 @@ class Jobs:
 
     def _to_wire(self, job: Job) -> api.Job:
         return wire.job_to(job, self._admission.waiting(job.uid), self._expected(job.uid))
+
+
+def _submission(job: Job) -> Step:
+    count = job.spec.ranks_min
+    what = f"{count} rank" + ("s" if count != 1 else "")
+    return Step("submitted", f"submitted to {job.spec.tenant}: {what} with runtime {job.spec.runtime}")
 
 
 def _now(job: Job) -> str:

@@ -13,6 +13,7 @@ from mlp_hub.service.broker import QUEUE_TOPIC, Broker
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.decisions import KEPT_S
 from mlp_hub.service.jobs import Jobs
+from mlp_hub.service.lease import Leadership
 from mlp_hub.service.ledger import Ledger
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.nodes import Nodes
@@ -35,10 +36,20 @@ class Platform:
     `clock` gives seconds since the epoch. After `start` everything that is not final has been or is being
     looked at, whatever was killed before; `stop` leaves running jobs alone. Neither opens nor closes the
     database and the executor: who made them does.
+
+    `alone`: the database lets no other service in, so that a lease that is found is a dead one's. Otherwise `start`
+    returns only once no other platform decides; what loses its lease stops acting and stands by.
     """
 
     def __init__(
-        self, db: Database, executor: Executor, clock: Callable[[], float], paths: Paths, policy: RunPolicy
+        self,
+        db: Database,
+        executor: Executor,
+        clock: Callable[[], float],
+        paths: Paths,
+        policy: RunPolicy,
+        *,
+        alone: bool = False,
     ) -> None:
         self.db = db
         self.executor = executor
@@ -46,40 +57,63 @@ class Platform:
         self.policy = policy
         self._clock = clock
         self.broker = Broker()
-        self.board = Board(db, self.broker)
+        self.lease = Leadership(db, clock, length_s=policy.lease_s, poll_s=policy.lease_s / 10, alone=alone)
+        self.lease.lost = self._lease_lost
+        self.board = Board(db, self.broker, self.lease.check)
         self.admission = Admission(self.board, executor.nodes, clock, policy)
         self.metrics = Metrics(self.board, clock, policy.metric_points_max)
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
         self.tenants = Tenants(db, clock, changed=self._room_changed)
         self.previews = Previews(db, self.admission.snapshot, clock)
-        self.users = Users(db, clock)
+        self.users = Users(db, clock, changed=self.jobs.forget_places)
         self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
         self.nodes = Nodes(db, executor, clock)
         self.decisions = self.admission.decisions
         self.whatif = WhatIf(self.board, self.admission, clock)
         self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
         self._sweeper: asyncio.Task[None] | None = None
+        self._standby: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Recover, then run jobs."""
+        """Wait until no other platform decides about this database, recover, then run jobs."""
+        await self.lease.take()
         await self.tenants.start()
+        await self._lead()
+        self._sweeper = asyncio.ensure_future(self._sweep())
+
+    async def _lead(self) -> None:
         await self.ledger.sweep()
         await self.board.load()
         await self.reconciler.start()
         await self.admission.start()
-        self._sweeper = asyncio.ensure_future(self._sweep())
+
+    def _lease_lost(self) -> None:
+        """Another platform decides: act no more, and stand by."""
+        self._standby = asyncio.ensure_future(self._stand_by())
+
+    async def _stand_by(self) -> None:
+        await self.admission.stop()
+        await self.reconciler.stop()
+        self.board.stop()
+        await self.lease.take()
+        await self._lead()
 
     async def stop(self) -> None:
         """Decide and act no more; finish what is being stored."""
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
+        if self._standby is not None:
+            self._standby.cancel()
+            await asyncio.gather(self._standby, return_exceptions=True)
+        await self.jobs.stop()
         await self.admission.stop()
         await self.reconciler.stop()
         await self.metrics.stop()
         self.board.stop()
         await self.board.drain()
+        await self.lease.give_up()
         self.broker.close()
 
     def watch(self, user: str, name: str, since: int = 0) -> AsyncIterator[Frame]:
@@ -88,6 +122,7 @@ class Platform:
 
     def _room_changed(self) -> None:
         self.admission.wake()
+        self.jobs.forget_places()
         self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
 
     async def _sweep(self) -> None:

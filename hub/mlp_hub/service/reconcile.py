@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mlp_hub.domain.errors import MLPError
-from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation
 from mlp_hub.service import decide as d
-from mlp_hub.service.board import APPLIER, Board, Changes, Step, release
+from mlp_hub.service.batch import Batch
+from mlp_hub.service.board import APPLIER, Board, Changes, Moving, Step, release
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.erase import remove_workspace
 from mlp_hub.service.launch import launch_spec
@@ -27,8 +28,17 @@ from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
-MOST_TURNS = 64  # at once
-_LOOKED_AT = frozenset({Phase.STARTING, Phase.RUNNING, Phase.SUSPENDING, Phase.PREEMPTING, Phase.CANCELLING})
+MOST_TURNS = 512  # at once
+_LOOKED_AT = frozenset(
+    {
+        Phase.STARTING,
+        Phase.RUNNING,
+        Phase.SUSPENDING,
+        Phase.PREEMPTING,
+        Phase.RESIZING,
+        Phase.CANCELLING,
+    }
+)
 RANKS_EVERY_S = 2.0
 
 
@@ -74,8 +84,10 @@ class Reconciler:
         self._policy = policy
         self._queue = _Queue()
         self._memory: dict[str, _Memory] = {}
+        self._moves: Batch[Moving, Job] = Batch(self._store_all)
         self._numbers: dict[str, int] = {}  # of users
         self._stopped = True
+        self._listens = False
         self._scan: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -83,7 +95,9 @@ class Reconciler:
         self._stopped = False
         await self._release_orphans()
         await self._forget_leftovers()
-        self._executor.on_change(self._executor_says)
+        if not self._listens:
+            self._listens = True
+            self._executor.on_change(self._executor_says)
         self._board.on_change(self._board_says)
         for uid in list(self._board.jobs):
             self.look_at(uid)
@@ -101,6 +115,7 @@ class Reconciler:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._moves.stop()
 
     def look_at(self, uid: str, delay: float = 0.0) -> None:
         """Look at a job soon, or after a delay in seconds; an earlier look that is planned stays."""
@@ -129,6 +144,8 @@ class Reconciler:
         self.look_at(attempt.rpartition(".")[0])
 
     def _board_says(self, job: Job, before: Job | None) -> None:
+        if job.target is Target.RUN and (job.phase is Phase.QUEUED or job.phase in FINAL):
+            return  # there is nothing to be done for it
         if before is None or before.phase is not job.phase or before.target is not job.target:
             self.look_at(job.uid)
 
@@ -193,7 +210,8 @@ class Reconciler:
                     again = again or seen.phase is not AttemptPhase.ABSENT
                 case d.Sweep():
                     workspace = self._paths.workspace(job.spec.user, job.spec.name)
-                    await self._metrics.sweep(job, workspace)
+                    if self._executor.spools:
+                        await self._metrics.sweep(job, workspace)
                 case d.Erase():
                     await self._erase(job)
                 case d.LookAgain():
@@ -213,20 +231,25 @@ class Reconciler:
         if progress is not None and new.phase is not Phase.FINISHED:
             new = replace(new, progress=progress)
         token = make_token() if new.phase is Phase.STARTING else None
-        now = self._clock()
-
-        def work(tx: Tx, changes: Changes) -> Job:
-            stored = changes.move(tx, old, new, now, Step(move.kind, move.message, move.reason))
-            if token is not None:
-                tx.tokens.add(token.sha256, new.uid, now)
-            return stored
-
-        stored = await self._board.commit(work)
+        sha256 = None if token is None else token.sha256
+        stored = await self._moves.put(Moving(old, new, Step(move.kind, move.message, move.reason), sha256))
         if token is not None:
             memory.token = token.secret
         if stored.phase in FINAL:
             self._memory.pop(stored.uid, None)
         return stored
+
+    async def _store_all(self, moves: Sequence[Moving]) -> Sequence[Job | Exception]:
+        """Store what is to be stored by now in one transaction."""
+        now = self._clock()
+
+        def work(tx: Tx, changes: Changes) -> list[Job | Exception]:
+            versions = tx.jobs.versions(m.old.uid for m in moves)
+            good = [m for m in moves if versions.get(m.old.uid) == m.old.version]
+            stored = {job.uid: job for job in changes.move_many(tx, good, now)}
+            return [stored.get(m.old.uid) or Stale(m.old) for m in moves]
+
+        return await self._board.commit(work)
 
     async def _store_ranks(self, job: Job, memory: _Memory) -> None:
         now = self._clock()
@@ -243,7 +266,7 @@ class Reconciler:
             # after a restart nobody knows the token any more; the attempt may hold the first one, so both are good
             token = make_token()
             now = self._clock()
-            await self._board.db.write(lambda tx: tx.tokens.add(token.sha256, job.uid, now))
+            await self._board.commit(lambda tx, _: tx.tokens.add(token.sha256, job.uid, now))
             memory.token = token.secret
         spec = launch_spec(job, uid, memory.token, self._paths, self._policy)
         try:
@@ -314,13 +337,13 @@ class Reconciler:
         now = self._clock()
         attempts = {job.attempt for job in self._board.holding.values()}
 
-        def work(tx: Tx) -> list[str]:
+        def work(tx: Tx, _: Changes) -> list[str]:
             orphans = [r.id for r in tx.ledger.held(now, applier=APPLIER) if r.id not in attempts]
             for attempt in orphans:
                 release(tx, attempt)
             return orphans
 
-        for attempt in await self._board.db.write(work):
+        for attempt in await self._board.commit(work):
             log.warning("released what was held for %s, which is not under way", attempt)
 
     async def _forget_leftovers(self) -> None:

@@ -13,9 +13,11 @@ from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
 from mlp_hub.service.board import APPLIER, Board
 from mlp_hub.service.quota import owner_of
+from mlp_hub.service.shares import shares_of as shares_of  # noqa: PLC0414 - kept where it was looked for
 from mlp_hub.store.tx import Tx
 
-STOPPING = frozenset({Phase.SUSPENDING, Phase.PREEMPTING, Phase.FINISHING, Phase.CANCELLING})
+STOPPING = frozenset({Phase.SUSPENDING, Phase.PREEMPTING, Phase.CANCELLING})
+"""On their way out because somebody wants it. Who ended by itself is as good as gone, and not worth a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,28 +101,53 @@ class SnapshotMaker:
         nodes = tuple(node_of(n, holders) for n in self._nodes())
         tenants = tuple(queue_of(t, holders, self._usage(t.name, now)) for t in holders.tenants)
         waiting = {uid: self._waiting_job(job) for uid, job in self._board.waiting.items()}
-        running = tuple(self._running_job(job) for job in self._board.holding.values())
+        running = tuple(running_of(job) for job in self._board.holding.values())
         self._waiting = waiting
         return Snapshot(nodes, tenants, tuple(waiting.values()), running, self._policy)
 
     def _waiting_job(self, job: Job) -> WaitingJob:
         known = self._waiting.get(job.uid)
-        queued_at = job.submitted_at if job.queued_at is None else job.queued_at
-        if known is not None and known.queued_at == queued_at:
+        if known is not None and known.queued_at == queued_at(job):
             return known
-        return waiting_job(job.spec, job.uid, queued_at)
+        return waiting_of(job)
 
-    def _running_job(self, job: Job) -> RunningJob:
-        started = job.started_at or job.admitted_at or job.submitted_at
-        limit = job.spec.time_limit
-        stopping = job.phase in STOPPING or job.target is not Target.RUN
-        return RunningJob(
-            waiting_job(job.spec, job.uid, job.queued_at or job.submitted_at),
-            job.placement,
-            started,
-            None if limit is None else started + limit,
-            stopping=stopping,
-        )
+
+def queued_at(job: Job) -> float:
+    """Return since when a job counts as waiting."""
+    return job.submitted_at if job.queued_at is None else job.queued_at
+
+
+def waiting_of(job: Job) -> WaitingJob:
+    """Return a stored job that waits as the scheduling core sees it."""
+    return waiting_job(job.spec, job.uid, queued_at(job))
+
+
+def is_resizing(job: Job) -> bool:
+    """Whether it was decided that a job goes on with another number of workers, and it does not yet."""
+    return job.target is Target.RESIZE and bool(job.resize_to)
+
+
+def running_of(job: Job) -> RunningJob:
+    """Return a stored job that holds quota as the scheduling core sees it.
+
+    One that is resized counts as what it will be, and is not resized again meanwhile.
+    """
+    started = job.started_at or job.admitted_at or job.submitted_at
+    limit = job.spec.time_limit
+    resized = is_resizing(job)
+    placement = job.resize_to if resized else job.placement
+    as_job = waiting_of(job)
+    if resized:
+        as_job = fixed(as_job, len(placement) - job.spec.ps)
+    stopping = job.phase in STOPPING or (job.target not in (Target.RUN, Target.RESIZE))
+    return RunningJob(
+        as_job, placement, started, None if limit is None else started + limit, stopping=stopping
+    )
+
+
+def fixed(job: WaitingJob, workers: int) -> WaitingJob:
+    """Return the job as one that has so many workers, no more and no fewer."""
+    return replace(job, workers_min=workers, workers_max=workers)
 
 
 def waiting_job(spec: JobSpec, uid: str, queued_at: float) -> WaitingJob:
@@ -141,17 +168,3 @@ def waiting_job(spec: JobSpec, uid: str, queued_at: float) -> WaitingJob:
         time_limit=None if spec.time_limit is None else float(spec.time_limit),
         checkpoint_every=None if spec.checkpoint_every is None else float(spec.checkpoint_every),
     )
-
-
-def shares_of(
-    per_worker: Resources, placement: Sequence[str], kinds: Mapping[str, str | None]
-) -> tuple[tuple[str, Resources], ...]:
-    """Return what a placed gang takes of each node, gpus under the node's kind."""
-    shares: dict[str, Resources] = {}
-    for node in placement:
-        amount = per_worker
-        kind = kinds.get(node)
-        if kind and amount.gpu:
-            amount = Resources(amount.cpu, amount.gpu, amount.ram, amount.rom, ((kind, amount.gpu),))
-        shares[node] = shares.get(node, ZERO) + amount
-    return tuple(sorted(shares.items()))

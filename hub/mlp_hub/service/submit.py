@@ -15,14 +15,15 @@ from mlp_api.types import MOST_RANKS, JobCreate
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import PRIORITIES, JobSpec
 from mlp_hub.domain.tenant import Member
-from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.model import Snapshot
+from mlp_hub.scheduler.feasible import Possible
+from mlp_hub.scheduler.model import Snapshot, Verdict
 from mlp_hub.service.config import Paths
 from mlp_hub.service.runtimes import RUNTIME_NAMES, WITH_PS, default_runtime, runtime_of
 from mlp_hub.service.snapshot import waiting_job
 from mlp_hub.service.wire_jobs import spec_of, workers_of
 
 MOST_NAME = 50
+MOST_SHAPES = 10_000
 _SUFFIX = re.compile(r"-[0-9]+$")
 _TOPOLOGY = re.compile(r"(same-node|same-rack|spread|(required|preferred):[A-Za-z0-9][A-Za-z0-9._/-]{0,62})")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -63,9 +64,29 @@ def checked_spec(
     return spec_of(asked, user, tenant_for(asked.tenant, members, default), runtime, entry)
 
 
-def check_can_run(snapshot: Snapshot, spec: JobSpec, now: float) -> None:
+class CanRun:
+    """Whether jobs can ever run on these nodes with these quotas; made once for many."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._possible = Possible.of(snapshot.nodes, snapshot.tenants)
+        self._known: dict[tuple[object, ...], Verdict | None] = {}
+
+    def check(self, spec: JobSpec) -> Verdict | None:
+        """Return why such a job can never run; None when it can."""
+        shape = (
+            *(spec.tenant, spec.per_worker, spec.workers_min, spec.workers_max),
+            *(spec.ps, spec.gpu_kind, spec.topology),
+        )
+        if shape not in self._known:
+            if len(self._known) >= MOST_SHAPES:
+                self._known.clear()
+            self._known[shape] = self._possible.check(waiting_job(spec, "new", 0.0))
+        return self._known[shape]
+
+
+def check_can_run(possible: CanRun, spec: JobSpec) -> None:
     """Refuse a job that can never run, with the numbers."""
-    verdict = check_possible(snapshot, waiting_job(spec, "new", now))
+    verdict = possible.check(spec)
     if verdict is not None:
         raise Refused(verdict.reason, verdict.message)
 

@@ -16,11 +16,17 @@ from mlp_hub.store import Database, Tx
 
 
 class Users:
-    """The users of the hub. A user's number is theirs for ever: files on disk belong to it."""
+    """The users of the hub. A user's number is theirs for ever: files on disk belong to it.
 
-    def __init__(self, db: Database, clock: Callable[[], float]) -> None:
+    `changed` is called after somebody chose another default tenant.
+    """
+
+    def __init__(
+        self, db: Database, clock: Callable[[], float], *, changed: Callable[[], None] = lambda: None
+    ) -> None:
         self._db = db
         self._clock = clock
+        self._changed = changed
 
     async def ensure(self, name: str) -> User:
         """Return the user, made at the first call; `default_tenant` is where their work goes when none is named."""
@@ -70,7 +76,9 @@ class Users:
                 tx.audit.add(self._clock(), actor, "user.default_tenant", name, tenant=tenant, detail=detail)
             return replace(user, default_tenant=tenant)
 
-        return await self._db.write(work)
+        chosen = await self._db.write(work)
+        self._changed()
+        return chosen
 
 
 def _effective(tx: Tx, name: str) -> User | None:

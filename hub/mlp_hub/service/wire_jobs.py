@@ -11,8 +11,7 @@ from mlp_api.types import Sureness
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.executors.base import LogChunk
-from mlp_hub.scheduler.model import Verdict, Why
-from mlp_hub.service.admit import Waiting
+from mlp_hub.scheduler.model import Verdict, Wait, Why
 from mlp_hub.service.wire import maybe_when, when
 from mlp_hub.store.records import JobEvent
 
@@ -84,7 +83,7 @@ def workers_to(spec: JobSpec) -> int | str:
     return low if low == high else f"{low}:{high}"
 
 
-def job_to(job: Job, waiting: Waiting | None = None, expected_start: float | None = None) -> api.Job:
+def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None = None) -> api.Job:
     """Return a job; `waiting` is what the last scheduling cycle said of it."""
     spec = job.spec
     reason, message, position = job.reason, job.message, None
@@ -168,7 +167,7 @@ def event_to(event: JobEvent) -> api.Event:
     )
 
 
-def queue_to(job: Job, waiting: Waiting | None, expected_start: float | None) -> api.QueueEntry:
+def queue_to(job: Job, waiting: Wait | None, expected_start: float | None) -> api.QueueEntry:
     """Return a job as the cluster's queue shows it; the amounts are those of all its ranks."""
     ranks = len(job.placement) or job.spec.ranks_min
     whole = job.spec.per_worker * ranks

@@ -25,6 +25,7 @@ _shares = msgspec.json.Decoder(tuple[tuple[str, Resources], ...])
 _quota = msgspec.json.Decoder(Quota)
 _limits = msgspec.json.Decoder(dict[str, int])
 _object = msgspec.json.Decoder(dict[str, Any])
+_NONE = "[]"
 
 
 def dumps(value: object) -> str:
@@ -71,13 +72,14 @@ def job_state(job: Job) -> Values:
         "progress": job.progress,
         "reason": job.reason,
         "message": text(job.message),
-        "placement": dumps(job.placement),
+        "placement": dumps(job.placement) if job.placement else _NONE,
         "queued_at": job.queued_at,
         "admitted_at": job.admitted_at,
         "started_at": job.started_at,
         "finished_at": job.finished_at,
         "failure": None if job.failure is None else dumps(job.failure),
-        "ranks": dumps(job.ranks),
+        "ranks": dumps(job.ranks) if job.ranks else _NONE,
+        "resize_to": dumps(job.resize_to) if job.resize_to else None,
     }
 
 
@@ -101,6 +103,7 @@ def job_of(row: Any) -> Job:
         finished_at=row.finished_at,
         failure=None if row.failure is None else _failure.decode(row.failure),
         ranks=_ranks.decode(row.ranks),
+        resize_to=() if row.resize_to is None else _names.decode(row.resize_to),
         version=row.version,
     )
 

@@ -20,6 +20,14 @@ class JobEvent:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who may decide, and until when unless it is renewed."""
+
+    holder: str
+    expires_at: float
+
+
 class Sample(Protocol):
     """A reported point as the wire brings it (`mlp_api.types.MetricPoint` is one).
 

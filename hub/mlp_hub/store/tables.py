@@ -97,6 +97,7 @@ job = Table(
     Column("finished_at", Double),
     Column("failure", Text),
     Column("ranks", Text, nullable=False),
+    Column("resize_to", Text),  # null when it is not being resized
     Column("version", Integer, nullable=False),
     UniqueConstraint("user", "name"),
     Index(None, "phase"),
@@ -228,6 +229,14 @@ setting = Table(
     metadata,
     Column("key", String(64), primary_key=True),
     Column("value", Text, nullable=False),
+)
+
+lease = Table(  # who decides; every transaction of decisions checks it
+    "lease",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("holder", String(255), nullable=False),
+    Column("expires_at", Double, nullable=False),
 )
 
 schema_version = Table(  # Alembic's own table, so that the service can check it without Alembic

@@ -9,7 +9,16 @@ from sqlalchemy import Connection
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
 from mlp_hub.store.repos.metrics import Metrics
-from mlp_hub.store.repos.misc import Audit, Decisions, Events, Idempotency, SettingsRepo, Tokens, Usages
+from mlp_hub.store.repos.misc import (
+    Audit,
+    Decisions,
+    Events,
+    Idempotency,
+    Leases,
+    SettingsRepo,
+    Tokens,
+    Usages,
+)
 from mlp_hub.store.repos.tenants import Members, Tenants, Users
 
 
@@ -83,6 +92,11 @@ class Tx:
     def audit(self) -> Audit:
         """Who changed what."""
         return Audit(self.connection)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """Who decides."""
+        return Leases(self.connection)
 
     @cached_property
     def settings(self) -> SettingsRepo:

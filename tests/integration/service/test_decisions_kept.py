@@ -55,7 +55,7 @@ def test_a_preemption_tells_who_could_have_been_stopped_and_why_this_one(tmp_pat
         assert told.victims[0].lost_work < told.victims[1].lost_work
         assert told.spared == ["1 job has no lower priority"]
         (urgent,) = await rig.platform.decisions.of("ann", "urgent", everything=False)
-        assert urgent.changed[0] == "job cheap of ann ended"
+        assert urgent.changed == ["job cheap of ann is stopped for it"]
 
     play(tmp_path, story)
 

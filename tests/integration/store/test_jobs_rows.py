@@ -142,7 +142,7 @@ def test_active_jobs_are_those_that_are_not_final(db: Database) -> None:
         active = tx.jobs.active()
         assert {j.phase for j in active} == set(Phase) - FINAL
         assert [j.uid for j in active] == sorted(j.uid for j in active)
-        assert tx.jobs.counts() == {"red": (7, 1)}
+        assert tx.jobs.counts() == {"red": (8, 1)}
         assert tx.jobs.count_active(tenant="red") == len(active) == tx.jobs.count_active(user="ann")
         assert tx.jobs.count_active(tenant="blue") == 0
 

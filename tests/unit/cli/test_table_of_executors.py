@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.app import EXECUTORS, make_executor
+from mlp_hub.app import EXECUTORS, make_executor, simulated_nodes
 from mlp_hub.settings import Settings, SettingsError
 
 
@@ -29,3 +29,35 @@ def test_one_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) ->
     settings = replace(Settings.load({"MLP_HOME": str(tmp_path)}), executor="cloud")
     with pytest.raises(SettingsError, match=r"'cloud'.* local, simulated"):
         make_executor(settings)
+
+
+def test_simulated_nodes_come_from_a_scenario_file(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text(
+        "version: 1\nnodes:\n  - {name: big, count: 3, cpu: 64, ram: 262144, gpu: 8, gpu_kind: a100, labels: {rack: r1}}\n"
+    )
+    settings = Settings.load({"MLP_HOME": str(tmp_path), "MLP_SIMULATED_NODES": str(file)})
+    nodes = simulated_nodes(settings)
+    assert [n.name for n in nodes] == ["big-0", "big-1", "big-2"]
+    assert (nodes[0].capacity.cpu, nodes[0].capacity.gpu, nodes[0].gpu_kind) == (64_000, 8000, "a100")
+    assert nodes[0].labels == {"rack": "r1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("version: 1", "nodes: is missing"),
+        ("nodes: []", "nodes"),
+        ("nodes: [{name: n, cpu: many}]", "cpu"),
+        (None, "No such file"),
+    ],
+)
+def test_a_file_of_simulated_nodes_that_cannot_be_used_is_refused(
+    tmp_path: Path, text: str | None, says: str
+) -> None:
+    file = tmp_path / "nodes.yaml"
+    if text is not None:
+        file.write_text(text)
+    settings = Settings.load({"MLP_HOME": str(tmp_path), "MLP_SIMULATED_NODES": str(file)})
+    with pytest.raises(SettingsError, match=says):
+        simulated_nodes(settings)

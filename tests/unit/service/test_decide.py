@@ -77,6 +77,22 @@ TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
     (P.PREEMPTING, T.PREEMPT, A.SUCCEEDED, ["finishing"]),
     (P.PREEMPTING, T.SUSPEND, A.RUNNING, ["suspending", "Stop"]),
     (P.PREEMPTING, T.CANCEL, A.RUNNING, ["cancelling", "Stop"]),
+    (P.ADMITTED, T.RESIZE, A.ABSENT, ["starting", "Start"]),
+    (P.STARTING, T.RESIZE, A.ABSENT, ["resizing"]),
+    (P.STARTING, T.RESIZE, A.STARTING, ["resizing", "Stop"]),
+    (P.RUNNING, T.RESIZE, A.RUNNING, ["resizing", "Stop"]),
+    (P.RUNNING, T.RESIZE, A.STOPPED, ["resizing"]),
+    (P.RUNNING, T.RESIZE, A.SUCCEEDED, ["finishing"]),
+    (P.RESIZING, T.RESIZE, A.RUNNING, ["Stop", "LookAgain"]),
+    (P.RESIZING, T.RESIZE, A.STOPPED, [*LEAVE, "admitted"]),
+    (P.RESIZING, T.RESIZE, A.ABSENT, [*LEAVE, "admitted"]),
+    (P.RESIZING, T.RESIZE, A.SUCCEEDED, ["finishing"]),
+    (P.RESIZING, T.RESIZE, A.FAILED, ["finishing"]),
+    (P.RESIZING, T.RESIZE, A.LOST, ["finishing"]),
+    (P.RESIZING, T.PREEMPT, A.RUNNING, ["preempting", "Stop"]),
+    (P.RESIZING, T.SUSPEND, A.RUNNING, ["suspending", "Stop"]),
+    (P.RESIZING, T.CANCEL, A.STOPPED, ["cancelling", "Stop"]),
+    (P.SUSPENDED, T.RESIZE, A.ABSENT, ["queued"]),
     (P.CANCELLING, T.CANCEL, A.RUNNING, ["Stop", "LookAgain"]),
     (P.CANCELLING, T.CANCEL, A.STOPPED, [*LEAVE, "cancelled"]),
     (P.CANCELLING, T.CANCEL, A.ABSENT, [*LEAVE, "cancelled"]),
@@ -110,7 +126,7 @@ def test_every_combination_is_answered_by_legal_moves(
 
 @pytest.mark.parametrize("target", list(Target))
 def test_a_running_attempt_is_never_given_up(target: Target) -> None:
-    for phase in (P.STARTING, P.RUNNING, P.SUSPENDING, P.PREEMPTING, P.CANCELLING):
+    for phase in (P.STARTING, P.RUNNING, P.SUSPENDING, P.PREEMPTING, P.RESIZING, P.CANCELLING):
         for sight in (A.STARTING, A.RUNNING):
             words = outline(d.decide(job(phase, target), seen(sight), NOW, GRACE))
             assert not {"queued", "suspended", "cancelled", "finishing", "Forget", "Start"} & set(words)
@@ -187,3 +203,24 @@ def test_giving_up_to_start_fails_the_job_with_its_error() -> None:
         P.FINISHING,
         Failure(Cause.START_FAILED, message="could not be started in 5 tries: no sandbox"),
     )
+
+
+def test_a_resized_job_goes_on_with_its_new_placement_and_uses_up_no_retry() -> None:
+    stored = job(P.RESIZING, T.RESIZE, started_at=5.0, admitted_at=4.0, failures=1)
+    stored = replace(stored, resize_to=("n1",) * 3)
+    *_, move = d.decide(stored, seen(A.STOPPED), NOW, GRACE)
+    assert isinstance(move, d.Move)
+    new = move.job
+    assert (new.phase, new.target, new.placement, new.resize_to) == (P.ADMITTED, T.RUN, ("n1",) * 3, ())
+    assert (new.restarts, new.failures) == (stored.restarts + 1, 1)
+    assert (new.admitted_at, new.started_at, new.queued_at) == (NOW, None, stored.queued_at)
+    assert move.message == "goes on with 3 workers on node n1"
+
+
+def test_a_resized_job_whose_node_is_lost_waits_again_and_uses_up_no_retry() -> None:
+    stored = replace(job(P.RESIZING, T.RESIZE), resize_to=("n1",))
+    (move,) = d.decide(stored, seen(A.LOST), NOW, GRACE)
+    assert isinstance(move, d.Move)
+    *_, back = d.decide(move.job, seen(A.LOST), NOW, GRACE)
+    assert isinstance(back, d.Move)
+    assert (back.job.phase, back.job.target, back.job.failures) == (P.QUEUED, T.RUN, 0)

@@ -101,6 +101,9 @@ class JobMachine(RuleBasedStateMachine):
         if old.phase in HOLDING and new.phase not in HOLDING:
             assert self.world.get(old.attempt) not in ALIVE, "quota was given back while ranks were alive"
             self.held.discard(old.attempt)
+        if old.phase in HOLDING and new.attempt != old.attempt:
+            assert self.world.get(old.attempt) not in ALIVE, "the next attempt holds what a living one has"
+            self.held.discard(old.attempt)
         if new.phase in HOLDING:
             self.held.add(new.attempt)
         if new.restarts != old.restarts:
@@ -111,7 +114,7 @@ class JobMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------- the world
 
-    @rule(wish=st.sampled_from([T.RUN, T.SUSPEND, T.PREEMPT, T.CANCEL]))
+    @rule(wish=st.sampled_from([T.RUN, T.SUSPEND, T.PREEMPT, T.RESIZE, T.CANCEL]))
     def aim(self, wish: Target) -> None:
         """A user or the scheduler; the next move that was decided before is refused by compare-and-set."""
         job = self.job
@@ -119,8 +122,12 @@ class JobMachine(RuleBasedStateMachine):
             return
         if wish is T.RUN and job.target is not T.SUSPEND:
             return
-        if wish is T.PREEMPT and (job.phase not in HOLDING or job.target is not T.RUN):
+        if wish is T.PREEMPT and (job.phase not in HOLDING or job.target not in (T.RUN, T.RESIZE)):
             return
+        if wish is T.RESIZE:
+            if job.phase not in HOLDING - {P.ADMITTED, P.FINISHING} or job.target is not T.RUN:
+                return
+            job = replace(job, resize_to=("n1", "n2"))
         self.job = replace(job, target=wish)
         self.stale = True
 

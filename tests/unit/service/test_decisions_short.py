@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_hub.scheduler.core import plan_cycle
+from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model import Snapshot
 from mlp_hub.service import decisions
 from mlp_hub.service.decisions import Decisions
@@ -27,11 +27,11 @@ class Kept:
 
 
 def kept(teller: Decisions, s: Snapshot, now: float, *uids: str) -> list[dict[str, Any]]:
-    told = teller.cycle(s, plan_cycle(s, now), {}, now)
-    for uid in uids:
-        told.note(uid)
+    core = Core.of(s, now)
+    before = teller.wants(core, now)
+    told = teller.cycle(before, core.plan(now), {}, s.policy.name, now)
     tx = Kept()
-    told.store(tx)  # type: ignore[arg-type] # all that it uses of one
+    told.store(tx, uids)  # type: ignore[arg-type] # all that it uses of one
     return [msgspec.json.decode(r.text)["all"] for r in tx.records]
 
 

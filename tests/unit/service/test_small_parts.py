@@ -64,23 +64,24 @@ def test_a_token_is_stored_as_its_digest_only() -> None:
 
 def test_a_constant_share_adds_up_to_its_mean_life() -> None:
     meter = UsageMeter(half_life_s=100.0)
-    meter.set_shares({"red": 0.5}, 0.0)
+    meter.set_share("red", 0.5, 0.0)
     assert meter.value("red", 0.0) == 0.0
     assert meter.value("red", 100.0) == pytest.approx(0.5 * 0.5 * 100 / math.log(2))
     assert meter.value("red", 1e5) == pytest.approx(0.5 * 100 / math.log(2))
-    meter.set_shares({}, 100.0)
+    meter.set_share("red", 0.0, 100.0)
     assert meter.value("red", 200.0) == pytest.approx(meter.value("red", 100.0) / 2)
 
 
 @given(st.lists(st.floats(0.1, 500), min_size=1, max_size=8))
 def test_usage_does_not_depend_on_how_often_it_is_measured(spans: list[float]) -> None:
     often, once = UsageMeter(50.0), UsageMeter(50.0)
-    often.set_shares({"a": 0.25}, 0.0)
-    once.set_shares({"a": 0.25}, 0.0)
+    often.set_share("a", 0.25, 0.0)
+    once.set_share("a", 0.25, 0.0)
     now = 0.0
     for i, span in enumerate(spans):
         now += span
-        often.set_shares({"a": 0.25, "b": i / 10}, now)
+        often.set_share("a", 0.25, now)
+        often.set_share("b", i / 10, now)
     assert often.value("a", now) == pytest.approx(once.value("a", now))
 
 

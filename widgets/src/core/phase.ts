@@ -12,6 +12,7 @@ const TABLE: Record<Phase, { word: string; tone: Tone; actions: ActionName[] }> 
   suspending: { word: "Suspending", tone: "busy", actions: ["cancel"] },
   suspended: { word: "Suspended", tone: "idle", actions: ["resume", "cancel"] },
   preempting: { word: "Preempting", tone: "busy", actions: ["suspend", "cancel"] },
+  resizing: { word: "Resizing", tone: "busy", actions: ["suspend", "cancel"] },
   finishing: { word: "Finishing", tone: "busy", actions: [] },
   finished: { word: "Finished", tone: "good", actions: ["resubmit", "delete"] },
   failed: { word: "Failed", tone: "bad", actions: ["resubmit", "delete"] },

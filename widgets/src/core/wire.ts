@@ -3,6 +3,7 @@
 export type JobState = "creating" | "running" | "finished" | "error" | "deleting";
 export type Phase =
   | "queued" | "admitted" | "starting" | "running" | "suspending" | "suspended" | "preempting"
+  | "resizing"
   | "finishing" | "finished" | "failed" | "cancelling" | "cancelled" | "deleting";
 
 export interface Session {

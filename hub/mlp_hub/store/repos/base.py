@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
+
+T = TypeVar("T")
+
+
+MOST_NAMES = 500
+"""Values of one IN; SQLite and drivers have limits."""
+
+
+def chunks(values: Iterable[T]) -> Iterator[list[T]]:
+    """Split into parts that one statement can name."""
+    rest = iter(values)
+    while part := list(islice(rest, MOST_NAMES)):
+        yield part
 
 
 class Repo:
@@ -33,6 +47,17 @@ class Repo:
     def _insert_new(self, table: Table, keys: Sequence[str]) -> Any:
         """Return the statement that stores a whole row and gives it back, unless one of these keys is there."""
         return _insert_new_of(self._c.dialect.name, table, tuple(keys))
+
+    def _insert_unless(self, table: Table, keys: Sequence[str]) -> Any:
+        """Return the statement that stores whole rows, each unless one of these keys is there; for many at once."""
+        return _insert_unless_of(self._c.dialect.name, table, tuple(keys))
+
+
+@cache
+def _insert_unless_of(dialect: str, table: Table, keys: tuple[str, ...]) -> Any:
+    insert = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+    every = insert.values({c.name: bindparam(c.name) for c in table.columns})
+    return every.on_conflict_do_nothing(index_elements=list(keys))
 
 
 @cache

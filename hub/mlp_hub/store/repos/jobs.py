@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import bindparam, case, delete, func, or_, select, update
@@ -11,7 +11,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.store import codec
 from mlp_hub.store.records import EndedJob
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import job as t
 
 _HOLDING = [p.value for p in sorted(HOLDING)]
@@ -23,6 +23,7 @@ _ACTIVE = [p.value for p in Phase if p not in FINAL]
 _GET = select(t).where(t.c.uid == bindparam("uid"))
 _FIND = select(t).where(t.c.user == bindparam("user"), t.c.name == bindparam("name"))
 _UPDATE = update(t).where(t.c.uid == bindparam("b_uid"), t.c.version == bindparam("b_version"))
+_VERSIONS = select(t.c.uid, t.c.version).where(t.c.uid.in_(bindparam("uids", expanding=True)))
 
 
 class Stale(Refused):
@@ -123,6 +124,33 @@ class Jobs(Repo):
         if not done.rowcount:
             raise Stale(job)
         return replace(job, version=job.version + 1)
+
+    def versions(self, uids: Iterable[str]) -> dict[str, int]:
+        """Return the stored version of each of these jobs that is there."""
+        found: dict[str, int] = {}
+        for part in chunks(uids):
+            found |= {r.uid: r.version for r in self._c.execute(_VERSIONS, {"uids": part})}
+        return found
+
+    def update_many(self, jobs: Sequence[Job]) -> list[Job]:
+        """Do what `update` does for many in one statement; raises `Stale` when any of them was changed."""
+        if not jobs:
+            return []
+        rows = [
+            {**codec.job_state(j), "version": j.version + 1, "b_uid": j.uid, "b_version": j.version}
+            for j in jobs
+        ]
+        if self._c.execute(_UPDATE, rows).rowcount != len(jobs):
+            raise Stale(jobs[0])
+        return [replace(j, version=j.version + 1) for j in jobs]
+
+    def insert_many(self, jobs: Sequence[Job]) -> set[str]:
+        """Store new jobs in one statement; return the uids of those stored. Not stored is whose user has one of that name."""
+        if not jobs:
+            return set()
+        insert = self._insert_unless(t, ("user", "name"))
+        self._c.execute(insert, [codec.job_row(j) for j in jobs])
+        return set(self.versions(j.uid for j in jobs))
 
     def remove(self, uid: str) -> bool:
         """Remove the job with its events, metrics and tokens; its name is free again. False: it was gone."""

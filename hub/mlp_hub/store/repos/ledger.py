@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, delete, func, or_, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from mlp_hub.domain.ledger import HELD, RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
@@ -16,6 +27,7 @@ from mlp_hub.store.tables import resource_request as t
 
 _HELD = [p.value for p in sorted(HELD)]
 _TRIED = RequestPhase.TRIED.value
+_LASTING = [RequestPhase.CONFIRMED.value, RequestPhase.RELEASING.value]
 _ENDED = [p.value for p in RequestPhase if p not in HELD]
 
 
@@ -53,8 +65,23 @@ _SUMS = (
 _SUMS_OF = _SUMS.where(_AMONG)
 _KINDS = select(t.c.tenant, t.c.kinds).where(_holds(_NOW), t.c.kinds.is_not(None))
 _KINDS_OF = _KINDS.where(_AMONG)
-_NODE_USE = select(t.c.shares).where(
-    _holds(_NOW), t.c.shares.is_not(None), t.c.applier.not_in(bindparam("but", expanding=True))
+_NODE_USE = (
+    select(t.c.shares, func.count().label("rows"))
+    .where(_holds(_NOW), t.c.shares.is_not(None), t.c.applier.not_in(bindparam("but", expanding=True)))
+    .group_by(t.c.shares)
+)
+"""Many jobs take the same of the same node: what is equal is read once."""
+
+
+_RELEASE = (
+    update(t)
+    .where(
+        t.c.applier == bindparam("of"),
+        t.c.id == bindparam("the_id"),
+        t.c.kind == "request",
+        or_(*(t.c.phase == p for p in _LASTING)),
+    )
+    .values(phase=RequestPhase.RELEASED.value, expires_at=None, last="release")
 )
 
 
@@ -77,6 +104,17 @@ class Requests(Repo):
     def put(self, request: ResourceRequest) -> None:
         """Store a request, new or changed."""
         self._c.execute(self._upsert(t, ("applier", "id")), codec.request_row(request))
+
+    def put_many(self, requests: Sequence[ResourceRequest]) -> None:
+        """Store requests, new or changed, in one statement."""
+        if requests:
+            rows = [codec.request_row(r) for r in requests]
+            self._c.execute(self._upsert(t, ("applier", "id")), rows)
+
+    def release_many(self, applier: str, ids: Sequence[str]) -> None:
+        """Mark those of these requests that are confirmed or being released as released, in one statement."""
+        if ids:
+            self._c.execute(_RELEASE, [{"of": applier, "the_id": i} for i in ids])
 
     def in_use(self, tenant: str, now: float) -> Resources:
         """Sum up what the tenant holds at `now`, gpu kinds included."""
@@ -121,11 +159,10 @@ class Requests(Repo):
 
     def node_use(self, now: float, *, but: Iterable[str] = ()) -> dict[str, Resources]:
         """Sum up what is taken of each node at `now`, by holders of all appliers except those in `but`."""
-        rows = self._c.scalars(_NODE_USE, {"now": now, "but": list(but)})
         used: dict[str, Resources] = {}
-        for text in rows:
+        for text, rows in self._c.execute(_NODE_USE, {"now": now, "but": list(but)}):
             for node, amount in codec.shares_of(text):
-                used[node] = used.get(node, ZERO) + amount
+                used[node] = used.get(node, ZERO) + amount * rows
         return used
 
     def tried_releases(self, applier: str, tenant: str, now: float) -> Resources:

@@ -13,6 +13,7 @@ from mlp_hub.store.records import (
     AuditEntry,
     DecayedUsage,
     JobEvent,
+    Lease,
     Remembered,
     StoredDecision,
     UsageSample,
@@ -28,18 +29,23 @@ from mlp_hub.store.tables import (
     usage,
     usage_sample,
 )
+from mlp_hub.store.tables import lease as lease_table
 
-_ADD_EVENT = (
-    job_event.insert()
-    .values(
-        job=bindparam("of"),
-        seq=select(func.coalesce(func.max(job_event.c.seq), 0) + 1)
-        .where(job_event.c.job == bindparam("of"))
-        .scalar_subquery(),
-    )
-    .returning(job_event.c.seq)
+_ADD_EVENTS = job_event.insert().values(
+    job=bindparam("of"),
+    seq=select(func.coalesce(func.max(job_event.c.seq), 0) + 1)
+    .where(job_event.c.job == bindparam("of"))
+    .scalar_subquery(),
+    time=bindparam("time"),
+    kind=bindparam("kind"),
+    message=bindparam("message"),
+    reason=bindparam("reason"),
 )
-"""One statement, made once: every step of every job comes by here."""
+_ADD_EVENT = _ADD_EVENTS.returning(job_event.c.seq)
+"""Made once: every step of every job comes by here."""
+
+
+_REVOKE = delete(job_token).where(job_token.c.job == bindparam("of"))
 
 
 class Events(Repo):
@@ -58,6 +64,15 @@ class Events(Repo):
         }
         seq = self._c.execute(_ADD_EVENT, values).scalar_one()
         return JobEvent(seq, time, kind, message, reason)
+
+    def add_many(self, steps: Sequence[tuple[str, float, str, str, str | None]]) -> None:
+        """Append steps (uid, time, kind, message, reason) to the timelines of many jobs in one statement."""
+        if steps:
+            rows = [
+                {"of": job, "time": time, "kind": kind, "message": codec.text(message), "reason": reason}
+                for job, time, kind, message, reason in steps
+            ]
+            self._c.execute(_ADD_EVENTS, rows)
 
     def since(self, job: str, seq: int = 0, limit: int = 1000) -> list[JobEvent]:
         """Return the steps after number `seq`, in order."""
@@ -108,6 +123,17 @@ class Tokens(Repo):
         found: str | None = self._c.scalar(select(job_token.c.job).where(job_token.c.sha256 == sha256))
         return found
 
+    def add_many(self, tokens: Sequence[tuple[str, str]], now: float) -> None:
+        """Store tokens (SHA-256, uid of the job) in one statement."""
+        if tokens:
+            rows = [{"sha256": sha256, "job": job, "created_at": now} for sha256, job in tokens]
+            self._c.execute(job_token.insert(), rows)
+
+    def revoke_many(self, jobs: Sequence[str]) -> None:
+        """Remove all tokens of these jobs in one statement."""
+        if jobs:
+            self._c.execute(_REVOKE, [{"of": job} for job in jobs])
+
     def revoke(self, job: str) -> int:
         """Remove all tokens of the job; return how many."""
         return int(self._c.execute(delete(job_token).where(job_token.c.job == job)).rowcount)
@@ -156,6 +182,12 @@ class Usages(Repo):
             .values(tenant=tenant, **values)
             .on_conflict_do_update(index_elements=["tenant"], set_=values)
         )
+
+    def put_many(self, values: Mapping[str, DecayedUsage]) -> None:
+        """Store the decayed usage of many tenants in one statement."""
+        if values:
+            rows = [{"tenant": t, "value": v.value, "as_of": v.as_of} for t, v in values.items()]
+            self._c.execute(self._upsert(usage, ("tenant",)), rows)
 
     def sample(self, tenant: str, sample: UsageSample) -> None:
         """Store what a tenant holds now, for its curve over time."""
@@ -254,3 +286,22 @@ class SettingsRepo(Repo):
             .values(key=key, value=text)
             .on_conflict_do_update(index_elements=["key"], set_={"value": text})
         )
+
+
+class Leases(Repo):
+    """Who decides. A writing transaction excludes all others, so that what is read here holds until it commits."""
+
+    __slots__ = ()
+
+    def get(self, name: str) -> Lease | None:
+        """Return the lease as it is stored, whether it is over or not."""
+        row = self._c.execute(_LEASE, {"the_name": name}).first()
+        return None if row is None else Lease(row.holder, row.expires_at)
+
+    def put(self, name: str, lease: Lease) -> None:
+        """Store a lease."""
+        values = {"name": name, "holder": lease.holder, "expires_at": lease.expires_at}
+        self._c.execute(self._upsert(lease_table, ("name",)), values)
+
+
+_LEASE = select(lease_table).where(lease_table.c.name == bindparam("the_name"))

@@ -1,0 +1,276 @@
+"""The scheduling core as the hub keeps it: told of what changed, never made anew without a reason.
+
+What the core decided is true in the core at once, and in the hub somewhat later. Three things lie between:
+
+- `promised`: jobs that run in the core, on room that others still hold. They wait in the hub until those are gone.
+- `leaving`: jobs that the core has let go for another one, and that still hold what they hold.
+- `resizing`: elastic jobs that have another number of workers in the core; the ranks to be given up still run.
+
+While somebody is leaving or resizing, an admission that finds no room is early, not wrong. All three are in what is
+stored (a target), or can be found again by planning: after a restart the core is made of the snapshot, in which those
+who leave run and are stopping, and for whom they do waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from mlp_hub.domain.job import HOLDING, Job, Phase
+from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.model import (
+    Admit,
+    Decision,
+    Node,
+    Preempt,
+    Resize,
+    RunningJob,
+    Snapshot,
+    TenantQueue,
+    Wait,
+)
+from mlp_hub.service.snapshot import fixed, is_resizing, running_of, waiting_of
+
+LATE_S = 1.0
+"""A job that began so much later than it was admitted ends that much later, and the core is told."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """The decisions of a cycle, by kind. `admits` begins with those that earlier cycles promised."""
+
+    admits: list[Admit] = field(default_factory=list)
+    preempts: list[Preempt] = field(default_factory=list)
+    resizes: list[Resize] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)  # all of them, as they were taken
+
+
+class KeptCore:
+    """A core and what lies between it and the hub. It is used by one thread at a time."""
+
+    def __init__(self, snapshot: Snapshot, now: float, jobs: Mapping[str, Job]) -> None:
+        self.core = Core.of(snapshot, now)
+        self.promised: dict[str, Admit] = {}
+        self.leaving: dict[str, None] = {}
+        self.resizing: dict[str, None] = {uid: None for uid, job in jobs.items() if is_resizing(job)}
+        self.held_back: dict[str, None] = {}  # may not grow before all who leave are gone
+        self.to_sync: dict[str, None] = {}  # to be looked at again before the next plan
+        self._tenants = {t.name: _plain(t) for t in snapshot.tenants}
+        self._nodes = {n.name: n for n in snapshot.nodes}
+
+    # --- what happened
+
+    def tenants_are(self, tenants: Iterable[TenantQueue]) -> bool:
+        """Tell which tenants there are now; returns whether anything changed."""
+        now = {t.name: t for t in tenants}
+        gone = [name for name in self._tenants if name not in now]
+        changed = [t for t in now.values() if self._tenants.get(t.name) != _plain(t)]
+        if changed:
+            self.core.set_tenants(changed)
+        for name in gone:
+            self.core.remove_tenant(name)
+        self._tenants = {name: _plain(t) for name, t in now.items()}
+        return bool(changed or gone)
+
+    def nodes_are(self, nodes: Iterable[Node]) -> bool:
+        """Tell which nodes there are now, and what others than jobs hold of them; returns whether anything changed."""
+        now = {n.name: n for n in nodes}
+        changed = False
+        for name in [n for n in self._nodes if n not in now]:
+            self.core.remove_node(name)
+            changed = True
+        for name, node in now.items():
+            before = self._nodes.get(name)
+            if before == node:
+                continue
+            changed = True
+            if before is None or replace(before, up=node.up) != node:
+                self.core.add_node(node)
+            if before is None or before.up != node.up or not node.up:
+                self.core.set_node(name, up=node.up)
+        self._nodes = now
+        return changed
+
+    def sync(self, uid: str, job: Job | None, now: float) -> bool:
+        """Make the core see one job as it is stored; returns whether that changed anything."""
+        if job is not None and job.phase is Phase.QUEUED:
+            return self._waits(job, now)
+        if job is not None and job.phase in HOLDING:
+            return self._holds(job, now)
+        self.promised.pop(uid, None)
+        return self._is_gone(uid, now)
+
+    def _waits(self, job: Job, now: float) -> bool:
+        uid = job.uid
+        if uid in self.promised or self.core.is_waiting(uid):
+            return False
+        self._is_gone(uid, now)
+        self.core.submit(waiting_of(job))
+        return True
+
+    def _holds(self, job: Job, now: float) -> bool:
+        uid = job.uid
+        self.promised.pop(uid, None)
+        if uid in self.leaving:
+            return False
+        wanted = running_of(job)
+        if is_resizing(job):
+            self.resizing[uid] = None
+        elif uid in self.resizing:
+            del self.resizing[uid]
+            self._let_grow()
+        held = self.core.state.running.get(uid)
+        if held is not None and _same(held.run, wanted, frozen=uid in self.held_back):
+            return False
+        self._is_gone(uid, now)
+        self.core.start(wanted)
+        return True
+
+    def _is_gone(self, uid: str, now: float) -> bool:
+        was_leaving = uid in self.leaving or uid in self.resizing
+        self.leaving.pop(uid, None)
+        self.resizing.pop(uid, None)
+        self.held_back.pop(uid, None)
+        if was_leaving:
+            self._let_grow()
+        if self.core.is_waiting(uid):
+            self.core.withdraw(uid)
+        elif uid in self.core.state.running:
+            self.core.end(uid, now)
+        else:
+            return was_leaving
+        return True
+
+    # --- decisions
+
+    def plan(self, now: float) -> Plan:
+        """Decide. What is decided is true in the core from now on; what is not stored has to be told it."""
+        decisions = self.core.plan(now)
+        plan = Plan(decisions=decisions)
+        fresh: dict[str, Admit] = {}
+        for decision in decisions:
+            match decision:
+                case Admit():
+                    fresh[decision.uid] = decision
+                case Preempt():
+                    self._preempted(plan, decision)
+                case Resize():
+                    self._resized(plan, decision)
+                case Wait():
+                    plan.waits.append(decision)
+        plan.admits = [*self.promised.values(), *fresh.values()]
+        return plan
+
+    def _preempted(self, plan: Plan, decision: Preempt) -> None:
+        promised = self.promised.pop(decision.uid, None)
+        if promised is not None:
+            self.to_sync[decision.uid] = None  # it never began, and waits again
+        else:
+            self.leaving[decision.uid] = None
+            self.resizing.pop(decision.uid, None)
+            self.held_back.pop(decision.uid, None)
+            plan.preempts.append(decision)
+
+    def _resized(self, plan: Plan, decision: Resize) -> None:
+        uid = decision.uid
+        promised = self.promised.get(uid)
+        if promised is not None:
+            self.promised[uid] = Admit(
+                uid, decision.placement, decision.workers, decision.amount, decision.devices, promised.after
+            )
+            return
+        plan.resizes = [r for r in plan.resizes if r.uid != uid]  # shrunk again, for one more job
+        plan.resizes.append(decision)
+        self.resizing[uid] = None
+        self._freeze(uid, decision.workers)
+
+    def _freeze(self, uid: str, workers: int) -> None:
+        run = self.core.end(uid, self.core.state.now)
+        self.core.start(replace(run, job=fixed(run.job, workers)))
+
+    @property
+    def early(self) -> bool:
+        """Whether an admission may find no room because somebody has not left yet."""
+        return bool(self.leaving or self.resizing)
+
+    def is_due(self, admit: Admit) -> bool:
+        """Whether all who were stopped for an admission are gone."""
+        return not any(uid in self.leaving for uid in admit.after)
+
+    def promise(self, admit: Admit) -> None:
+        """Let a job wait for the room that it was promised."""
+        self.promised[admit.uid] = admit
+
+    def kept_promise(self, uid: str) -> None:
+        """Note that a job that was promised room holds it."""
+        self.promised.pop(uid, None)
+
+    def hold_back(self, job: Job, now: float) -> None:
+        """Take a growth back: the room is not free yet. The job is not asked again before all who leave are gone."""
+        run = running_of(job)
+        self.resizing.pop(job.uid, None)
+        self.core.end(job.uid, now)
+        self.core.start(replace(run, job=fixed(run.job, run.workers)))
+        self.held_back[job.uid] = None
+
+    def _let_grow(self) -> None:
+        if not self.early:
+            self.to_sync.update(self.held_back)
+            self.held_back.clear()
+
+    # --- what it knows
+
+    def content(self, jobs: Mapping[str, Job]) -> dict[str, dict[str, object]]:
+        """Return what the core has, in the hub's terms: what a core made of a snapshot has too, for checks."""
+        state = self.core.state
+        running: dict[str, object] = {
+            uid: _shape(held.run)
+            for uid, held in state.running.items()
+            if uid not in self.promised and uid not in self.held_back
+        }
+        running |= {
+            uid: _shape(running_of(jobs[uid])) for uid in (*self.leaving, *self.held_back) if uid in jobs
+        }
+        waiting: dict[str, object] = dict.fromkeys(
+            (*state.waiting, *state.gated, *state.orphaned, *self.promised), True
+        )
+        return {
+            "tenants": {name: _plain(q.tenant) for name, q in state.queues.items()},
+            "nodes": {name: state.index.node(name) for name in state.index.names},
+            "waiting": waiting,
+            "running": running,
+        }
+
+    @staticmethod
+    def content_of(snapshot: Snapshot) -> dict[str, dict[str, object]]:
+        """Return the same of a snapshot."""
+        return {
+            "tenants": {t.name: _plain(t) for t in snapshot.tenants},
+            "nodes": {n.name: n for n in snapshot.nodes},
+            "waiting": {j.uid: True for j in snapshot.waiting},
+            "running": {r.job.uid: _shape(r) for r in snapshot.running},
+        }
+
+
+def _plain(tenant: TenantQueue) -> TenantQueue:
+    """Return a tenant without its history, which the core measures itself."""
+    return replace(tenant, decayed_usage=0.0)
+
+
+def _shape(run: RunningJob) -> tuple[object, ...]:
+    return (run.placement, run.stopping, run.job.workers_min, run.job.workers_max, run.job.tenant)
+
+
+def _range(run: RunningJob) -> tuple[int, int]:
+    return (run.job.workers_min, run.job.workers_max)
+
+
+def _same(run: RunningJob, wanted: RunningJob, *, frozen: bool) -> bool:
+    """Whether a job runs as it should; `frozen`: its range of workers may differ."""
+    return (
+        run.placement == wanted.placement
+        and run.stopping == wanted.stopping
+        and (frozen or _range(run) == _range(wanted))
+        and abs(run.started_at - wanted.started_at) < LATE_S
+    )

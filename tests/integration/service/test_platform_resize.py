@@ -1,0 +1,105 @@
+"""Elastic jobs give up workers for others and take them back, by ending with grace and going on with another number."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from mlp_hub.domain.resources import ZERO
+from mlp_hub.scheduler.model import SchedulingPolicy
+from platform_rig import FAST, Rig, play, until
+
+
+def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 1.5, "STOP": 0.05})
+        assert len((await rig.until("wide", "running")).ranks) == 4
+        await rig.submit("other", user="bob", workers=2, sim={"DURATION": 0.4})
+
+        async def shrunk() -> bool:
+            job = await rig.platform.jobs.get("ann", "wide")
+            return job.phase == "running" and job.restarts == 1
+
+        await rig.until("other", "running", user="bob")
+        await until(shrunk)
+        wide = await rig.platform.jobs.get("ann", "wide")
+        assert len(wide.ranks) == 2
+        assert rig.held().cpu == 4000
+        await rig.until("other", "finished", user="bob")
+
+        async def grown() -> bool:
+            return len((await rig.platform.jobs.get("ann", "wide")).ranks) == 4
+
+        await until(grown)
+        done = await rig.until("wide", "finished")
+        assert done.failure is None
+        assert done.restarts == 2
+        assert rig.held() == ZERO
+        assert rig.executor.starts == list(dict.fromkeys(rig.executor.starts))
+        told = [e.message for e in await rig.platform.jobs.events("ann", "wide") if e.kind == "resize"]
+        assert told[0].startswith("resizing from 4 to 2 workers: ")
+        assert "other of bob" in told[0]
+        assert told[1] == "resizing from 2 to 4 workers: there is room that nobody waits for"
+
+    play(tmp_path, story)
+
+
+def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("fixed", workers=4, sim={"DURATION": 0.5})
+        await rig.until("fixed", "running")
+        await rig.submit("other", user="bob", sim={"DURATION": 0.1})
+        await rig.until("other", "finished", user="bob")
+        assert (await rig.platform.jobs.get("ann", "fixed")).restarts == 0
+
+    play(tmp_path, story)
+
+
+def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 1.0, "STOP": 0.1})
+        await rig.until("wide", "running")
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.2})
+        await rig.until("wide", "resizing")
+        rig.crash()
+        await rig.start()
+        await rig.until("other", "finished", user="bob")
+        done = await rig.until("wide", "finished")
+        assert done.restarts >= 1
+        assert rig.held() == ZERO
+
+    play(tmp_path, story)
+
+
+def test_a_job_that_is_being_resized_can_be_cancelled_and_gives_all_back(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 30, "STOP": 0.15})
+        await rig.until("wide", "running")
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.1})
+        await rig.until("wide", "resizing")
+        await rig.platform.jobs.cancel("ann", "wide")
+        await rig.until("wide", "cancelled")
+        await rig.until("other", "finished", user="bob")
+        assert rig.held() == ZERO
+
+    play(tmp_path, story)
+
+
+def test_who_has_not_run_long_enough_is_not_resized(tmp_path: Path) -> None:
+    async def story() -> None:
+        rig = Rig(tmp_path, policy=replace(FAST, scheduling=SchedulingPolicy(min_run_s=0.6)))
+        await rig.start()
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 3.0})
+        began = (await rig.until("wide", "running")).started_at
+        await rig.submit("other", user="bob", workers=2, sim={"DURATION": 0.3})
+        await asyncio.sleep(0.3)
+        assert (await rig.platform.jobs.get("ann", "wide")).restarts == 0
+        other = await rig.until("other", "finished", user="bob")
+        assert began is not None
+        assert other.started_at is not None
+        assert other.started_at - began >= timedelta(seconds=0.6)
+        await rig.close()
+
+    asyncio.run(story())
