@@ -28,6 +28,7 @@ from mlp_hub.api.sessions import COOKIE
 from mlp_hub.api.sockets import close_all
 from mlp_hub.domain.text import escaped
 from mlp_hub.executors.base import Executor, NodeInfo
+from mlp_hub.scheduler.collector import spare_the_collector
 from mlp_hub.scheduler.model import SchedulingPolicy
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.platform import Platform
@@ -302,6 +303,7 @@ def main() -> int:
     """Run the service; 1 when it cannot start, with the cause and the remedy in one line."""
     # the store's thread must not keep the loop waiting for 5 ms, Python's default, at each of its system calls
     sys.setswitchinterval(SWITCH_S)
+    spare_the_collector()
     set_up_logging(os.environ.get("MLP_LOG_LEVEL", "INFO").upper())
     try:
         asyncio.run(serve(Settings.load(os.environ)))

@@ -1,0 +1,14 @@
+"""How often Python looks for garbage in cycles, in a process with very many long-lived objects."""
+
+from __future__ import annotations
+
+import gc
+
+
+def spare_the_collector() -> None:
+    """Let the collector look less often.
+
+    A backlog of a hundred thousand jobs is millions of objects that all stay; walking them took a third of the longest
+    scheduling cycles and freed nothing. What is dropped is freed at once by its count of references as ever.
+    """
+    gc.set_threshold(50_000, 20, 100)
