@@ -262,7 +262,7 @@ class Ledger:
         return [r for r in held if r.phase is P.CONFIRMED and not r.shares]
 
     def _check_fits(self, tx: Tx, wanted: ResourceRequest, now: float) -> None:
-        quota.Quotas(tx, now).check(wanted.tenant, wanted.amount, self._nodes())
+        quota.Quotas(tx, now, self._nodes()).check(wanted.tenant, wanted.amount)
 
     def _row(self, tx: Tx, applier: str, request_id: str, now: float) -> ResourceRequest | None:
         row = tx.ledger.get(applier, request_id)

@@ -49,7 +49,7 @@ class Platform:
         self.metrics = Metrics(self.board, clock, policy.metric_points_max)
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
-        self.tenants = Tenants(db, clock, changed=self._room_changed)
+        self.tenants = Tenants(db, clock, executor.nodes, changed=self._room_changed)
         self.previews = Previews(db, self.admission.snapshot, clock)
         self.users = Users(db, clock)
         self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)

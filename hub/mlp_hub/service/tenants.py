@@ -9,8 +9,10 @@ from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant
+from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.words import count, listing
 from mlp_hub.service import wire
+from mlp_hub.service.kept_free import kept_free
 from mlp_hub.service.quota import Quotas, tree_of
 from mlp_hub.service.refusals import holder_of
 from mlp_hub.service.sharing import Share, shares_in
@@ -27,14 +29,21 @@ HISTORY_S = 7 * 86_400.0
 class Tenants:
     """The tenants of the hub. `actor` is who asks, for the audit log; whether they may is for the caller to say.
 
-    `changed` is called on the event loop after every change that may let waiting work start.
+    `nodes` lists the nodes as they are now, on which capacity may be kept free; `changed` is called on the event loop
+    after every change that may let waiting work start.
     """
 
     def __init__(
-        self, db: Database, clock: Callable[[], float], *, changed: Callable[[], None] = lambda: None
+        self,
+        db: Database,
+        clock: Callable[[], float],
+        nodes: Callable[[], Sequence[NodeInfo]] = tuple,
+        *,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._db = db
         self._clock = clock
+        self._nodes = nodes
         self.changed = changed
 
     async def start(self) -> None:
@@ -234,12 +243,13 @@ class Tenants:
 
     def _all(self, tx: Tx) -> Sequence[api.Tenant]:
         stored = tx.tenants.all()
-        in_use = tx.ledger.in_use_by_tenant(self._clock())
-        shares = shares_in(tree_of(stored, in_use), stored)
+        now = self._clock()
+        in_use = tx.ledger.in_use_by_tenant(now)
+        shares = shares_in(tree_of(stored, in_use, kept_free(tx, self._nodes(), now)), stored)
         return self._shown(tx, stored, in_use, shares)
 
     def _one(self, tx: Tx, tenant: Tenant) -> api.Tenant:
-        quotas, name = Quotas(tx, self._clock()), tenant.name
+        quotas, name = Quotas(tx, self._clock(), self._nodes()), tenant.name
         shares = shares_in(quotas.tree(name), quotas.family(name))
         used = tx.ledger.in_use(name, self._clock())
         return self._shown(tx, [tenant], {name: used}, shares)[0]
@@ -280,6 +290,8 @@ class Tenants:
         if held := tx.ledger.held(now, tenant=name):
             who = listing(holder_of(r) for r in held)
             uses.append(f"{count(len(held), 'held request')} ({who})")
+        if booked := tx.bookings.of_tenant(name, now):
+            uses.append(f"{count(len(booked), 'booked window')} ({listing(w.name for w in booked)})")
         if children := tx.tenants.children(name):
             uses.append(f"{count(len(children), 'tenant')} below it ({listing(children)})")
         if uses:

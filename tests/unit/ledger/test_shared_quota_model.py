@@ -22,7 +22,8 @@ from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, TenantQueue
-from mlp_hub.scheduler.quota import QuotaTree, vector_of
+from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import vector_of
 from mlp_hub.service.ledger import Ledger
 from mlp_hub.service.room import Room
 from mlp_hub.store import Database

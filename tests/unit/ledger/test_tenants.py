@@ -30,7 +30,7 @@ class Hub:
     def __init__(self, db: Database) -> None:
         self.db, self.changes = db, 0
         self.at = 1000.0
-        self.tenants = Tenants(db, lambda: self.at, changed=self.changed)
+        self.tenants = Tenants(db, lambda: self.at, self.nodes, changed=self.changed)
         self.users = Users(db, lambda: self.at)
         self.ledger = Ledger(db, lambda: self.at, self.nodes, changed=self.changed)
         self.node_list = Nodes(db, self, lambda: self.at)
