@@ -145,7 +145,9 @@ class TenantCreate(Request):
     ] = None
     reserved: Annotated[
         Amounts | None,
-        Meta(description="the part of its quota kept on nodes, not above the quota; has no effect yet"),
+        Meta(
+            description="kept free for it on the nodes, used or not, whatever others may borrow; not above the quota"
+        ),
     ] = None
     isolation: Annotated[Literal["shared", "encrypted", "dedicated"], _KEPT] = "shared"
     description: Annotated[str, Meta(max_length=500)] = ""
@@ -191,6 +193,31 @@ class Tenant(Response):
     members: int
     running: int
     waiting: int
+
+
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class BookingCreate(Request):
+    """A new booked window: from `start` to before `end` the amount is kept free for the tenant, besides what it reserves."""
+
+    name: Name
+    start: Moment
+    end: Moment
+    amount: Annotated[Amounts, Meta(description="what is kept free: cpu, gpu, gpu:KIND, ram")]
+
+
+class Booking(Response):
+    """A booked window that is not over. `open`: it has begun."""
+
+    tenant: str
+    name: str
+    start: datetime
+    end: datetime
+    amount: dict[str, float]
+    open: bool
+    made_by: str
+    made_at: datetime
 
 
 Tone = Literal["good", "wait", "bad", "idle"]

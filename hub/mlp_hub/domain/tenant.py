@@ -49,6 +49,11 @@ class Tenant:
     lowered: Lowering | None = None
 
     @property
+    def configured(self) -> Tenant:
+        """The tenant with all of its guarantee, whether it is lowered or not."""
+        return self if self.lowered is None else replace(self, lowered=None)
+
+    @property
     def in_force(self) -> Tenant:
         """The tenant as it stands to others now: with a lowered guarantee, if it is lowered."""
         if self.lowered is None:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
+from mlp_hub.service.bookings import Bookings
 from mlp_hub.service.broker import QUEUE_TOPIC, Broker
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.jobs import Jobs
@@ -50,6 +51,7 @@ class Platform:
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
         self.tenants = Tenants(db, clock, executor.nodes, changed=self._room_changed)
+        self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
         self.previews = Previews(db, self.admission.snapshot, clock)
         self.users = Users(db, clock)
         self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
@@ -91,6 +93,7 @@ class Platform:
             await asyncio.sleep(SWEEP_EVERY_S)
             try:
                 await self.ledger.sweep()
+                await self.bookings.sweep()
                 await self.tenants.sample()
                 await self.db.write(self._forget_keys)
             except asyncio.CancelledError:

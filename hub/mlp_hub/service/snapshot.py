@@ -109,7 +109,7 @@ class SnapshotMaker:
         tenants = await self._board.db.read(lambda tx: tx.tenants.all())
         nodes = tuple(node_of(n) for n in self._nodes())
         # a guarantee that is lowered comes back as soon as it is asked for: it is no reason why a job could never run
-        owners = tuple(owner_of(replace(t, lowered=None)) for t in tenants)
+        owners = tuple(owner_of(t.configured) for t in tenants)
         return Snapshot(nodes, owners, (), (), self._policy)
 
     def of(self, holders: Holders, now: float) -> Snapshot:

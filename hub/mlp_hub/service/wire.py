@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from mlp_api import types as api
+from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import DIMENSIONS, ZERO, Quota, Resources, milli, units
@@ -117,6 +118,25 @@ def amounts_to(amounts: Mapping[str, int]) -> dict[str, float]:
 def amount_to(dimension: str, value: int) -> float:
     """Return an amount of one dimension as the wire has it."""
     return units(value) if dimension.startswith(("cpu", "gpu")) else value
+
+
+def amount_from(field: str, amounts: Mapping[str, float]) -> Quota:
+    """Return amounts of the wire by dimension. Raises `Invalid` for what is no resource or no finite amount."""
+    return _limit(field, amounts) or Quota()
+
+
+def booking_to(window: BookedWindow, now: float) -> api.Booking:
+    """Return a booked window."""
+    return api.Booking(
+        tenant=window.tenant,
+        name=window.name,
+        start=when(window.start),
+        end=when(window.end),
+        amount=limit_to(window.amount) or {},
+        open=window.start <= now < window.end,
+        made_by=window.made_by,
+        made_at=when(window.made_at),
+    )
 
 
 def member_to(member: Member) -> api.Member:
