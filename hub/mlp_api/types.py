@@ -159,13 +159,24 @@ class TenantUpdate(TenantCreate):
     name: Name | None = None  # type: ignore[assignment]
 
 
+class LoweredGuarantee(Response):
+    """What a tenant that is idle for long keeps back and reserves, until one of its jobs waits or a server of it asks."""
+
+    since: datetime
+    share: float
+    lending_limit: dict[str, float] | None
+    reserved: dict[str, float] | None
+    message: str
+
+
 class Tenant(Response):
     """A tenant, its quota (null: what the nodes have) and what is in use of it.
 
     `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), zeroes of the
     first three left out. borrowed: held beyond its quota. lent: of its idle quota, what others hold now (where several
     could have lent it, each counts in proportion to what it leaves idle). lendable: what it would still lend. free:
-    what it may take now, borrowing included; where it has no limit nothing is said.
+    what it may take now, borrowing included; where it has no limit nothing is said. lowered: what of its guarantee holds
+    while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured.
     """
 
     name: str
@@ -188,6 +199,7 @@ class Tenant(Response):
     lent: dict[str, float]
     lendable: dict[str, float]
     free: dict[str, float]
+    lowered: LoweredGuarantee | None
     isolation: str
     description: str
     members: int

@@ -12,6 +12,7 @@ from mlp_hub.service.board import Board
 from mlp_hub.service.bookings import Bookings
 from mlp_hub.service.broker import QUEUE_TOPIC, Broker
 from mlp_hub.service.config import Paths, RunPolicy
+from mlp_hub.service.idle_quota import IdleQuota
 from mlp_hub.service.jobs import Jobs
 from mlp_hub.service.ledger import Ledger
 from mlp_hub.service.metrics import Metrics
@@ -50,11 +51,14 @@ class Platform:
         self.metrics = Metrics(self.board, clock, policy.metric_points_max)
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
-        self.tenants = Tenants(db, clock, executor.nodes, changed=self._room_changed)
+        self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
+        self.tenants = Tenants(
+            db, clock, executor.nodes, changed=self._room_changed, review=self.idle.review_in
+        )
         self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
-        self.previews = Previews(db, self.admission.snapshot, clock)
+        self.previews = Previews(db, self.admission.snapshot, clock, policy.idle)
         self.users = Users(db, clock)
-        self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
+        self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed, asks=self.idle.asks)
         self.nodes = Nodes(db, executor, clock)
         self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
         self._sweeper: asyncio.Task[None] | None = None
@@ -64,6 +68,8 @@ class Platform:
         await self.tenants.start()
         await self.ledger.sweep()
         await self.board.load()
+        self.board.on_change(self.idle.job_changed)
+        await self.idle.start()
         await self.reconciler.start()
         await self.admission.start()
         self._sweeper = asyncio.ensure_future(self._sweep())
@@ -77,6 +83,7 @@ class Platform:
         await self.reconciler.stop()
         await self.metrics.stop()
         self.board.stop()
+        await self.idle.stop()
         await self.board.drain()
         self.broker.close()
 
@@ -85,6 +92,7 @@ class Platform:
         return self._watcher.watch(user, name, since)
 
     def _room_changed(self) -> None:
+        self.idle.something_changed()
         self.admission.wake()
         self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
 
@@ -94,6 +102,7 @@ class Platform:
             try:
                 await self.ledger.sweep()
                 await self.bookings.sweep()
+                await self.idle.sweep()
                 await self.tenants.sample()
                 await self.db.write(self._forget_keys)
             except asyncio.CancelledError:

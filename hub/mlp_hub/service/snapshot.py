@@ -108,9 +108,7 @@ class SnapshotMaker:
         """Return the nodes and the tenants with nothing in use: all that says whether a job can ever run."""
         tenants = await self._board.db.read(lambda tx: tx.tenants.all())
         nodes = tuple(node_of(n) for n in self._nodes())
-        # a guarantee that is lowered comes back as soon as it is asked for: it is no reason why a job could never run
-        owners = tuple(owner_of(t.configured) for t in tenants)
-        return Snapshot(nodes, owners, (), (), self._policy)
+        return Snapshot(nodes, tuple(owner_of(t) for t in tenants), (), (), self._policy)
 
     def of(self, holders: Holders, now: float) -> Snapshot:
         """Make a snapshot of what is in memory and these holders."""

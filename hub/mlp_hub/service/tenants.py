@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from mlp_api import types as api
@@ -30,7 +31,7 @@ class Tenants:
     """The tenants of the hub. `actor` is who asks, for the audit log; whether they may is for the caller to say.
 
     `nodes` lists the nodes as they are now, on which capacity may be kept free; `changed` is called on the event loop
-    after every change that may let waiting work start.
+    after every change that may let waiting work start; `review` decides anew what of a changed tenant's guarantee holds.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class Tenants:
         nodes: Callable[[], Sequence[NodeInfo]] = tuple,
         *,
         changed: Callable[[], None] = lambda: None,
+        review: Callable[[Tx], object] = lambda _: None,
     ) -> None:
         self._db = db
         self._clock = clock
         self._nodes = nodes
+        self._review = review
         self.changed = changed
 
     async def start(self) -> None:
@@ -88,12 +91,14 @@ class Tenants:
 
         def work(tx: Tx) -> api.Tenant:
             before = _existing(tx, name)
-            check_sharing(tx, tenant)
-            if tenant != before:
-                tx.tenants.update(tenant)
-                detail = {"before": _described(before), "after": _described(tenant)}
+            after = replace(tenant, idle_since=before.idle_since, lowered=before.lowered)
+            check_sharing(tx, after)
+            if after != before:
+                tx.tenants.update(after)
+                detail = {"before": _described(before), "after": _described(after)}
                 self._note(tx, actor, "tenant.update", name, tenant=name, detail=detail)
-            return self._one(tx, tenant)
+                self._review(tx)
+            return self._one(tx, _existing(tx, name))
 
         return await self._write(work)
 
@@ -347,7 +352,7 @@ def _group_changes(tx: Tx, user: str, groups: frozenset[str]) -> list[str]:
 def _described(tenant: Tenant) -> dict[str, object]:
     """Return a tenant for the audit log."""
     shown = wire.tenant_to(tenant, ZERO)
-    left_out = {"name", "members", "running", "waiting", "borrowed", "lent", "lendable", "free"}
+    left_out = {"name", "lowered", "members", "running", "waiting", "borrowed", "lent", "lendable", "free"}
     return {
         f: getattr(shown, f)
         for f in shown.__struct_fields__
