@@ -20,6 +20,7 @@ from mlp_hub.scheduler.words import amount as words
 from mlp_hub.scheduler.words import listing
 from mlp_hub.service import refusals
 from mlp_hub.service.kept_free import KeptFree, at_most, capacity_of, kept_free, total_of
+from mlp_hub.service.sharing import Share, kinds_in, shares_in
 from mlp_hub.store.tx import Tx
 
 NODE_DIMENSIONS = ("cpu", "gpu", "ram")
@@ -89,6 +90,13 @@ class Quotas:
         """Return the tenants that share with this one, itself among them. Raises `NotFound`."""
         tree = self.tree(name)
         return [self._tenants[each] for each in tree.tenants(tree.root(name))]
+
+    def share(self, name: str) -> Share:
+        """Return how the tenant stands to those that it shares with. Raises `NotFound`."""
+        family = self.family(name)
+        known = family if self._kept is None else self._tenants.values()
+        kinds = kinds_in(known, () if self._kept is None else self._kept.booked.values())
+        return shares_in(self.tree(name), family, kinds)[name]
 
     def fits(self, name: str, amount: Resources) -> bool:
         """Whether the tenant may take so much now; False for one that is not there."""

@@ -16,7 +16,7 @@ from mlp_hub.service import wire
 from mlp_hub.service.kept_free import kept_free
 from mlp_hub.service.quota import Quotas, tree_of
 from mlp_hub.service.refusals import holder_of
-from mlp_hub.service.sharing import Share, shares_in
+from mlp_hub.service.sharing import Share, kinds_in, shares_in
 from mlp_hub.service.sharing_rules import check_sharing
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.records import UsageSample
@@ -250,14 +250,15 @@ class Tenants:
         stored = tx.tenants.all()
         now = self._clock()
         in_use = tx.ledger.in_use_by_tenant(now)
-        shares = shares_in(tree_of(stored, in_use, kept_free(tx, self._nodes(), now)), stored)
+        kept = kept_free(tx, self._nodes(), now)
+        kinds = kinds_in(stored, () if kept is None else kept.booked.values())
+        shares = shares_in(tree_of(stored, in_use, kept), stored, kinds)
         return self._shown(tx, stored, in_use, shares)
 
     def _one(self, tx: Tx, tenant: Tenant) -> api.Tenant:
         quotas, name = Quotas(tx, self._clock(), self._nodes()), tenant.name
-        shares = shares_in(quotas.tree(name), quotas.family(name))
         used = tx.ledger.in_use(name, self._clock())
-        return self._shown(tx, [tenant], {name: used}, shares)[0]
+        return self._shown(tx, [tenant], {name: used}, {name: quotas.share(name)})[0]
 
     def _shown(
         self,
