@@ -146,7 +146,9 @@ class TenantCreate(Request):
     ] = None
     reserved: Annotated[
         Amounts | None,
-        Meta(description="the part of its quota kept on nodes, not above the quota; has no effect yet"),
+        Meta(
+            description="kept free for it on the nodes, used or not, whatever others may borrow; not above the quota"
+        ),
     ] = None
     isolation: Annotated[Literal["shared", "encrypted", "dedicated"], _KEPT] = "shared"
     description: Annotated[str, Meta(max_length=500)] = ""
@@ -158,13 +160,24 @@ class TenantUpdate(TenantCreate):
     name: Name | None = None  # type: ignore[assignment]
 
 
+class LoweredGuarantee(Response):
+    """What a tenant that is idle for long keeps back and reserves, until one of its jobs waits or a server of it asks."""
+
+    since: datetime
+    share: float
+    lending_limit: dict[str, float] | None
+    reserved: dict[str, float] | None
+    message: str
+
+
 class Tenant(Response):
     """A tenant, its quota (null: what the nodes have) and what is in use of it.
 
     `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), zeroes of the
     first three left out. borrowed: held beyond its quota. lent: of its idle quota, what others hold now (where several
     could have lent it, each counts in proportion to what it leaves idle). lendable: what it would still lend. free:
-    what it may take now, borrowing included; where it has no limit nothing is said.
+    what it may take now, borrowing included; where it has no limit nothing is said. lowered: what of its guarantee holds
+    while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured.
     """
 
     name: str
@@ -187,11 +200,37 @@ class Tenant(Response):
     lent: dict[str, float]
     lendable: dict[str, float]
     free: dict[str, float]
+    lowered: LoweredGuarantee | None
     isolation: str
     description: str
     members: int
     running: int
     waiting: int
+
+
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class BookingCreate(Request):
+    """A new booked window: from `start` to before `end` the amount is kept free for the tenant, besides what it reserves."""
+
+    name: Name
+    start: Moment
+    end: Moment
+    amount: Annotated[Amounts, Meta(description="what is kept free: cpu, gpu, gpu:KIND, ram")]
+
+
+class Booking(Response):
+    """A booked window that is not over. `open`: it has begun."""
+
+    tenant: str
+    name: str
+    start: datetime
+    end: datetime
+    amount: dict[str, float]
+    open: bool
+    made_by: str
+    made_at: datetime
 
 
 Tone = Literal["good", "wait", "bad", "idle"]

@@ -29,6 +29,7 @@ from mlp_hub.api.sockets import close_all
 from mlp_hub.domain.text import escaped
 from mlp_hub.executors.base import Executor, NodeInfo
 from mlp_hub.scheduler.collector import spare_the_collector
+from mlp_hub.scheduler.idle import IdlePolicy
 from mlp_hub.scheduler.model import SchedulingPolicy
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.platform import Platform
@@ -211,6 +212,7 @@ def policy_of(settings: Settings) -> RunPolicy:
     """Tell the platform how to run jobs."""
     return RunPolicy(
         scheduling=scheduling_of(settings),
+        idle=IdlePolicy(settings.idle_quota_after, settings.idle_quota_floor),
         grace_s=settings.grace_s,
         job_network=settings.job_network,
         metric_points_max=settings.metric_points_max,

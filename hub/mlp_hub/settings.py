@@ -162,6 +162,22 @@ class Settings:
         "A scenario file (as `mlp-hub simulate` reads) whose `nodes` the simulated executor has; unset: four of 16 cores.",
         kind="path",
     )
+    idle_quota_after: float | None = setting(
+        None,
+        "A tenant that has been idle for so long has its guarantee lowered (what its lending limit keeps back, and what "
+        "it reserves), until it asks for something; unset: never.",
+        kind="float",
+        unit="s",
+        low=60,
+        high=31_536_000,
+    )
+    idle_quota_floor: float = setting(
+        0.5,
+        "The share of its guarantee that such a tenant keeps, from 0 to 1.",
+        kind="float",
+        low=0,
+        high=1,
+    )
     allow_no_sandbox: bool = setting(
         False, "Run although this machine has no sandbox: users are then not kept apart.", kind="bool"
     )

@@ -39,6 +39,7 @@ def tenant(name: str, **change: Any) -> Json:
         "lent": {},
         "lendable": {},
         "free": {},
+        "lowered": None,
         "isolation": "shared",
         "description": "",
         "members": 0,
@@ -252,6 +253,15 @@ class Data:
             members=3,
             running=1,
             cohort="main",
+            lending_limit={"cpu": 2.0},
+            reserved={"cpu": 2.0},
+            lowered={
+                "since": when(-7200),
+                "share": 0.5,
+                "lending_limit": {"cpu": 5.0},
+                "reserved": {"cpu": 1.0},
+                "message": "teal has been idle for 2 days",
+            },
             lent={"ram": 70000 - 65536},
             lendable={"cpu": 6.0, "ram": 7824},
             free={"cpu": 7.0, "ram": 7824},
@@ -263,6 +273,18 @@ class Data:
             "blue": {},
             "teal": {},
         }
+        self.bookings: dict[str, list[Json]] = {
+            "teal": [
+                {
+                    "tenant": "teal", "name": "review", "start": when(-1800), "end": when(5400), "open": True,
+                    "amount": {"cpu": 4.0, "ram": 8192}, "made_by": "ann", "made_at": when(-90000),
+                },
+                {
+                    "tenant": "teal", "name": "conference-demo", "start": when(400_000), "end": when(500_000),
+                    "open": False, "amount": {"cpu": 8.0, "gpu:a100": 2.0}, "made_by": "ann", "made_at": when(),
+                },
+            ]
+        }  # fmt: skip
         self.users: list[Json] = [
             self._user("ann", admin=True, tenants=["default", "red"]),
             self._user("bob", tenants=["default", "red"]),
@@ -538,6 +560,15 @@ class Data:
                 return 200, self._usage(name)
             case "GET", ["queue"]:
                 return 200, [e for e in self.queue if e["tenant"] == name]
+            case "GET", ["bookings"]:
+                return 200, self.bookings.get(name, [])
+            case "POST", ["bookings"]:
+                made = {**body, "tenant": name, "open": False, "made_by": "root", "made_at": when()}
+                self.bookings.setdefault(name, []).append(made)
+                return 201, made
+            case "DELETE", ["bookings", window]:
+                self.bookings[name] = [w for w in self.bookings[name] if w["name"] != window]
+                return 200, {}
             case "GET", ["members"]:
                 return 200, list(self.members[name].values())
             case "PUT", ["members", user]:

@@ -34,14 +34,19 @@ class Rig:
         self.root = root
         self.paths = Paths(homes=root / "homes", jobs=root / "jobs")
         self.policy = policy
+        self.ahead = 0.0
         self.db = Database(str(root / "mlp.sqlite"))
         self.db.create_schema()
         self.executor = SimulatedExecutor(nodes or (node(),), time.time, directories=True)
         self.platform = self.make()
 
+    def clock(self) -> float:
+        """Return the platform's time: the real one, `ahead` seconds later."""
+        return time.time() + self.ahead
+
     def make(self) -> Platform:
         """Return a new platform on the same database and executor; not started."""
-        return Platform(self.db, self.executor, time.time, self.paths, self.policy, alone=True)
+        return Platform(self.db, self.executor, self.clock, self.paths, self.policy, alone=True)
 
     async def start(self) -> Platform:
         """Start the platform."""

@@ -116,7 +116,7 @@ def clip(value: object) -> str:
 
 
 def _right(text: str) -> str:  # noqa: PLR0911 - one return a kind of error
-    if found := _EXPECTED.match(text):
+    if (found := _EXPECTED.match(text)) and "datetime" not in text:
         return " or ".join(_KIND_WORDS.get(k, k) for k in found[1].split(" | "))
     if found := _LENGTH.match(text):
         unit = "characters" if found[1] == "str" else "entries"
@@ -128,6 +128,8 @@ def _right(text: str) -> str:  # noqa: PLR0911 - one return a kind of error
         return PATTERN_WORDS.get(pattern, f"like {pattern}")
     if text.startswith("Number out of range"):
         return "a finite number"
+    if "datetime" in text:
+        return "a time with its offset from UTC, as 2030-01-31T08:00:00Z"
     if text.startswith("Invalid enum value"):
         return "one of the values that the documentation lists"
     return text[:1].lower() + text[1:]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mlp_hub.api.resources import cluster, jobs, metrics, session, streams, tenants, users, whatif
+from mlp_hub.api.resources import bookings, cluster, jobs, metrics, session, streams, tenants, users, whatif
 from mlp_hub.api.routes import Route, RouteTable
 
-_MODULES = (session, users, tenants, jobs, metrics, streams, cluster, whatif)
+_MODULES = (session, users, tenants, bookings, jobs, metrics, streams, cluster, whatif)
 
 
 def all_routes() -> tuple[Route, ...]:

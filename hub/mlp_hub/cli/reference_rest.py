@@ -41,6 +41,7 @@ _TITLES = {
     "session": "Who asks",
     "users": "Users",
     "tenants": "Tenants and quotas",
+    "bookings": "Booked windows",
     "jobs": "Jobs",
     "metrics": "Metrics",
     "streams": "WebSockets",

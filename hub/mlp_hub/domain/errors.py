@@ -39,12 +39,13 @@ MEANINGS: dict[Reason, str] = {
     Reason.WRONG_STATE: "It exists, but not in a state in which this can be done.",
     Reason.FORBIDDEN: "The token lacks the scope, or its owner is not the one who may do this.",
     Reason.EXCEEDS_MAX_QUOTA: "More than the tenant's whole quota, or than all nodes together: it could never run.",
-    Reason.WAITING_FOR_QUOTA: "The tenant uses too much of its quota now; waits until some of it is given back.",
+    Reason.WAITING_FOR_QUOTA: "The tenant uses too much of its quota now, or others have the rest kept free for them; "
+    "waits until some of it is given back.",
     Reason.NO_MATCHING_FLAVOR: "No node has the kind of device that is asked for.",
     Reason.WAITING_FOR_RESOURCES: "The quota would do, but the nodes have no room for all ranks at once.",
     Reason.TOPOLOGY_PLACEMENT_FAILED: "There is room, but not where the rule of `topology` wants the ranks.",
     Reason.WAITING_FOR_PREEMPTED: "Room is being made for it; it waits until what is stopped for it has ended.",
-    Reason.RESERVED: "There is room now, but a job ahead of it is to have it and must not be delayed.",
+    Reason.RESERVED: "There is room now, but a job ahead of it, or who booked it for a time that comes, is to have it.",
     Reason.SUSPENDED: "It was suspended and waits to be resumed.",
     Reason.GATED: "It is held back until somebody releases it, or its tenant was deleted while it waited.",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from mlp_hub.domain.resources import Quota
@@ -18,8 +18,22 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Lowering:
+    """A guarantee that is lowered, because the tenant is idle for long: what holds instead of what is configured."""
+
+    since: float
+    share: float  # of the guarantee that is left, at least
+    lending_limit: Quota | None
+    reserved: Quota | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tenant:
-    """An owner of quota. Its use is derived from the ledger and stored nowhere."""
+    """An owner of quota. Its use is derived from the ledger and stored nowhere.
+
+    `lending_limit` and `reserved` are as configured; `in_force` has what holds now.
+    """
 
     name: str
     quota: Quota = field(default_factory=Quota)
@@ -31,6 +45,20 @@ class Tenant:
     reserved: Quota | None = None
     isolation: str = "shared"  # shared, encrypted, dedicated
     description: str = ""
+    idle_since: float | None = None  # as far as it is looked at: under a policy for idle tenants
+    lowered: Lowering | None = None
+
+    @property
+    def configured(self) -> Tenant:
+        """The tenant with all of its guarantee, whether it is lowered or not."""
+        return self if self.lowered is None else replace(self, lowered=None)
+
+    @property
+    def in_force(self) -> Tenant:
+        """The tenant as it stands to others now: with a lowered guarantee, if it is lowered."""
+        if self.lowered is None:
+            return self
+        return replace(self, lending_limit=self.lowered.lending_limit, reserved=self.lowered.reserved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,6 +228,7 @@ class Admission:
             self._known_nodes = nodes
             kept.tenants_are(queue_of(t, holders, self._meter.value(t.name, now)) for t in holders.tenants)
             kept.nodes_are(node_of(n, holders) for n in nodes)
+            kept.bookings_are(holders.bookings)
         dirty, self._dirty = self._dirty, {}
         jobs = self._board.jobs
         while dirty or kept.to_sync:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.scheduler.idle import IdlePolicy
 from mlp_hub.scheduler.model import SchedulingPolicy
 
 
@@ -30,6 +31,7 @@ class RunPolicy:
     """How the platform runs jobs. Times in seconds."""
 
     scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    idle: IdlePolicy = field(default_factory=IdlePolicy)  # when guarantees of idle tenants shrink
     grace_s: float = 30.0  # between SIGTERM and SIGKILL
     job_network: str = "none"  # none or outbound
     first_uid: int | None = None  # user number N runs as first_uid + N; None: the hub's own uid

@@ -20,6 +20,7 @@ from mlp_hub.domain.job import HOLDING, Job, Phase
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model import (
     Admit,
+    Booking,
     Decision,
     Node,
     Preempt,
@@ -58,6 +59,7 @@ class KeptCore:
         self.to_sync: dict[str, None] = {}  # to be looked at again before the next plan
         self._tenants = {t.name: _plain(t) for t in snapshot.tenants}
         self._nodes = {n.name: n for n in snapshot.nodes}
+        self._bookings = snapshot.bookings
 
     # --- what happened
 
@@ -91,6 +93,14 @@ class KeptCore:
                 self.core.set_node(name, up=node.up)
         self._nodes = now
         return changed
+
+    def bookings_are(self, bookings: tuple[Booking, ...]) -> bool:
+        """Tell which windows are booked now; returns whether anything changed."""
+        if bookings == self._bookings:
+            return False
+        self._bookings = bookings
+        self.core.set_bookings(bookings)
+        return True
 
     def sync(self, uid: str, job: Job | None, now: float) -> bool:
         """Make the core see one job as it is stored; returns whether that changed anything."""
@@ -238,6 +248,7 @@ class KeptCore:
         return {
             "tenants": {name: _plain(q.tenant) for name, q in state.queues.items()},
             "nodes": {name: state.index.node(name) for name in state.index.names},
+            "bookings": {f"{b.tenant}/{b.name}": b for b in state.bookings.all},
             "waiting": waiting,
             "running": running,
         }
@@ -248,6 +259,7 @@ class KeptCore:
         return {
             "tenants": {t.name: _plain(t) for t in snapshot.tenants},
             "nodes": {n.name: n for n in snapshot.nodes},
+            "bookings": {f"{b.tenant}/{b.name}": b for b in snapshot.bookings},
             "waiting": {j.uid: True for j in snapshot.waiting},
             "running": {r.job.uid: _shape(r) for r in snapshot.running},
         }

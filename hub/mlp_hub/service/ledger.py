@@ -16,7 +16,7 @@ own id only: what runs there would not shrink.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -41,7 +41,7 @@ class Ledger:
     """The one place where resources are taken and given back.
 
     `nodes` lists the nodes as they are now; `ttl_s` is how long a try holds; `changed` is called on the event
-    loop after every call that may have made room or taken it.
+    loop after every call that may have made room or taken it; `asks` with the tenant of each request before it is tried.
     """
 
     def __init__(
@@ -52,12 +52,14 @@ class Ledger:
         *,
         ttl_s: float = TTL_S,
         changed: Callable[[], None] = lambda: None,
+        asks: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._db = db
         self._clock = clock
         self._nodes = nodes
         self._ttl_s = ttl_s
         self.changed = changed
+        self._asks = asks
 
     async def try_(self, asked: api.ResourceRequestTry) -> ResourceRequest | None:
         """Try to hold, or to give back; return the row with the node it got (None: nothing to give back).
@@ -65,6 +67,8 @@ class Ledger:
         Raises `Refused`: `ExceedsMaxQuota`, `WaitingForQuota`, `WaitingForResources`, `NotFound` (tenant),
         `Conflict` (the id means another amount), `WrongState`, `Invalid`.
         """
+        if self._asks is not None and asked.request_type == "request":
+            await self._asks(asked.tenant)
         return await self._write(lambda tx: self.try_in(tx, asked))
 
     async def confirm(self, key: api.ResourceRequestKey) -> None:
@@ -262,7 +266,7 @@ class Ledger:
         return [r for r in held if r.phase is P.CONFIRMED and not r.shares]
 
     def _check_fits(self, tx: Tx, wanted: ResourceRequest, now: float) -> None:
-        quota.Quotas(tx, now).check(wanted.tenant, wanted.amount, self._nodes())
+        quota.Quotas(tx, now, self._nodes()).check(wanted.tenant, wanted.amount)
 
     def _row(self, tx: Tx, applier: str, request_id: str, now: float) -> ResourceRequest | None:
         row = tx.ledger.get(applier, request_id)

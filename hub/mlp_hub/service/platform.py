@@ -9,9 +9,11 @@ from collections.abc import AsyncIterator, Callable
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
+from mlp_hub.service.bookings import Bookings
 from mlp_hub.service.broker import QUEUE_TOPIC, Broker
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.decisions import KEPT_S
+from mlp_hub.service.idle_quota import IdleQuota
 from mlp_hub.service.jobs import Jobs
 from mlp_hub.service.lease import Leadership
 from mlp_hub.service.ledger import Ledger
@@ -64,10 +66,14 @@ class Platform:
         self.metrics = Metrics(self.board, clock, policy.metric_points_max)
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
-        self.tenants = Tenants(db, clock, changed=self._room_changed)
-        self.previews = Previews(db, self.admission.snapshot, clock)
+        self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
+        self.tenants = Tenants(
+            db, clock, executor.nodes, changed=self._room_changed, review=self.idle.review_in
+        )
+        self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
+        self.previews = Previews(db, self.admission.snapshot, clock, policy.idle)
         self.users = Users(db, clock, changed=self.jobs.forget_places)
-        self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed)
+        self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed, asks=self.idle.asks)
         self.nodes = Nodes(db, executor, clock)
         self.decisions = self.admission.decisions
         self.whatif = WhatIf(self.board, self.admission, clock)
@@ -85,6 +91,8 @@ class Platform:
     async def _lead(self) -> None:
         await self.ledger.sweep()
         await self.board.load()
+        self.board.on_change(self.idle.job_changed)
+        await self.idle.start()
         await self.reconciler.start()
         await self.admission.start()
 
@@ -112,6 +120,7 @@ class Platform:
         await self.reconciler.stop()
         await self.metrics.stop()
         self.board.stop()
+        await self.idle.stop()
         await self.board.drain()
         await self.lease.give_up()
         self.broker.close()
@@ -121,6 +130,7 @@ class Platform:
         return self._watcher.watch(user, name, since)
 
     def _room_changed(self) -> None:
+        self.idle.something_changed()
         self.admission.wake()
         self.jobs.forget_places()
         self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
@@ -130,6 +140,8 @@ class Platform:
             await asyncio.sleep(SWEEP_EVERY_S)
             try:
                 await self.ledger.sweep()
+                await self.bookings.sweep()
+                await self.idle.sweep()
                 await self.tenants.sample()
                 await self.db.write(self._forget_keys)
             except asyncio.CancelledError:

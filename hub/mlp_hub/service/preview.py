@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 
 from mlp_api import types as api
 from mlp_hub.domain.errors import not_found
-from mlp_hub.domain.resources import DIMENSIONS
+from mlp_hub.domain.resources import DIMENSIONS, ZERO
 from mlp_hub.domain.tenant import Tenant
+from mlp_hub.scheduler.bookings import Bookings
 from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.feasible import check_possible
 from mlp_hub.scheduler.forward import expected_end
+from mlp_hub.scheduler.idle import IdlePolicy
 from mlp_hub.scheduler.model import (
     Admit,
     Decision,
@@ -28,16 +30,19 @@ from mlp_hub.scheduler.model import (
     Wait,
     WaitingJob,
 )
+from mlp_hub.scheduler.node_states import with_kinds
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.vectors import Vector, vector_of
 from mlp_hub.scheduler.words import count, listing
 from mlp_hub.service import wire
+from mlp_hub.service.idle_quota import decide
 from mlp_hub.service.quota import owner_of
 from mlp_hub.service.refusals import number, unit
 from mlp_hub.service.sharing_rules import check_sharing
 from mlp_hub.service.snapshot import shares_of
 from mlp_hub.store import Database, Tx
 
+_NEVER = IdlePolicy()
 MOST_JOBS = 20
 """Jobs of one list of the answer; the sentences count all."""
 
@@ -46,26 +51,35 @@ class Previews:
     """Answers what an update of a tenant would do. `snapshot` gives what the core would see now."""
 
     def __init__(
-        self, db: Database, snapshot: Callable[[], Awaitable[Snapshot]], clock: Callable[[], float]
+        self,
+        db: Database,
+        snapshot: Callable[[], Awaitable[Snapshot]],
+        clock: Callable[[], float],
+        idle: IdlePolicy = _NEVER,
     ) -> None:
         self._db = db
         self._snapshot = snapshot
         self._clock = clock
+        self._idle = idle
         self._one = asyncio.Lock()  # on a large hub each costs seconds: many open forms wait for each other
 
     async def of(self, name: str, asked: api.TenantUpdate) -> api.TenantPreview:
         """Say what the update would mean; it is refused as the update itself would be."""
         tenant = wire.tenant_from(asked, name)
 
-        def check(tx: Tx) -> None:
-            if tx.tenants.get(name) is None:
+        def check(tx: Tx) -> Tenant:
+            before = tx.tenants.get(name)
+            if before is None:
                 raise not_found("tenant", name)
             check_sharing(tx, tenant)
+            # what of its guarantee holds is decided anew with the update
+            after = replace(tenant, idle_since=before.idle_since, lowered=before.lowered)
+            return decide(after, self._clock(), self._idle)[0]
 
-        await self._db.read(check)
+        then = await self._db.read(check)
         async with self._one:
             snapshot = await self._snapshot()
-            return await asyncio.to_thread(preview, snapshot, tenant, self._clock())
+            return await asyncio.to_thread(preview, snapshot, then, self._clock())
 
 
 def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> api.TenantPreview:
@@ -83,7 +97,7 @@ def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> api.TenantPreview
     stops = [
         s for s in _stops(after, waiting, running) if s.victim.tenant == name or s.victim.uid not in told
     ]
-    use = _Use(snapshot, changed, name)
+    use = _Use(snapshot, changed, name, now)
     back, because = use.back_inside(now) if use.is_over else (None, "")
     mine = [s for s in starts if s.tenant == name]
     return api.TenantPreview(
@@ -140,8 +154,9 @@ class Over:
 class _Use:
     """What is in use, against the quotas as they would be."""
 
-    def __init__(self, snapshot: Snapshot, changed: Snapshot, name: str) -> None:
+    def __init__(self, snapshot: Snapshot, changed: Snapshot, name: str, now: float) -> None:
         self.name = name
+        self._now = now
         self._kinds = {n.name: n.gpu_kind for n in snapshot.nodes}
         self._running = snapshot.running
         self._others = {t.name: t.others for t in snapshot.tenants}
@@ -172,7 +187,8 @@ class _Use:
         for dimension in self._dimensions:
             own = self._tree.nominal(self.name, dimension)
             used = self._tree.used(self.name).get(dimension, 0)
-            if own is not None and used > own and len(_family(self._tree, self.name)) > 1:
+            shares = len(self._tree.tenants(self._tree.root(self.name))) > 1
+            if own is not None and used > own and shares:
                 found.append((dimension, used - own))
         return found
 
@@ -212,6 +228,12 @@ class _Use:
         for run in snapshot.running:
             if run.job.tenant in tree:
                 tree.charge(run.job.tenant, self._vector(run))
+        total = ZERO
+        for node in snapshot.nodes:
+            if node.up:
+                total += with_kinds(node.capacity, node.gpu_kind)
+        tree.set_capacity(vector_of(total))
+        tree.set_booked(Bookings(snapshot.bookings).at(self._now))
         return tree
 
     def _vector(self, run: RunningJob) -> Vector:
@@ -223,7 +245,14 @@ class _Use:
 
 
 def _family(tree: QuotaTree, name: str) -> tuple[str, ...]:
-    return tree.tenants(tree.root(name)) if name in tree else ()
+    if name not in tree:
+        return ()
+    # while something is kept free all tenants share the nodes; those that hold nothing cannot hold too much
+    return (
+        tuple(t for t in tree if t == name or tree.used(t))
+        if tree.reserves
+        else tree.tenants(tree.root(name))
+    )
 
 
 def _dimensions(*snapshots: Snapshot) -> list[str]:

@@ -7,6 +7,7 @@ made of the tenants and rows that the transaction sees. The sentences of a refus
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Quota, Resources
@@ -18,13 +19,21 @@ from mlp_hub.scheduler.vectors import vector_of
 from mlp_hub.scheduler.words import amount as words
 from mlp_hub.scheduler.words import listing
 from mlp_hub.service import refusals
+from mlp_hub.service.kept_free import KeptFree, at_most, capacity_of, kept_free, total_of
+from mlp_hub.service.sharing import Share, kinds_in, shares_in
 from mlp_hub.store.tx import Tx
 
 NODE_DIMENSIONS = ("cpu", "gpu", "ram")
 
 
 def owner_of(tenant: Tenant) -> TenantQueue:
-    """Return a tenant as the rule of quotas knows it, with nothing in use."""
+    """Return a tenant as the rule of quotas knows it, with nothing in use.
+
+    The one maker of it, for the core, the ledger, admissions and all that is shown: a guarantee that is lowered counts
+    as it is lowered, and storage, which is no matter of nodes, cannot be reserved on them.
+    """
+    held = tenant.in_force
+    reserved = held.reserved
     return TenantQueue(
         tenant.name,
         tenant.quota,
@@ -32,17 +41,21 @@ def owner_of(tenant: Tenant) -> TenantQueue:
         parent=tenant.parent,
         cohort=tenant.cohort,
         borrowing_limit=tenant.borrowing_limit,
-        lending_limit=tenant.lending_limit,
-        reserved=tenant.reserved,
+        lending_limit=held.lending_limit,
+        reserved=reserved if reserved is None or reserved.rom is None else replace(reserved, rom=None),
     )
 
 
-def tree_of(tenants: Iterable[Tenant], used: Mapping[str, Resources]) -> QuotaTree:
-    """Return the tree of these tenants, charged with what they hold."""
+def tree_of(
+    tenants: Iterable[Tenant], used: Mapping[str, Resources], kept: KeptFree | None = None
+) -> QuotaTree:
+    """Return the tree of these tenants, charged with what they hold; `kept`: what is kept free, if anything."""
     tree = QuotaTree(owner_of(t) for t in tenants)
     for name, amount in used.items():
         if name in tree:
             tree.charge(name, vector_of(amount))
+    if kept is not None:
+        kept.tell(tree)
     return tree
 
 
@@ -50,12 +63,16 @@ class Quotas:
     """Who may still take how much, as the transaction sees it; shrinks with what is taken through it.
 
     A tree holds the tenants that share with each other and no others: of a tenant without parent, children and
-    cohort it is that tenant alone, and the cost of asking does not depend on how many tenants there are.
+    cohort it is that tenant alone, and the cost of asking does not depend on how many tenants there are. While any
+    tenant reserves something, or has a booked window open, one tree holds them all and keeps that free on `nodes`.
     """
 
-    def __init__(self, tx: Tx, now: float) -> None:
+    def __init__(self, tx: Tx, now: float, nodes: Sequence[NodeInfo]) -> None:
         self._tx = tx
         self._now = now
+        self._nodes = nodes
+        self._asked = False
+        self._kept: KeptFree | None = None
         self._tenants: dict[str, Tenant] = {}
         self._trees: dict[str, QuotaTree] = {}
 
@@ -70,8 +87,16 @@ class Quotas:
         return self._trees[name]
 
     def family(self, name: str) -> list[Tenant]:
-        """Return the tenants of the tree that the tenant is in, itself among them. Raises `NotFound`."""
-        return [self._tenants[each] for each in self.tree(name)]
+        """Return the tenants that share with this one, itself among them. Raises `NotFound`."""
+        tree = self.tree(name)
+        return [self._tenants[each] for each in tree.tenants(tree.root(name))]
+
+    def share(self, name: str) -> Share:
+        """Return how the tenant stands to those that it shares with. Raises `NotFound`."""
+        family = self.family(name)
+        known = family if self._kept is None else self._tenants.values()
+        kinds = kinds_in(known, () if self._kept is None else self._kept.booked.values())
+        return shares_in(self.tree(name), family, kinds)[name]
 
     def fits(self, name: str, amount: Resources) -> bool:
         """Whether the tenant may take so much now; False for one that is not there."""
@@ -85,7 +110,7 @@ class Quotas:
         """Undo `take`."""
         self.tree(name).release(name, vector_of(amount))
 
-    def check(self, name: str, asked: Resources, nodes: Sequence[NodeInfo]) -> None:
+    def check(self, name: str, asked: Resources) -> None:
         """Raise `Refused` unless the tenant may take so much beside what is in use.
 
         Only dimensions that are asked for count: a quota lowered below its use in one of them stops no work that
@@ -93,7 +118,7 @@ class Quotas:
         """
         tree, tenant = self.tree(name), self._tenants[name]
         vector = vector_of(asked)
-        have = limits(tenant, nodes)
+        have = limits(tenant, self._nodes)
         missing = [k for k, v in asked.kinds if v and k not in have.kinds]
         if missing:
             raise refusals.no_such_kind(missing[0], have)
@@ -101,9 +126,16 @@ class Quotas:
             return
         # only a refusal needs the names of those who hold
         holders = self._tx.ledger.held(self._now, tenant=name)
-        raise refusals.over_quota(tenant, tree, vector, have, holders)
+        raise refusals.over_quota(tenant, tree, vector, have, holders, whole=at_most(tree, self._nodes))
 
     def _read(self, name: str) -> bool:
+        if not self._asked:
+            self._asked = True
+            self._kept = kept_free(self._tx, self._nodes, self._now)
+            if self._kept is not None:
+                self._put(self._tx.tenants.all(), self._tx.ledger.in_use_by_tenant(self._now))
+        if self._kept is not None:
+            return name in self._trees
         found = self._tx.tenants.standing(name)
         if found is None:
             return False
@@ -114,17 +146,14 @@ class Quotas:
         else:
             members = self._tx.tenants.tree(tenant)
             used = self._tx.ledger.in_use_by_tenant(self._now, [t.name for t in members])
-        tree = tree_of(members, used)
+        self._put(members, used)
+        return True
+
+    def _put(self, members: Sequence[Tenant], used: Mapping[str, Resources]) -> None:
+        tree = tree_of(members, used, self._kept)
         for member in members:
             self._tenants[member.name] = member
             self._trees[member.name] = tree
-        return True
-
-
-def capacity_of(node: NodeInfo) -> Resources:
-    """Return what the node may give out, its gpus under their kind."""
-    c = node.capacity
-    return Resources(c.cpu, c.gpu, c.ram, c.rom, ((node.gpu_kind, c.gpu),) if node.gpu_kind and c.gpu else ())
 
 
 def limits(tenant: Tenant, nodes: Sequence[NodeInfo]) -> Quota:
@@ -133,9 +162,7 @@ def limits(tenant: Tenant, nodes: Sequence[NodeInfo]) -> Quota:
     Nodes that are down count: they are expected back, and a limit must not flicker. Storage is not a
     matter of nodes: without a quota it has no limit.
     """
-    have = ZERO
-    for node in nodes:
-        have += capacity_of(node)
+    have = total_of(nodes)
     q = tenant.quota
     return Quota(
         cpu=have.cpu if q.cpu is None else q.cpu,

@@ -16,6 +16,7 @@ from mlp_hub.domain.tenant import Tenant
 from mlp_hub.scheduler import words as plain
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.words import listing
+from mlp_hub.service.kept_free import by_quota_alone
 
 GIB = 2**30
 
@@ -70,7 +71,8 @@ def pool_of(tenant: Tenant) -> str:
 class Standing:
     """How a tenant stands in one dimension of what it asks for.
 
-    `own`: its nominal quota, None without one; `limit`: the most it could ever hold; `free`: what it may take now.
+    `own`: its nominal quota, None without one; `limit`: the most it could ever hold; `free`: what it may take now;
+    `kept`: what is kept free for other tenants, where that leaves it less than its quota would.
     """
 
     dimension: str
@@ -80,6 +82,8 @@ class Standing:
     limit: int
     free: int
     of_nodes: bool  # the limit is what the nodes have
+    kept: tuple[tuple[str, int], ...] = ()  # by tenant
+    never_kept: bool = False  # even the limit is what others leave of the nodes
 
     @property
     def may_borrow(self) -> int:
@@ -93,12 +97,22 @@ class Standing:
 
 
 def standing_in(
-    tenant: Tenant, tree: QuotaTree, have: Quota, dimension: str, asked: int = 0
+    tenant: Tenant,
+    tree: QuotaTree,
+    have: Quota,
+    dimension: str,
+    *,
+    asked: int = 0,
+    whole: QuotaTree | None = None,
 ) -> Standing | None:
-    """Return how the tenant stands in a dimension; None where it has no limit. `have` is what `quota.limits` says."""
-    name = tenant.name
+    """Return how the tenant stands in a dimension; None where it has no limit. `have` is what `quota.limits` says.
+
+    `whole`: the tree as it is with all nodes up and no window open.
+    """
+    name, whole = tenant.name, whole or tree
     used = tree.used(name).get(dimension, 0)
-    limit, free = tree.limit(name, dimension), tree.available(name, dimension)
+    limit, free = whole.limit(name, dimension), tree.available(name, dimension)
+    kept, never_kept = _kept(tree, whole, name, dimension)
     of_nodes = False
     if limit_in(tenant.quota, dimension) is None:
         most = limit_in(have, dimension)
@@ -109,7 +123,21 @@ def standing_in(
     if limit is None or free is None:
         return None
     own = None if of_nodes else tree.nominal(name, dimension)
-    return Standing(dimension, asked, used, own, limit, free, of_nodes)
+    return Standing(dimension, asked, used, own, limit, free, of_nodes, kept, never_kept)
+
+
+def _kept(
+    tree: QuotaTree, whole: QuotaTree, name: str, dimension: str
+) -> tuple[tuple[tuple[str, int], ...], bool]:
+    """Return what is kept free for whom, if that is what limits the tenant; and whether it always would."""
+    if not tree.reserves:
+        return (), False
+    free, limit = tree.available(name, dimension), whole.limit(name, dimension)
+    alone = by_quota_alone(tree, dimension)
+    by_quota, quota_limit = alone.available(name, dimension), alone.limit(name, dimension)
+    bound = free is not None and (by_quota is None or free < by_quota)
+    never = limit is not None and (quota_limit is None or limit < quota_limit)
+    return tuple(tree.kept_free(dimension, name)) if bound else (), never
 
 
 def no_such_kind(kind: str, have: Quota) -> Refused:
@@ -126,9 +154,11 @@ def over_quota(
     vector: Mapping[str, int],
     have: Quota,
     holders: Sequence[ResourceRequest],
+    *,
+    whole: QuotaTree | None = None,
 ) -> Refused:
     """Return the refusal of an amount that does not fit beside what is in use."""
-    found = [standing_in(tenant, tree, have, d, asked) for d, asked in vector.items()]
+    found = [standing_in(tenant, tree, have, d, asked=asked, whole=whole) for d, asked in vector.items()]
     all_ = [s for s in found if s is not None]
     never = [s for s in all_ if s.asked > s.limit]
     if never:
@@ -143,6 +173,13 @@ def _never(tenant: Tenant, over: Sequence[Standing]) -> Refused:
     source = ", which is what the nodes have" if over[0].of_nodes else ""
     most = listing(_amount(s, s.limit) for s in over)
     raised = f"the quota of {who}"
+    if any(s.never_kept for s in over):
+        source = ", the rest of what the nodes have is reserved for others"
+        return Refused(
+            Reason.EXCEEDS_MAX_QUOTA,
+            f"{who} may use {most}{source}; this asks for {wants}, which can never start. "
+            f"Ask for {most} at most, or have less reserved",
+        )
     if any(
         s.may_borrow or limit_in(tenant.borrowing_limit or Quota(), s.dimension) is not None for s in over
     ):
@@ -161,7 +198,7 @@ def _not_now(
 ) -> Refused:
     clauses = [
         f"{_may(tenant, s)}; {number(s.dimension, s.used)} in use{_by(s.dimension, holders)}"
-        f"{_of_others(tenant, tree, s)}; this asks for {number(s.dimension, s.asked)}"
+        f"{_of_others(tenant, tree, s)}{_kept_back(s)}; this asks for {number(s.dimension, s.asked)}"
         for s in over
     ]
     smaller = ""
@@ -200,7 +237,9 @@ def _of_others(tenant: Tenant, tree: QuotaTree, s: Standing) -> str:
     if not s.taken:
         return ""
     who, dimension = tenant.name, s.dimension
-    others = [t for t in tree if t != who and tree.used(t).get(dimension)]
+    # while something is kept free the tree holds all tenants, and what others use of the nodes matters too
+    known = tree if s.kept else tree.tenants(tree.root(who))
+    others = [t for t in known if t != who and tree.used(t).get(dimension)]
     if not others:
         return ""
     borrowers = [t for t in others if tree.borrows(t, (dimension,))]
@@ -212,6 +251,17 @@ def _of_others(tenant: Tenant, tree: QuotaTree, s: Standing) -> str:
         return f"; {number(dimension, s.taken)} in use by {tenants_named(others)}"
     verb = "has" if len(others) == 1 else "have"
     return f"; {tenants_named(others)} {verb} taken back {number(dimension, s.taken)}"
+
+
+def _kept_back(s: Standing) -> str:
+    """Say for whom something is kept free that this tenant might use."""
+    if not s.kept:
+        return ""
+    whose = listing(
+        f"{number(s.dimension, n)}{f' {unit(s.dimension)} is kept free' if not i else ''} for tenant {tenant}"
+        for i, (tenant, n) in enumerate(s.kept)
+    )
+    return f"; of what the nodes have, {whose}"
 
 
 def _by(dimension: str, holders: Sequence[ResourceRequest]) -> str:

@@ -20,7 +20,7 @@ class Room:
     """
 
     def __init__(self, tx: Tx, nodes: Sequence[NodeInfo], now: float) -> None:
-        self._quotas = Quotas(tx, now)
+        self._quotas = Quotas(tx, now, nodes)
         self._free: dict[str, Resources] = {n.name: n.capacity for n in nodes if n.up}
         self._kinds: Mapping[str, str | None] = {n.name: n.gpu_kind for n in nodes}
         for node, amount in tx.ledger.node_use(now).items():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from mlp_hub.domain.resources import DIMENSIONS
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import Vector
 
 Amounts = dict[str, int]
 
@@ -27,10 +28,15 @@ class Share:
     free: Amounts = field(default_factory=dict)
 
 
-def shares_in(tree: QuotaTree, tenants: Iterable[Tenant]) -> dict[str, Share]:
+def kinds_in(tenants: Iterable[Tenant], booked: Iterable[Vector] = ()) -> set[str]:
+    """Return the kinds of gpu, as dimensions, that any of these tenants limits or keeps free, or that is booked."""
+    named = {k for t in tenants for q in (t.quota, t.in_force.reserved) if q is not None for k in q.kinds}
+    return {f"gpu:{kind}" for kind in named} | {d for v in booked for d in v if d.startswith("gpu:")}
+
+
+def shares_in(tree: QuotaTree, tenants: Iterable[Tenant], kinds: Iterable[str]) -> dict[str, Share]:
     """Return how each of these tenants stands; the tree must hold all that they share with, charged."""
     known = list(tenants)
-    kinds = {f"gpu:{kind}" for t in known for kind in t.quota.kinds}
     dimensions = (*DIMENSIONS, *sorted(kinds))
     shares = {t.name: Share() for t in known}
     groups: dict[str, list[str]] = {}

@@ -71,6 +71,11 @@ def _check_limits(tenant: Tenant) -> None:
                     f"{field}.{dimension} has no meaning without a quota of {unit(dimension)}: {name} neither lends nor "
                     f"borrows there; give it a quota (0 to own nothing), or leave {field}.{dimension} out"
                 )
+    if tenant.reserved is not None and tenant.reserved.rom is not None:
+        _refuse(
+            f"reserved.rom is {number('rom', tenant.reserved.rom)} GiB: what is reserved is kept free on nodes, and "
+            "storage is not a matter of nodes; leave it out"
+        )
     for field, limits, does in (
         ("lending_limit", tenant.lending_limit, "lend"),
         ("reserved", tenant.reserved, "reserve"),

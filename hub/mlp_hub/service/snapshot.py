@@ -10,8 +10,18 @@ from mlp_hub.domain.ledger import APPLIERS
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
+from mlp_hub.scheduler.bookings import Bookings
+from mlp_hub.scheduler.model import (
+    Booking,
+    Node,
+    RunningJob,
+    SchedulingPolicy,
+    Snapshot,
+    TenantQueue,
+    WaitingJob,
+)
 from mlp_hub.service.board import APPLIER, Board
+from mlp_hub.service.kept_free import bookings
 from mlp_hub.service.quota import owner_of
 from mlp_hub.service.shares import shares_of as shares_of  # noqa: PLC0414 - kept where it was looked for
 from mlp_hub.store.tx import Tx
@@ -28,7 +38,8 @@ class Holders:
     used: Mapping[str, Resources]  # by tenant
     names: Mapping[str, tuple[str, ...]]  # by tenant, of who holds it
     nodes: Mapping[str, Resources]  # by node
-    next_expiry: float | None  # of a try
+    next_expiry: float | None  # of a try; or when a booked window opens or closes, if that is sooner
+    bookings: tuple[Booking, ...] = ()
 
 
 def read_holders(tx: Tx, now: float) -> Holders:
@@ -44,12 +55,17 @@ def read_holders(tx: Tx, now: float) -> Holders:
             names.setdefault(request.tenant, []).append(request.holder or f"{applier}/{request.id}")
             if request.expires_at is not None:
                 expiry = request.expires_at if expiry is None else min(expiry, request.expires_at)
+    booked = bookings(tx, now)
+    turn = Bookings(booked).next_change(now)
+    if turn is not None:
+        expiry = turn if expiry is None else min(expiry, turn)
     return Holders(
         tuple(tx.tenants.all()),
         used,
         {tenant: tuple(n) for tenant, n in names.items()},
         tx.ledger.node_use(now, but=(APPLIER,)),
         expiry,
+        booked,
     )
 
 
@@ -103,7 +119,9 @@ class SnapshotMaker:
         waiting = {uid: self._waiting_job(job) for uid, job in self._board.waiting.items()}
         running = tuple(running_of(job) for job in self._board.holding.values())
         self._waiting = waiting
-        return Snapshot(nodes, tenants, tuple(waiting.values()), running, self._policy)
+        return Snapshot(
+            nodes, tenants, tuple(waiting.values()), running, self._policy, bookings=holders.bookings
+        )
 
     def _waiting_job(self, job: Job) -> WaitingJob:
         known = self._waiting.get(job.uid)

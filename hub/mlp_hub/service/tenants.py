@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant
+from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.words import count, listing
 from mlp_hub.service import wire
+from mlp_hub.service.kept_free import kept_free
 from mlp_hub.service.quota import Quotas, tree_of
 from mlp_hub.service.refusals import holder_of
-from mlp_hub.service.sharing import Share, shares_in
+from mlp_hub.service.sharing import Share, kinds_in, shares_in
 from mlp_hub.service.sharing_rules import check_sharing
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.records import UsageSample
@@ -27,14 +30,23 @@ HISTORY_S = 7 * 86_400.0
 class Tenants:
     """The tenants of the hub. `actor` is who asks, for the audit log; whether they may is for the caller to say.
 
-    `changed` is called on the event loop after every change that may let waiting work start.
+    `nodes` lists the nodes as they are now, on which capacity may be kept free; `changed` is called on the event loop
+    after every change that may let waiting work start; `review` decides anew what of a changed tenant's guarantee holds.
     """
 
     def __init__(
-        self, db: Database, clock: Callable[[], float], *, changed: Callable[[], None] = lambda: None
+        self,
+        db: Database,
+        clock: Callable[[], float],
+        nodes: Callable[[], Sequence[NodeInfo]] = tuple,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        review: Callable[[Tx], object] = lambda _: None,
     ) -> None:
         self._db = db
         self._clock = clock
+        self._nodes = nodes
+        self._review = review
         self.changed = changed
 
     async def start(self) -> None:
@@ -79,12 +91,14 @@ class Tenants:
 
         def work(tx: Tx) -> api.Tenant:
             before = _existing(tx, name)
-            check_sharing(tx, tenant)
-            if tenant != before:
-                tx.tenants.update(tenant)
-                detail = {"before": _described(before), "after": _described(tenant)}
+            after = replace(tenant, idle_since=before.idle_since, lowered=before.lowered)
+            check_sharing(tx, after)
+            if after != before:
+                tx.tenants.update(after)
+                detail = {"before": _described(before), "after": _described(after)}
                 self._note(tx, actor, "tenant.update", name, tenant=name, detail=detail)
-            return self._one(tx, tenant)
+                self._review(tx)
+            return self._one(tx, _existing(tx, name))
 
         return await self._write(work)
 
@@ -234,15 +248,17 @@ class Tenants:
 
     def _all(self, tx: Tx) -> Sequence[api.Tenant]:
         stored = tx.tenants.all()
-        in_use = tx.ledger.in_use_by_tenant(self._clock())
-        shares = shares_in(tree_of(stored, in_use), stored)
+        now = self._clock()
+        in_use = tx.ledger.in_use_by_tenant(now)
+        kept = kept_free(tx, self._nodes(), now)
+        kinds = kinds_in(stored, () if kept is None else kept.booked.values())
+        shares = shares_in(tree_of(stored, in_use, kept), stored, kinds)
         return self._shown(tx, stored, in_use, shares)
 
     def _one(self, tx: Tx, tenant: Tenant) -> api.Tenant:
-        quotas, name = Quotas(tx, self._clock()), tenant.name
-        shares = shares_in(quotas.tree(name), quotas.family(name))
+        quotas, name = Quotas(tx, self._clock(), self._nodes()), tenant.name
         used = tx.ledger.in_use(name, self._clock())
-        return self._shown(tx, [tenant], {name: used}, shares)[0]
+        return self._shown(tx, [tenant], {name: used}, {name: quotas.share(name)})[0]
 
     def _shown(
         self,
@@ -280,6 +296,8 @@ class Tenants:
         if held := tx.ledger.held(now, tenant=name):
             who = listing(holder_of(r) for r in held)
             uses.append(f"{count(len(held), 'held request')} ({who})")
+        if booked := tx.bookings.of_tenant(name, now):
+            uses.append(f"{count(len(booked), 'booked window')} ({listing(w.name for w in booked)})")
         if children := tx.tenants.children(name):
             uses.append(f"{count(len(children), 'tenant')} below it ({listing(children)})")
         if uses:
@@ -335,7 +353,7 @@ def _group_changes(tx: Tx, user: str, groups: frozenset[str]) -> list[str]:
 def _described(tenant: Tenant) -> dict[str, object]:
     """Return a tenant for the audit log."""
     shown = wire.tenant_to(tenant, ZERO)
-    left_out = {"name", "members", "running", "waiting", "borrowed", "lent", "lendable", "free"}
+    left_out = {"name", "lowered", "members", "running", "waiting", "borrowed", "lent", "lendable", "free"}
     return {
         f: getattr(shown, f)
         for f in shown.__struct_fields__

@@ -11,14 +11,18 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from mlp_api import types as api
+from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import DIMENSIONS, ZERO, Quota, Resources, milli, units
-from mlp_hub.domain.tenant import Member, Tenant
+from mlp_hub.domain.tenant import Lowering, Member, Tenant
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.service.refusals import holder_of
 from mlp_hub.service.sharing import Share
 from mlp_hub.store.records import UsageSample
+
+LONGEST_KIND = 64
+"""Characters of the name of a kind of gpu."""
 
 
 def when(time: float) -> datetime:
@@ -93,11 +97,25 @@ def tenant_to(
         lent=amounts_to(share.lent),
         lendable=amounts_to(share.lendable),
         free=amounts_to(share.free),
+        lowered=lowering_to(tenant.lowered),
         isolation=tenant.isolation,
         description=tenant.description,
         members=members,
         running=running,
         waiting=waiting,
+    )
+
+
+def lowering_to(lowering: Lowering | None) -> api.LoweredGuarantee | None:
+    """Return what of a guarantee holds while it is lowered."""
+    if lowering is None:
+        return None
+    return api.LoweredGuarantee(
+        since=when(lowering.since),
+        share=lowering.share,
+        lending_limit=limit_to(lowering.lending_limit),
+        reserved=limit_to(lowering.reserved),
+        message=lowering.message,
     )
 
 
@@ -117,6 +135,25 @@ def amounts_to(amounts: Mapping[str, int]) -> dict[str, float]:
 def amount_to(dimension: str, value: int) -> float:
     """Return an amount of one dimension as the wire has it."""
     return units(value) if dimension.startswith(("cpu", "gpu")) else value
+
+
+def amount_from(field: str, amounts: Mapping[str, float]) -> Quota:
+    """Return amounts of the wire by dimension. Raises `Invalid` for what is no resource or no finite amount."""
+    return _limit(field, amounts) or Quota()
+
+
+def booking_to(window: BookedWindow, now: float) -> api.Booking:
+    """Return a booked window."""
+    return api.Booking(
+        tenant=window.tenant,
+        name=window.name,
+        start=when(window.start),
+        end=when(window.end),
+        amount=limit_to(window.amount) or {},
+        open=window.start <= now < window.end,
+        made_by=window.made_by,
+        made_at=when(window.made_at),
+    )
 
 
 def member_to(member: Member) -> api.Member:
@@ -184,7 +221,7 @@ def _limit(field: str, limits: Mapping[str, float] | None) -> Quota | None:
     kinds: dict[str, int] = {}
     for dimension, value in limits.items():
         base, colon, kind = dimension.partition(":")
-        if colon and base == "gpu" and kind:
+        if colon and base == "gpu" and 0 < len(kind) <= LONGEST_KIND:
             kinds[kind] = _thousandths(f"{field}.{dimension}", value)
         elif dimension in ("cpu", "gpu"):
             plain[dimension] = _thousandths(f"{field}.{dimension}", value)
@@ -193,7 +230,7 @@ def _limit(field: str, limits: Mapping[str, float] | None) -> Quota | None:
         else:
             raise Refused(
                 Reason.INVALID,
-                f"{field} has {dimension!r}, which is no resource; the resources are cpu, gpu, gpu:KIND, ram and rom",
+                f"{field} has {dimension[:LONGEST_KIND]!r}, which is no resource; the resources are cpu, gpu, gpu:KIND, ram and rom",
             )
     return Quota(plain.get("cpu"), plain.get("gpu"), plain.get("ram"), plain.get("rom"), kinds)
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenant import Lowering, Tenant
 from mlp_hub.store.records import EndedJob, JobShape
 
 Values = dict[str, Any]
@@ -23,6 +24,7 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 _kinds = msgspec.json.Decoder(tuple[tuple[str, int], ...])
 _shares = msgspec.json.Decoder(tuple[tuple[str, Resources], ...])
 _quota = msgspec.json.Decoder(Quota)
+_lowering = msgspec.json.Decoder(Lowering)
 _limits = msgspec.json.Decoder(dict[str, int])
 _object = msgspec.json.Decoder(dict[str, Any])
 _NONE = "[]"
@@ -124,7 +126,7 @@ def ended_of(row: Any) -> EndedJob:
 
 
 def tenant_row(tenant: Tenant) -> Values:
-    """Return the columns of a tenant."""
+    """Return the columns of a tenant that say how it is configured."""
     return {
         "name": tenant.name,
         "cpu": tenant.quota.cpu,
@@ -156,6 +158,39 @@ def tenant_of(row: Any) -> Tenant:
         reserved=None if row.reserved is None else _quota.decode(row.reserved),
         isolation=row.isolation,
         description=row.description,
+        idle_since=row.idle_since,
+        lowered=None if row.lowered is None else _lowering.decode(row.lowered),
+    )
+
+
+def lowering_text(lowering: Lowering | None) -> str | None:
+    """Return a column of `tenant`."""
+    return None if lowering is None else dumps(lowering)
+
+
+def booking_row(window: BookedWindow) -> Values:
+    """Return the columns of a booked window."""
+    return {
+        "tenant": window.tenant,
+        "name": window.name,
+        "starts_at": window.start,
+        "ends_at": window.end,
+        "amount": dumps(window.amount),
+        "made_by": window.made_by,
+        "made_at": window.made_at,
+    }
+
+
+def booking_of(row: Any) -> BookedWindow:
+    """Return the booked window of a row."""
+    return BookedWindow(
+        row.tenant,
+        row.name,
+        row.starts_at,
+        row.ends_at,
+        _quota.decode(row.amount),
+        row.made_by,
+        row.made_at,
     )
 
 

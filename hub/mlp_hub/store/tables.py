@@ -19,9 +19,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
-REVISION = "0004"
+REVISION = "0005"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -31,6 +32,7 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 metadata = MetaData(naming_convention=NAMING)
+_RESERVES = text("reserved IS NOT NULL")
 
 user = Table(
     "user",
@@ -60,8 +62,25 @@ tenant = Table(
     Column("isolation", String(16), nullable=False),
     Column("description", Text, nullable=False),
     Column("created_at", Double, nullable=False),
+    Column("idle_since", Double),
+    Column("lowered", Text),  # what of its guarantee holds while it is lowered; null: all that is configured
     Index(None, "parent"),  # whoever takes something asks for the tenants that it shares with
     Index(None, "cohort"),
+    # and whether anybody reserves anything: mostly nobody does
+    Index("ix_tenant_reserves", "name", sqlite_where=_RESERVES, postgresql_where=_RESERVES),
+)
+
+booking = Table(  # windows for which capacity is kept free
+    "booking",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(50), primary_key=True),
+    Column("starts_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+    Column("amount", Text, nullable=False),
+    Column("made_by", String(255), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Index(None, "ends_at"),
 )
 
 member = Table(

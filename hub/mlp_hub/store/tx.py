@@ -6,6 +6,7 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from mlp_hub.store.repos.bookings import Bookings
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
 from mlp_hub.store.repos.metrics import Metrics
@@ -67,6 +68,11 @@ class Tx:
     def tenants(self) -> Tenants:
         """The owners of quota."""
         return Tenants(self.connection)
+
+    @cached_property
+    def bookings(self) -> Bookings:
+        """The windows that tenants booked."""
+        return Bookings(self.connection)
 
     @cached_property
     def members(self) -> Members:

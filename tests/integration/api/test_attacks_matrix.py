@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
 
@@ -11,13 +13,13 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from api_rig import Answer, ApiRig
-from mlp_api.types import Heartbeat, JobCreate, MemberUpdate, MetricBatch, TenantUpdate
+from mlp_api.types import BookingCreate, Heartbeat, JobCreate, MemberUpdate, MetricBatch, TenantUpdate
 from mlp_hub.api import scopes
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
 
 ROUTES = all_routes()
-THERE = {"user": "ann", "job": "digits", "tenant": "red"}
+THERE = {"user": "ann", "job": "digits", "tenant": "red", "booking": "night"}
 MINUTES = 600
 _numbers = itertools.count()
 
@@ -53,6 +55,13 @@ def outcome(rig: ApiRig, route: Route, token: str | None, values: Mapping[str, s
     return answer.status, answer.json.get("reason", "") if answer.status == 403 else ""
 
 
+def a_window(name: str) -> dict[str, Any]:
+    """Describe a window that is open for an hour."""
+    now = time.time()
+    times = (datetime.fromtimestamp(t, UTC).isoformat() for t in (now, now + 3600))
+    return {"name": name, **dict(zip(("start", "end"), times, strict=True)), "amount": {"cpu": 0.001}}
+
+
 def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
     """Name objects that are there: ann's and red's, but new ones where the route would change them."""
     if route.method == "GET" or route.body is not None:
@@ -64,7 +73,10 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
-        return {"tenant": name, "user": name}
+        if "booking" in route.params:
+            made = rig.ask("POST", f"/tenants/{name}/bookings", a_window("night"), token=rig.root_user)
+            assert made.status == 201, made.body
+        return {**THERE, "tenant": name, "user": name}
     return THERE
 
 
@@ -216,6 +228,7 @@ VALID: dict[Any, dict[str, Any]] = {
     JobCreate: {"name": "theirs", "code": "x"},
     MemberUpdate: {"role": "admin"},
     TenantUpdate: {"weight": 9},
+    BookingCreate: a_window("theirs"),
 }
 """A body that each of these routes would take from who may; a new route's is added here."""
 

@@ -30,7 +30,7 @@ class Hub:
     def __init__(self, db: Database) -> None:
         self.db, self.changes = db, 0
         self.at = 1000.0
-        self.tenants = Tenants(db, lambda: self.at, changed=self.changed)
+        self.tenants = Tenants(db, lambda: self.at, self.nodes, changed=self.changed)
         self.users = Users(db, lambda: self.at)
         self.ledger = Ledger(db, lambda: self.at, self.nodes, changed=self.changed)
         self.node_list = Nodes(db, self, lambda: self.at)
@@ -325,9 +325,15 @@ def test_a_limit_without_a_quota_may_be_reserved_and_children_may_have_more_than
     hub: Hub,
 ) -> None:
     hub.create("org", cpu=4)
-    assert hub.create("red", reserved={"cpu": 2}).reserved == {"cpu": 2.0}
     assert hub.create("lab", cpu=6, parent="org").cpu == 6.0
     assert asyncio.run(hub.tenants.get("lab")).free == {"cpu": 4.0}, "the parent caps it"
+    assert hub.create("red", reserved={"cpu": 2}).reserved == {"cpu": 2.0}
+    assert asyncio.run(hub.tenants.get("lab")).free == {"cpu": 2.0}, "of four cores two are kept free for red"
+
+
+def test_storage_is_no_matter_of_nodes_and_cannot_be_reserved_on_them(hub: Hub) -> None:
+    with refused(Reason.INVALID, "reserved.rom is 1 GiB.*leave it out"):
+        hub.create("red", reserved={"rom": 2**30})
 
 
 def test_what_is_borrowed_lent_lendable_and_free_is_shown_alike_in_the_list_and_alone(hub: Hub) -> None:

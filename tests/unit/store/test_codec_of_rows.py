@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.job import Job
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
@@ -44,4 +45,11 @@ def test_any_request_comes_back_from_its_row(request) -> None:
 @settings(max_examples=20, deadline=None)
 @given(st.builds(Tenant, borrowing_limit=st.none() | quotas))
 def test_any_tenant_comes_back_from_its_row(tenant) -> None:
-    assert codec.tenant_of(SimpleNamespace(**codec.tenant_row(tenant))) == tenant
+    standing = {"idle_since": tenant.idle_since, "lowered": codec.lowering_text(tenant.lowered)}
+    assert codec.tenant_of(SimpleNamespace(**codec.tenant_row(tenant), **standing)) == tenant
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.builds(BookedWindow))
+def test_any_booked_window_comes_back_from_its_row(window) -> None:
+    assert codec.booking_of(SimpleNamespace(**codec.booking_row(window))) == window

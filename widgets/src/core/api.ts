@@ -218,6 +218,8 @@ export const paths = {
   preview: (tenant: string): string => `/tenants/${enc(tenant)}:preview`,
   usage: (tenant: string): string => `/tenants/${enc(tenant)}/usage`,
   queue: (tenant: string): string => `/tenants/${enc(tenant)}/queue`,
+  bookings: (tenant: string): string => `/tenants/${enc(tenant)}/bookings`,
+  booking: (tenant: string, name: string): string => `/tenants/${enc(tenant)}/bookings/${enc(name)}`,
   members: (tenant: string): string => `/tenants/${enc(tenant)}/members`,
   member: (tenant: string, user: string): string => `/tenants/${enc(tenant)}/members/${enc(user)}`,
 };

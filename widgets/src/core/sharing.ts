@@ -1,5 +1,5 @@
 /** Whom a tenant shares with and within what limits, and how much of a dimension is whose. Pure. */
-import { bytes, cores, ram } from "./format";
+import { bytes, clock, cores, ram, trim } from "./format";
 import type { ByDimension, Tenant, TenantSettings } from "./wire";
 
 const SHOW: Record<string, (n: number) => string> = {
@@ -9,7 +9,8 @@ const SHOW: Record<string, (n: number) => string> = {
   rom: (n) => `${bytes(n)} storage`,
 };
 
-function amounts(limits: ByDimension): string {
+/** "3 cpu, 4 GiB memory". */
+export function amounts(limits: ByDimension): string {
   return Object.entries(limits)
     .map(([d, n]) => (d.startsWith("gpu:") ? `${cores(n)} ${d.slice(4)} gpu` : (SHOW[d] ?? String)(n)))
     .join(", ");
@@ -31,6 +32,12 @@ export function sharingWords(tenant: TenantSettings): string {
   }
   if (tenant.reserved && Object.keys(tenant.reserved).length) parts.push(`keeps ${amounts(tenant.reserved)} reserved`);
   return parts.filter(Boolean).join(" · ");
+}
+
+/** "Guarantee lowered since 14:20 ...": what an idle tenant lends beyond what it is configured to; empty when all of it holds. */
+export function loweredWords(tenant: Tenant, now: number): string {
+  if (!tenant.lowered) return "";
+  return `Guarantee lowered to ${trim(tenant.lowered.share * 100, 0)}% since ${clock(tenant.lowered.since, now)}: it has been idle for long. Restored as soon as one of its jobs waits or a notebook server of it starts`;
 }
 
 /** One dimension of a tenant's quota. */

@@ -14,7 +14,9 @@ export type Faults = Partial<Record<FieldName, string>>;
 export type Sharing = Pick<TenantSettings, "cohort" | "parent" | "borrowing_limit" | "lending_limit" | "reserved">;
 
 const WORDS = Object.keys(LIMITS) as LimitWord[];
-export const LIMIT_FIELDS = WORDS.flatMap((w) => DIMENSIONS.map((d) => `${w}_${d}` as LimitField));
+/** Storage is no matter of nodes, and nothing of it can be kept free on them. */
+export const fieldsOf = (word: LimitWord): Dimension[] => DIMENSIONS.filter((d) => word !== "reserve" || d !== "rom");
+export const LIMIT_FIELDS = WORDS.flatMap((w) => fieldsOf(w).map((d) => `${w}_${d}` as LimitField));
 /** Fields of the folded part of the form. */
 export const SHARING_FIELDS: FieldName[] = ["cohort", "parent", ...LIMIT_FIELDS];
 
@@ -26,7 +28,7 @@ export const EMPTY: Texts = {
 export function textsOf(tenant: TenantSettings): Texts {
   const limits = { ...NO_LIMITS };
   for (const word of WORDS) {
-    for (const d of DIMENSIONS) limits[`${word}_${d}`] = text(d, tenant[LIMITS[word]]?.[d] ?? null);
+    for (const d of fieldsOf(word)) limits[`${word}_${d}`] = text(d, tenant[LIMITS[word]]?.[d] ?? null);
   }
   return {
     name: tenant.name,
@@ -107,7 +109,7 @@ function readSharing(texts: Texts, amounts: Amounts, kept: TenantSettings | null
     const name = LIMITS[word];
     // limits of single kinds of gpu have no field here, and stay
     const limits: ByDimension = Object.fromEntries(Object.entries(kept?.[name] ?? {}).filter(([d]) => d.includes(":")));
-    for (const d of DIMENSIONS) {
+    for (const d of fieldsOf(word)) {
       const field: LimitField = `${word}_${d}`;
       const parsed = parse(d, texts[field]);
       if (!parsed.ok) faults[field] = parsed.msg;

@@ -50,6 +50,29 @@ export interface TenantSettings extends Amounts {
 /** Amounts by dimension (cpu, gpu, gpu:KIND, ram, rom); what is left out is zero, or has no limit. */
 export type ByDimension = Record<string, number>;
 
+export interface LoweredGuarantee {
+  since: string;
+  share: number;
+  lending_limit: ByDimension | null;
+  reserved: ByDimension | null;
+  message: string;
+}
+
+/** A window of time for which an amount is kept free. */
+export interface Booking extends BookingAsked {
+  tenant: string;
+  open: boolean;
+  made_by: string;
+  made_at: string;
+}
+
+export interface BookingAsked {
+  name: string;
+  start: string;
+  end: string;
+  amount: ByDimension;
+}
+
 export interface Tenant extends TenantSettings {
   cpu_inuse: number;
   gpu_inuse: number;
@@ -63,6 +86,8 @@ export interface Tenant extends TenantSettings {
   lendable: ByDimension;
   /** What it may take now, borrowing included; left out where it has no limit. */
   free: ByDimension;
+  /** What of its guarantee holds while it is lowered, because the tenant is idle for long. */
+  lowered: LoweredGuarantee | null;
   members: number;
   running: number;
   waiting: number;

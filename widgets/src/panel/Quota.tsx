@@ -1,11 +1,11 @@
 /** What my tenants may use and who uses it; and a token for scripts. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Chip, Empty, ErrorBox, Loading, QuotaBar, Table, type Column } from "../components/basics";
+import { Chip, Empty, ErrorBox, Icon, Loading, QuotaBar, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago, bytes, cores, plural, ram } from "../core/format";
-import { sharingWords, standing } from "../core/sharing";
+import { loweredWords, sharingWords, standing } from "../core/sharing";
 import type { Holding, Tenant, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
@@ -15,6 +15,7 @@ const APPLIER: Record<string, string> = { dm: "data", jm: "job", am: "app", mm: 
 
 export function QuotaBars({ tenant }: { tenant: Tenant }): JSX.Element {
   const shares = sharingWords(tenant);
+  const lowered = loweredWords(tenant, useNow(10_000));
   return (
     <>
       <div class="mlp-quotas">
@@ -23,6 +24,12 @@ export function QuotaBars({ tenant }: { tenant: Tenant }): JSX.Element {
         <QuotaBar name="Memory" of={standing(tenant, "ram")} show={ram} />
         <QuotaBar name="Storage" of={standing(tenant, "rom")} show={bytes} />
       </div>
+      {lowered ? (
+        <div class="mlp-note mlp-note-wait mlp-lowered">
+          <Icon name="idle" />
+          <div class="mlp-note-text">{lowered}</div>
+        </div>
+      ) : null}
       {shares ? <p class="mlp-dim mlp-shares-line">{shares}</p> : null}
     </>
   );

@@ -1,6 +1,6 @@
 /** The folded part of the tenant form: whom the tenant shares with, and within what limits. */
 import type { JSX } from "preact";
-import { DIMENSIONS, type Dimension, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
+import { fieldsOf, type Dimension, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
 import type { Tenant } from "../core/wire";
 import { Field } from "./form";
 
@@ -8,7 +8,7 @@ const NAMES: Record<Dimension, string> = { cpu: "CPU", gpu: "GPU", ram: "memory"
 const ROWS: { word: LimitWord; verb: string; title: string; says: string; empty: string }[] = [
   { word: "borrow", verb: "Borrow", title: "Borrow at most", says: "Beyond its own quota, while others leave it idle. It goes back when they need it.", empty: "no limit" },
   { word: "lend", verb: "Lend", title: "Lend at most", says: "Of its own quota, while it leaves it idle. 0 keeps all of it back.", empty: "all idle" },
-  { word: "reserve", verb: "Reserve", title: "Keep reserved", says: "Of its own quota, room kept on nodes. Noted only: it has no effect yet.", empty: "nothing" },
+  { word: "reserve", verb: "Reserve", title: "Keep reserved", says: "Of its own quota, kept free for it on the nodes, used or not, whatever others may use.", empty: "nothing" },
 ];
 
 export function SharingFields({ texts, set, wrong, others }: {
@@ -42,7 +42,7 @@ export function SharingFields({ texts, set, wrong, others }: {
           <legend>{row.title}</legend>
           <p class="mlp-dim">{row.says}</p>
           <div class="mlp-form-grid mlp-form-grid-small">
-            {DIMENSIONS.map((d) => field(`${row.word}_${d}`, `${row.verb} ${NAMES[d]}`, "", row.empty))}
+            {fieldsOf(row.word).map((d) => field(`${row.word}_${d}`, `${row.verb} ${NAMES[d]}`, "", row.empty))}
           </div>
         </fieldset>
       ))}

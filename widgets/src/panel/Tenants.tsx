@@ -11,6 +11,7 @@ import { update, type Read, type Texts } from "../core/tenantform";
 import type { QueueEntry, Tenant, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
+import { Bookings } from "./Bookings";
 import { Members } from "./Members";
 import { Holdings, QuotaBars } from "./Quota";
 import { QueueTables, useQueueHints } from "./Queue";
@@ -175,6 +176,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <QuotaBars tenant={tenant} />
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
+          <Bookings tenant={name} />
           {manages ? <TenantQueue rows={state.data.queue} /> : null}
           {manages ? <Members tenant={name} /> : null}
         </>

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "../components/hooks";
 
-export function Field({ label, value, onInput, hint, error, name, autofocus, disabled, placeholder, choices }: {
+export function Field({ label, value, onInput, hint, error, name, autofocus, disabled, placeholder, choices, type = "text" }: {
   label: string;
   name: string;
   value: string;
@@ -14,6 +14,7 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
   placeholder?: string;
   /** What is offered while one types; anything else may be typed too. */
   choices?: string[] | undefined;
+  type?: "text" | "datetime-local";
 }): JSX.Element {
   const id = useId("field");
   const bad = Boolean(error);
@@ -23,7 +24,7 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
       <input
         id={id}
         name={name}
-        type="text"
+        type={type}
         autocomplete="off"
         spellcheck={false}
         value={value}

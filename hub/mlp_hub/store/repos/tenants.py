@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, bindparam, delete, exists, func, select, update
+from sqlalchemy import Select, bindparam, delete, exists, func, or_, select, update
 
-from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant, User
+from mlp_hub.domain.tenant import DEFAULT_TENANT, Lowering, Member, Role, Tenant, User
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.tables import booking as b
 from mlp_hub.store.tables import member as m
 from mlp_hub.store.tables import tenant as t
 from mlp_hub.store.tables import user as u
@@ -20,6 +21,12 @@ _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_pare
 )
 _TOPS = select(t).where(t.c.cohort == bindparam("cohort"), t.c.parent.is_(None)).order_by(t.c.name)
 _BELOW = select(t).where(t.c.parent.in_(bindparam("parents", expanding=True))).order_by(t.c.name)
+_KEPT_FREE = select(
+    or_(
+        exists().where(t.c.reserved.is_not(None)),
+        exists().where(b.c.ends_at > bindparam("now"), b.c.starts_at <= bindparam("now")),
+    )
+)
 
 
 class Tenants(Repo):
@@ -47,6 +54,10 @@ class Tenants(Repo):
     def is_cohort(self, name: str) -> bool:
         """Whether any tenant is in a cohort of this name."""
         return bool(self._c.scalar(select(exists().where(t.c.cohort == name))))
+
+    def any_kept_free(self, now: float) -> bool:
+        """Whether any tenant reserves capacity, or has a booked window that is open at `now`."""
+        return bool(self._c.scalar(_KEPT_FREE, {"now": now}))
 
     def standing(self, name: str) -> tuple[Tenant, bool] | None:
         """Return the tenant of this name, and whether it is the parent of others."""
@@ -83,8 +94,13 @@ class Tenants(Repo):
         insert = self._insert(t).values(values).on_conflict_do_nothing(index_elements=["name"])
         return self._c.execute(insert.returning(t.c.name)).first() is not None
 
+    def set_idle(self, name: str, since: float | None, lowered: Lowering | None) -> None:
+        """Store since when a tenant is idle, and what of its guarantee holds therefore."""
+        values = {"idle_since": since, "lowered": codec.lowering_text(lowered)}
+        self._c.execute(update(t).where(t.c.name == name).values(values))
+
     def update(self, tenant: Tenant) -> bool:
-        """Store a changed tenant; False when there is none of that name."""
+        """Store how a tenant is configured; False when there is none of that name."""
         values = codec.tenant_row(tenant)
         return bool(self._c.execute(update(t).where(t.c.name == tenant.name).values(values)).rowcount)
 

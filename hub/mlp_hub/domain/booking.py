@@ -1,0 +1,24 @@
+"""Windows of time for which tenants booked capacity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlp_hub.domain.resources import Quota
+
+
+@dataclass(frozen=True, slots=True)
+class BookedWindow:
+    """From `start` to before `end` (seconds since the epoch) `amount` is kept free on nodes for the tenant."""
+
+    tenant: str
+    name: str  # unique within the tenant
+    start: float
+    end: float
+    amount: Quota
+    made_by: str = ""
+    made_at: float = 0.0
+
+    def overlaps(self, start: float, end: float) -> bool:
+        """Whether any moment from `start` to before `end` is in the window."""
+        return self.start < end and start < self.end

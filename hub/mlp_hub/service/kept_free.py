@@ -1,0 +1,78 @@
+"""What of the nodes is kept free for tenants now: what they reserve for good, and what they booked for this time.
+
+Where anything is kept free, all tenants count, whoever they share with: then the trees of the ledger, of admissions and
+of what is shown are one tree that knows the capacity, as the scheduling core's always is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.executors.base import NodeInfo
+from mlp_hub.scheduler.bookings import Bookings
+from mlp_hub.scheduler.model import Booking
+from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import Vector, vector_of
+from mlp_hub.store.tx import Tx
+
+ENDLESS = 2**61
+"""More of anything than there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFree:
+    """What a tree has to know to keep something free."""
+
+    capacity: Vector  # of the nodes that are up
+    booked: Mapping[str, Vector]  # by tenant
+
+    def tell(self, tree: QuotaTree) -> None:
+        """Let a tree, charged or not, keep it free."""
+        tree.set_capacity(self.capacity)
+        tree.set_booked(self.booked)
+
+
+def bookings(tx: Tx, now: float) -> tuple[Booking, ...]:
+    """Return the windows that are not over, as the scheduling core sees them."""
+    return tuple(Booking(w.tenant, w.start, w.end, w.amount, w.name) for w in tx.bookings.current(now))
+
+
+def kept_free(tx: Tx, nodes: Sequence[NodeInfo], now: float) -> KeptFree | None:
+    """Return what is kept free now; None when nobody reserves anything and no window is open (one cheap query)."""
+    if not tx.tenants.any_kept_free(now):
+        return None
+    capacity = vector_of(total_of(n for n in nodes if n.up))
+    return KeptFree(capacity, Bookings(bookings(tx, now)).at(now))
+
+
+def capacity_of(node: NodeInfo) -> Resources:
+    """Return what the node may give out, its gpus under their kind."""
+    c = node.capacity
+    return Resources(c.cpu, c.gpu, c.ram, c.rom, ((node.gpu_kind, c.gpu),) if node.gpu_kind and c.gpu else ())
+
+
+def total_of(nodes: Iterable[NodeInfo]) -> Resources:
+    """Return what nodes may give out together."""
+    total = ZERO
+    for node in nodes:
+        total += capacity_of(node)
+    return total
+
+
+def by_quota_alone(tree: QuotaTree, dimension: str) -> QuotaTree:
+    """Return a copy of a tree in which nothing of a dimension is kept free."""
+    copy = tree.fork()
+    if copy.reserves:
+        copy.set_capacity({dimension: ENDLESS})
+    return copy
+
+
+def at_most(tree: QuotaTree, nodes: Sequence[NodeInfo]) -> QuotaTree:
+    """Return a copy that says what could ever be held: no window is open, and nodes that are down come back."""
+    copy = tree.fork()
+    if copy.reserves:
+        copy.set_booked({})
+        copy.set_capacity(vector_of(total_of(nodes)))
+    return copy

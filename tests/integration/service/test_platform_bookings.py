@@ -1,0 +1,171 @@
+"""Capacity that is kept free: what tenants reserve for good, and what they booked for a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mlp_api.types import Booking, BookingCreate, ResourceRequestTry, TenantCreate, TenantUpdate
+from mlp_hub.domain.errors import Reason, Refused
+from platform_rig import Rig, node, play
+
+LONG = {"DURATION": 60, "STOP": 0.1}
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+async def teams(rig: Rig, **blue: object) -> None:
+    """Make red (ann's) without a quota, and blue (bob's) with four cores."""
+    await rig.platform.tenants.create(TenantCreate(name="red"))
+    await rig.platform.tenants.create(TenantCreate(name="blue", **{"cpu": 4, **blue}))
+    for name, user in (("red", "ann"), ("blue", "bob")):
+        await rig.platform.users.ensure(user)
+        await rig.platform.tenants.set_member(name, user)
+
+
+async def book(
+    rig: Rig, start: float, end: float, *, name: str = "demo", tenant: str = "blue", **amount: float
+) -> Booking:
+    """Book from so many seconds from now until then."""
+    now = rig.clock()
+    asked = BookingCreate(
+        name=name,
+        start=datetime.fromtimestamp(now + start, UTC),
+        end=datetime.fromtimestamp(now + end, UTC),
+        amount=amount or {"cpu": 3.0},
+    )
+    return await rig.platform.bookings.create(tenant, asked, actor="root")
+
+
+async def why(rig: Rig, user: str, name: str) -> tuple[str, str]:
+    await rig.platform.admission.cycle()
+    answer = await rig.platform.jobs.why(user, name)
+    return answer.reasons[0].reason, answer.reasons[0].message
+
+
+def notebook(tenant: str, name: str = "n", cpu: float = 1) -> ResourceRequestTry:
+    return ResourceRequestTry(
+        id=name, applier="sp", request_type="request", tenant=tenant, cpu=cpu, ram=100, user=name
+    )
+
+
+def test_what_a_tenant_reserves_is_kept_free_from_jobs_and_notebook_servers_of_others(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await teams(rig, reserved={"cpu": 3})
+        await rig.submit("one", sim=LONG)
+        await rig.until("one", "running")
+        with pytest.raises(Refused, match="may use") as caught:
+            await rig.submit("never", workers=2)
+        assert caught.value.reason is Reason.EXCEEDS_MAX_QUOTA
+        await rig.submit("two", sim=LONG)
+        reason, message = await why(rig, "ann", "two")
+        assert (reason, "of what the nodes have, 3 for blue is kept free" in message) == (
+            "WaitingForQuota",
+            True,
+        )
+        with pytest.raises(Refused, match="3 cpu is kept free for tenant blue"):
+            await rig.platform.ledger.try_(notebook("red"))
+        assert (await rig.platform.tenants.get("red")).free.get("cpu") == 0.0
+        assert await rig.platform.ledger.try_(notebook("blue")) is not None
+        await rig.submit("own", user="bob", workers=2, sim=LONG)
+        await rig.until("own", "running", user="bob")
+
+        await rig.platform.tenants.update("blue", TenantUpdate(cpu=4))  # reserves nothing any more
+        await rig.platform.jobs.cancel("bob", "own")
+        await rig.until("two", "running")
+
+    play(tmp_path, story, node(cpu=4))
+
+
+def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_tenant_has_it(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await teams(rig)
+        made = await book(rig, HOUR, 2 * HOUR)
+        assert (made.amount, made.open, made.made_by) == ({"cpu": 3.0}, False, "root")
+        await rig.submit("endless", workers=2, sim=LONG)
+        reason, message = await why(rig, "ann", "endless")
+        assert reason == "Reserved"
+        assert message.startswith(
+            "would fit, but may still hold what blue booked, 3 cpu, when that window opens in"
+        )
+        await rig.submit("short", workers=2, time_limit=600, sim={"DURATION": 0.2})
+        await rig.until("short", "finished")
+        await rig.submit("small", sim=LONG)  # beside what is booked
+        await rig.until("small", "running")
+
+        rig.ahead += HOUR + 1
+        await rig.restart()
+        reason, message = await why(rig, "ann", "endless")
+        assert (reason, "3 for blue is kept free" in message) == ("WaitingForQuota", True)
+        with pytest.raises(Refused, match="3 cpu is kept free for tenant blue"):
+            await rig.platform.ledger.try_(notebook("red"))
+        assert [b.open for b in await rig.platform.bookings.list("blue")] == [True]
+        await rig.submit("own", user="bob", workers=3, sim={"DURATION": 0.2})
+        await rig.until("own", "finished", user="bob")
+
+        await rig.platform.bookings.remove("blue", "demo", actor="root")
+        await rig.until("endless", "running")
+        audit = rig.db.read_now(lambda tx: tx.audit.page(tenant="blue"))
+        assert [e.action for e in audit][:2] == ["booking.delete", "booking.create"]
+
+    play(tmp_path, story, node(cpu=4))
+
+
+def test_a_window_that_closes_lets_the_others_start_and_is_forgotten(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await teams(rig)
+        await book(rig, -10, 2)
+        await rig.submit("waits", workers=2, sim=LONG)
+        assert (await why(rig, "ann", "waits"))[0] == "WaitingForQuota"
+        await rig.until(
+            "waits", "running"
+        )  # nobody does anything: the scheduler wakes at the end of the window
+        assert await rig.platform.bookings.list("blue") == []
+        assert await rig.platform.bookings.sweep() == 1
+        assert rig.db.read_now(lambda tx: tx.bookings.current(0)) == []
+
+    play(tmp_path, story, node(cpu=4))
+
+
+async def refusal(rig: Rig, start: float, end: float, **kw: object) -> str:
+    with pytest.raises(Refused) as caught:
+        await book(rig, start, end, **kw)
+    return str(caught.value)
+
+
+def test_what_cannot_be_booked_is_refused_with_its_numbers(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await teams(rig, reserved={"cpu": 1})
+        await rig.platform.tenants.update("red", TenantUpdate(reserved={"cpu": 2}))
+        assert "a window ends after it starts" in await refusal(rig, HOUR, HOUR)
+        assert "which is over" in await refusal(rig, -HOUR, -1)
+        assert "30 days are the most" in await refusal(rig, 0, 31 * DAY)
+        assert "366 days from now at the latest" in await refusal(rig, 400 * DAY, 401 * DAY)
+        assert "storage is not a matter of nodes" in await refusal(rig, 0, 1, rom=5)
+        assert "amount is nothing" in await refusal(rig, 0, 1, cpu=0)
+        assert "no resource" in await refusal(rig, 0, 1, disk=3)
+        assert (await refusal(rig, 0, 1, tenant="nobody")).startswith("NotFound")
+
+        await book(rig, HOUR, 3 * HOUR, cpu=2)
+        assert "has a booked window demo already" in await refusal(rig, HOUR, 3 * HOUR, cpu=1)
+        over = await refusal(rig, 0, 2 * HOUR, name="more", cpu=2)
+        assert over.startswith("ExceedsMaxQuota: the quota of blue is 4 cpu, of which at ")
+        assert "1 is reserved and 2 is booked (demo); this window asks for 2. Book 1 cpu at most" in over
+        assert (await book(rig, 3 * HOUR, 4 * HOUR, name="after", cpu=3)).name == "after"
+        over = await refusal(rig, 0, 2 * HOUR, name="wide", tenant="red", cpu=4)
+        assert over.startswith("ExceedsMaxQuota: the nodes have 8 cpu, of which at ")
+        assert "1 is reserved for blue, 2 is reserved for red and 2 is booked for blue (demo)" in over
+        assert over.endswith("this window asks for 4. Book 3 cpu at most, or another time")
+        assert "the nodes have 0 gpu; this window asks for 1. Book less" in await refusal(
+            rig, 0, 1, tenant="red", gpu=1
+        )
+        await book(rig, 0, 2 * HOUR, name="fits", tenant="red", cpu=3)
+        await rig.platform.tenants.remove_member("blue", "bob")
+        with pytest.raises(Refused, match=r"2 booked windows \(demo and after\)"):
+            await rig.platform.tenants.delete("blue")
+
+    play(tmp_path, story, node(cpu=8))

@@ -1,0 +1,63 @@
+"""Booked windows on a tenant's page: by keyboard, with what is wrong said at its field."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from browser import shot
+from front_pages import Pages, fits
+from front_service import FrontService
+
+
+def region(page: Page):
+    return page.get_by_role("region", name="Booked windows")
+
+
+def test_a_window_is_booked_by_keyboard_and_removed_after_a_question(
+    pages: Pages, front: FrontService
+) -> None:
+    page = pages.panel("admin/tenants/red")
+    expect(region(page)).to_contain_text("No windows are booked")
+    page.get_by_role("button", name="Book a window").press("Enter")
+    expect(page.get_by_label("Window name")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Window name")).to_be_focused()
+    page.keyboard.type("demo")
+    page.get_by_label("From").fill("2031-03-01T08:00")
+    page.get_by_label("Until").fill("2031-03-01T07:00")
+    page.get_by_label("Keep CPU free").fill("3")
+    expect(page.get_by_role("alert")).to_have_text("is not after the start")
+    shot(page, "panel-book-window", full=True)
+    page.get_by_label("Until").fill("2031-03-01T18:00")
+    refusal = {"msg": "the nodes have 2 cpu; this window asks for 3. Book less", "reason": "ExceedsMaxQuota"}
+    front.data.forced["POST /tenants/red/bookings"] = (403, refusal)
+    page.get_by_role("button", name="Book", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text(refusal["msg"])
+    front.data.forced.clear()
+    page.get_by_role("button", name="Book", exact=True).click()
+    expect(region(page)).to_contain_text("2031-03-01 08:00 to 2031-03-01 18:00")
+    made = front.data.bookings["red"][0]
+    assert (made["name"], made["amount"], made["start"][-1]) == ("demo", {"cpu": 3}, "Z")
+
+    page.get_by_role("button", name="Remove window demo").click()
+    expect(page.get_by_role("dialog")).to_contain_text(
+        "3 cpu are no longer kept free for red. What runs goes on."
+    )
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(region(page)).to_contain_text("No windows are booked")
+    assert front.data.bookings["red"] == []
+
+
+def test_the_form_fits_a_narrow_window(pages: Pages) -> None:
+    page = pages.panel("admin/tenants/teal", dark=True, width=420)
+    page.get_by_role("button", name="Book a window").click()
+    shot(page, "panel-book-window-narrow", full=True)
+    assert fits(page)
+
+
+def test_who_is_no_platform_admin_only_reads(pages: Pages, front: FrontService) -> None:
+    front.data.session |= {"admin": False, "tenants": ["teal"], "tenant_admin": ["teal"]}
+    page = pages.panel("tenants/teal")
+    expect(region(page)).to_contain_text("conference-demo")
+    expect(region(page)).to_contain_text("8 cpu, 2 a100 gpu")
+    expect(region(page).get_by_role("button")).to_have_count(0)

@@ -1,0 +1,61 @@
+/** The form of a booked window as data: texts that people typed, what is wrong with them, and the request. Pure. */
+import { badName, clock, duration, ms, parseAmount, parseRam } from "./format";
+import type { Booking, BookingAsked, ByDimension } from "./wire";
+
+export type BookingField = "name" | "start" | "end" | "cpu" | "gpu" | "ram";
+export type BookingTexts = Record<BookingField, string>;
+export type BookingFaults = Partial<Record<BookingField, string>>;
+
+const HOUR = 3_600_000;
+const two = (n: number): string => String(n).padStart(2, "0");
+
+/** A time as a date-time field has it: local, to the minute. */
+export function localText(time: number): string {
+  const d = new Date(time);
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${two(d.getHours())}:${two(d.getMinutes())}`;
+}
+
+/** What the form begins with: a working day from the next full hour on. */
+export function newBooking(now: number): BookingTexts {
+  const start = Math.ceil(now / HOUR) * HOUR;
+  return { name: "", start: localText(start), end: localText(start + 8 * HOUR), cpu: "", gpu: "", ram: "" };
+}
+
+export function readBooking(texts: BookingTexts, names: string[], now: number): { asked: BookingAsked | null; faults: BookingFaults } {
+  const faults: BookingFaults = {};
+  const name = texts.name.trim();
+  const bad = badName(name) ?? (names.includes(name) ? `there is a window ${name} already` : null);
+  if (bad) faults.name = bad;
+  const start = ms(texts.start);
+  const end = ms(texts.end);
+  if (start === null) faults.start = "a day and a time are needed";
+  if (end === null) faults.end = "a day and a time are needed";
+  else if (end <= now) faults.end = "is over";
+  else if (start !== null && end <= start) faults.end = "is not after the start";
+  const amount: ByDimension = {};
+  for (const d of ["cpu", "gpu", "ram"] as const) {
+    const parsed = d === "ram" ? parseRam(texts[d]) : parseAmount(texts[d], d);
+    if (!parsed.ok) faults[d] = parsed.msg.replace("; empty means no limit", "; empty means none");
+    else if (parsed.value) amount[d] = parsed.value;
+  }
+  if (!faults.cpu && !faults.gpu && !faults.ram && !Object.keys(amount).length) faults.cpu = "name an amount of something";
+  if (Object.keys(faults).length || start === null || end === null) return { asked: null, faults };
+  return { asked: { name, start: new Date(start).toISOString(), end: new Date(end).toISOString(), amount }, faults };
+}
+
+/** "open, until 18:00 (3 h 20 min left)", "opens 2026-03-01 08:00 (in 2 d 4 h), for 10 h". */
+export function windowWords(window: Booking, now: number): { open: boolean; text: string } {
+  const start = ms(window.start) ?? 0;
+  const end = ms(window.end) ?? 0;
+  const open = start <= now && now < end;
+  const left = (until: number): string => duration(Math.floor((until - now) / 60_000) * 60);
+  if (open) return { open, text: `until ${clock(end, now)}, ${left(end)} left` };
+  return { open, text: `${clock(start, now)} to ${clock(end, now)}, in ${left(start)}` };
+}
+
+/** Which field a refusal speaks of, when its message begins with one. */
+export function bookingFieldOf(msg: string): BookingField | null {
+  const found = /^(?:amount\.)?(name|start|end|cpu|gpu|ram)\b/.exec(msg);
+  if (found) return found[1] as BookingField;
+  return /has a booked window \S+ already/.test(msg) ? "name" : null;
+}
