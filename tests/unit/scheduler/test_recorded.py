@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from mlp_hub.scheduler.model import Snapshot
+from mlp_hub.domain.resources import Quota
+from mlp_hub.scheduler.model import Booking, Snapshot
 from mlp_hub.scheduler.simulate.compare import Lives, figures, moves
 from mlp_hub.scheduler.simulate.continued import Continued
 from mlp_hub.scheduler.simulate.engine import Simulation
@@ -156,3 +158,17 @@ def test_two_runs_are_compared_by_tenant_and_by_start() -> None:
     most, counts = moves(was.of, now.of)
     assert counts == {"earlier": 1, "later": 0, "unmoved": 1, "only_before": 0, "only_after": 0}
     assert (most[0]["before_s"], most[0]["after_s"]) == (100.0, 0.0)
+
+
+def test_booked_windows_count_from_now_on_and_are_written_down() -> None:
+    booked = Booking("t", 30.0, 90.0, Quota(cpu=4000), "demo")
+    waits = job("next", workers=4, time_limit=50.0, tenant="other")
+    s = snapshot(waits, nodes=(node("n-1"),), tenants=(tenant("t"), tenant("other")))
+    assert starts(recorded(s, now=10.0)) == {"ann/next": 0.0}
+    kept = recorded(replace(s, bookings=(booked,)), now=10.0)
+    assert starts(kept) == {"ann/next": 80.0}, "it would still run when the window opens, in 20 s"
+    opened = recorded(replace(s, bookings=(booked,)), now=40.0)
+    assert starts(opened) == {"ann/next": 50.0}
+    written = document_of(opened)["bookings"]
+    assert written == [{"tenant": "t", "from": 0.0, "until": 50.0, "amount": {"cpu": 4.0}}]
+    assert read(json.dumps(document_of(opened))).bookings[0].amount == Quota(cpu=4000)

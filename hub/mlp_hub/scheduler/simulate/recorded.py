@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
-from mlp_hub.scheduler.model import Node, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
+from mlp_hub.scheduler.model import Booking, Node, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
 from mlp_hub.scheduler.simulate.keys import PRIORITIES
 from mlp_hub.scheduler.simulate.scenario import JobLine, Scenario
 
@@ -64,6 +64,7 @@ class Recording:
     jobs: tuple[RecordedJob, ...]
     policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
     left_out: Mapping[str, int] = field(default_factory=dict)  # what was not taken in, and how often
+    bookings: tuple[Booking, ...] = ()  # in seconds from its begin
 
 
 class Lengths:
@@ -115,7 +116,10 @@ def present_of(snapshot: Snapshot, now: float, lengths: Lengths, left_out: Mappi
     for waiting in snapshot.waiting:
         length, told_by = lengths.of(waiting.user, waiting.name, waiting.time_limit)
         jobs.append(_recorded(waiting, now, length, told_by))
-    return Recording(True, snapshot.nodes, snapshot.tenants, tuple(jobs), snapshot.policy, dict(left_out))
+    booked = tuple(replace(b, start=b.start - now, end=b.end - now) for b in snapshot.bookings)
+    return Recording(
+        True, snapshot.nodes, snapshot.tenants, tuple(jobs), snapshot.policy, dict(left_out), booked
+    )
 
 
 def past_of(snapshot: Snapshot, jobs: Iterable[RecordedJob], left_out: Mapping[str, int]) -> Recording:
@@ -191,7 +195,15 @@ def scenario_of(recording: Recording) -> Scenario:
     """Return the scenario of a recording. What runs already is a line too; `continued` starts it where it is."""
     tenants = {t.name for t in recording.tenants}
     lines = tuple(_line(job) for job in recording.jobs if job.tenant in tenants)
-    return Scenario(recording.policy, (), recording.nodes, recording.tenants, dict(PRIORITIES), lines)
+    return Scenario(
+        recording.policy,
+        (),
+        recording.nodes,
+        recording.tenants,
+        dict(PRIORITIES),
+        lines,
+        bookings=recording.bookings,
+    )
 
 
 def _line(job: RecordedJob) -> JobLine:
@@ -235,6 +247,16 @@ def document_of(recording: Recording) -> dict[str, Any]:
         "tenants": [_tenant(t) for t in recording.tenants],
         "jobs": [_job(j) for j in jobs],
         "events": [{"at": 0, "node_down": n.name} for n in recording.nodes if not n.up],
+        "bookings": [
+            {
+                "tenant": b.tenant,
+                "from": max(b.start, 0.0),
+                "until": b.end,
+                "amount": _quota(b.amount, ZERO),
+            }
+            for b in recording.bookings
+            if b.end > 0
+        ],
     }
 
 
