@@ -92,6 +92,7 @@ class SimulateRequest(Request):
     priorities: dict[str, Any] | UnsetType | None = UNSET
     jobs: list[Any] | UnsetType = UNSET
     events: list[Any] | UnsetType | None = UNSET
+    bookings: list[Any] | UnsetType | None = UNSET
     until: float | UnsetType | None = UNSET
     from_: Literal["now"] | WhatIfHistory | UnsetType = field(name="from", default=UNSET)
     changes: WhatIfChanges | UnsetType = UNSET

@@ -44,7 +44,18 @@ TIME_S = 60.0
 LIKE_DAYS = 30
 MOST_LIKE = 5_000
 """Jobs that ended lately, from which the length of others is guessed."""
-_SCENARIO = ("version", "nodes", "tenants", "jobs", "policy", "events", "flavors", "priorities", "until")
+_SCENARIO = (
+    "version",
+    "nodes",
+    "tenants",
+    "jobs",
+    "policy",
+    "events",
+    "bookings",
+    "flavors",
+    "priorities",
+    "until",
+)
 _DIMENSION = re.compile(r"^(cpu|gpu|gpu:[^\s]{1,64}|ram|rom)$")
 
 
