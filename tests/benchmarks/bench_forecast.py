@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from bench_common import Context, Figure, data_path, quantile
-from mlp_hub.scheduler.forward import MOST_STEPS, Forecast
+from mlp_hub.scheduler.forward import Forecast
 from mlp_hub.scheduler.simulate.engine import Simulation
 from mlp_hub.scheduler.simulate.reading import read
+from mlp_hub.scheduler.why import MOST_EFFORT, MOST_ENDS
 
 NAME = "forecast"
 ABOUT = (
@@ -46,16 +48,16 @@ class Line:
 class AsTheHub(Simulation):
     """Looks ahead as `why` does in the hub."""
 
-    steps = MOST_STEPS
+    steps, effort = MOST_ENDS, float(MOST_EFFORT)
 
     def _forecast(self, uids: list[str]) -> dict[str, float | None]:
-        return Forecast(self._core, self.now, uids, self.steps).starts
+        return Forecast(self._core, self.now, uids, self.steps, self.effort).starts
 
 
 class FarSighted(AsTheHub):
     """Looks as far ahead as it takes, at whatever cost."""
 
-    steps = FAR
+    steps, effort = FAR, math.inf
 
 
 def run(context: Context) -> list[Figure]:
@@ -71,7 +73,7 @@ def run(context: Context) -> list[Figure]:
     lines = load(data)
     figures: list[Figure] = []
     cases: tuple[tuple[str, str, type[Simulation]], ...] = (
-        (f"limits, {MOST_STEPS} ends ahead", "limits", AsTheHub),
+        ("limits, as far as the hub looks", "limits", AsTheHub),
         ("true run times, all ahead", "truth", FarSighted),
         ("limits of half, all ahead", "half", FarSighted),
         ("limits, as simulate tells", "limits", Simulation),
@@ -80,7 +82,7 @@ def run(context: Context) -> list[Figure]:
         figures += measure(title, scenario(lines, known), make)
     deep = scenario(lines, "limits", DEEP)
     for title, make in (
-        (f"deep queue, {MOST_STEPS} ends ahead", AsTheHub),
+        ("deep queue, as far as the hub looks", AsTheHub),
         ("deep queue, all ahead", FarSighted),
     ):
         figures += measure(title, deep, make)

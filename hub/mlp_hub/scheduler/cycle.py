@@ -169,6 +169,7 @@ class Cycle:
     def _try(self, entry: Entry) -> bool:
         """Admit the job if it can start; else put its class to sleep. Returns whether it was admitted."""
         state, cls = self.state, entry.cls
+        state.effort += 1
         self.touched[cls.serial] = cls
         if state.quotas.excess(cls.tenant, cls.vector):
             return self._blocked(entry, on_quota=True)
@@ -280,6 +281,7 @@ class Cycle:
             if not isinstance(made, RoomMade):
                 made = make_way(rights, made, self.spared)
             self.looks += rights.looked_at
+            state.effort += rights.looked_at
         elif state.policy.preemption and state.may_stop(cls):
             state.sleepers.owed[cls.serial] = cls  # a look of its own, with a fresh allowance
         if isinstance(made, RoomMade):

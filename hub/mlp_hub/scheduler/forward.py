@@ -7,6 +7,7 @@ who waits for that gets no time. Later submissions are not known, so the times h
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Collection
 
 from mlp_hub.scheduler.core import Core
@@ -35,10 +36,18 @@ class Forecast:
     jobs asked for.
     """
 
-    def __init__(self, core: Core, now: float, uids: Collection[str], most_steps: int = MOST_STEPS) -> None:
+    def __init__(
+        self,
+        core: Core,
+        now: float,
+        uids: Collection[str],
+        most_steps: int = MOST_STEPS,
+        most_effort: float = math.inf,
+    ) -> None:
         self.starts: dict[str, float | None] = dict.fromkeys(uids)
         self.after: dict[str, str | None] = {}
         self.steps = 0
+        self.effort = 0  # see `State`
         self._open = {uid for uid in uids if core.is_waiting(uid)}
         self._ends: list[tuple[float, str]] = []
         self._end_of: dict[str, float] = {}  # an end in the heap that differs is out of date
@@ -52,8 +61,12 @@ class Forecast:
             return
         self._at = now
         self._core = core.fork()
-        while self._open and self.steps < most_steps and (ended := self._next()) is not None:
+        while self._open and self.steps < most_steps and self.effort < most_effort:
+            ended = self._next()
+            if ended is None:
+                break
             self._step(*ended)
+            self.effort = self._core.state.effort - core.state.effort
 
     def ended_by(self, uid: str) -> WaitingJob | None:
         """Return the job whose end lets this one start; None: a booked window does, as it closes or opens.

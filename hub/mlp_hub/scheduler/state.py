@@ -69,6 +69,9 @@ class State:
         self.unanswered: dict[str, None] = {}  # submitted since the last cycle
         self.requeue: list[WaitingJob] = []  # admitted and taken back within one cycle
         self.now = -math.inf
+        self.effort = (
+            0  # what planning looked at so far: classes, and running jobs as victims; the same on any machine
+        )
         self._exposed: dict[str, bool] = {}
         self._keys: dict[str, tuple[float, float, str]] = {}  # of tenants, in this cycle
         self._first: list[str] | None = None

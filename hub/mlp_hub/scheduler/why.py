@@ -7,10 +7,14 @@ from dataclasses import replace
 
 from mlp_hub.domain.resources import MILLI, Resources
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.forward import MOST_STEPS, Forecast, expected_end
+from mlp_hub.scheduler.forward import Forecast, expected_end
 from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, WaitingJob, Why
 from mlp_hub.scheduler.sure import SURE, UNKNOWN, how_sure
 from mlp_hub.scheduler.words import listing
+
+MOST_ENDS = 2000
+MOST_EFFORT = 200_000
+"""How far an answer looks ahead: ends of jobs, and what planning after each of them takes (`State.effort`), some seconds."""
 
 
 def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
@@ -62,11 +66,11 @@ def _forecast(core: Core, uid: str, now: float) -> tuple[float | None, str]:
     Ends are those that time limits or estimates promise: jobs may well end sooner, so the time is the latest to
     expect unless more important work arrives.
     """
-    ahead = Forecast(core, now, (uid,))
+    ahead = Forecast(core, now, (uid,), MOST_ENDS, MOST_EFFORT)
     at = ahead.starts[uid]
     if at is None:
-        if ahead.steps >= MOST_STEPS:
-            return None, f"more than {MOST_STEPS} jobs have to end before it"
+        if ahead.steps >= MOST_ENDS or ahead.effort >= MOST_EFFORT:
+            return None, f"more than {ahead.steps} jobs have to end before it"
         return None, _cannot_tell(list(core.running.values()), now)
     ended = ahead.ended_by(uid)
     if ended is None:

@@ -13,6 +13,9 @@ from mlp_hub.scheduler.why import explain, explain_planned
 if TYPE_CHECKING:
     from mlp_hub.service.admit import Admission
 
+FEW = 8
+"""With more waiting jobs an answer is worth a thread: it runs the core forward, from end to end."""
+
 
 class Answers:
     """Full answers of the last cycle, and how they are made."""
@@ -67,7 +70,7 @@ class Answers:
             snapshot = await a.snapshot()
             if not any(j.uid == uid for j in snapshot.waiting):
                 return None
-            if a.is_large:
+            if len(snapshot.waiting) > FEW:
                 return await asyncio.to_thread(explain, snapshot, uid, now)
             return explain(snapshot, uid, now)
         wait = a.waiting(uid)

@@ -50,11 +50,11 @@ MOST_ROUNDS = 50
 MOST_IDLE_WAKES = 100
 """So often may the core ask in a row to be woken without deciding anything, when nothing else will happen."""
 
-FORECAST_CREDIT = 10_000.0
-"""What a run may spend on forecasts besides what each instant brings, in cycles of a core with few jobs."""
+FORECAST_CREDIT = 20_000.0
+"""What a run may spend on forecasts besides what its own plans took, in the units of `State.effort`."""
 CREDIT_PER_INSTANT = 2.0
-JOBS_PER_UNIT = 200.0  # so many more jobs make a cycle cost one unit more
-LEAST_STEPS = 8
+JOBS_PER_UNIT = 20.0  # so many jobs, or nodes, make a copy of the core cost one unit more
+LEAST_CREDIT = 50.0
 
 MOST_SHAPES = 64
 """Of what is typical; rarer shapes weigh too little to be worth their time."""
@@ -277,12 +277,11 @@ class Simulation:
             self._wake = None
 
     def _timed_plan(self) -> list[Decision]:
-        if self._clock is None:
-            self.tally.cycle(None)
-            return self._core.plan(self.now)
-        began = self._clock()
+        effort = self._core.state.effort
+        began = None if self._clock is None else self._clock()
         decisions = self._core.plan(self.now)
-        self.tally.cycle(self._clock() - began)
+        self.tally.cycle(None if self._clock is None or began is None else self._clock() - began)
+        self._credit += self._core.state.effort - effort
         return decisions
 
     def _start(self, run: Run, admit: Admit) -> None:
@@ -344,14 +343,13 @@ class Simulation:
             )
 
     def _forecast(self, uids: list[str]) -> dict[str, float | None]:
-        """Look ahead as far as the credit allows: it grows with the instants, so forecasts never cost most of a run."""
-        each = 1.0 + len(self._runs) / JOBS_PER_UNIT
-        copying = each + len(self.scenario.nodes) / JOBS_PER_UNIT
-        steps = int((self._credit - copying) / each)
-        if steps < LEAST_STEPS:
+        """Look ahead as far as the credit allows: it grows with what the run itself takes, so forecasts cost about as much."""
+        copying = 1.0 + (len(self._runs) + len(self.scenario.nodes)) / JOBS_PER_UNIT
+        left = self._credit - copying
+        if left < LEAST_CREDIT:
             return {}
-        found = Forecast(self._core, self.now, uids, min(steps, MOST_STEPS))
-        self._credit -= found.steps * each + copying
+        found = Forecast(self._core, self.now, uids, MOST_STEPS, left)
+        self._credit -= copying + found.steps + found.effort
         return found.starts
 
     # --- bookkeeping
