@@ -15,13 +15,13 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import HOLDING, Job, Phase, Target
+from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, Snapshot, Verdict, Wait, Why
 from mlp_hub.scheduler.usage import UsageMeter
@@ -155,10 +155,17 @@ class Admission:
         """Return why a job waits and until when; None when it does not wait."""
         return await self._answers.explain(uid, self._clock())
 
-    def for_its_tenant(self, uid: str, why: Why) -> Why:
-        """Return an answer in words for the tenant whose job it is about."""
-        job = self._board.jobs.get(uid)
-        return why if job is None else why_for(why, job.spec.tenant, self._board.jobs)
+    def jobs(self) -> dict[str, Job]:
+        """Return the jobs of now, for `told_to` after an answer that takes its time."""
+        return dict(self._board.jobs)
+
+    def told_to(self, tenant: str, why: Why, before: Mapping[str, Job]) -> Why:
+        """Return an answer in words for a tenant; `before` are the jobs when it was asked, some of which may have ended."""
+        return why_for(why, tenant, {**before, **self._board.jobs})
+
+    async def offer(self, spec: JobSpec, uid: str) -> tuple[Why, dict[str, int]]:
+        """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""
+        return await self._answers.offer(spec, uid, self._clock())
 
     async def snapshot(self) -> Snapshot:
         """Return the present snapshot."""
@@ -373,7 +380,7 @@ class Admission:
 
     def _discreet(self, wait: Wait) -> Wait:
         """Return why a job waits, in words for its tenant."""
-        job = self._board.waiting.get(wait.uid)
+        job = self._board.jobs.get(wait.uid)
         if job is None:
             return wait
         verdict = reason_for(wait.verdict, job.spec.tenant, self._board.jobs)

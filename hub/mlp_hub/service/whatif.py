@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -276,14 +276,7 @@ def changed_by(recording: Recording, changes: api.WhatIfChanges) -> Recording:
     tenants = [_tenant(known[name], change) for name, change in changes.tenants.items()]
     tenants += [_tenant(TenantQueue(name), change) for name, change in changes.new_tenants.items()]
     _check_tree(known | {t.name: t for t in tenants})
-    added: list[Node] = []
-    left = names.difference(changes.remove_nodes)
-    for nodes in changes.new_nodes:
-        for node in _nodes(nodes):
-            if node.name in left:
-                _wrong("changes.new_nodes", f"there is a node {node.name} already; choose another name")
-            left.add(node.name)
-            added.append(node)
+    added = _added(changes.new_nodes, names.difference(changes.remove_nodes))
     return changed_recording(
         recording,
         tenants=tenants,
@@ -349,6 +342,18 @@ def _limits(key: str, given: Mapping[str, float | None]) -> Quota:
         else:
             plain[d] = scaled
     return Quota(**plain, kinds=kinds)
+
+
+def _added(asked: Sequence[api.WhatIfNodes], left: set[str]) -> list[Node]:
+    many = sum(nodes.count for nodes in asked)
+    if many > MOST_NODES:  # said before they are made
+        _wrong("changes.new_nodes", f"these are {many} nodes; at most {MOST_NODES} are run here")
+    added = [node for nodes in asked for node in _nodes(nodes)]
+    for node in added:
+        if node.name in left:
+            _wrong("changes.new_nodes", f"there is a node {node.name} already; choose another name")
+        left.add(node.name)
+    return added
 
 
 def _nodes(nodes: api.WhatIfNodes) -> list[Node]:

@@ -103,3 +103,40 @@ def test_who_has_not_run_long_enough_is_not_resized(tmp_path: Path) -> None:
         await rig.close()
 
     asyncio.run(story())
+
+
+def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out_and_holds_nothing_else(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 2.0, "STOP": 0.05})
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.6})
+        await rig.until("other", "running", user="bob")
+        await rig.until("wide", "running")
+        assert rig.held().cpu == 4000
+        look_at = rig.platform.reconciler.look_at
+        uid = (await rig.platform.jobs.get("ann", "wide")).uid
+        rig.platform.reconciler.look_at = (  # the turn that would stop it comes late
+            lambda u, delay=0.0: None if u == uid else look_at(u, delay)
+        )
+        await rig.until("other", "finished", user="bob")
+        await until(lambda: _decided(rig, uid))
+        await rig.platform.jobs.suspend("ann", "wide")
+        await rig.platform.jobs.resume("ann", "wide")
+        rig.platform.reconciler.look_at = look_at
+        look_at(uid)
+
+        async def holds_what_it_has() -> bool:
+            job = await rig.platform.jobs.get("ann", "wide")
+            return job.phase == "running" and len(job.ranks) * 1000 == rig.held().cpu
+
+        await until(holds_what_it_has)
+        assert len((await rig.platform.jobs.get("ann", "wide")).ranks) == 4
+        await rig.until("wide", "finished")
+        assert rig.held() == ZERO
+
+    play(tmp_path, story)
+
+
+async def _decided(rig: Rig, uid: str) -> bool:
+    return bool(rig.platform.board.jobs[uid].resize_to)

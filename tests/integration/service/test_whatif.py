@@ -199,3 +199,13 @@ def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
         assert past["jobs"] == []
 
     play(tmp_path, story, node("n1", 4))
+
+
+def test_very_many_new_nodes_are_refused_before_they_are_made(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        many = [{"name": f"n-{i}-", "count": 10_000} for i in range(100)]
+        question = asked(**{"from": "now", "changes": {"new_nodes": many}})
+        with pytest.raises(Refused, match="these are 1000000 nodes; at most 10000"):
+            await rig.platform.whatif.simulate("admin", question)
+
+    play(tmp_path, story)
