@@ -36,7 +36,7 @@ Page = tuple[list[api.Job], str | None]
 Timeline = list[api.Event]
 Queue = list[api.QueueEntry]
 _STOPPABLE = frozenset(Phase) - FINAL - {Phase.DELETING}
-_RUNS = frozenset({Phase.STARTING, Phase.RUNNING})
+_RUNS = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESIZING})
 _SUSPENDABLE = _STOPPABLE - {Phase.FINISHING, Phase.CANCELLING}
 
 

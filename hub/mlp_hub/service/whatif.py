@@ -117,7 +117,8 @@ class WhatIf:
         else:
             since = datetime.fromtimestamp(self._clock() - days * 86_400, UTC)
             _, recording = await self.recording(api.WhatIfHistory(history=api.WhatIfWindow(since=since)))
-        return document_of(recording) | {"remarks": remarks(recording)}
+        found = await asyncio.to_thread(document_of, recording)
+        return found | {"remarks": remarks(recording)}
 
     # ---------------------------------------------------------------- inputs
 
