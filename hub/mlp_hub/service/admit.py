@@ -33,7 +33,7 @@ from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import reason_for, stop_for, why_for
 from mlp_hub.service.kept import KeptCore, Plan
-from mlp_hub.service.snapshot import Holders, SnapshotMaker, node_of, queue_of, read_holders
+from mlp_hub.service.snapshot import STOPPING, Holders, SnapshotMaker, node_of, queue_of, read_holders
 from mlp_hub.service.storing import Decided, Stored, store
 from mlp_hub.service.submit import CanRun
 from mlp_hub.store.records import DecayedUsage
@@ -484,6 +484,8 @@ def _matters(job: Job, before: Job) -> bool:
         return True
     if before.phase is Phase.QUEUED or job.phase is Phase.QUEUED:
         return True
+    if before.phase in STOPPING and job.phase not in STOPPING:
+        return True  # it was quicker than those who stopped it
     return job.target not in (Target.RUN, before.target)
 
 
