@@ -482,10 +482,9 @@ def _matters(job: Job, before: Job) -> bool:
         return True  # its time has begun only now
     if (before.phase in HOLDING) != (job.phase in HOLDING) or Phase.RESIZING in (job.phase, before.phase):
         return True
-    if before.phase is Phase.QUEUED or job.phase is Phase.QUEUED:
+    was_quicker = before.phase in STOPPING and job.phase not in STOPPING  # than those who stopped it
+    if was_quicker or Phase.QUEUED in (job.phase, before.phase):
         return True
-    if before.phase in STOPPING and job.phase not in STOPPING:
-        return True  # it was quicker than those who stopped it
     return job.target not in (Target.RUN, before.target)
 
 

@@ -139,6 +139,8 @@ class WhatIf:
     async def _past(self, window: api.WhatIfWindow, now: float, snapshot: Any) -> tuple[float, Recording]:
         since = window.since.timestamp()
         until = now if window.until is None else window.until.timestamp()
+        if since < 0:  # no hub is as old, and not every such time can be written
+            raise Refused(Reason.INVALID, "history.since is before 1970; choose a later one")
         if until <= since:
             raise Refused(Reason.INVALID, "history.until is not after history.since; choose a later one")
         ended, more = await self._board.db.read(lambda tx: tx.jobs.ended(since, until, self._most_jobs))
@@ -349,6 +351,10 @@ def _added(asked: Sequence[api.WhatIfNodes], left: set[str]) -> list[Node]:
     many = sum(nodes.count for nodes in asked)
     if many > MOST_NODES:  # said before they are made
         _wrong("changes.new_nodes", f"these are {many} nodes; at most {MOST_NODES} are run here")
+    for nodes in asked:
+        said = (nodes.name, nodes.gpu_kind or "", *nodes.labels, *nodes.labels.values())
+        if not all(text.isprintable() for text in said):
+            _wrong("changes.new_nodes", "a name, kind or label holds what cannot be printed; leave it out")
     added = [node for nodes in asked for node in _nodes(nodes)]
     for node in added:
         if node.name in left:
