@@ -374,9 +374,10 @@ class Admission:
 
     def _until_stopped(self, admit: Admit) -> Wait:
         """Return why a job waits for which others are being stopped."""
-        holding = self._board.holding
-        names = [f"job {holding[u].spec.name} of {holding[u].spec.user}" for u in admit.after if u in holding]
-        return self._discreet(Wait(admit.uid, waits_for_preempted(names, tuple(admit.after)), 1))
+        there = [job for uid in admit.after if (job := self._board.holding.get(uid)) is not None]
+        names = [f"job {job.spec.name} of {job.spec.user}" for job in there]
+        verdict = waits_for_preempted(names, tuple(job.uid for job in there))
+        return self._discreet(Wait(admit.uid, verdict, 1))
 
     def _discreet(self, wait: Wait) -> Wait:
         """Return why a job waits, in words for its tenant."""
