@@ -15,13 +15,13 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import HOLDING, Job, Phase, Target
+from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, Snapshot, Verdict, Wait, Why
 from mlp_hub.scheduler.usage import UsageMeter
@@ -33,7 +33,7 @@ from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import reason_for, stop_for, why_for
 from mlp_hub.service.kept import KeptCore, Plan
-from mlp_hub.service.snapshot import Holders, SnapshotMaker, node_of, queue_of, read_holders
+from mlp_hub.service.snapshot import STOPPING, Holders, SnapshotMaker, node_of, queue_of, read_holders
 from mlp_hub.service.storing import Decided, Stored, store
 from mlp_hub.service.submit import CanRun
 from mlp_hub.store.records import DecayedUsage
@@ -155,10 +155,17 @@ class Admission:
         """Return why a job waits and until when; None when it does not wait."""
         return await self._answers.explain(uid, self._clock())
 
-    def for_its_tenant(self, uid: str, why: Why) -> Why:
-        """Return an answer in words for the tenant whose job it is about."""
-        job = self._board.jobs.get(uid)
-        return why if job is None else why_for(why, job.spec.tenant, self._board.jobs)
+    def jobs(self) -> dict[str, Job]:
+        """Return the jobs of now, for `told_to` after an answer that takes its time."""
+        return dict(self._board.jobs)
+
+    def told_to(self, tenant: str, why: Why, before: Mapping[str, Job]) -> Why:
+        """Return an answer in words for a tenant; `before` are the jobs when it was asked, some of which may have ended."""
+        return why_for(why, tenant, {**before, **self._board.jobs})
+
+    async def offer(self, spec: JobSpec, uid: str) -> tuple[Why, dict[str, int]]:
+        """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""
+        return await self._answers.offer(spec, uid, self._clock())
 
     async def snapshot(self) -> Snapshot:
         """Return the present snapshot."""
@@ -368,13 +375,14 @@ class Admission:
 
     def _until_stopped(self, admit: Admit) -> Wait:
         """Return why a job waits for which others are being stopped."""
-        holding = self._board.holding
-        names = [f"job {holding[u].spec.name} of {holding[u].spec.user}" for u in admit.after if u in holding]
-        return self._discreet(Wait(admit.uid, waits_for_preempted(names, tuple(admit.after)), 1))
+        there = [job for uid in admit.after if (job := self._board.holding.get(uid)) is not None]
+        names = [f"job {job.spec.name} of {job.spec.user}" for job in there]
+        verdict = waits_for_preempted(names, tuple(job.uid for job in there))
+        return self._discreet(Wait(admit.uid, verdict, 1))
 
     def _discreet(self, wait: Wait) -> Wait:
         """Return why a job waits, in words for its tenant."""
-        job = self._board.waiting.get(wait.uid)
+        job = self._board.jobs.get(wait.uid)
         if job is None:
             return wait
         verdict = reason_for(wait.verdict, job.spec.tenant, self._board.jobs)
@@ -476,7 +484,8 @@ def _matters(job: Job, before: Job) -> bool:
         return True  # its time has begun only now
     if (before.phase in HOLDING) != (job.phase in HOLDING) or Phase.RESIZING in (job.phase, before.phase):
         return True
-    if before.phase is Phase.QUEUED or job.phase is Phase.QUEUED:
+    was_quicker = before.phase in STOPPING and job.phase not in STOPPING  # than those who stopped it
+    if was_quicker or Phase.QUEUED in (job.phase, before.phase):
         return True
     return job.target not in (Target.RUN, before.target)
 

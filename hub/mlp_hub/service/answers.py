@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
-from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.model import Verdict, Wait, Why
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.job import JobSpec
+from mlp_hub.scheduler.core import Core, plan_cycle
+from mlp_hub.scheduler.feasible import check_possible
+from mlp_hub.scheduler.model import Admit, Snapshot, Verdict, Wait, WaitingJob, Why
 from mlp_hub.scheduler.why import explain, explain_planned
+from mlp_hub.service.snapshot import waiting_job
 
 if TYPE_CHECKING:
     from mlp_hub.service.admit import Admission
 
 FEW = 8
 """With more waiting jobs an answer is worth a thread: it runs the core forward, from end to end."""
+MOST_OFFERS = 8
+"""Of one user, under way or waiting: whoever asked may have gone, and each costs as much as an answer."""
 
 
 class Answers:
@@ -25,6 +35,8 @@ class Answers:
         self._known: dict[str, tuple[int, Why]] = {}
         self._fork: tuple[int, Core] | None = None
         self._one = asyncio.Lock()  # one answer at a time: they cost more than all else
+        self._of_user: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._offers: Counter[str] = Counter()  # under way or waiting for their turn, by user
 
     def known(self, uid: str) -> Why | None:
         """Return the answer for a job, if nothing was decided since it was made."""
@@ -51,17 +63,52 @@ class Answers:
 
     async def explain(self, uid: str, now: float) -> Why | None:
         """Return why a job waits and until when; None when it does not wait."""
-        async with self._one:
+        asked = self._admission.jobs().get(uid)
+        async with self._turn("" if asked is None else asked.spec.user):
             known = self.known(uid)
             if known is not None:
                 return known
             cycle = self._admission.cycles
+            jobs = self._admission.jobs()
             why = await self._explain(uid, now)
             if why is not None:
-                why = self._admission.for_its_tenant(uid, why)
+                job = jobs.get(uid) or self._admission.jobs().get(uid)
+                if job is None:
+                    return None  # it is gone, and nobody knows whose eyes the answer is for
+                why = self._admission.told_to(job.spec.tenant, why, jobs)
                 self._known = {u: k for u, k in self._known.items() if k[0] == cycle}
                 self._known[uid] = (cycle, why)
             return why
+
+    async def offer(self, spec: JobSpec, uid: str, now: float) -> tuple[Why, dict[str, int]]:
+        """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""
+        if self._offers[spec.user] >= MOST_OFFERS:
+            msg = f"{MOST_OFFERS} offers to you are being worked out, the most there may be at a time; wait for one of them"
+            raise Refused(Reason.CONFLICT, msg)
+        self._offers[spec.user] += 1
+        try:
+            async with self._turn(spec.user):
+                return await self._offer(spec, uid, now)
+        finally:
+            self._offers[spec.user] -= 1
+            self._offers = +self._offers
+
+    async def _offer(self, spec: JobSpec, uid: str, now: float) -> tuple[Why, dict[str, int]]:
+        jobs = self._admission.jobs()
+        snapshot = await self._admission.snapshot()
+        probe = waiting_job(spec, uid, now)
+        if len(snapshot.waiting) + len(snapshot.running) > FEW:
+            why, placement = await asyncio.to_thread(_offered, snapshot, probe, now)
+        else:
+            why, placement = _offered(snapshot, probe, now)
+        return self._admission.told_to(spec.tenant, why, jobs), placement
+
+    @asynccontextmanager
+    async def _turn(self, user: str) -> AsyncIterator[None]:
+        """Wait for one's turn; users take turns, however much one of them asks."""
+        mine = self._of_user.setdefault(user, asyncio.Lock())
+        async with mine, self._one:
+            yield
 
     async def _explain(self, uid: str, now: float) -> Why | None:
         a = self._admission
@@ -81,3 +128,16 @@ class Answers:
         if self._fork is None or self._fork[0] != a.cycles:
             self._fork = (a.cycles, kept.core.fork())
         return await asyncio.to_thread(explain_planned, self._fork[1], uid, now)
+
+
+def _offered(snapshot: Snapshot, probe: WaitingJob, now: float) -> tuple[Why, dict[str, int]]:
+    verdict = check_possible(snapshot, probe)
+    if verdict is not None:
+        return Why((verdict,), None, 0, None, verdict.message), {}
+    asked = replace(snapshot, waiting=(*snapshot.waiting, probe))
+    placement: dict[str, int] = {}
+    for decision in plan_cycle(asked, now):
+        if isinstance(decision, Admit) and decision.uid == probe.uid:
+            for node in decision.placement:
+                placement[node] = placement.get(node, 0) + 1
+    return explain(asked, probe.uid, now), placement

@@ -5,6 +5,7 @@ The scheduling core names the jobs that its decisions are about; who reads the r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from mlp_hub.scheduler.model import Verdict, Why
 
 ABOUT_OTHERS = frozenset({Reason.RESERVED, Reason.WAITING_FOR_PREEMPTED})
 """Reasons of waiting that name jobs of any tenant; the others name what the tenant itself holds, or nodes."""
+GONE = "other jobs were before it, and have ended meanwhile"
 
 
 def without_names(text: str, tenant: str, jobs: Iterable[Job]) -> str:
@@ -25,8 +27,10 @@ def without_names(text: str, tenant: str, jobs: Iterable[Job]) -> str:
         named = f"{spec.name} of {spec.user}"
         if named not in text:
             continue
-        for way in (f"job {named} in {spec.tenant}", f"{named} in {spec.tenant}", f"job {named}", named):
-            text = text.replace(way, f"a job of tenant {spec.tenant}")
+        # whole names only: "a of bo" is in "data of bob" too, and half a name would be left of that
+        whole = rf"(?<![\w.-])(?:job )?{re.escape(named)}(?: in {re.escape(spec.tenant)})?(?![\w@-]|\.\w)"
+        shown = f"a job of tenant {spec.tenant}"
+        text = re.sub(whole, lambda _, shown=shown: shown, text)  # type: ignore[misc]
     return text
 
 
@@ -38,18 +42,22 @@ def reason_for(verdict: Verdict, tenant: str, jobs: Mapping[str, Job]) -> Verdic
 
 
 def stop_for(verdict: Verdict, tenant: str, jobs: Mapping[str, Job]) -> Verdict:
-    """Return why a running job is stopped, for its tenant's eyes."""
+    """Return why a running job is stopped, or why one waits for others, for its tenant's eyes.
+
+    Whose jobs are not known any more cannot be told: then no sentence that may name them is shown.
+    """
     about = [jobs[uid] for uid in verdict.blocked_by if uid in jobs]
+    if len(about) < len(verdict.blocked_by):
+        return replace(verdict, message=GONE)
     message = without_names(verdict.message, tenant, about)
     return verdict if message == verdict.message else replace(verdict, message=message)
 
 
 def why_for(why: Why, tenant: str, jobs: Mapping[str, Job]) -> Why:
     """Return a whole answer for its tenant's eyes."""
-    reasons = tuple(reason_for(v, tenant, jobs) for v in why.reasons)
     return replace(
         why,
-        reasons=reasons,
+        reasons=tuple(reason_for(v, tenant, jobs) for v in why.reasons),
         expected_because=without_names(why.expected_because, tenant, jobs.values()),
         sure_because=without_names(why.sure_because, tenant, jobs.values()),
     )

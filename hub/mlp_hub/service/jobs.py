@@ -12,10 +12,7 @@ from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase, State, Targe
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenant import Member
 from mlp_hub.executors.base import AttemptPhase, Executor, LogChunk, Observation
-from mlp_hub.scheduler.core import plan_cycle
-from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.model import Admit, Verdict, Why
-from mlp_hub.scheduler.why import explain
+from mlp_hub.scheduler.model import Verdict, Why
 from mlp_hub.service import decide as d
 from mlp_hub.service import submit
 from mlp_hub.service import wire_jobs as wire
@@ -24,7 +21,6 @@ from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.metrics import Metrics
-from mlp_hub.service.snapshot import waiting_job
 from mlp_hub.service.tenants import default_tenant, places
 from mlp_hub.service.uids import UidMaker
 from mlp_hub.service.wire import maybe_when
@@ -40,6 +36,7 @@ Page = tuple[list[api.Job], str | None]
 Timeline = list[api.Event]
 Queue = list[api.QueueEntry]
 _STOPPABLE = frozenset(Phase) - FINAL - {Phase.DELETING}
+_RUNS = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESIZING})
 _SUSPENDABLE = _STOPPABLE - {Phase.FINISHING, Phase.CANCELLING}
 
 
@@ -106,20 +103,7 @@ class Jobs:
     async def offer(self, user: str, asked: api.JobCreate) -> api.Offer:
         """Say what such a job would get, and when, without submitting it."""
         spec = await self._checked(user, asked)
-        now = self._clock()
-        snapshot = await self._admission.snapshot()
-        probe = waiting_job(spec, self._uids.make(now), now)
-        verdict = check_possible(snapshot, probe)
-        if verdict is not None:
-            return _offer(spec, {}, None, [verdict], ())
-        waiting = (*snapshot.waiting, probe)
-        asked_for = replace(snapshot, waiting=waiting)
-        why = explain(asked_for, probe.uid, now)
-        placement: dict[str, int] = {}
-        for decision in plan_cycle(asked_for, now):
-            if isinstance(decision, Admit) and decision.uid == probe.uid:
-                for node in decision.placement:
-                    placement[node] = placement.get(node, 0) + 1
+        why, placement = await self._admission.offer(spec, self._uids.make(self._clock()))
         return _offer(spec, placement, why.expected_start, why.reasons, why.would_start_now)
 
     async def _checked(self, user: str, asked: api.JobCreate) -> JobSpec:
@@ -344,7 +328,9 @@ class Jobs:
             if job.target is not Target.SUSPEND:
                 msg = f"job {name} is {_now(job)}, not suspended, and cannot be resumed"
                 raise Refused(Reason.WRONG_STATE, msg)
-            return replace(job, target=Target.RUN)
+            # a resize that was decided before the stop holds what it needs already: it is carried out, not left held
+            resizes = job.resize_to and job.phase in _RUNS
+            return replace(job, target=Target.RESIZE if resizes else Target.RUN)
 
         return await self._aim(user, name, aim, "asked to resume")
 

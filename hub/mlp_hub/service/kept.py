@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from mlp_hub.domain.job import HOLDING, Job, Phase
+from mlp_hub.domain.job import HOLDING, Job, Phase, Target
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model import (
     Admit,
@@ -32,6 +32,8 @@ from mlp_hub.scheduler.model import (
 )
 from mlp_hub.service.snapshot import fixed, is_resizing, running_of, waiting_of
 
+_RUNS = frozenset({Phase.ADMITTED, Phase.STARTING, Phase.RUNNING})
+_STAYS = frozenset({Target.RUN, Target.RESIZE})
 LATE_S = 1.0
 """A job that began so much later than it was admitted ends that much later, and the core is told."""
 
@@ -123,6 +125,9 @@ class KeptCore:
         uid = job.uid
         self.promised.pop(uid, None)
         if uid in self.leaving:
+            if job.phase in _RUNS and job.target in _STAYS:
+                # its user stopped and resumed it before it was asked to leave: what was planned with its room is void
+                raise ValueError(f"job {uid} was to leave and goes on")
             return False
         wanted = running_of(job)
         if is_resizing(job):

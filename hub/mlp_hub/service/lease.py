@@ -112,7 +112,8 @@ class Leadership:
                 self._loop.call_soon_threadsafe(self._note_lost)
             raise LeaseLost(f"this service does not decide any more, {who} does; ask that one")
         now = self._clock()
-        if found.expires_at - now <= self._length_s * RENEW_AT:
+        # one that runs longer than a lease may was written before the clock was put back: who waits would wait as long
+        if not self._length_s * RENEW_AT < found.expires_at - now <= self._length_s:
             tx.leases.put(NAME, Lease(self.holder, now + self._length_s))
 
     def _try(self, tx: Tx) -> Lease | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -128,7 +128,8 @@ class WhatIf:
         else:
             since = datetime.fromtimestamp(self._clock() - days * 86_400, UTC)
             _, recording = await self.recording(api.WhatIfHistory(history=api.WhatIfWindow(since=since)))
-        return document_of(recording) | {"remarks": remarks(recording)}
+        found = await asyncio.to_thread(document_of, recording)
+        return found | {"remarks": remarks(recording)}
 
     # ---------------------------------------------------------------- inputs
 
@@ -149,6 +150,8 @@ class WhatIf:
     async def _past(self, window: api.WhatIfWindow, now: float, snapshot: Any) -> tuple[float, Recording]:
         since = window.since.timestamp()
         until = now if window.until is None else window.until.timestamp()
+        if since < 0:  # no hub is as old, and not every such time can be written
+            raise Refused(Reason.INVALID, "history.since is before 1970; choose a later one")
         if until <= since:
             raise Refused(Reason.INVALID, "history.until is not after history.since; choose a later one")
         ended, more = await self._board.db.read(lambda tx: tx.jobs.ended(since, until, self._most_jobs))
@@ -287,14 +290,7 @@ def changed_by(recording: Recording, changes: api.WhatIfChanges) -> Recording:
     tenants = [_tenant(known[name], change) for name, change in changes.tenants.items()]
     tenants += [_tenant(TenantQueue(name), change) for name, change in changes.new_tenants.items()]
     _check_tree(known | {t.name: t for t in tenants})
-    added: list[Node] = []
-    left = names.difference(changes.remove_nodes)
-    for nodes in changes.new_nodes:
-        for node in _nodes(nodes):
-            if node.name in left:
-                _wrong("changes.new_nodes", f"there is a node {node.name} already; choose another name")
-            left.add(node.name)
-            added.append(node)
+    added = _added(changes.new_nodes, names.difference(changes.remove_nodes))
     return changed_recording(
         recording,
         tenants=tenants,
@@ -360,6 +356,22 @@ def _limits(key: str, given: Mapping[str, float | None]) -> Quota:
         else:
             plain[d] = scaled
     return Quota(**plain, kinds=kinds)
+
+
+def _added(asked: Sequence[api.WhatIfNodes], left: set[str]) -> list[Node]:
+    many = sum(nodes.count for nodes in asked)
+    if many > MOST_NODES:  # said before they are made
+        _wrong("changes.new_nodes", f"these are {many} nodes; at most {MOST_NODES} are run here")
+    for nodes in asked:
+        said = (nodes.name, nodes.gpu_kind or "", *nodes.labels, *nodes.labels.values())
+        if not all(text.isprintable() for text in said):
+            _wrong("changes.new_nodes", "a name, kind or label holds what cannot be printed; leave it out")
+    added = [node for nodes in asked for node in _nodes(nodes)]
+    for node in added:
+        if node.name in left:
+            _wrong("changes.new_nodes", f"there is a node {node.name} already; choose another name")
+        left.add(node.name)
+    return added
 
 
 def _nodes(nodes: api.WhatIfNodes) -> list[Node]:

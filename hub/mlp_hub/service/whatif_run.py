@@ -23,6 +23,8 @@ from mlp_hub.scheduler.simulate.recorded import Recording
 from mlp_hub.service.whatif_task import Outcome, Task
 
 MEMORY = 2 * 1024**3
+MOST_CPU_S = 120
+"""Seconds of processor time after which the system ends a run whose service is not there any more to do so."""
 MOST_LINES = 5000
 """Lines of one answer; the rest is counted."""
 
@@ -101,6 +103,7 @@ def main() -> int:
     """Read the task, do it, write the outcome."""
     os.nice(10)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
     try:
         outcome = run(task)

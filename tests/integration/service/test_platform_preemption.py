@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mlp_hub.domain.job import Target
 from mlp_hub.domain.resources import ZERO
-from platform_rig import Rig, play
+from platform_rig import Rig, play, until
 
 
 def test_an_urgent_job_stops_a_lesser_one_which_starts_again_afterwards(tmp_path: Path) -> None:
@@ -44,5 +45,31 @@ def test_equal_work_is_never_stopped(tmp_path: Path) -> None:
         done = await rig.until("second", "finished")
         first = await rig.until("first", "finished")
         assert (first.restarts, done.restarts) == (0, 0)
+
+    play(tmp_path, story)
+
+
+def test_nobody_escapes_by_stopping_and_resuming_before_being_asked_to_leave(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        low = await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
+        await rig.until("low", "running")
+        look_at = rig.platform.reconciler.look_at
+        rig.platform.reconciler.look_at = (  # the turn that would stop it comes late
+            lambda u, delay=0.0: None if u == low.uid else look_at(u, delay)
+        )
+        await rig.submit("urgent", workers=3, priority="high", sim={"DURATION": 0.2})
+
+        async def told() -> bool:
+            return rig.platform.board.jobs[low.uid].target is Target.PREEMPT
+
+        await until(told)
+        await rig.platform.jobs.suspend("ann", "low")
+        await rig.platform.jobs.resume("ann", "low")
+        rig.platform.reconciler.look_at = look_at
+        look_at(low.uid)
+        await rig.until("urgent", "finished")
+        await rig.platform.jobs.cancel("ann", "low")
+        await rig.until("low", "cancelled")
+        assert rig.held() == ZERO
 
     play(tmp_path, story)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.scheduler.model import SchedulingPolicy
 from platform_rig import FAST, Rig, play, until
@@ -103,3 +104,98 @@ def test_who_has_not_run_long_enough_is_not_resized(tmp_path: Path) -> None:
         await rig.close()
 
     asyncio.run(story())
+
+
+def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out_and_holds_nothing_else(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 2.0, "STOP": 0.05})
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.6})
+        await rig.until("other", "running", user="bob")
+        await rig.until("wide", "running")
+        assert rig.held().cpu == 4000
+        look_at = rig.platform.reconciler.look_at
+        uid = (await rig.platform.jobs.get("ann", "wide")).uid
+        rig.platform.reconciler.look_at = (  # the turn that would stop it comes late
+            lambda u, delay=0.0: None if u == uid else look_at(u, delay)
+        )
+        await rig.until("other", "finished", user="bob")
+        await until(lambda: _decided(rig, uid))
+        await rig.platform.jobs.suspend("ann", "wide")
+        await rig.platform.jobs.resume("ann", "wide")
+        rig.platform.reconciler.look_at = look_at
+        look_at(uid)
+
+        async def holds_what_it_has() -> bool:
+            job = await rig.platform.jobs.get("ann", "wide")
+            return job.phase == "running" and len(job.ranks) * 1000 == rig.held().cpu
+
+        await until(holds_what_it_has)
+        assert len((await rig.platform.jobs.get("ann", "wide")).ranks) == 4
+        await rig.until("wide", "finished")
+        assert rig.held() == ZERO
+
+    play(tmp_path, story)
+
+
+async def _decided(rig: Rig, uid: str) -> bool:
+    return bool(rig.platform.board.jobs[uid].resize_to)
+
+
+def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_back(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 1.0, "STOP": 0.3})
+        await rig.until("wide", "running")
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.2})
+        uid = (await rig.until("wide", "resizing")).uid
+        look_at = rig.platform.reconciler.look_at
+        rig.platform.reconciler.look_at = lambda u, delay=0.0: None if u == uid else look_at(u, delay)
+        await rig.platform.jobs.suspend("ann", "wide")
+        await rig.platform.jobs.resume("ann", "wide")
+        rig.platform.reconciler.look_at = look_at
+        look_at(uid)
+        await rig.until("other", "finished", user="bob")
+        await rig.until("wide", "finished")
+        assert rig.held() == ZERO
+
+    play(tmp_path, story)
+
+
+def test_a_job_that_is_being_resized_can_be_suspended_and_gives_all_back(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 30, "STOP": 0.15})
+        await rig.until("wide", "running")
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.1})
+        await rig.until("wide", "resizing")
+        await rig.platform.jobs.suspend("ann", "wide")
+        await rig.until("wide", "suspended")
+        await rig.until("other", "finished", user="bob")
+        assert rig.held() == ZERO
+        await rig.platform.jobs.resume("ann", "wide")
+        assert len((await rig.until("wide", "running")).ranks) == 4
+        await rig.platform.jobs.cancel("ann", "wide")
+        await rig.until("wide", "cancelled")
+        assert rig.held() == ZERO
+
+    play(tmp_path, story)
+
+
+def test_a_quota_that_is_lowered_while_a_job_is_resized_stops_nothing_and_leaks_nothing(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.platform.tenants.create(TenantCreate(name="red", cpu=4))
+        await rig.platform.users.ensure("ann")
+        await rig.platform.tenants.set_member("red", "ann")
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.5})
+        await rig.until("other", "running", user="bob")
+        await rig.submit("wide", tenant="red", workers="1:4", sim={"DURATION": 0.6, "STOP": 0.2})
+        await rig.until("wide", "running")
+        await rig.until("wide", "resizing")
+        await rig.platform.tenants.update("red", TenantUpdate(cpu=1))
+        done = await rig.until("wide", "finished")
+        assert done.failure is None
+        assert rig.held("red") == ZERO
+
+    play(tmp_path, story)

@@ -199,3 +199,31 @@ def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
         assert past["jobs"] == []
 
     play(tmp_path, story, node("n1", 4))
+
+
+def test_very_many_new_nodes_are_refused_before_they_are_made(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        many = [{"name": f"n-{i}-", "count": 10_000} for i in range(100)]
+        question = asked(**{"from": "now", "changes": {"new_nodes": many}})
+        with pytest.raises(Refused, match="these are 1000000 nodes; at most 10000"):
+            await rig.platform.whatif.simulate("admin", question)
+
+    play(tmp_path, story)
+
+
+def test_names_that_cannot_be_printed_and_times_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for new in (
+            {"name": "a\x00"},
+            {"name": "a", "labels": {"\x1b[2J": "x"}},
+            {"name": "a", "gpu_kind": "\n"},
+        ):
+            with pytest.raises(Refused, match="cannot be printed"):
+                await rig.platform.whatif.simulate(
+                    "admin", asked(**{"from": "now", "changes": {"new_nodes": [new]}})
+                )
+        begin = {"history": {"since": "0001-01-01T00:00:00+14:00"}}
+        with pytest.raises(Refused, match="before 1970"):
+            await rig.platform.whatif.simulate("admin", asked(**{"from": begin}))
+
+    play(tmp_path, story)

@@ -45,7 +45,7 @@ def test_reasons_that_wait_for_others_and_stops_are_told_discreetly() -> None:
     assert reason_for(ahead, "red", JOBS).message == "would delay a job of tenant blue"
     assert reason_for(ahead, "blue", JOBS) is ahead
     gone = verdict(Reason.RESERVED, "would delay secret of eve", "3")
-    assert reason_for(gone, "red", {}) is gone
+    assert reason_for(gone, "red", {}).message == "other jobs were before it, and have ended meanwhile"
     quota = verdict(Reason.WAITING_FOR_QUOTA, "8 in use by job digits of ann", "1")
     assert reason_for(quota, "red", JOBS) is quota
     stop = verdict(Reason.WAITING_FOR_RESOURCES, "to make room for secret of eve in blue", "2")
@@ -54,11 +54,37 @@ def test_reasons_that_wait_for_others_and_stops_are_told_discreetly() -> None:
 
 def test_a_whole_answer_is_told_discreetly() -> None:
     why = Why(
-        (verdict(Reason.RESERVED, "would delay secret of eve", "2"),), 1, 1, 5.0, "job secret of eve ends"
+        (verdict(Reason.RESERVED, "would delay secret of eve", "2"),),
+        1,
+        1,
+        5.0,
+        "job secret of eve ends",
+        (),
+        "likely",
+        "job digits of ann and job secret of eve have no time limit",
     )
     told = why_for(why, "red", JOBS)
+    assert told.sure_because == "job digits of ann and a job of tenant blue have no time limit"
     assert (told.reasons[0].message, told.expected_because, told.expected_start) == (
         "would delay a job of tenant blue",
         "a job of tenant blue ends",
         5.0,
+    )
+
+
+def test_names_that_are_parts_of_others_are_replaced_whole_and_alone() -> None:
+    others = [job("3", "secret", "eve", "blue"), job("4", "top-secret", "evelyn", "blue")]
+    mine = job("5", "my-secret", "eve", "red")
+    text = "after job top-secret of evelyn, job my-secret of eve and secret of eve. Then more"
+    for order in (others, others[::-1]):
+        assert without_names(text, "red", [*order, mine]) == (
+            "after a job of tenant blue, job my-secret of eve and a job of tenant blue. Then more"
+        )
+
+
+def test_a_name_with_signs_that_mean_something_to_patterns_is_replaced_as_it_is() -> None:
+    odd = job("6", "a", r"e+v\1(e@x.org", r"blue")
+    assert (
+        without_names(r"room for a of e+v\1(e@x.org in blue: so", "red", [odd])
+        == "room for a job of tenant blue: so"
     )

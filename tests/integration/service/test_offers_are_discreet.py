@@ -1,0 +1,76 @@
+"""Offers and answers: they name nobody of another tenant, and nobody waits for another one's many."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mlp_api.types import JobCreate, TenantCreate
+from mlp_hub.domain.errors import Refused
+from platform_rig import Rig, node, play
+
+SECRETS = ("zelda", "mallory", "hidden", "nightly")
+
+
+@pytest.mark.parametrize("limit", [None, 600])
+def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, limit: int | None) -> None:
+    async def story(rig: Rig) -> None:
+        for tenant, user in (("blue", "zelda"), ("green", "mallory"), ("red", "ann")):
+            await rig.platform.tenants.create(TenantCreate(name=tenant))
+            await rig.platform.users.ensure(user)
+            await rig.platform.tenants.set_member(tenant, user)
+        long = {"DURATION": 60}
+        await rig.submit("hidden", "zelda", tenant="blue", workers=2, time_limit=limit, sim=long)
+        await rig.until("hidden", "running", user="zelda")
+        await rig.submit("hidden-2", "zelda", tenant="blue", workers=1, time_limit=700, sim=long)
+        await rig.until("hidden-2", "running", user="zelda")
+        await rig.submit("nightly", "mallory", tenant="green", workers=4, priority="high", sim=long)
+        await rig.submit("mine", "ann", tenant="red", workers=1, sim=long)
+        seen = []
+        for workers in (1, 2, 4):
+            asked = JobCreate(name="x", code="x", cpu=1, ram=100, tenant="red", workers=workers)
+            seen.append(repr(await rig.platform.jobs.offer("ann", asked)))
+        seen.append(repr(await rig.platform.jobs.why("ann", "mine")))
+        seen.append(repr(await rig.platform.jobs.get("ann", "mine")))
+        assert any("a job of tenant" in text for text in seen), seen
+        for text in seen:
+            assert not [s for s in SECRETS if s in text], text
+
+    play(tmp_path, story, node("n1", 4))
+
+
+def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for user in ("ann", "bob"):
+            await rig.platform.users.ensure(user)
+        await rig.submit("full", "bob", workers=4, sim={"DURATION": 60})
+        await rig.until("full", "running", user="bob")
+        await rig.submit("waits", "bob", workers=4)
+        asked = JobCreate(name="x", code="x", cpu=1, ram=100)
+        done: list[str] = []
+
+        async def ask(user: str) -> None:
+            try:
+                await (
+                    rig.platform.jobs.offer("ann", asked)
+                    if user == "ann"
+                    else rig.platform.jobs.why("bob", "waits")
+                )
+                done.append(user)
+            except Refused as refused:
+                done.append(str(refused.reason))
+
+        async with rig.platform.admission._answers._one:
+            flood = [asyncio.ensure_future(ask("ann")) for _ in range(100)]
+            await asyncio.sleep(0.3)
+            other = asyncio.ensure_future(ask("bob"))
+            await asyncio.sleep(0.1)
+        await asyncio.gather(*flood, other)
+        assert done.count("Conflict") == 92
+        answered = [user for user in done if user != "Conflict"]
+        assert answered.count("ann") == 8
+        assert answered.index("bob") <= 1
+
+    play(tmp_path, story, node("n1", 4))
