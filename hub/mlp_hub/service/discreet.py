@@ -48,5 +48,8 @@ def why_for(why: Why, tenant: str, jobs: Mapping[str, Job]) -> Why:
     """Return a whole answer for its tenant's eyes."""
     reasons = tuple(reason_for(v, tenant, jobs) for v in why.reasons)
     return replace(
-        why, reasons=reasons, expected_because=without_names(why.expected_because, tenant, jobs.values())
+        why,
+        reasons=reasons,
+        expected_because=without_names(why.expected_because, tenant, jobs.values()),
+        sure_because=without_names(why.sure_because, tenant, jobs.values()),
     )

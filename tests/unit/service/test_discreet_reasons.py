@@ -54,9 +54,17 @@ def test_reasons_that_wait_for_others_and_stops_are_told_discreetly() -> None:
 
 def test_a_whole_answer_is_told_discreetly() -> None:
     why = Why(
-        (verdict(Reason.RESERVED, "would delay secret of eve", "2"),), 1, 1, 5.0, "job secret of eve ends"
+        (verdict(Reason.RESERVED, "would delay secret of eve", "2"),),
+        1,
+        1,
+        5.0,
+        "job secret of eve ends",
+        (),
+        "likely",
+        "job secret of eve has no time limit",
     )
     told = why_for(why, "red", JOBS)
+    assert told.sure_because == "a job of tenant blue has no time limit"
     assert (told.reasons[0].message, told.expected_because, told.expected_start) == (
         "would delay a job of tenant blue",
         "a job of tenant blue ends",
