@@ -192,7 +192,7 @@ def simulation(before: Json, after: Json) -> Json:
         "after": after | whole | {"per_tenant": {"red": after | share, "blue": after | share | {"jobs": 0}}},
         "moves": {"earlier": 1, "later": 0, "unmoved": 4, "only_before": 1, "only_after": 0, "most": most},
         "recorded": None,
-        "remarks": ["3 jobs are taken to run until their time limits."],
+        "remarks": ["3 jobs are taken to run until the time limit."],
         "lines": None,
         "lines_left_out": 0,
     }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decisionOf, victimName } from "../src/core/decisions";
-import { askedOf, draftOf, kindsOf, mark, rowOf, startWords, WORK } from "../src/core/whatif";
+import { askedOf, draftOf, kindsOf, mark, rowOf, startClock, startWords, WORK } from "../src/core/whatif";
 import type { Decision, JobEvent, Node, SimulatedWork, Tenant } from "../src/core/wire";
 
 const tenant = (name: string, change: Partial<Tenant> = {}): Tenant => ({
@@ -67,6 +67,10 @@ test("less waiting is better, and a hundredth is no difference", () => {
   });
   const row = rowOf(WORK[0]!, work(120), work(60));
   assert.deepEqual([row.before, row.after, row.mark, row.by], ["2 min", "1 min", "better", "1 min less"]);
+  const refused = rowOf(WORK[0]!, work(120), { ...work(0), refused: 1 });
+  assert.deepEqual([refused.mark, refused.by], ["same", "of other jobs: not all start in both"]);
+  assert.equal(rowOf(WORK.at(-1)!, work(120), { ...work(0), refused: 1 }).mark, "worse");
+  assert.match(startClock(6 * 86_400, "2026-01-01T12:00:00Z", NOW), /^2026-01-07 |^\d\d:\d\d$/);
   assert.deepEqual([startWords(null), startWords(0.2), startWords(90)], ["not at all", "at once", "after 1 min 30 s"]);
 });
 

@@ -166,7 +166,7 @@ def _candidates(
     """Return whom a job could have stopped, the cheapest first, and why it could not stop the others."""
     if entry is None:
         return (), ()
-    cost_of = state.policy.restart_cost_s
+    cost_of, least = state.policy.restart_cost_s, state.policy.min_run_s
     rights = Rights(state, entry)
     open_to = {held.run.job.uid: held for held in rights.candidates()}
     open_to |= {uid: state.running[uid] for uid in chosen if uid in state.running}
@@ -182,8 +182,9 @@ def _candidates(
                 continue
             left -= 1
         over = state.quotas.borrows(held.run.job.tenant, held.vector)
+        young = least if held.run.started_at + least > now else 0.0
         found.append(
-            Candidate(uid, costs[uid], over, uid in chosen, _why(uid in chosen, costs[uid], dearest))
+            Candidate(uid, costs[uid], over, uid in chosen, _why(uid in chosen, costs[uid], dearest, young))
         )
     spared: Counter[str] = Counter()
     for uid, held in state.running.items():
@@ -192,9 +193,11 @@ def _candidates(
     return tuple(found), tuple(sorted(spared.items()))
 
 
-def _why(chosen: bool, cost: float, dearest: float) -> str:
+def _why(chosen: bool, cost: float, dearest: float, young: float) -> str:
     if chosen:
         return "the least work is lost by what makes enough room"
+    if young:
+        return f"it had not run for {young:g} s yet; nothing is stopped before that"
     if cost > dearest:
         return "more work would have been lost"
     return "it was not needed, or what it holds would not have made room"

@@ -15,6 +15,8 @@ from mlp_hub.scheduler.model import Admit, Preempt, Resize, RunningJob, WaitingJ
 
 MOST_STEPS = 200
 """How many ends are looked ahead; a job that has not started by then gets no time."""
+MOST_RIPE = 20
+"""How many times are looked at besides at which a running job has run long enough to be stopped for another one."""
 
 
 def expected_end(running: RunningJob, now: float) -> float | None:
@@ -57,10 +59,12 @@ class Forecast:
         for uid, running in core.running.items():
             self._jobs[uid] = running.job
             self._will_end(uid, expected_end(running, now))
-        if not self._ends and not core.state.bookings:
-            return
         self._at = now
         self._core = core.fork()
+        self._ripe_until = now + core.state.policy.min_run_s
+        self._ripe_left = MOST_RIPE
+        if not self._ends and not core.state.bookings and self._ripe() is None:
+            return
         while self._open and self.steps < most_steps and self.effort < most_effort:
             ended = self._next()
             if ended is None:
@@ -69,7 +73,7 @@ class Forecast:
             self.effort = self._core.state.effort - core.state.effort
 
     def ended_by(self, uid: str) -> WaitingJob | None:
-        """Return the job whose end lets this one start; None: a booked window does, as it closes or opens.
+        """Return the job whose end lets this one start; None: a booked window does, or a job that may be stopped then.
 
         Raises `KeyError` when no start was found.
         """
@@ -86,13 +90,23 @@ class Forecast:
     def _running(self, uid: str) -> RunningJob:
         return self._core.state.running[uid].run
 
+    def _ripe(self) -> float | None:
+        """Return the next time at which one that runs already has run long enough to be stopped."""
+        alarms = self._core.state.sleepers.alarms
+        near = bool(alarms) and self._ripe_left > 0 and alarms[0][0] <= self._ripe_until
+        return alarms[0][0] if near else None
+
     def _next(self) -> tuple[float, list[str]] | None:
-        """Take the next time at which jobs end or a window opens or closes, and those jobs."""
+        """Take the next time at which jobs end, may be stopped, or a window opens or closes; and the jobs that end."""
         while self._ends and self._end_of.get(self._ends[0][1]) != self._ends[0][0]:
             heapq.heappop(self._ends)
         at = self._core.state.bookings.next_change(self._at)
         if self._ends and (at is None or self._ends[0][0] <= at):
             at = self._ends[0][0]
+        ripe = self._ripe()
+        if ripe is not None and (at is None or ripe < at):
+            at = ripe
+            self._ripe_left -= 1
         if at is None:
             return None
         self._at = at

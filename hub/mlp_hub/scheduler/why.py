@@ -73,8 +73,11 @@ def _forecast(core: Core, uid: str, now: float) -> tuple[float | None, str]:
             return None, f"more than {ahead.steps} jobs have to end before it"
         return None, _cannot_tell(list(core.running.values()), now)
     ended = ahead.ended_by(uid)
-    if ended is None:
+    if ended is None and core.state.bookings:
         return at, "a booked window opens or closes then"
+    if ended is None:
+        least = core.state.policy.min_run_s
+        return at, f"others are stopped for it once they have run for {least:g} s"
     return at, f"job {ended.name} of {ended.user} ends by then at the latest"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import msgspec
@@ -242,7 +242,7 @@ class _Teller:
                     "node": p.node,
                     "ranks": p.ranks,
                     "chosen": p.chosen,
-                    "free_after": amount(p.free_after),
+                    "free_after": amount(replace(p.free_after, rom=0)),
                     "score": list(p.score),
                 }
                 for p in e.places
@@ -263,7 +263,7 @@ class _Teller:
             return f"{where}: the best of the places with room by the rule of placement"
         if isinstance(d, Preempt):
             cost = next((c.cost for c in e.candidates if c.uid == d.uid), None)
-            lost = "" if cost is None else f"; this loses {cost:g} worker-seconds of work"
+            lost = "" if cost is None else f"; this loses {cost:.0f} worker-seconds of work"
             others = sum(not c.chosen for c in e.candidates)
             of = f", chosen before {count(others, 'other')}" if others else ", the only one that could be"
             return f"stopped to make room for {self._job(d.preemptor, tenant)}{of}{lost}"

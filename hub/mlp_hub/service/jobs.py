@@ -405,8 +405,9 @@ class Jobs:
 
 
 def _submission(job: Job) -> Step:
-    count = job.spec.ranks_min
-    what = f"{count} rank" + ("s" if count != 1 else "")
+    least, most = job.spec.ranks_min, job.spec.ranks_max
+    count = str(least) if least == most else f"{least} to {most}"
+    what = f"{count} rank" + ("s" if most != 1 else "")
     return Step("submitted", f"submitted to {job.spec.tenant}: {what} with runtime {job.spec.runtime}")
 
 

@@ -157,9 +157,10 @@ class WhatIf:
         ended, more = await self._board.db.read(lambda tx: tx.jobs.ended(since, until, self._most_jobs))
         begin = min((e.submitted_at for e in ended), default=since) if more else since
         jobs = [_recorded(e, begin) for e in reversed(ended) if e.started_at is not None]
+        open_ = sum(since <= j.submitted_at < until for j in self._board.jobs.values())
         left_out = {
             "that never started": len(ended) - len(jobs),
-            "that have not ended": sum(since <= j.submitted_at < until for j in self._board.jobs.values()),
+            f"{'job that has' if open_ == 1 else 'jobs that have'} not ended": open_,
         }
         if more:
             left_out[f"but the newest {self._most_jobs}, the most that are run here"] = 1

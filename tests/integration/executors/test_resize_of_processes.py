@@ -56,14 +56,19 @@ def test_a_job_of_processes_saves_and_goes_on_with_fewer(lab: Lab) -> None:
                 return bool(chunk.lines)
 
             await until(is_up, 60)
-            await platform.jobs.submit("bob", JobCreate(name="other", code="print('hello')", **ask))
+            await platform.jobs.submit(
+                "bob", JobCreate(name="other", code="import time; time.sleep(600)", **ask)
+            )
 
-            async def both_done() -> bool:
+            async def phases(*wanted: str) -> bool:
                 jobs = [await platform.jobs.get(*key) for key in (("ann", "wide"), ("bob", "other"))]
                 assert not [j for j in jobs if j.phase == "failed"], jobs
-                return all(j.phase == "finished" for j in jobs)
+                return tuple(j.phase for j in jobs) == wanted
 
-            await until(both_done, 60)
+            # the other one stays until the resized one has ended, which would grow again without it
+            await until(lambda: phases("finished", "running"), 60)
+            await platform.jobs.cancel("bob", "other")
+            await until(lambda: phases("finished", "cancelled"), 60)
             wide = await platform.jobs.get("ann", "wide")
             assert (wide.restarts, len(wide.ranks)) == (1, 1)
             lines = [line.text for line in (await platform.jobs.log_chunk("ann", "wide", 0)).lines]

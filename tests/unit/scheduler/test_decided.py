@@ -58,6 +58,19 @@ def test_a_preemption_tells_what_each_candidate_would_have_cost_and_who_was_out_
     assert [c.uid for c in admitted.candidates] == ["cheap"]
 
 
+def test_what_had_not_run_long_enough_to_be_stopped_is_told() -> None:
+    running = (
+        *(runs(job(f"old-{i}", priority=50), "n", since=0.0) for i in range(3)),
+        runs(job("young", priority=50), "n", since=90.0),
+    )
+    urgent = job("urgent", priority=200, at=95.0)
+    told = explained(snapshot(urgent, running=running, min_run_s=30.0), now=100.0)
+    stopped = next(e for e in told if e.kind == "preempted")
+    assert {c.uid: c.why for c in stopped.candidates}["young"] == (
+        "it had not run for 30 s yet; nothing is stopped before that"
+    )
+
+
 def test_who_is_inside_its_quota_is_told_to_be_safe_and_who_borrows_to_be_over() -> None:
     tenants = (
         tenant("red", cpu=2, cohort="lab"),

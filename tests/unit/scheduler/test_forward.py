@@ -5,7 +5,8 @@ from __future__ import annotations
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forward import Forecast, expected_end
 from mlp_hub.scheduler.model import WaitingJob
-from scheduler_builders import job, runs, snapshot
+from mlp_hub.scheduler.why import explain
+from scheduler_builders import job, node, runs, snapshot, tenant
 
 
 def planned(*jobs: WaitingJob, **policy: object) -> Core:
@@ -52,3 +53,19 @@ def test_a_job_that_outlived_its_estimate_ends_at_its_limit_at_the_latest() -> N
     assert expected_end(known, 25.0) == 95.0
     assert expected_end(known, 95.0) is None
     assert expected_end(runs(job("b"), "n"), 0.0) is None
+
+
+def test_who_takes_back_what_was_lent_starts_once_another_has_run_long_enough() -> None:
+    teams = (tenant("red", cpu=2, cohort="main"), tenant("blue", cpu=2, cohort="main"))
+    lent = runs(job("cheap", workers=4), "n", "n", "n", "n", since=0.0)
+    own = job("own", workers=2, tenant="blue", at=5.0)
+    s = snapshot(own, nodes=(node(),), tenants=teams, running=(lent,), min_run_s=30.0)
+    core = Core.of(s, 7.0)
+    core.plan(7.0)
+    found = Forecast(core, 7.0, ["own"])
+    assert (found.starts, found.after) == ({"own": 30.0}, {"own": None})
+    told = explain(s, "own", 7.0)
+    assert (told.expected_start, told.expected_because) == (
+        30.0,
+        "others are stopped for it once they have run for 30 s",
+    )

@@ -126,7 +126,7 @@ def test_the_file_of_a_recording_is_a_scenario_that_runs_alike() -> None:
     lines = list(Simulation(scenario).lines())
     began = {x["job"]: x["t"] for x in lines if x.get("event") == "started"}
     assert began == {"ann/busy": 0.0, "ann/next": 40.0}
-    assert any("time limits" in said for said in remarks(recording))
+    assert any("time limit" in said for said in remarks(recording))
 
 
 def test_a_recording_survives_the_way_to_another_process() -> None:

@@ -42,7 +42,13 @@ function unknownStart(because: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: number }): JSX.Element | null {
+/** Why a job that ran waits again: what was said when it was stopped for another one; null when it runs or never ran. */
+export function stoppedBy(events: JobEvent[]): string | null {
+  const last = [...events].reverse().find((e) => e.kind === "preempted" || e.kind === "admitted" || e.kind === "suspended");
+  return last?.kind === "preempted" ? last.message : null;
+}
+
+export function WhyBox({ job, why, now, stopped }: { job: Job; why: Why | null; now: number; stopped: string | null }): JSX.Element | null {
   if (!isWaiting(job.phase)) return null;
   const position = why?.position ?? job.position;
   const start = ms(why?.expected_start ?? job.expected_start);
@@ -71,6 +77,7 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
             </span>
           ) : null}
         </p>
+        {stopped ? <p>{`It ran before and was ${stopped}`}</p> : null}
         {start === null && why?.expected_because && job.phase !== "suspended" ? <p>{unknownStart(why.expected_because)}</p> : null}
         {reasons.length === 0 && job.message ? <p>{job.message}</p> : null}
         {reasons.map((reason, i) => (

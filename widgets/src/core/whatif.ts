@@ -1,5 +1,5 @@
 /** What-if: from what the form says to the request, and from two runs to better and worse. Pure. */
-import { badName, cores, duration, parseAmount, parseRam, ram, trim } from "./format";
+import { badName, clock, cores, duration, parseAmount, parseRam, ram, trim } from "./format";
 import type { Node, SimulatedRun, SimulatedWork, Tenant } from "./wire";
 
 export interface TenantTexts {
@@ -209,13 +209,14 @@ export const seconds = (value: number): string => (value < 10 && value % 1 ? `${
 const percent = (value: number): string => `${trim(value * 100, 1)} %`;
 const plain = (value: number): string => trim(value, 2);
 
+const NEVER: Figure = { title: "Never started", hint: "Jobs that found no place, those refused included", of: (r) => r.never_started + r.refused, show: String, wish: -1 };
 export const WORK: Figure[] = [
   { title: "Average wait", hint: "Of the jobs that start", of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
   { title: "Half wait at most", hint: "The median wait", of: (r) => r.p50_wait_s, show: seconds, wish: -1 },
   { title: "99 % wait at most", hint: "The wait of the unlucky", of: (r) => r.p99_wait_s, show: seconds, wish: -1 },
   { title: "Worst unfairness", hint: "Time taken, divided by the time alone on the tenant's fair share; above 1 is worse than alone", of: (r) => r.ftf_worst, show: plain, wish: -1 },
   { title: "Preemptions", hint: "Times that running jobs were stopped for others", of: (r) => r.preemptions, show: String, wish: -1 },
-  { title: "Never started", hint: "Jobs that found no place, those refused included", of: (r) => r.never_started + r.refused, show: String, wish: -1 },
+  NEVER,
 ];
 
 const whole_ = (run: SimulatedWork): SimulatedRun => run as SimulatedRun;
@@ -235,8 +236,11 @@ export function mark(before: number, after: number, wish: number): Mark {
 
 export function rowOf(figure: Figure, before: SimulatedWork, after: SimulatedWork): Row {
   const [a, b] = [figure.of(before), figure.of(after)];
-  const found = mark(a, b, figure.wish);
-  const by = found === "same" ? "" : `${figure.show(Math.abs(b - a))} ${b < a ? "less" : "more"}`;
+  // with other jobs in it a figure is not better or worse, it is another figure: who never starts does not wait
+  const others = figure !== NEVER && NEVER.of(before) !== NEVER.of(after);
+  const found = others ? "same" : mark(a, b, figure.wish);
+  const differs = mark(a, b, -1) !== "same";
+  const by = found !== "same" ? `${figure.show(Math.abs(b - a))} ${b < a ? "less" : "more"}` : others && figure.wish && differs ? "of other jobs: not all start in both" : "";
   return { title: figure.title, hint: figure.hint, before: figure.show(a), after: figure.show(b), mark: found, by };
 }
 
@@ -244,4 +248,9 @@ export function rowOf(figure: Figure, before: SimulatedWork, after: SimulatedWor
 export function startWords(at: number | null): string {
   if (at === null) return "not at all";
   return at < 1 ? "at once" : `after ${seconds(at)}`;
+}
+
+/** A start in recorded history as the time of day that it would have been; "after 6 d 23 h" would read as a wait. */
+export function startClock(at: number | null, begin: string, now: number): string {
+  return at === null ? "not at all" : clock(Date.parse(begin) + at * 1000, now);
 }

@@ -6,7 +6,7 @@ import { useId, useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { duration, plural, trim } from "../core/format";
 import {
-  askedOf, draftOf, kindsOf, kindWords, NO_NODES, NO_TENANT, rowOf, seconds, startWords, textsOf, WHOLE, WORK,
+  askedOf, draftOf, kindsOf, kindWords, NO_NODES, NO_TENANT, rowOf, seconds, startClock, startWords, textsOf, WHOLE, WORK,
   type Draft, type Kind, type Mark, type NewNodes, type NewTenant, type Row, type TenantTexts,
 } from "../core/whatif";
 import type { Node, Simulated, SimulatedMove, SimulatedRun, Tenant } from "../core/wire";
@@ -344,7 +344,7 @@ function Result({ answer }: { answer: Simulated }): JSX.Element {
         <Table stack caption="All jobs, as it is and with the changes" columns={columns} rows={rows} rowKey={(r) => r.title} />
       </section>
       <PerTenant before={before} after={after} />
-      <Moves moves={moves} />
+      <Moves moves={moves} begin={answer.recorded ? answer.begin : null} />
       <Pictures before={before} after={after} />
       {answer.remarks.length ? (
         <section class="mlp-card" aria-label="What was assumed">
@@ -426,13 +426,15 @@ function moveWords(m: SimulatedMove): JSX.Element {
   return <Chip kind={by < 0 ? "good" : "bad"}>{`${seconds(Math.abs(by))} ${by < 0 ? "earlier" : "later"}`}</Chip>;
 }
 
-function Moves({ moves }: { moves: NonNullable<Simulated["moves"]> }): JSX.Element {
+function Moves({ moves, begin }: { moves: NonNullable<Simulated["moves"]>; begin: string | null }): JSX.Element {
+  const now = useNow(60_000);
+  const start = (at: number | null): string => (begin === null ? startWords(at) : startClock(at, begin, now));
   const columns: Column<SimulatedMove>[] = [
     { title: "Job", cell: (m) => <Link to={href("jobs", m.user, m.job)}>{m.job}</Link>, kind: "name" },
     { title: "User", cell: (m) => m.user },
     { title: "Tenant", cell: (m) => m.tenant, kind: "low" },
-    { title: "As it is", cell: (m) => startWords(m.before_s), kind: "num" },
-    { title: "With the changes", cell: (m) => startWords(m.after_s), kind: "num" },
+    { title: "As it is", cell: (m) => start(m.before_s), kind: "num" },
+    { title: "With the changes", cell: (m) => start(m.after_s), kind: "num" },
     { title: "Moves", cell: moveWords, kind: "tight" },
     { title: "Why", cell: (m) => (m.why_never ? <span class="mlp-dim">{m.why_never}</span> : null), kind: "grow" },
   ];

@@ -27,6 +27,7 @@ class Life:
     started: float | None = None
     finished: float | None = None
     refused: str | None = None
+    waits: str | None = None  # why, as it was said last
     preemptions: int = 0
 
 
@@ -57,6 +58,8 @@ class Lives:
             found.finished = line["t"]
         elif event == "refused":
             found.refused = line["message"]
+        elif event == "waiting":
+            found.waits = line["message"]
         elif event == "preempted":
             found.preemptions += 1
 
@@ -173,7 +176,7 @@ def moves(before: dict[str, Life], after: dict[str, Life]) -> tuple[list[dict[st
             "tenant": was.tenant,
             "before_s": a,
             "after_s": b,
-            "why_never": now.refused if b is None else None,
+            "why_never": (now.refused or now.waits) if b is None else None,
         }
         found.append((size, move))
     found.sort(key=lambda f: (-f[0], f[1]["user"], f[1]["job"]))

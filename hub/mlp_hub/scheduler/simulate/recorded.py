@@ -361,7 +361,7 @@ def remarks(recording: Recording) -> list[str]:
     said = []
     guesses = Counter(j.told_by for j in recording.jobs)
     words = {
-        "limit": "run until their time limits",
+        "limit": "run until the time limit",
         "like": "run as long as jobs of like names did, by their median",
         "default": f"run for {DEFAULT_LENGTH_S / 3600:g} h, since nothing tells how long",
     }
