@@ -28,13 +28,15 @@ from mlp_hub.store.tx import Tx
 
 MOST_EXPLAINED = 50
 """Decisions of one cycle that are worked out in full."""
-FEW_JOBS = 500
-"""Up to so many, running and waiting, explaining costs some milliseconds and is always done."""
+FEW = 500
+"""Up to so many jobs, running and waiting, tenants and nodes together, explaining costs some milliseconds and is always done."""
 MOST_JOBS = 5000
 MOST_NODES = 2000
 """On a larger state decisions always get the short form."""
 REST_S = 0.0005
-"""Between the two: after a full explanation so much rest for each job there is, so that it takes a twentieth of the time."""
+"""Between the two: after a full explanation so much rest for each of them, so that it takes a twentieth of the time."""
+LOOK = 0.2
+"""Of that rest, where there was nothing to explain in the end."""
 KEPT_S = 14 * 86_400.0
 MOST_CHANGES = 5
 MOST_SHOWN = 200
@@ -92,8 +94,11 @@ class Decisions:
         """Return what the next plan is to be explained from, None where that would cost too much."""
         state = core.state
         jobs = len(state.waiting) + len(state.running)
-        small = jobs <= FEW_JOBS or (jobs <= MOST_JOBS and now >= self._rests_until)
-        return core.snapshot(now) if small and len(state.index.names) <= MOST_NODES else None
+        nodes = len(state.index.names)
+        few = jobs + nodes + len(state.queues) <= FEW
+        if jobs > MOST_JOBS or nodes > MOST_NODES or not (few or now >= self._rests_until):
+            return None
+        return core.snapshot(now)
 
     def cycle(
         self,
@@ -105,9 +110,11 @@ class Decisions:
     ) -> Told:
         """Work out what stands behind a plan. `snapshot` is what it was made from, `waited` what was said before."""
         acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
-        jobs = 0 if snapshot is None else len(snapshot.waiting) + len(snapshot.running)
+        size = 0 if snapshot is None else _size(snapshot)
         if not acts:
-            self._seen = _seen(snapshot) if snapshot is not None and jobs <= FEW_JOBS else None
+            self._seen = _seen(snapshot) if snapshot is not None and size <= FEW else None
+            if size > FEW:
+                self._rests_until = now + size * REST_S * LOOK
             return Told({})
         if snapshot is None or len(acts) > MOST_EXPLAINED:
             self._seen = None
@@ -115,8 +122,8 @@ class Decisions:
         seen = _seen(snapshot)
         teller = _Teller(snapshot, waited, self._seen, seen, now)
         self._seen = seen
-        if jobs > FEW_JOBS:
-            self._rests_until = now + jobs * REST_S
+        if size > FEW:
+            self._rests_until = now + size * REST_S
         told = explain_decisions(snapshot, plan, now)
         by_uid = dict(zip((d.uid for d in acts), zip(acts, told, strict=True), strict=True))
         return Told({uid: _Full(teller, d, e) for uid, (d, e) in by_uid.items()})
@@ -132,6 +139,11 @@ class Decisions:
         if found is None:
             raise not_found("job", name)
         return [_to_wire(record, everything=everything) for record in found]
+
+
+def _size(snapshot: Snapshot) -> int:
+    """Return how many parts a snapshot has: what explaining costs is about in proportion."""
+    return len(snapshot.waiting) + len(snapshot.running) + len(snapshot.tenants) + len(snapshot.nodes)
 
 
 def _seen(snapshot: Snapshot) -> _Seen:
