@@ -29,14 +29,18 @@ from mlp_hub.store.tx import Tx
 MOST_EXPLAINED = 50
 """Decisions of one cycle that are worked out in full."""
 FEW = 500
-"""Up to so many jobs, running and waiting, tenants and nodes together, explaining costs some milliseconds and is always done."""
+"""Up to so many jobs, running and waiting, tenants and nodes together, what was there before is looked at each time."""
 MOST_JOBS = 5000
 MOST_NODES = 2000
 """On a larger state decisions always get the short form."""
-REST_S = 0.0005
-"""Between the two: after a full explanation so much rest for each of them, so that it takes a twentieth of the time."""
+COST_S = 25e-6
+"""What explaining takes for each part of the state, about,"""
 LOOK = 0.2
-"""Of that rest, where there was nothing to explain in the end."""
+"""of that the look at what was there before, which is for nothing where nothing is decided;"""
+PART = 0.05
+"""of the time it takes so much at most,"""
+SAVED_S = 0.1
+"""and what it did not take is saved up to so many seconds: a few decisions in a row on a small state are all explained."""
 KEPT_S = 14 * 86_400.0
 MOST_CHANGES = 5
 MOST_SHOWN = 200
@@ -88,16 +92,19 @@ class Decisions:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._seen: _Seen | None = None
-        self._rests_until = 0.0
+        self._budget = SAVED_S
+        self._as_of = 0.0
 
     def wants(self, core: Core, now: float) -> Snapshot | None:
         """Return what the next plan is to be explained from, None where that would cost too much."""
         state = core.state
-        jobs = len(state.waiting) + len(state.running)
-        nodes = len(state.index.names)
-        few = jobs + nodes + len(state.queues) <= FEW
-        if jobs > MOST_JOBS or nodes > MOST_NODES or not (few or now >= self._rests_until):
+        self._budget = min(self._budget + max(now - self._as_of, 0.0) * PART, SAVED_S)
+        self._as_of = now
+        jobs, nodes = len(state.waiting) + len(state.running), len(state.index.names)
+        cost = (jobs + nodes + len(state.queues)) * COST_S
+        if jobs > MOST_JOBS or nodes > MOST_NODES or self._budget < min(cost, SAVED_S):
             return None
+        self._budget -= cost * LOOK
         return core.snapshot(now)
 
     def cycle(
@@ -110,11 +117,8 @@ class Decisions:
     ) -> Told:
         """Work out what stands behind a plan. `snapshot` is what it was made from, `waited` what was said before."""
         acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
-        size = 0 if snapshot is None else _size(snapshot)
         if not acts:
-            self._seen = _seen(snapshot) if snapshot is not None and size <= FEW else None
-            if size > FEW:
-                self._rests_until = now + size * REST_S * LOOK
+            self._seen = _seen(snapshot) if snapshot is not None and _size(snapshot) <= FEW else None
             return Told({})
         if snapshot is None or len(acts) > MOST_EXPLAINED:
             self._seen = None
@@ -122,8 +126,7 @@ class Decisions:
         seen = _seen(snapshot)
         teller = _Teller(snapshot, waited, self._seen, seen, now)
         self._seen = seen
-        if size > FEW:
-            self._rests_until = now + size * REST_S
+        self._budget -= _size(snapshot) * COST_S * (1 - LOOK)
         told = explain_decisions(snapshot, plan, now)
         by_uid = dict(zip((d.uid for d in acts), zip(acts, told, strict=True), strict=True))
         return Told({uid: _Full(teller, d, e) for uid, (d, e) in by_uid.items()})

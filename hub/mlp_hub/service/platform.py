@@ -64,6 +64,7 @@ class Platform:
         self.metrics = Metrics(self.board, clock, policy.metric_points_max)
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
+        self.admission.starts = self.reconciler.will_start
         self.tenants = Tenants(db, clock, changed=self._room_changed)
         self.previews = Previews(db, self.admission.snapshot, clock)
         self.users = Users(db, clock, changed=self.jobs.forget_places)

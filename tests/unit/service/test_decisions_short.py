@@ -56,7 +56,7 @@ def test_a_plan_of_very_many_decisions_gets_the_short_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "full"), [(100, [True, True]), (600, [True, False]), (6000, [False, False])]
+    ("jobs", "full"), [(100, [True, True]), (2500, [True, False]), (6000, [False, False])]
 )
 def test_a_large_state_is_explained_now_and_then_and_a_huge_one_never(jobs: int, full: list[bool]) -> None:
     teller = Decisions(None)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from mlp_hub.store.tables import tenant as t
 from mlp_hub.store.tables import user as u
 
 _GET = select(t).where(t.c.name == bindparam("name"))
+_GET_USER = select(u).where(u.c.name == bindparam("name"))
 _child = t.alias("child")
 _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
     t.c.name == bindparam("name")
@@ -165,7 +166,7 @@ class Users(Repo):
 
     def get(self, name: str) -> User | None:
         """Return the user of this name."""
-        row = self._c.execute(select(u).where(u.c.name == name)).first()
+        row = self._c.execute(_GET_USER, {"name": name}).first()
         return None if row is None else User(row.name, row.number, row.default_tenant)
 
     def all(self) -> list[User]:
