@@ -33,13 +33,13 @@ FEW = 500
 MOST_JOBS = 5000
 MOST_NODES = 2000
 """On a larger state decisions always get the short form."""
-COST_S = 25e-6
+COST_S = 60e-6
 """What explaining takes for each part of the state, about,"""
 LOOK = 0.2
 """of that the look at what was there before, which is for nothing where nothing is decided;"""
 PART = 0.05
 """of the time it takes so much at most,"""
-SAVED_S = 0.1
+SAVED_S = 0.2
 """and what it did not take is saved up to so many seconds: a few decisions in a row on a small state are all explained."""
 KEPT_S = 14 * 86_400.0
 MOST_CHANGES = 5
