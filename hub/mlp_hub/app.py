@@ -6,8 +6,8 @@ Its death takes nothing along: jobs, notebook servers and the hub go on, and the
 from __future__ import annotations
 
 import asyncio
-import gc
 import contextlib
+import gc
 import logging
 import os
 import signal
