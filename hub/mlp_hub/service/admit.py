@@ -43,9 +43,9 @@ from mlp_hub.store.tx import Tx
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 COALESCE_S = 0.001
-BUSY_S = 0.005
+BUSY_S = 0.008
 """What comes so soon after the first is taken together: the second where the last cycle admitted many."""
-MANY = 8
+MANY = 4
 USAGE_EVERY_S = 10.0
 MOST_ROUNDS = 16
 """Times that decisions are refused in a row before the loop slows down."""
