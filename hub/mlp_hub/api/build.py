@@ -13,6 +13,7 @@ from tornado.web import Application
 from mlp_hub.api.auth import Authenticator
 from mlp_hub.api.call import Config, Service
 from mlp_hub.api.connections import Gate, GuardedServer
+from mlp_hub.api.exchange import BODY_TIMEOUT_S
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import RATES, Limiter, Rate
 from mlp_hub.api.principal import Principal
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 HEADER_BYTES = 32 * 1024
 PAGE_BODY_BYTES = 64 * 1024
-BODY_TIMEOUT_S = 120.0
 IDLE_S = 300.0
 TENANTS_IDLE_S = 60.0
 GROUPS_S = 30.0

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 access = logging.getLogger("mlp_hub.access")
 DRAINED = 64 * 1024 * 1024
 DRAIN_S = 5.0
+BODY_TIMEOUT_S = 120.0
+"""In which a body must have come."""
 ANONYMOUS = Principal(Kind.USER, "")
 _tasks: set[asyncio.Task[None]] = set()
 
@@ -59,6 +61,7 @@ class Exchange(HTTPMessageDelegate):
         self._error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
         self._late: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
         self._early = False  # answered before the body's end, which ends the connection
         self._gone = False
         self._begun = time.perf_counter()
@@ -70,6 +73,9 @@ class Exchange(HTTPMessageDelegate):
         assert isinstance(start_line, RequestStartLine)  # noqa: S101 - a server's delegate gets requests only
         connection: Any = self._request.connection
         connection.set_max_body_size(DRAINED)
+        # Tornado's own limit makes a task and four futures of each body, most of which are here already
+        connection.set_body_timeout(None)
+        self._deadline = asyncio.get_running_loop().call_later(BODY_TIMEOUT_S, self._too_slow)
         return self._admit(headers)
 
     def data_received(self, chunk: bytes) -> None:
@@ -120,9 +126,15 @@ class Exchange(HTTPMessageDelegate):
         self._early = True
         self._begin()
 
+    def _too_slow(self) -> None:
+        connection: Any = self._request.connection
+        if connection.stream is not None:
+            connection.stream.close()
+
     def _forget_late(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
+        for timer in (self._late, self._deadline):
+            if timer is not None:
+                timer.cancel()
 
     async def _admit(self, headers: HTTPHeaders) -> None:
         try:

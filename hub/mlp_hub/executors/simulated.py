@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import json
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
+
+import msgspec
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import Cause, Failure, RankStatus
@@ -333,12 +334,12 @@ class SimulatedExecutor:
             return
         if self._out is None:
             self._out = self._journal.open("a")
-        self._out.write(json.dumps(entry) + "\n")
+        self._out.write(msgspec.json.encode(entry).decode() + "\n")
         self._out.flush()  # the system has it: a crash of the hub does not undo it
 
     def _replay(self, journal: Path) -> None:
         for line in journal.read_text().splitlines():
-            entry = json.loads(line)
+            entry = msgspec.json.decode(line)
             if "start" in entry:
                 self._begin(_from_json(entry["start"]))
             elif "change" in entry:

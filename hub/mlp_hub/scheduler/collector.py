@@ -11,4 +11,5 @@ def spare_the_collector() -> None:
     A backlog of a hundred thousand jobs is millions of objects that all stay; walking them took a third of the longest
     scheduling cycles and freed nothing. What is dropped is freed at once by its count of references as ever.
     """
+    gc.freeze()  # what was imported is in no cycle
     gc.set_threshold(50_000, 20, 100)

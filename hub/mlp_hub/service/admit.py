@@ -36,15 +36,16 @@ from mlp_hub.service.kept import KeptCore, Plan
 from mlp_hub.service.snapshot import STOPPING, Holders, SnapshotMaker, node_of, queue_of, read_holders
 from mlp_hub.service.storing import Decided, Stored, store
 from mlp_hub.service.submit import CanRun
+from mlp_hub.service.tokens import JobToken, make_token
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 COALESCE_S = 0.001
-BUSY_S = 0.005
+BUSY_S = 0.008
 """What comes so soon after the first is taken together: the second where the last cycle admitted many."""
-MANY = 8
+MANY = 4
 USAGE_EVERY_S = 10.0
 MOST_ROUNDS = 16
 """Times that decisions are refused in a row before the loop slows down."""
@@ -68,6 +69,8 @@ class Admission:
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of)
         self._answers = Answers(self)
         self.decisions = Decisions(board.db)
+        self.starts: Callable[[str, JobToken | None], None] | None = None
+        """Who starts attempts and takes their tokens (None: it was not admitted); without it, admissions only are stored."""
         self._kept: KeptCore | None = None
         self._planning = False
         self._dirty: dict[str, None] = {}
@@ -296,6 +299,7 @@ class Admission:
             *(p.uid for p in plan.preempts),
             *(r.uid for r in plan.resizes),
         ]
+        tokens = {} if self.starts is None else {a.uid: make_token() for a in due if a.uid in jobs}
         decided = Decided(
             due,
             [replace(p, verdict=self._stop_for(p.uid, p.verdict)) for p in plan.preempts],
@@ -308,6 +312,7 @@ class Admission:
             {uid: jobs[uid] for uid in concerned if uid in jobs},
             self._known_nodes,
             now,
+            tokens,
         )
         if not decided:
             return Stored()
@@ -317,13 +322,32 @@ class Admission:
             told.store(tx, [*done.in_force, *kept.promised])
             return done
 
-        stored = await self._board.commit(work)
+        stored = await self._commit(work, {jobs[uid].attempt: (uid, t) for uid, t in tokens.items()})
         if decided.usage:
             self._usage_at, self._usage_changed = now, False
         for wait in decided.waits:
             if wait.uid in self._board.waiting:
                 self._said[wait.uid] = wait
         self._learn(kept, stored, now)
+        return stored
+
+    async def _commit(
+        self, work: Callable[[Tx, Changes], Stored], tokens: Mapping[str, tuple[str, JobToken]]
+    ) -> Stored:
+        """Store, with who starts attempts knowing their tokens before it hears of the admissions."""
+        starts = self.starts
+        if starts is None or not tokens:
+            return await self._board.commit(work)
+        for attempt, (_, token) in tokens.items():
+            starts(attempt, token)
+        admitted: set[str] = set()
+        try:
+            stored = await self._board.commit(work)
+            admitted.update(stored.admitted)
+        finally:
+            for attempt, (uid, _) in tokens.items():
+                if uid not in admitted:
+                    starts(attempt, None)
         return stored
 
     def _learn(self, kept: KeptCore, stored: Stored, now: float) -> None:
@@ -478,7 +502,7 @@ def _matters(job: Job, before: Job) -> bool:
     """Whether the core has to hear of a change."""
     if job.phase is before.phase:
         return job.target is not before.target or job.placement != before.placement
-    if before.phase is Phase.QUEUED and job.phase is Phase.ADMITTED:
+    if before.phase is Phase.QUEUED and job.phase in (Phase.ADMITTED, Phase.STARTING):
         return False  # it decided so
     if job.phase is Phase.RUNNING and job.spec.time_limit is not None:
         return True  # its time has begun only now

@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 MOST = 512
 """Of one lot, so that nobody waits long for others."""
-PACE_S = 0.003
+PACE_S = 0.005
 """Where many ask at once, lots are this far apart: larger ones cost less for each item."""
 
 

@@ -66,12 +66,29 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """One of many transitions that are stored together; `token` is the SHA-256 of a token to be known from now on."""
+    """One of many transitions that are stored together; `token` is the SHA-256 of a token to be known from now on.
+
+    `through` are the phases that the job passes on the way, each with its step: nothing is to be done in them, and nobody
+    needs to see it there.
+    """
 
     old: Job
     new: Job
     step: Step
     token: str | None = None
+    through: tuple[tuple[Phase, Step], ...] = ()
+
+    def check(self) -> None:
+        """Raise `IllegalTransition` unless the table allows each of the moves."""
+        at = self.old.phase
+        for phase in (*(p for p, _ in self.through), self.new.phase):
+            check_move(self.new.spec.name, at, phase)
+            at = phase
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps in order, the last one's among them."""
+        return (*(step for _, step in self.through), self.step)
 
 
 FEW = 4
@@ -101,13 +118,13 @@ class Changes:
         if len(moves) <= FEW:
             stored = []
             for m in moves:
-                stored.append(self.move(tx, m.old, m.new, now, m.step))
+                stored.append(self._move(tx, m, now))
                 if m.token is not None:
                     tx.tokens.add(m.token, m.new.uid, now)
             return stored
         left: list[Job] = []
         for m in moves:
-            check_move(m.new.spec.name, m.old.phase, m.new.phase)
+            m.check()
             if m.old.phase in HOLDING and m.new.phase not in HOLDING:
                 left.append(m.old)
             elif m.old.phase in HOLDING and m.old.attempt != m.new.attempt:
@@ -119,7 +136,7 @@ class Changes:
         tx.tokens.revoke_many([job.uid for job in left])
         jobs = tx.jobs.update_many([m.new for m in moves])
         self.jobs += jobs
-        self.add_events(tx, [(m.new.uid, m.step) for m in moves], now)
+        self.add_events(tx, [(m.new.uid, step) for m in moves for step in m.steps], now)
         tx.tokens.add_many([(m.token, m.new.uid) for m in moves if m.token is not None], now)
         return jobs
 
@@ -132,7 +149,11 @@ class Changes:
 
     def move(self, tx: Tx, old: Job, new: Job, now: float, step: Step) -> Job:
         """Store a transition with its event; what the job held is given back as it leaves the holding phases."""
-        check_move(new.spec.name, old.phase, new.phase)
+        return self._move(tx, Moving(old, new, step), now)
+
+    def _move(self, tx: Tx, moving: Moving, now: float) -> Job:
+        old, new = moving.old, moving.new
+        moving.check()
         if old.phase in HOLDING and old.attempt != new.attempt and new.phase in HOLDING:
             hand_over(tx, old, new, now)
             tx.tokens.revoke(old.uid)
@@ -140,7 +161,8 @@ class Changes:
             release(tx, old.attempt)
             tx.tokens.revoke(old.uid)
         stored = self.update(tx, new)
-        self.add_event(tx, new.uid, now, step)
+        for step in moving.steps:
+            self.add_event(tx, new.uid, now, step)
         return stored
 
     def update(self, tx: Tx, job: Job) -> Job:

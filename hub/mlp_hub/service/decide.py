@@ -130,6 +130,31 @@ def _move(
     return Move(replace(job, **fields), kind, message, reason)  # type: ignore[arg-type]
 
 
+def start_of(job: Job) -> Move:
+    """Return the move of an admitted job that is to be started; the executor is told once it is stored."""
+    count = len(job.placement)
+    what = f"starting {count} ranks" if count != 1 else "starting 1 rank"
+    message = f"{what} {ranks_on(job.placement)}"
+    return _move(job, P.STARTING, "starting", message, target=T.RUN, resize_to=())
+
+
+def finish_of(ended: Move) -> Move | None:
+    """Return the move that follows when an attempt has ended well, where there is nothing of it to be taken in.
+
+    Both may be stored together: all its ranks are gone. Its traces are removed after that, at the latest by the next
+    process, which removes those of all attempts that are not under way.
+    """
+    job = ended.job
+    if job.phase is not P.FINISHING or job.failure is not None:
+        return None
+    return _finished(job)
+
+
+def _finished(job: Job) -> Move:
+    message = "finished" if job.started_at is None else f"finished after {_span(job)}"
+    return _move(job, P.FINISHED, "finished", message, progress=100)
+
+
 def _queued(t: _Turn) -> list[Action]:
     match t.job.target:
         case T.CANCEL | T.DELETE:
@@ -160,10 +185,7 @@ def _admitted(t: _Turn) -> list[Action]:
         case (
             T.RUN | T.RESIZE
         ):  # who was not started yet is resized at once, by the transaction that decides so
-            count = len(t.job.placement)
-            what = f"starting {count} ranks" if count != 1 else "starting 1 rank"
-            message = f"{what} {ranks_on(t.job.placement)}"
-            return [t.moved(P.STARTING, "starting", message, target=T.RUN, resize_to=()), Start()]
+            return [start_of(t.job), Start()]
 
 
 def _starting(t: _Turn) -> list[Action]:
@@ -250,8 +272,7 @@ def _suspended(t: _Turn) -> list[Action]:
 def _finish(t: _Turn) -> list[Action]:
     job, failure = t.job, t.job.failure
     if failure is None:
-        message = "finished" if job.started_at is None else f"finished after {_span(job)}"
-        return _leave(t.moved(P.FINISHED, "finished", message, progress=100))
+        return _leave(_finished(job))
     what = job.message
     if job.target in (T.CANCEL, T.DELETE):
         return _leave(t.moved(P.CANCELLED, "cancelled", "cancelled", failure=None))

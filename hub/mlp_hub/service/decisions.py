@@ -28,13 +28,19 @@ from mlp_hub.store.tx import Tx
 
 MOST_EXPLAINED = 50
 """Decisions of one cycle that are worked out in full."""
-FEW_JOBS = 500
-"""Up to so many, running and waiting, explaining costs some milliseconds and is always done."""
+FEW = 500
+"""Up to so many jobs, running and waiting, tenants and nodes together, what was there before is looked at each time."""
 MOST_JOBS = 5000
 MOST_NODES = 2000
 """On a larger state decisions always get the short form."""
-REST_S = 0.0005
-"""Between the two: after a full explanation so much rest for each job there is, so that it takes a twentieth of the time."""
+COST_S = 60e-6
+"""What explaining takes for each part of the state, about,"""
+LOOK = 0.2
+"""of that the look at what was there before, which is for nothing where nothing is decided;"""
+PART = 0.05
+"""of the time it takes so much at most,"""
+SAVED_S = 0.2
+"""and what it did not take is saved up to so many seconds: a few decisions in a row on a small state are all explained."""
 KEPT_S = 14 * 86_400.0
 MOST_CHANGES = 5
 MOST_SHOWN = 200
@@ -86,14 +92,20 @@ class Decisions:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._seen: _Seen | None = None
-        self._rests_until = 0.0
+        self._budget = SAVED_S
+        self._as_of = 0.0
 
     def wants(self, core: Core, now: float) -> Snapshot | None:
         """Return what the next plan is to be explained from, None where that would cost too much."""
         state = core.state
-        jobs = len(state.waiting) + len(state.running)
-        small = jobs <= FEW_JOBS or (jobs <= MOST_JOBS and now >= self._rests_until)
-        return core.snapshot(now) if small and len(state.index.names) <= MOST_NODES else None
+        self._budget = min(self._budget + max(now - self._as_of, 0.0) * PART, SAVED_S)
+        self._as_of = now
+        jobs, nodes = len(state.waiting) + len(state.running), len(state.index.names)
+        cost = (jobs + nodes + len(state.queues)) * COST_S
+        if jobs > MOST_JOBS or nodes > MOST_NODES or self._budget < min(cost, SAVED_S):
+            return None
+        self._budget -= cost * LOOK
+        return core.snapshot(now)
 
     def cycle(
         self,
@@ -105,9 +117,8 @@ class Decisions:
     ) -> Told:
         """Work out what stands behind a plan. `snapshot` is what it was made from, `waited` what was said before."""
         acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
-        jobs = 0 if snapshot is None else len(snapshot.waiting) + len(snapshot.running)
         if not acts:
-            self._seen = _seen(snapshot) if snapshot is not None and jobs <= FEW_JOBS else None
+            self._seen = _seen(snapshot) if snapshot is not None and _size(snapshot) <= FEW else None
             return Told({})
         if snapshot is None or len(acts) > MOST_EXPLAINED:
             self._seen = None
@@ -115,8 +126,7 @@ class Decisions:
         seen = _seen(snapshot)
         teller = _Teller(snapshot, waited, self._seen, seen, now)
         self._seen = seen
-        if jobs > FEW_JOBS:
-            self._rests_until = now + jobs * REST_S
+        self._budget -= _size(snapshot) * COST_S * (1 - LOOK)
         told = explain_decisions(snapshot, plan, now)
         by_uid = dict(zip((d.uid for d in acts), zip(acts, told, strict=True), strict=True))
         return Told({uid: _Full(teller, d, e) for uid, (d, e) in by_uid.items()})
@@ -132,6 +142,11 @@ class Decisions:
         if found is None:
             raise not_found("job", name)
         return [_to_wire(record, everything=everything) for record in found]
+
+
+def _size(snapshot: Snapshot) -> int:
+    """Return how many parts a snapshot has: what explaining costs is about in proportion."""
+    return len(snapshot.waiting) + len(snapshot.running) + len(snapshot.tenants) + len(snapshot.nodes)
 
 
 def _seen(snapshot: Snapshot) -> _Seen:

@@ -84,7 +84,7 @@ class Jobs:
 
     async def submit(self, user: str, asked: api.JobCreate, *, idempotency_key: str | None = None) -> api.Job:
         """Take a job in; it is durable when this returns. The same key with the same body gives the same job."""
-        print_ = submit.fingerprint(asked)
+        print_ = "" if idempotency_key is None else submit.fingerprint(asked)
         if idempotency_key is not None:
             again = await self._board.db.read(lambda tx: self._answered(tx, user, idempotency_key, print_))
             if again is not None:

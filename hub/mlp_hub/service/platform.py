@@ -66,6 +66,7 @@ class Platform:
         self.metrics = Metrics(self.board, clock, policy.metric_points_max)
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
+        self.admission.starts = self.reconciler.will_start
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.tenants = Tenants(
             db, clock, executor.nodes, changed=self._room_changed, review=self.idle.review_in

@@ -7,7 +7,7 @@ made of the tenants and rows that the transaction sees. The sentences of a refus
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Quota, Resources
@@ -59,6 +59,29 @@ def tree_of(
     return tree
 
 
+@dataclass(slots=True)
+class _Families:
+    """Tenants with the empty trees they are in, as of one revision of the tenants; kept with a connection.
+
+    Arranging a tree costs milliseconds, and tenants change seldom; what they hold is read in each transaction.
+    """
+
+    revision: str | None
+    of: dict[str, tuple[list[Tenant], QuotaTree]] = field(default_factory=dict)  # by tenant
+
+
+_KEPT = "mlp-quota-families"
+
+
+def _families(tx: Tx) -> _Families:
+    """Return what was arranged before by transactions of this connection, if the tenants are still the same."""
+    revision = tx.tenants.revision()
+    kept = tx.connection.info.get(_KEPT)
+    if not isinstance(kept, _Families) or kept.revision != revision:
+        kept = tx.connection.info[_KEPT] = _Families(revision)
+    return kept
+
+
 class Quotas:
     """Who may still take how much, as the transaction sees it; shrinks with what is taken through it.
 
@@ -75,6 +98,9 @@ class Quotas:
         self._kept: KeptFree | None = None
         self._tenants: dict[str, Tenant] = {}
         self._trees: dict[str, QuotaTree] = {}
+        self._families: _Families | None = None
+        self._shared = 0  # trees of several tenants that were asked about
+        self._used: dict[str, Resources] | None = None
 
     def knows(self, name: str) -> bool:
         """Whether there is such a tenant."""
@@ -133,24 +159,50 @@ class Quotas:
             self._asked = True
             self._kept = kept_free(self._tx, self._nodes, self._now)
             if self._kept is not None:
-                self._put(self._tx.tenants.all(), self._tx.ledger.in_use_by_tenant(self._now))
+                members, used = self._tx.tenants.all(), self._tx.ledger.in_use_by_tenant(self._now)
+                self._put(members, tree_of(members, used, self._kept))
         if self._kept is not None:
             return name in self._trees
-        found = self._tx.tenants.standing(name)
-        if found is None:
+        family = self._family(name)
+        if family is None:
             return False
-        tenant, is_parent = found
-        if not is_parent and tenant.parent is None and tenant.cohort is None:
-            members = [tenant]
-            used = {name: self._tx.ledger.in_use(name, self._now)}
-        else:
-            members = self._tx.tenants.tree(tenant)
-            used = self._tx.ledger.in_use_by_tenant(self._now, [t.name for t in members])
-        self._put(members, used)
+        members, empty = family
+        tree = empty.fork()
+        for member, amount in self._held_by(members).items():
+            if member in tree:
+                tree.charge(member, vector_of(amount))
+        self._put(members, tree)
         return True
 
-    def _put(self, members: Sequence[Tenant], used: Mapping[str, Resources]) -> None:
-        tree = tree_of(members, used, self._kept)
+    def _family(self, name: str) -> tuple[list[Tenant], QuotaTree] | None:
+        """Return the tenants that share with this one, itself among them, and their tree with nothing in use."""
+        if self._families is None:
+            self._families = _families(self._tx)
+        known = self._families.of.get(name)
+        if known is not None:
+            return known
+        found = self._tx.tenants.standing(name)
+        if found is None:
+            return None
+        tenant, is_parent = found
+        alone = not is_parent and tenant.parent is None and tenant.cohort is None
+        members = [tenant] if alone else self._tx.tenants.tree(tenant)
+        made = members, tree_of(members, {})
+        self._families.of.update((each.name, made) for each in members)
+        return made
+
+    def _held_by(self, members: Sequence[Tenant]) -> dict[str, Resources]:
+        if len(members) == 1:
+            name = members[0].name
+            return {name: self._tx.ledger.in_use(name, self._now)}
+        self._shared += 1
+        if self._shared == 1:
+            return self._tx.ledger.in_use_by_tenant(self._now, [t.name for t in members])
+        if self._used is None:  # who asks about several trees will ask about more
+            self._used = self._tx.ledger.in_use_by_tenant(self._now)
+        return self._used
+
+    def _put(self, members: Sequence[Tenant], tree: QuotaTree) -> None:
         for member in members:
             self._tenants[member.name] = member
             self._trees[member.name] = tree

@@ -23,7 +23,7 @@ from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.erase import remove_workspace
 from mlp_hub.service.launch import launch_spec
 from mlp_hub.service.metrics import Metrics
-from mlp_hub.service.tokens import make_token
+from mlp_hub.service.tokens import JobToken, make_token
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
@@ -84,6 +84,9 @@ class Reconciler:
         self._policy = policy
         self._queue = _Queue()
         self._memory: dict[str, _Memory] = {}
+        self._fresh: dict[
+            str, str
+        ] = {}  # tokens of attempts that were stored as starting, and that nobody has started
         self._moves: Batch[Moving, Job] = Batch(self._store_all)
         self._numbers: dict[str, int] = {}  # of users
         self._stopped = True
@@ -116,6 +119,13 @@ class Reconciler:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._moves.stop()
+
+    def will_start(self, attempt: str, token: JobToken | None) -> None:
+        """Know the token of an attempt that is about to be stored as starting; None: it was not stored."""
+        if token is None:
+            self._fresh.pop(attempt, None)
+        else:
+            self._fresh[attempt] = token.secret
 
     def look_at(self, uid: str, delay: float = 0.0) -> None:
         """Look at a job soon, or after a delay in seconds; an earlier look that is planned stays."""
@@ -180,7 +190,7 @@ class Reconciler:
         except Exception as error:  # noqa: BLE001 - whatever it is, the job is looked at again
             await self._failed(uid, error)
 
-    async def _turn(self, uid: str) -> bool:  # noqa: C901 - one branch for each kind of action
+    async def _turn(self, uid: str) -> bool:  # noqa: C901, PLR0912 - one branch for each kind of action
         """Do what is to be done for a job; True when it should be looked at again at once."""
         job = self._board.jobs.get(uid)
         if job is None:
@@ -193,6 +203,11 @@ class Reconciler:
         for action in actions:
             match action:
                 case d.Move():
+                    then = None if self._executor.spools else d.finish_of(action)
+                    if then is not None:
+                        await self._store(job, then, memory, action)
+                        await self._executor.forget(job.attempt)
+                        return False
                     job = await self._store(job, action, memory)
                     again = True
                 case d.Update():
@@ -220,19 +235,22 @@ class Reconciler:
         return again
 
     async def _observe(self, job: Job) -> Observation:
-        if job.phase not in _LOOKED_AT:
+        if job.phase not in _LOOKED_AT or (job.phase is Phase.STARTING and job.attempt in self._fresh):
             return Observation(job.attempt, AttemptPhase.ABSENT)
         seen = await self._executor.observe([job.attempt])
         return seen.get(job.attempt) or Observation(job.attempt, AttemptPhase.ABSENT)
 
-    async def _store(self, old: Job, move: d.Move, memory: _Memory) -> Job:
+    async def _store(self, old: Job, move: d.Move, memory: _Memory, before: d.Move | None = None) -> Job:
+        """Store a move, and the one before it together with it."""
         new = move.job
+        self._fresh.pop(old.attempt, None)
+        through = () if before is None else ((before.job.phase, _step(before)),)
         progress = self._metrics.take_progress(new.uid)
         if progress is not None and new.phase is not Phase.FINISHED:
             new = replace(new, progress=progress)
         token = make_token() if new.phase is Phase.STARTING else None
         sha256 = None if token is None else token.sha256
-        stored = await self._moves.put(Moving(old, new, Step(move.kind, move.message, move.reason), sha256))
+        stored = await self._moves.put(Moving(old, new, _step(move), sha256, through))
         if token is not None:
             memory.token = token.secret
         if stored.phase in FINAL:
@@ -262,6 +280,9 @@ class Reconciler:
 
     async def _start(self, job: Job, memory: _Memory) -> None:
         uid = await self._uid_of(job.spec.user)
+        if memory.token is None:
+            memory.token = self._fresh.get(job.attempt)
+        self._fresh.pop(job.attempt, None)  # from here on the executor may know it
         if memory.token is None:
             # after a restart nobody knows the token any more; the attempt may hold the first one, so both are good
             token = make_token()
@@ -352,6 +373,10 @@ class Reconciler:
         for attempt in await self._executor.known():
             if attempt not in mine:
                 await self._executor.forget(attempt)
+
+
+def _step(move: d.Move) -> Step:
+    return Step(move.kind, move.message, move.reason)
 
 
 def _text(error: BaseException) -> str:

@@ -22,12 +22,13 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime("plain", "Plain", "Each rank runs the program on its own; MLP_RANK tells them apart."),
 )
 RUNTIME_NAMES = tuple(r.name for r in RUNTIMES)
+_BY_NAME = {r.name: r for r in RUNTIMES}
 WITH_PS = tuple(r.name for r in RUNTIMES if r.ps)
 
 
 def runtime_of(name: str) -> Runtime | None:
     """Return the runtime of this name."""
-    return next((r for r in RUNTIMES if r.name == name), None)
+    return _BY_NAME.get(name)
 
 
 def default_runtime(workers_max: int, ps: int) -> str:

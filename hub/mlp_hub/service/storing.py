@@ -10,9 +10,11 @@ from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, Preempt, Resize, Wait
 from mlp_hub.service.board import APPLIER, Changes, Moving, Step
+from mlp_hub.service.decide import start_of
 from mlp_hub.service.room import Room
 from mlp_hub.service.sentences import behind, ranks_on
 from mlp_hub.service.shares import shares_of
+from mlp_hub.service.tokens import JobToken
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
 
@@ -31,6 +33,7 @@ class Decided:
     jobs: Mapping[str, Job]
     nodes: Sequence[NodeInfo]
     now: float
+    tokens: Mapping[str, JobToken] = field(default_factory=dict)  # of those to be started at once, by uid
 
     def __bool__(self) -> bool:
         return bool(self.admits or self.preempts or self.resizes or self.waits or self.usage)
@@ -106,7 +109,7 @@ class _Storing:
             elif not self.room.take(job, admit):
                 self.stored.no_room.append(admit)
             else:
-                moves.append(_admission(job, admit, self.now))
+                moves.append(_admission(job, admit, self.now, self.decided.tokens.get(admit.uid)))
                 rows.append(_row(job, admit, self.room, self.now))
                 self.stored.admitted.append(admit.uid)
                 self.stored.in_force.append(admit.uid)
@@ -174,7 +177,7 @@ class _Storing:
         return True
 
 
-def _admission(job: Job, admit: Admit, now: float) -> Moving:
+def _admission(job: Job, admit: Admit, now: float, token: JobToken | None) -> Moving:
     message = f"admitted: {len(admit.placement)} ranks {ranks_on(admit.placement)}"
     if len(admit.placement) == 1:
         message = f"admitted {ranks_on(admit.placement)}"
@@ -187,7 +190,12 @@ def _admission(job: Job, admit: Admit, now: float) -> Moving:
         reason=None,
         message=message,
     )
-    return Moving(job, new, Step("admitted", message))
+    step = Step("admitted", message)
+    if token is None:
+        return Moving(job, new, step)
+    start = start_of(new)
+    then = Step(start.kind, start.message, start.reason)
+    return Moving(job, start.job, then, token.sha256, ((Phase.ADMITTED, step),))
 
 
 def _row(job: Job, admit: Admit, room: Room, now: float) -> ResourceRequest:

@@ -56,11 +56,11 @@ def test_a_plan_of_very_many_decisions_gets_the_short_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "full"), [(100, [True, True]), (600, [True, False]), (6000, [False, False])]
+    ("jobs", "full"), [(100, [True, True]), (2500, [True, False]), (6000, [False, False])]
 )
 def test_a_large_state_is_explained_now_and_then_and_a_huge_one_never(jobs: int, full: list[bool]) -> None:
     teller = Decisions(None)  # type: ignore[arg-type]
     s = crowd(jobs)
     assert ["nodes" in kept(teller, s, now, "j0000")[0] for now in (0.0, 0.1)] == full
-    if jobs == 600:
-        assert "nodes" in kept(teller, s, 0.4, "j0000")[0]
+    if jobs == 2500:
+        assert "nodes" in kept(teller, s, 4.0, "j0000")[0]

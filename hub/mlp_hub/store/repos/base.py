@@ -7,7 +7,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table, bindparam
+from sqlalchemy import Connection, Dialect, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 
 T = TypeVar("T")
@@ -32,6 +32,22 @@ class Repo:
     def __init__(self, connection: Connection) -> None:
         self._c = connection
 
+    def _many(self, statement: Any, rows: Sequence[dict[str, Any]]) -> int:
+        """Run a statement that returns nothing with each of these rows of parameters; return how many rows it touched.
+
+        For the statements that every job comes by: the driver gets the text made once, and SQLAlchemy looks at no row.
+        All rows have the same keys; the columns' types must need no conversion, and the statement no list of values.
+        """
+        keys = tuple(rows[0])
+        sql, names, fixed = _driver_sql(self._c.dialect, statement, keys)
+        if names is None:
+            given: Any = [{**fixed, **row} for row in rows] if fixed else list(rows)
+        elif fixed:
+            given = [tuple([fixed[n] if n in fixed else row[n] for n in names]) for row in rows]
+        else:
+            given = [tuple([row[n] for n in names]) for row in rows]
+        return int(self._c.exec_driver_sql(sql, given).rowcount)
+
     def _insert(self, table: Table) -> Any:
         """Return the dialect's INSERT, which knows ON CONFLICT.
 
@@ -51,6 +67,16 @@ class Repo:
     def _insert_unless(self, table: Table, keys: Sequence[str]) -> Any:
         """Return the statement that stores whole rows, each unless one of these keys is there; for many at once."""
         return _insert_unless_of(self._c.dialect.name, table, tuple(keys))
+
+
+@cache
+def _driver_sql(
+    dialect: Dialect, statement: Any, keys: tuple[str, ...]
+) -> tuple[str, tuple[str, ...] | None, dict[str, Any]]:
+    """Return the text for the driver, its parameters' names in order (None: it takes them by name), and the fixed ones."""
+    compiled = statement.compile(dialect=dialect, column_keys=list(keys))
+    names = None if compiled.positiontup is None else tuple(compiled.positiontup)
+    return str(compiled), names, {n: v for n, v in compiled.params.items() if n not in keys}
 
 
 @cache

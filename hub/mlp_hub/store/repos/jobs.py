@@ -140,7 +140,7 @@ class Jobs(Repo):
             {**codec.job_state(j), "version": j.version + 1, "b_uid": j.uid, "b_version": j.version}
             for j in jobs
         ]
-        if self._c.execute(_UPDATE, rows).rowcount != len(jobs):
+        if self._many(_UPDATE, rows) != len(jobs):
             raise Stale(jobs[0])
         return [replace(j, version=j.version + 1) for j in jobs]
 
@@ -149,7 +149,9 @@ class Jobs(Repo):
         if not jobs:
             return set()
         insert = self._insert_unless(t, ("user", "name"))
-        self._c.execute(insert, [codec.job_row(j) for j in jobs])
+        rows = [codec.job_row(j) for j in jobs]
+        if self._many(insert, rows) == len(jobs):
+            return {j.uid for j in jobs}
         return set(self.versions(j.uid for j in jobs))
 
     def remove(self, uid: str) -> bool:

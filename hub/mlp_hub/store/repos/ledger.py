@@ -109,12 +109,12 @@ class Requests(Repo):
         """Store requests, new or changed, in one statement."""
         if requests:
             rows = [codec.request_row(r) for r in requests]
-            self._c.execute(self._upsert(t, ("applier", "id")), rows)
+            self._many(self._upsert(t, ("applier", "id")), rows)
 
     def release_many(self, applier: str, ids: Sequence[str]) -> None:
         """Mark those of these requests that are confirmed or being released as released, in one statement."""
         if ids:
-            self._c.execute(_RELEASE, [{"of": applier, "the_id": i} for i in ids])
+            self._many(_RELEASE, [{"of": applier, "the_id": i} for i in ids])
 
     def in_use(self, tenant: str, now: float) -> Resources:
         """Sum up what the tenant holds at `now`, gpu kinds included."""

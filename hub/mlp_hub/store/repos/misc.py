@@ -45,6 +45,8 @@ _ADD_EVENT = _ADD_EVENTS.returning(job_event.c.seq)
 """Made once: every step of every job comes by here."""
 
 
+_ADD_DECISION = decision.insert()
+_ADD_TOKEN = job_token.insert()
 _REVOKE = delete(job_token).where(job_token.c.job == bindparam("of"))
 
 
@@ -72,7 +74,7 @@ class Events(Repo):
                 {"of": job, "time": time, "kind": kind, "message": codec.text(message), "reason": reason}
                 for job, time, kind, message, reason in steps
             ]
-            self._c.execute(_ADD_EVENTS, rows)
+            self._many(_ADD_EVENTS, rows)
 
     def since(self, job: str, seq: int = 0, limit: int = 1000) -> list[JobEvent]:
         """Return the steps after number `seq`, in order."""
@@ -96,7 +98,7 @@ class Decisions(Repo):
         """Store some, in one statement."""
         rows = [{"job": r.job, "time": r.time, "kind": r.kind, "text": codec.text(r.text)} for r in records]
         if rows:
-            self._c.execute(decision.insert(), rows)
+            self._many(_ADD_DECISION, rows)
 
     def of(self, job: str, most: int) -> list[StoredDecision]:
         """Return the last `most` of a job (its uid), the oldest first."""
@@ -127,12 +129,12 @@ class Tokens(Repo):
         """Store tokens (SHA-256, uid of the job) in one statement."""
         if tokens:
             rows = [{"sha256": sha256, "job": job, "created_at": now} for sha256, job in tokens]
-            self._c.execute(job_token.insert(), rows)
+            self._many(_ADD_TOKEN, rows)
 
     def revoke_many(self, jobs: Sequence[str]) -> None:
         """Remove all tokens of these jobs in one statement."""
         if jobs:
-            self._c.execute(_REVOKE, [{"of": job} for job in jobs])
+            self._many(_REVOKE, [{"of": job} for job in jobs])
 
     def revoke(self, job: str) -> int:
         """Remove all tokens of the job; return how many."""

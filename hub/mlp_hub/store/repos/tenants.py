@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, exists, func, or_, select, update
@@ -11,10 +12,12 @@ from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import booking as b
 from mlp_hub.store.tables import member as m
+from mlp_hub.store.tables import setting
 from mlp_hub.store.tables import tenant as t
 from mlp_hub.store.tables import user as u
 
 _GET = select(t).where(t.c.name == bindparam("name"))
+_GET_USER = select(u).where(u.c.name == bindparam("name"))
 _child = t.alias("child")
 _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
     t.c.name == bindparam("name")
@@ -27,12 +30,26 @@ _KEPT_FREE = select(
         exists().where(b.c.ends_at > bindparam("now"), b.c.starts_at <= bindparam("now")),
     )
 )
+_REVISION = "tenants.revision"
+_GET_REVISION = select(setting.c.value).where(setting.c.key == _REVISION)
 
 
 class Tenants(Repo):
     """The owners of quota."""
 
     __slots__ = ()
+
+    def revision(self) -> str | None:
+        """Return what names the present state of all tenants: another one after each change, and never one twice.
+
+        It is a part of the transaction, so that what was made of the tenants can be kept for as long as it is the same:
+        a change that is rolled back takes its revision with it.
+        """
+        return self._c.scalar(_GET_REVISION)
+
+    def _changed(self) -> None:
+        values = {"key": _REVISION, "value": f'"{secrets.token_hex(8)}"'}
+        self._c.execute(self._upsert(setting, ("key",)), values)
 
     def get(self, name: str) -> Tenant | None:
         """Return the tenant of this name."""
@@ -92,20 +109,26 @@ class Tenants(Repo):
         """Store a new tenant; False when there is one of that name."""
         values = codec.tenant_row(tenant) | {"created_at": now}
         insert = self._insert(t).values(values).on_conflict_do_nothing(index_elements=["name"])
-        return self._c.execute(insert.returning(t.c.name)).first() is not None
+        new = self._c.execute(insert.returning(t.c.name)).first() is not None
+        if new:
+            self._changed()
+        return new
 
     def set_idle(self, name: str, since: float | None, lowered: Lowering | None) -> None:
         """Store since when a tenant is idle, and what of its guarantee holds therefore."""
         values = {"idle_since": since, "lowered": codec.lowering_text(lowered)}
+        self._changed()
         self._c.execute(update(t).where(t.c.name == name).values(values))
 
     def update(self, tenant: Tenant) -> bool:
         """Store how a tenant is configured; False when there is none of that name."""
         values = codec.tenant_row(tenant)
+        self._changed()
         return bool(self._c.execute(update(t).where(t.c.name == tenant.name).values(values)).rowcount)
 
     def remove(self, name: str) -> bool:
         """Remove a tenant with its members; False when there is none of that name."""
+        self._changed()
         return bool(self._c.execute(delete(t).where(t.c.name == name)).rowcount)
 
 
@@ -160,7 +183,7 @@ class Users(Repo):
 
     def get(self, name: str) -> User | None:
         """Return the user of this name."""
-        row = self._c.execute(select(u).where(u.c.name == name)).first()
+        row = self._c.execute(_GET_USER, {"name": name}).first()
         return None if row is None else User(row.name, row.number, row.default_tenant)
 
     def all(self) -> list[User]:
