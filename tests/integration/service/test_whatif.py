@@ -51,7 +51,7 @@ def test_more_quota_and_nodes_start_waiting_jobs_earlier_and_nothing_changes_in_
         assert moves.most[0].after_s == 0
         assert (before.gantt or "").startswith("<svg")
         assert found.lines
-        assert any("time limits" in r for r in found.remarks)
+        assert any("time limit" in r for r in found.remarks)
         now = await rig.platform.jobs.queue()
         assert sorted((e.name, e.phase) for e in now) == sorted((e.name, e.phase) for e in queue)
         as_it_is = await rig.platform.whatif.simulate("admin", asked(**{"from": "now"}))
