@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -68,18 +67,6 @@ class UsageMeter:
             account.value = self.value(tenant, now)
             account.as_of = max(now, account.as_of)
             account.share = share
-
-    def set_shares(self, shares: Mapping[str, float], now: float) -> list[str]:
-        """Note what all tenants hold from `now` on, nothing where none is named; return those for whom that is new."""
-        accounts = self._accounts
-        changed = [
-            tenant
-            for tenant in dict.fromkeys((*accounts, *shares))
-            if tenant not in accounts or accounts[tenant].share != shares.get(tenant, 0.0)
-        ]
-        for tenant in changed:
-            self.set_share(tenant, shares.get(tenant, 0.0), now)
-        return changed
 
     def forget(self, tenant: str) -> None:
         """Drop a tenant that is gone."""

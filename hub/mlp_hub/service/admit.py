@@ -23,19 +23,19 @@ from typing import TypeVar
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.model import Admit, Snapshot, Verdict, Wait, Why
+from mlp_hub.scheduler.model import Snapshot, Wait, Why
 from mlp_hub.scheduler.usage import UsageMeter
-from mlp_hub.scheduler.verdicts import waits_for_preempted
 from mlp_hub.service.answers import Answers
 from mlp_hub.service.board import Board, Changes, WaitChanged
 from mlp_hub.service.broker import job_topic
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decisions, Told
-from mlp_hub.service.discreet import reason_for, stop_for, why_for
+from mlp_hub.service.discreet import why_for
 from mlp_hub.service.kept import KeptCore, Plan
 from mlp_hub.service.snapshot import STOPPING, Holders, SnapshotMaker, node_of, queue_of, read_holders
 from mlp_hub.service.storing import Decided, Stored, store
 from mlp_hub.service.submit import CanRun
+from mlp_hub.service.tenant_words import Words
 from mlp_hub.service.tokens import JobToken, make_token
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
@@ -68,6 +68,7 @@ class Admission:
         self._meter = UsageMeter(policy.scheduling.half_life_s)
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of)
         self._answers = Answers(self)
+        self._words = Words(board)
         self.decisions = Decisions(board.db)
         self.starts: Callable[[str, JobToken | None], None] | None = None
         """Who starts attempts and takes their tokens (None: it was not admitted); without it, admissions only are stored."""
@@ -146,9 +147,9 @@ class Admission:
         for uid in uids:
             promised = kept.promised.get(uid)
             if promised is not None:
-                found[uid] = self._until_stopped(promised)
+                found[uid] = self._words.until_stopped(promised)
         told = self._answers.verdicts(kept.core, [u for u in uids if u not in found])
-        return found | {uid: self._discreet(wait) for uid, wait in told.items()}
+        return found | {uid: self._words.discreet(wait) for uid, wait in told.items()}
 
     def expected(self, uid: str) -> Why | None:
         """Return the last full answer for a job, if it is not out of date."""
@@ -302,9 +303,9 @@ class Admission:
         tokens = {} if self.starts is None else {a.uid: make_token() for a in due if a.uid in jobs}
         decided = Decided(
             due,
-            [replace(p, verdict=self._stop_for(p.uid, p.verdict)) for p in plan.preempts],
+            [replace(p, verdict=self._words.stop_for(p.uid, p.verdict)) for p in plan.preempts],
             [
-                r if r.verdict is None else replace(r, verdict=self._stop_for(r.uid, r.verdict))
+                r if r.verdict is None else replace(r, verdict=self._words.stop_for(r.uid, r.verdict))
                 for r in plan.resizes
             ],
             self._news(kept, plan),
@@ -389,33 +390,13 @@ class Admission:
 
     def _news(self, kept: KeptCore, plan: Plan) -> list[Wait]:
         """Return the reasons that are to be written down: those that are new or not of the kind said before."""
-        promised = [self._until_stopped(a) for a in plan.admits if a.uid in kept.promised]
+        promised = [self._words.until_stopped(a) for a in plan.admits if a.uid in kept.promised]
         news = []
-        for wait in (*map(self._discreet, plan.waits), *promised):
+        for wait in (*map(self._words.discreet, plan.waits), *promised):
             said = self._said.get(wait.uid)
             if said is None or said.verdict.reason is not wait.verdict.reason:
                 news.append(wait)
         return news
-
-    def _until_stopped(self, admit: Admit) -> Wait:
-        """Return why a job waits for which others are being stopped."""
-        there = [job for uid in admit.after if (job := self._board.holding.get(uid)) is not None]
-        names = [f"job {job.spec.name} of {job.spec.user}" for job in there]
-        verdict = waits_for_preempted(names, tuple(job.uid for job in there))
-        return self._discreet(Wait(admit.uid, verdict, 1))
-
-    def _discreet(self, wait: Wait) -> Wait:
-        """Return why a job waits, in words for its tenant."""
-        job = self._board.jobs.get(wait.uid)
-        if job is None:
-            return wait
-        verdict = reason_for(wait.verdict, job.spec.tenant, self._board.jobs)
-        return wait if verdict is wait.verdict else replace(wait, verdict=verdict)
-
-    def _stop_for(self, uid: str, verdict: Verdict) -> Verdict:
-        """Return why a running job is stopped or resized, in words for its tenant."""
-        job = self._board.jobs.get(uid)
-        return verdict if job is None else stop_for(verdict, job.spec.tenant, self._board.jobs)
 
     def _usage_of(self, tenant: str, now: float) -> float:
         return self._meter.value(tenant, now)

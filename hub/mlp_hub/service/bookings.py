@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn, TypeVar
 
-from mlp_api import types as api
+from mlp_api import tenants as tenant_api
 from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import Quota
@@ -48,17 +48,17 @@ class Bookings:
         self._nodes = nodes
         self._changed = changed
 
-    async def list(self, tenant: str) -> Sequence[api.Booking]:
+    async def list(self, tenant: str) -> Sequence[tenant_api.Booking]:
         """Return the tenant's windows that are not over, the next one first. Raises `NotFound`."""
         now = self._clock()
 
-        def work(tx: Tx) -> list[api.Booking]:
+        def work(tx: Tx) -> list[tenant_api.Booking]:
             _existing(tx, tenant)
             return [wire.booking_to(w, now) for w in tx.bookings.of_tenant(tenant, now)]
 
         return await self._db.read(work)
 
-    async def create(self, tenant: str, asked: api.BookingCreate, *, actor: str) -> api.Booking:
+    async def create(self, tenant: str, asked: tenant_api.BookingCreate, *, actor: str) -> tenant_api.Booking:
         """Book a window. Raises `NotFound`, `Invalid`, `Conflict` (the name), `ExceedsMaxQuota` with what is left."""
         now = self._clock()
         window = BookedWindow(
@@ -72,7 +72,7 @@ class Bookings:
         )
         nodes = self._nodes()
 
-        def work(tx: Tx) -> api.Booking:
+        def work(tx: Tx) -> tenant_api.Booking:
             owner = _existing(tx, tenant)
             _check_times(window, now)
             _check_amount(window.amount)
@@ -96,11 +96,11 @@ class Bookings:
 
         return await self._write(work)
 
-    async def remove(self, tenant: str, name: str, *, actor: str) -> api.Booking:
+    async def remove(self, tenant: str, name: str, *, actor: str) -> tenant_api.Booking:
         """Give a window up, open or not; what runs in it goes on. Raises `NotFound`."""
         now = self._clock()
 
-        def work(tx: Tx) -> api.Booking:
+        def work(tx: Tx) -> tenant_api.Booking:
             _existing(tx, tenant)
             window = tx.bookings.remove(tenant, name)
             if window is None or window.end <= now:

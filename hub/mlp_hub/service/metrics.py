@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from mlp_api.types import MetricAck, MetricBatch
+from mlp_api.metrics import MetricAck, MetricBatch
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.service import spool

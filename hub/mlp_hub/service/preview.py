@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from mlp_api import tenants as tenant_api
 from mlp_api import types as api
 from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.resources import DIMENSIONS, ZERO
@@ -38,8 +39,8 @@ from mlp_hub.service import wire
 from mlp_hub.service.idle_quota import decide
 from mlp_hub.service.quota import owner_of
 from mlp_hub.service.refusals import number, unit
+from mlp_hub.service.shares import shares_of
 from mlp_hub.service.sharing_rules import check_sharing
-from mlp_hub.service.snapshot import shares_of
 from mlp_hub.store import Database, Tx
 
 _NEVER = IdlePolicy()
@@ -63,7 +64,7 @@ class Previews:
         self._idle = idle
         self._one = asyncio.Lock()  # on a large hub each costs seconds: many open forms wait for each other
 
-    async def of(self, name: str, asked: api.TenantUpdate) -> api.TenantPreview:
+    async def of(self, name: str, asked: api.TenantUpdate) -> tenant_api.TenantPreview:
         """Say what the update would mean; it is refused as the update itself would be."""
         tenant = wire.tenant_from(asked, name)
 
@@ -82,7 +83,7 @@ class Previews:
             return await asyncio.to_thread(preview, snapshot, then, self._clock())
 
 
-def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> api.TenantPreview:
+def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> tenant_api.TenantPreview:
     """Compare the present snapshot with the one in which the tenant is as described."""
     name = tenant.name
     changed = replace(snapshot, tenants=tuple(_changed(snapshot, tenant)))
@@ -100,12 +101,12 @@ def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> api.TenantPreview
     use = _Use(snapshot, changed, name, now)
     back, because = use.back_inside(now) if use.is_over else (None, "")
     mine = [s for s in starts if s.tenant == name]
-    return api.TenantPreview(
+    return tenant_api.TenantPreview(
         tenant=name,
         over=[o.to_wire() for o in use.over],
         could_start=[_job(j) for j in starts[:MOST_JOBS]],
         waiting=[
-            api.PreviewWait(
+            tenant_api.PreviewWait(
                 user=waiting[d.uid].user,
                 name=waiting[d.uid].name,
                 since=wire.when(waiting[d.uid].queued_at),
@@ -123,7 +124,7 @@ def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> api.TenantPreview
             *_of_stops(stops, name),
             *_of_waits([waiting[d.uid] for d in waits], never),
         ]
-        or [api.PreviewNote(tone="idle", text="No running or waiting job is touched")],
+        or [tenant_api.PreviewNote(tone="idle", text="No running or waiting job is touched")],
     )
 
 
@@ -139,10 +140,10 @@ class Over:
     used: int
     may_hold: int
 
-    def to_wire(self) -> api.PreviewOver:
+    def to_wire(self) -> tenant_api.PreviewOver:
         """Return it in the units of the wire."""
         d = self.dimension
-        return api.PreviewOver(
+        return tenant_api.PreviewOver(
             tenant=self.tenant,
             dimension=d,
             inuse=wire.amount_to(d, self.used),
@@ -282,10 +283,10 @@ class Stop:
     message: str
     shrunk: bool
 
-    def to_wire(self) -> api.PreviewStop:
+    def to_wire(self) -> tenant_api.PreviewStop:
         """Return it for the wire."""
         v, w = self.victim, self.winner
-        return api.PreviewStop(
+        return tenant_api.PreviewStop(
             user=v.user,
             name=v.name,
             tenant=v.tenant,
@@ -312,7 +313,7 @@ def _stops(
 
 def _of_starts(
     mine: Sequence[WaitingJob], starts: Sequence[WaitingJob], name: str
-) -> Iterator[api.PreviewNote]:
+) -> Iterator[tenant_api.PreviewNote]:
     if mine:
         yield _note("good", f"{count(len(mine), 'waiting job')} could start: {_names(mine)}")
     others = [j for j in starts if j.tenant != name]
@@ -321,7 +322,7 @@ def _of_starts(
         yield _note("good", f"{count(len(others), 'waiting job')} of {where} could start: {_names(others)}")
 
 
-def _of_over(use: _Use, running: int) -> Iterator[api.PreviewNote]:
+def _of_over(use: _Use, running: int) -> Iterator[tenant_api.PreviewNote]:
     for o in use.over:
         used = f"{number(o.dimension, o.used)} {unit(o.dimension)}"
         above = f"{number(o.dimension, o.used - o.may_hold)} {unit(o.dimension)}"
@@ -341,7 +342,7 @@ def _of_over(use: _Use, running: int) -> Iterator[api.PreviewNote]:
         yield _note("wait", f"{what} of what it uses would be borrowed, and can be taken back")
 
 
-def _of_stops(stops: Sequence[Stop], name: str) -> Iterator[api.PreviewNote]:
+def _of_stops(stops: Sequence[Stop], name: str) -> Iterator[tenant_api.PreviewNote]:
     for s in stops[:MOST_JOBS]:
         tenant = "" if s.victim.tenant == name else f" ({s.victim.tenant})"
         does = "would give up workers" if s.shrunk else "would be stopped and queued again"
@@ -352,7 +353,7 @@ def _of_stops(stops: Sequence[Stop], name: str) -> Iterator[api.PreviewNote]:
         )
 
 
-def _of_waits(waits: Sequence[WaitingJob], never: Sequence[WaitingJob]) -> Iterator[api.PreviewNote]:
+def _of_waits(waits: Sequence[WaitingJob], never: Sequence[WaitingJob]) -> Iterator[tenant_api.PreviewNote]:
     still = [j for j in waits if j not in never]
     if still:
         yield _note("idle", f"{count(len(still), 'job')} would still wait: {_names(still)}")
@@ -365,9 +366,9 @@ def _names(jobs: Sequence[WaitingJob]) -> str:
     return ", ".join(j.name for j in jobs[:4]) + (", ..." if len(jobs) > 4 else "")
 
 
-def _job(job: WaitingJob) -> api.PreviewJob:
-    return api.PreviewJob(user=job.user, name=job.name, tenant=job.tenant)
+def _job(job: WaitingJob) -> tenant_api.PreviewJob:
+    return tenant_api.PreviewJob(user=job.user, name=job.name, tenant=job.tenant)
 
 
-def _note(tone: api.Tone, text: str) -> api.PreviewNote:
-    return api.PreviewNote(tone=tone, text=text)
+def _note(tone: tenant_api.Tone, text: str) -> tenant_api.PreviewNote:
+    return tenant_api.PreviewNote(tone=tone, text=text)

@@ -9,7 +9,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit
 from mlp_hub.service.quota import Quotas
-from mlp_hub.service.snapshot import shares_of
+from mlp_hub.service.shares import shares_of
 from mlp_hub.store.tx import Tx
 
 

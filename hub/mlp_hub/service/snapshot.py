@@ -23,7 +23,6 @@ from mlp_hub.scheduler.model import (
 from mlp_hub.service.board import APPLIER, Board
 from mlp_hub.service.kept_free import bookings
 from mlp_hub.service.quota import owner_of
-from mlp_hub.service.shares import shares_of as shares_of  # noqa: PLC0414 - kept where it was looked for
 from mlp_hub.store.tx import Tx
 
 STOPPING = frozenset({Phase.SUSPENDING, Phase.PREEMPTING, Phase.CANCELLING})

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from mlp_api import tenants as tenant_api
 from mlp_api import types as api
 from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused
@@ -142,9 +143,9 @@ def amount_from(field: str, amounts: Mapping[str, float]) -> Quota:
     return _limit(field, amounts) or Quota()
 
 
-def booking_to(window: BookedWindow, now: float) -> api.Booking:
+def booking_to(window: BookedWindow, now: float) -> tenant_api.Booking:
     """Return a booked window."""
-    return api.Booking(
+    return tenant_api.Booking(
         tenant=window.tenant,
         name=window.name,
         start=when(window.start),

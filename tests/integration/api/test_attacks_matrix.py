@@ -13,7 +13,9 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from api_rig import Answer, ApiRig
-from mlp_api.types import BookingCreate, Heartbeat, JobCreate, MemberUpdate, MetricBatch, TenantUpdate
+from mlp_api.metrics import MetricBatch
+from mlp_api.tenants import BookingCreate
+from mlp_api.types import Heartbeat, JobCreate, MemberUpdate, TenantUpdate
 from mlp_hub.api import scopes
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.types import Booking, BookingCreate, ResourceRequestTry, TenantCreate, TenantUpdate
+from mlp_api.tenants import Booking, BookingCreate
+from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from platform_rig import Rig, node, play
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_api.types import MetricBatch, MetricPoint
+from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from platform_rig import FAST, Rig, play, until
 

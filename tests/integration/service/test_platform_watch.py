@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_api.types import MetricBatch, MetricPoint
+from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
 from mlp_hub.service import broker
 from platform_rig import Rig, play, until

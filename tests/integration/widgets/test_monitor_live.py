@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser import SHOTS, shot
-from front_data import job, rank, when
 from front_pages import LOOKS, Pages, fits, story
 from front_service import FrontService
+from front_shapes import job, rank, when
 
 EVIL = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>&amp;'
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 from browser import shot
-from front_data import job
 from front_pages import Pages, fits
 from front_service import FrontService
+from front_shapes import job
 from live_hub import wait_for
 
 EVIL = '<img src=x onerror="window.owned=1">'

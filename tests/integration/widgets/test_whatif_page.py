@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from browser import shot
-from front_data import work
 from front_pages import LOOKS, Pages, fits, story
 from front_service import FrontService
+from front_shapes import work
 
 
 @pytest.mark.parametrize("look", LOOKS)

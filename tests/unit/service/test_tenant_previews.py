@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.types import TenantPreview
+from mlp_api.tenants import TenantPreview
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.scheduler.model import Snapshot

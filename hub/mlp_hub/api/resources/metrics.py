@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlp_api.types import MetricAck, MetricBatch
+from mlp_api.metrics import MetricAck, MetricBatch
 from mlp_hub.api.call import Call
 from mlp_hub.api.routes import METRICS_BODY_LIMIT, Relation, Route
 from mlp_hub.api.scopes import JOBS_WRITE, LEDGER_WRITE

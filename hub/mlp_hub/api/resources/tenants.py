@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantPreview, TenantUpdate, Usage
+from mlp_api.tenants import TenantPreview
+from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantUpdate, Usage
 from mlp_hub.api.call import Call
 from mlp_hub.api.decode import clip
 from mlp_hub.api.hubclient import Person

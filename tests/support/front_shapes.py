@@ -1,0 +1,196 @@
+"""Tenants, jobs, their ranks and what is said of them, in the wire's shapes."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+Json = dict[str, Any]
+GIB = 1024**3
+
+
+def when(seconds: float = 0) -> str:
+    """RFC 3339 time that many seconds from now."""
+    return datetime.fromtimestamp(time.time() + seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def tenant(name: str, **change: Any) -> Json:
+    return {
+        "name": name,
+        "cpu": 4.0,
+        "gpu": 0.0,
+        "ram": 8192,
+        "rom": 100 * GIB,
+        "gpu_kinds": {},
+        "cpu_inuse": 0.0,
+        "gpu_inuse": 0.0,
+        "ram_inuse": 0,
+        "rom_inuse": 0,
+        "weight": 1.0,
+        "cohort": None,
+        "parent": None,
+        "borrowing_limit": None,
+        "lending_limit": None,
+        "reserved": None,
+        "borrowed": {},
+        "lent": {},
+        "lendable": {},
+        "free": {},
+        "lowered": None,
+        "isolation": "shared",
+        "description": "",
+        "members": 0,
+        "running": 0,
+        "waiting": 0,
+    } | change
+
+
+def rank(number: int, **change: Any) -> Json:
+    return {
+        "rank": number,
+        "role": "worker",
+        "node": "node-1",
+        "state": "running",
+        "exit_code": None,
+        "signal": None,
+        "cpu": 0.97,
+        "ram": 212 + 9 * number,
+    } | change
+
+
+def job(name: str, **change: Any) -> Json:
+    return {
+        "name": name,
+        "user": "ann",
+        "tenant": "red",
+        "runtime": "mpi",
+        "entry": None,
+        "code": "print(1)",
+        "args": [],
+        "env": {},
+        "workers": 2,
+        "ps": 0,
+        "cpu": 1.0,
+        "gpu": 0.0,
+        "gpu_kind": None,
+        "ram": 512,
+        "priority": "normal",
+        "time_limit": None,
+        "retries": 0,
+        "checkpoint_every": None,
+        "topology": None,
+        "uid": f"uid-{name}",
+        "state": "running",
+        "phase": "running",
+        "reason": None,
+        "message": "",
+        "progress": 42,
+        "restarts": 0,
+        "position": None,
+        "expected_start": None,
+        "ranks": [rank(0), rank(1)],
+        "failure": None,
+        "submitted_at": when(-130),
+        "queued_at": when(-130),
+        "admitted_at": when(-121),
+        "started_at": when(-120),
+        "finished_at": None,
+        "version": 1,
+    } | change
+
+
+def entry(name: str, **change: Any) -> Json:
+    return {
+        "user": "bob",
+        "name": name,
+        "tenant": "red",
+        "phase": "queued",
+        "priority": "normal",
+        "position": None,
+        "reason": None,
+        "message": "",
+        "cpu": 2.0,
+        "gpu": 0.0,
+        "ram": 1024,
+        "submitted_at": when(-300),
+        "started_at": None,
+        "expected_start": None,
+    } | change
+
+
+def holding(holder: str, user: str, **change: Any) -> Json:
+    return {
+        "holder": holder,
+        "user": user,
+        "applier": "jm",
+        "cpu": 2.0,
+        "gpu": 0.0,
+        "ram": 1024,
+        "rom": 0,
+        "since": when(-500),
+    } | change
+
+
+WAITS = (
+    "red may use 4 cpu; 3.2 in use by bob's notebook (0.2) and job digits-3 of bob (3); this job asks for 2"
+)
+
+
+def work(wait: float, preemptions: int, **change: Any) -> Json:
+    """Figures of a simulated run."""
+    return {
+        "jobs": 12,
+        "finished": 12,
+        "refused": 0,
+        "never_started": 0,
+        "preemptions": preemptions,
+        "avg_wait_s": wait,
+        "p50_wait_s": wait / 2,
+        "p99_wait_s": wait * 3,
+        "avg_jct_s": wait + 600,
+        "ftf_avg": 1.0,
+        "ftf_worst": 2.0,
+    } | change
+
+
+def simulation(before: Json, after: Json) -> Json:
+    """An answer to a what-if in which red gains."""
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="96" height="20" viewBox="0 0 96 20"><rect width="60" height="20"/></svg>'
+    whole = {
+        "makespan_s": 20_000.0,
+        "utilization": {"cpu": 0.61, "gpu": 0.0},
+        "lost_work_s": 0.0,
+        "gantt": svg,
+    }
+    share = {"cpu_h": 12.0, "gpu_h": 0.0, "share": 0.75, "fair_share": 0.5}
+    most = [
+        {
+            "job": "digits-5",
+            "user": "ann",
+            "tenant": "red",
+            "before_s": 7200.0,
+            "after_s": 0.0,
+            "why_never": None,
+        },
+        {
+            "job": "lstm",
+            "user": "carol",
+            "tenant": "blue",
+            "before_s": 60.0,
+            "after_s": None,
+            "why_never": "blue may use 1 cpu in all and this job asks for 2",
+        },
+    ]
+    return {
+        "begin": when(),
+        "before": before
+        | whole
+        | {"per_tenant": {"red": before | share, "blue": before | share | {"jobs": 0}}},
+        "after": after | whole | {"per_tenant": {"red": after | share, "blue": after | share | {"jobs": 0}}},
+        "moves": {"earlier": 1, "later": 0, "unmoved": 4, "only_before": 1, "only_after": 0, "most": most},
+        "recorded": None,
+        "remarks": ["3 jobs are taken to run until the time limit."],
+        "lines": None,
+        "lines_left_out": 0,
+    }
