@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 
+from live_hub import free_port
 from mlp_hub.cli import state_dir
 from mlp_hub.cli.plan import make as make_plan
 from mlp_hub.settings import Settings
@@ -37,11 +38,12 @@ def wait_for(what, timeout: float = 60.0, every: float = 0.1) -> Any:
 class HubStack:
     """Proxy, service and hub, each a process of its own."""
 
-    def __init__(self, home: Path, port: int, limits: dict[str, int] | None = None, config: str = "") -> None:
-        self.port, self.url = port, f"http://127.0.0.1:{port}"
+    def __init__(self, home: Path, limits: dict[str, int] | None = None, config: str = "") -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
         keep = ("PATH", "LANG", "LD_LIBRARY_PATH")
         self.env = {k: os.environ[k] for k in keep if k in os.environ}
-        self.env |= {"MLP_HOME": str(home), "MLP_PORT": str(port), "HOME": str(home)}
+        self.env |= {"MLP_HOME": str(home), "MLP_PORT": str(self.port), "HOME": str(home)}
         if config:
             home.mkdir(parents=True, exist_ok=True)
             (home / "extra.py").write_text(config)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,10 @@ def stack(tmp_path_factory, request):
     """A hub, a proxy and a fake service; `STACK` of the module says how."""
     from hub_stack import HubStack
 
-    options = getattr(request.module, "STACK", {})
-    # short, because of the sockets, and passable for other users
-    home = Path("/tmp") / f"mlp-t{options['port']}"
-    made = HubStack(home, **options)
+    # Short, because of the sockets; new each time, because a run that was killed leaves its accounts behind.
+    home = Path(tempfile.mkdtemp(prefix="mlp-t", dir="/tmp"))
+    home.chmod(0o755)  # other users pass through it
+    made = HubStack(home, **getattr(request.module, "STACK", {}))
     try:
         made.up()
         yield made

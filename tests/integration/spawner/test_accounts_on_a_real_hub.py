@@ -11,7 +11,7 @@ c.NativeAccounts.lockout_s = 2
 c.NativeAccounts.signup_burst = c.NativeAccounts.login_burst = 1000
 c.MLPHub.notebook_ram = 512
 """
-STACK = {"port": 22011, "config": CONFIG}
+STACK = {"config": CONFIG}
 
 
 def test_signing_up_logging_in_and_approval(stack):

@@ -14,7 +14,7 @@ c.NativeAccounts.signup_every_s = c.NativeAccounts.login_every_s = 10000
 c.NativeAccounts.waiting_max = 8
 c.NativeAccounts.admin_users = {"chief"}
 """
-STACK = {"port": 22021, "config": CONFIG}
+STACK = {"config": CONFIG}
 
 
 def from_address(stack, address: str) -> Browser:

@@ -14,7 +14,7 @@ from hub_stack import Browser, start_server, stop_server, text_of, user_token, w
 from kernel_client import Kernel
 from mlp_hub.executors import sandbox
 
-STACK = {"port": 22012, "limits": {"small": 1500}}
+STACK = {"limits": {"small": 1500}}
 
 pytestmark = pytest.mark.skipif(sandbox.capabilities().mode is None, reason="no sandbox can be made here")
 
