@@ -12,6 +12,7 @@ import asyncio
 import heapq
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from mlp_hub.executors.base import (
     Observation,
     check_placement,
 )
+from mlp_hub.executors.fence import Fence
 from mlp_hub.executors.roles import roles_of
 
 MOST_LINES = 1000  # of one workspace's forgotten attempts
@@ -154,6 +156,7 @@ class SimulatedExecutor:
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = 0.0
         self._journal = journal
+        self._fence = Fence(None if journal is None else journal.parent)
         self.starts: list[str] = []  # every attempt that was really started, in order
         self.failing_starts = 0  # so many of the next starts fail, for tests
         self._out: TextIO | None = None
@@ -169,8 +172,24 @@ class SimulatedExecutor:
         del runtime, home
         return None
 
-    async def start(self, spec: LaunchSpec) -> None:
+    def epoch(self) -> int:
+        """Return the highest epoch that was ever seen, beside the journal too."""
+        return self._fence.seen
+
+    async def fence(self, epoch: int, wait_s: float) -> None:
+        """Refuse older epochs from now on; return once nothing is under way that was begun under one."""
+        await asyncio.to_thread(self._fence.raise_to, epoch, wait_s)
+
+    def acting(self, epoch: int) -> AbstractContextManager[None]:
+        """Do something to a job's files under this epoch."""
+        return self._fence.acting(epoch)
+
+    async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Begin the attempt unless it was ever begun or forgotten; `CannotStart` where its nodes are not ours."""
+        with self._fence.acting(epoch):
+            self._start(spec)
+
+    def _start(self, spec: LaunchSpec) -> None:
         if spec.attempt in self._attempts or spec.attempt in self._forgotten:
             return
         check_placement(spec, self.nodes())
@@ -192,8 +211,12 @@ class SimulatedExecutor:
         self._begin(attempt)
         self._arm()
 
-    async def stop(self, attempt: str, grace_s: float) -> None:
+    async def stop(self, attempt: str, grace_s: float, epoch: int = 0) -> None:
         """End the attempt once its script lets it, at the latest after the grace."""
+        with self._fence.acting(epoch):
+            self._stop(attempt, grace_s)
+
+    def _stop(self, attempt: str, grace_s: float) -> None:
         known = self._attempts.get(attempt)
         now = self._clock()
         if known is None or known.stopped_at is not None or known.phase(now) in _DONE:
@@ -209,8 +232,12 @@ class SimulatedExecutor:
         """List the attempts that were started and not forgotten."""
         return list(self._attempts)
 
-    async def forget(self, attempt: str) -> None:
+    async def forget(self, attempt: str, epoch: int = 0) -> None:
         """Drop the attempt; it cannot be started again."""
+        with self._fence.acting(epoch):
+            self._forget(attempt)
+
+    def _forget(self, attempt: str) -> None:
         if attempt not in self._forgotten:
             self._forgotten.add(attempt)
             self._record(forget=attempt)
