@@ -26,6 +26,7 @@ from mlp_hub.service.launch import launch_spec
 from mlp_hub.service.lease import Leadership, LeaseLost
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.tokens import JobToken, make_token
+from mlp_hub.store.errors import StatementFailed
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
@@ -363,14 +364,14 @@ class Reconciler:
         memory = self._remembered(job)
         memory.errors += 1
         wait = min(self._policy.backoff_s * 2 ** min(memory.errors - 1, 16), self._policy.backoff_max_s)
-        if not isinstance(error, MLPError | OSError):
+        if not isinstance(error, MLPError | OSError) or isinstance(error, StatementFailed):
             log.error("job %s of %s", job.spec.name, job.spec.user, exc_info=error)
         self.look_at(uid, wait)
         message = f"trying again: {_text(error)}"
         if message != job.message:
             try:
                 await self._board.commit(lambda tx, c: c.update(tx, replace(job, message=message)))
-            except MLPError:
+            except Exception:  # noqa: BLE001 - what is wrong with the job may be that nothing of it can be stored
                 await self._board.refresh(uid)
 
     def _remembered(self, job: Job) -> _Memory:
