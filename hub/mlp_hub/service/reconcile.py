@@ -18,10 +18,10 @@ from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation
 from mlp_hub.executors.fence import Superseded
 from mlp_hub.service import decide as d
+from mlp_hub.service.acts import Acts
 from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import APPLIER, Board, Changes, Moving, Step, release
 from mlp_hub.service.config import Paths, RunPolicy
-from mlp_hub.service.erase import remove_workspace
 from mlp_hub.service.launch import launch_spec
 from mlp_hub.service.lease import Leadership, LeaseLost
 from mlp_hub.service.metrics import Metrics
@@ -81,7 +81,7 @@ class Reconciler:
         lease: Leadership,
     ) -> None:
         self._board = board
-        self._lease = lease
+        self._acts = Acts(executor, lease)
         self._executor = executor
         self._metrics = metrics
         self._clock = clock
@@ -192,7 +192,8 @@ class Reconciler:
         except LeaseLost:
             return  # the platform stands by, and looks at all jobs again if it ever decides again
         except Superseded as error:
-            await self._superseded(uid, error)
+            if await self._acts.still_decides():
+                await self._failed(uid, error)
         except Stale:
             await self._board.refresh(uid)
             self.look_at(uid, 0.001)
@@ -215,7 +216,7 @@ class Reconciler:
                     then = None if self._executor.spools else d.finish_of(action)
                     if then is not None:
                         await self._store(job, then, memory, action)
-                        await self._forget(job.attempt)
+                        await self._acts.forget(job.attempt)
                         return False
                     job = await self._store(job, action, memory)
                     again = True
@@ -226,12 +227,11 @@ class Reconciler:
                     again = True
                 case d.Stop():
                     if memory.stop_sent_at is None:
-                        await self._lease.sure()
-                        await self._executor.stop(job.attempt, action.grace_s, self._lease.epoch)
+                        await self._acts.stop(job.attempt, action.grace_s)
                         memory.stop_sent_at = self._clock()
                         again = True
                 case d.Forget():
-                    await self._forget(job.attempt)
+                    await self._acts.forget(job.attempt)
                     again = again or seen.phase is not AttemptPhase.ABSENT
                 case d.Sweep():
                     workspace = self._paths.workspace(job.spec.user, job.spec.name)
@@ -300,10 +300,9 @@ class Reconciler:
             await self._board.commit(lambda tx, _: tx.tokens.add(token.sha256, job.uid, now))
             memory.token = token.secret
         spec = launch_spec(job, uid, memory.token, self._paths, self._policy)
-        await self._lease.sure()
         try:
-            await self._executor.start(spec, self._lease.epoch)
-        except Superseded:
+            await self._acts.start(spec)
+        except (LeaseLost, Superseded):
             raise
         except Exception as error:
             memory.start_errors += 1
@@ -327,14 +326,7 @@ class Reconciler:
 
     async def _erase(self, job: Job) -> None:
         workspace = self._paths.workspace(job.spec.user, job.spec.name)
-        await self._lease.sure()
-        epoch = self._lease.epoch
-
-        def remove() -> None:
-            with self._executor.acting(epoch):
-                remove_workspace(workspace)
-
-        await asyncio.to_thread(remove)
+        await self._acts.erase(workspace)
 
         def work(tx: Tx, changes: Changes) -> None:
             if tx.jobs.remove(job.uid):
@@ -342,19 +334,6 @@ class Reconciler:
 
         await self._board.commit(work)
         self._memory.pop(job.uid, None)
-
-    async def _forget(self, attempt: str) -> None:
-        await self._lease.sure()
-        await self._executor.forget(attempt, self._lease.epoch)
-
-    async def _superseded(self, uid: str, error: Superseded) -> None:
-        """Stand by if another decides; where the database says that this one does, go on as after other errors."""
-        try:
-            await self._lease.confirm()
-        except LeaseLost:
-            return
-        log.error("a service with a newer epoch than %d acts on this hub's jobs", self._lease.epoch)
-        await self._failed(uid, error)
 
     async def _failed(self, uid: str, error: Exception) -> None:
         """Wait before the next turn, longer each time, and show why."""
@@ -405,7 +384,7 @@ class Reconciler:
         mine = {job.attempt for job in self._board.jobs.values() if job.phase in HOLDING}
         for attempt in await self._executor.known():
             if attempt not in mine:
-                await self._forget(attempt)
+                await self._acts.forget(attempt)
 
 
 def _step(move: d.Move) -> Step:

@@ -1,4 +1,4 @@
-"""The epoch of who decides."""
+"""The epoch of who decides; no grade of isolation that is not in force."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add the column; who decides after this counts from one."""
+    """Add the column; say of every tenant what has always been so: its files lie in the tree that all share."""
     op.add_column("lease", sa.Column("epoch", sa.BigInteger(), nullable=False, server_default="0"))
+    op.execute("UPDATE tenant SET isolation = 'shared'")
 
 
 def downgrade() -> None:
-    """Remove it."""
+    """Remove the column."""
     op.drop_column("lease", "epoch")
