@@ -54,11 +54,12 @@ class Fence:
     @contextmanager
     def acting(self, epoch: int) -> Iterator[None]:
         """Act under this epoch. Raises `Superseded` where a newer one was seen; none can begin before the act is over."""
-        if epoch > self.seen:
-            self._record(epoch)
         with _locked(self._acts, fcntl.LOCK_SH):
-            if epoch < self.seen:
+            seen = self.seen
+            if epoch < seen:
                 raise Superseded
+            if epoch > seen:
+                self._record(epoch)
             yield
 
     def raise_to(self, epoch: int, wait_s: float) -> None:
