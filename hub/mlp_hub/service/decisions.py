@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -221,8 +221,9 @@ class _Full:
 
     def __call__(self) -> StoredDecision:
         d, teller = self.decision, self.teller
-        whole = teller.tell(d, self.explained, None)
-        own = teller.tell(d, self.explained, teller.infos[d.uid][2])
+        places = teller.places(self.explained)
+        whole = teller.tell(d, self.explained, None) | {"nodes": places}
+        own = teller.tell(d, self.explained, teller.infos[d.uid][2]) | {"nodes": places}
         return _stored(d.uid, teller.now, self.explained.kind, whole, own)
 
 
@@ -250,7 +251,7 @@ class _Teller:
         self.tenants = set(state.queues)
 
     def tell(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> dict[str, Any]:
-        """Return the parts of an `api.Decision`."""
+        """Return the parts of an `api.Decision` but the nodes, which are the same for everybody."""
         waited = self.waited.get(d.uid)
         return {
             "summary": self._summary(d, e, tenant),
@@ -259,20 +260,23 @@ class _Teller:
             "position": None if waited is None else waited.position,
             "policy": self.policy,
             "share": e.share,
-            "nodes": [
-                {
-                    "node": p.node,
-                    "ranks": p.ranks,
-                    "chosen": p.chosen,
-                    "free_after": amount(replace(p.free_after, rom=0)),
-                    "score": list(p.score),
-                }
-                for p in e.places
-            ],
             "only": e.only,
             "victims": [self._victim(c, tenant) for c in e.candidates],
             "spared": [f"{count(n, 'job')} {_plural(what, n)}" for what, n in e.spared],
         }
+
+    def places(self, e: Explained) -> list[dict[str, Any]]:
+        """Return the nodes of an `api.Decision`."""
+        return [
+            {
+                "node": p.node,
+                "ranks": p.ranks,
+                "chosen": p.chosen,
+                "free_after": amount(p.free_after.but(rom=0)),
+                "score": list(p.score),
+            }
+            for p in e.places
+        ]
 
     def _summary(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> str:
         if isinstance(d, Admit):
