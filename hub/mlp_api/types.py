@@ -30,7 +30,6 @@ Progress = Annotated[int, Meta(ge=0, le=100)]
 QuotaCpu = Annotated[float, Meta(ge=0, le=1_000_000)]
 QuotaRam = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Workers = Annotated[int, Meta(ge=1, le=MOST_RANKS)] | Annotated[str, Meta(pattern=RANGE_PATTERN)]
-_KEPT = Meta(description="kept; has no effect yet")
 Amounts = dict[str, float]
 """By dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), in the units of quotas; what is left out is not limited."""
 Runtime = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
@@ -150,7 +149,13 @@ class TenantCreate(Request):
             description="kept free for it on the nodes, used or not, whatever others may borrow; not above the quota"
         ),
     ] = None
-    isolation: Annotated[Literal["shared", "encrypted", "dedicated"], _KEPT] = "shared"
+    isolation: Annotated[
+        Literal["shared", "encrypted", "dedicated"],
+        Meta(
+            description="how the tenant's files are kept: in the tree of all with directories of their own, encrypted with "
+            "a key of its own, or in a storage root of its own; a hub on one machine has `shared` and refuses the others"
+        ),
+    ] = "shared"
     description: Annotated[str, Meta(max_length=500)] = ""
 
 

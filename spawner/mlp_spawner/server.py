@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 
 from mlp_hub.executors import sandbox
-from mlp_hub.executors.sandbox import Bind, Limits, SandboxSpec
+from mlp_hub.executors.sandbox import Bind, Limits, Link, SandboxSpec
 from mlp_spawner.environment import Who
 from mlp_spawner.errors import ServiceUnreachable
 from mlp_spawner.holding import Holding
@@ -46,10 +46,11 @@ def spec(
     binds = (
         *sandbox.environment_binds(who.python),
         Bind(tenant_socket_dir, tenant_socket_dir),
-        Bind(str(HERE / "etc/ipython"), "/etc/ipython"),
-        Bind(str(HERE / "etc/jupyter"), "/etc/jupyter"),
         Bind("/etc/pip.conf", "/etc/pip.conf", optional=True),
     )
+    # links, not binds: a newer version puts other directories in the place of these while the server runs, and a bind
+    # would stay with what was removed
+    links = tuple(Link(f"/etc/{name}", str(HERE / "etc" / name)) for name in ("ipython", "jupyter"))
     # -P: the launcher's own directory must not be searched for modules
     argv = (who.python, "-P", str(HERE / "launcher.py"), "--ServerApp.sock=/handed-in", *args)
     return SandboxSpec(
@@ -62,6 +63,7 @@ def spec(
         user_name=who.user,
         uid=uid,
         binds=binds,
+        links=links,
         cwd=who.home,
         limits=Limits(cpu=round(choice.cpu * 1000), ram_mib=choice.ram, pids=PIDS, tmp_mib=TMP_MIB),
         network="outbound" if network == "outbound" and sandbox.capabilities().outbound else "none",

@@ -124,9 +124,8 @@ class Lab:
         """End whatever still runs."""
         from mlp_hub.executors import sandbox
 
-        if self.run_root.exists():
-            for entry in self.run_root.iterdir():
-                sandbox.remove(str(entry))
+        for entry in self.run_root.glob("*/"):
+            sandbox.remove(str(entry))
 
 
 async def until(

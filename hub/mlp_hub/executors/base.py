@@ -3,11 +3,15 @@
 Level-triggered: `observe()` is the truth, events only say that looking again is worth it. Every call is
 idempotent, so that the reconciler may repeat it after a crash. An attempt id is never started twice, whatever
 is killed when.
+
+What changes anything is done under the epoch of the service that decides: a number that grows with each one that takes
+over. An older one than was ever seen here is refused with `Superseded`, whatever it asks for.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -139,7 +143,23 @@ class Executor(Protocol):
         """
         ...
 
-    async def start(self, spec: LaunchSpec) -> None:
+    def epoch(self) -> int:
+        """Return the highest epoch that was ever seen here; 0 for none."""
+        ...
+
+    async def fence(self, epoch: int, wait_s: float) -> None:
+        """Refuse older epochs from now on; return once nothing is under way that was begun under one.
+
+        Raises `Superseded` where a newer one was seen, `Unavailable` where something takes longer than `wait_s` seconds;
+        older ones are refused then too.
+        """
+        ...
+
+    def acting(self, epoch: int) -> AbstractContextManager[None]:
+        """Do something else to a job's files under this epoch: `fence` waits for its end. Raises `Superseded`."""
+        ...
+
+    async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Start the attempt unless it was ever started; return once a crash of the hub cannot undo it.
 
         What can never start as asked (a missing file, a runtime that is not there) ends as FAILED with
@@ -147,7 +167,7 @@ class Executor(Protocol):
         """
         ...
 
-    async def stop(self, attempt: str, grace_s: float) -> None:
+    async def stop(self, attempt: str, grace_s: float, epoch: int = 0) -> None:
         """Send SIGTERM to all ranks, SIGKILL after the grace; return at once."""
         ...
 
@@ -159,7 +179,7 @@ class Executor(Protocol):
         """List all attempts with anything left here, so that leftovers can be swept."""
         ...
 
-    async def forget(self, attempt: str) -> None:
+    async def forget(self, attempt: str, epoch: int = 0) -> None:
         """Kill what is left of the attempt and remove all its traces but the job's own directory."""
         ...
 

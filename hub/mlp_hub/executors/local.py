@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from mlp_hub.executors.base import (
     Observation,
     check_placement,
 )
+from mlp_hub.executors.fence import Fence
 from mlp_hub.executors.local_gpus import assign
 from mlp_hub.executors.local_prepare import Surroundings, make_directories, sandbox_spec
 from mlp_hub.executors.local_usage import UsageMeter
@@ -70,6 +72,7 @@ class LocalExecutor:
         self._nodes = tuple(nodes) if nodes is not None else (local_node(disk=self._root),)
         self._python = python or sys.executable
         self._binds = tuple(binds)
+        self._fence = Fence(self._root)
         self._nursery = Nursery()
         self._meter = UsageMeter()
         self._callbacks: list[Callable[[str], None]] = []
@@ -91,21 +94,34 @@ class LocalExecutor:
         """Look into the environment that all jobs of this machine share, and for what the user installed at home."""
         return runtimes.missing(runtime, self._python, home)
 
-    async def start(self, spec: LaunchSpec) -> None:
+    def epoch(self) -> int:
+        """Return the highest epoch that was ever seen in the run directories."""
+        return self._fence.seen
+
+    async def fence(self, epoch: int, wait_s: float) -> None:
+        """Refuse older epochs from now on; return once nothing is under way that was begun under one."""
+        await asyncio.to_thread(self._fence.raise_to, epoch, wait_s)
+
+    def acting(self, epoch: int) -> AbstractContextManager[None]:
+        """Do something to a job's files under this epoch."""
+        return self._fence.acting(epoch)
+
+    async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Start the attempt unless it was ever started; what cannot be started has failed at once."""
         self._open()
         run_dir = self._dir(spec.attempt)
         self._postpone_idle()
         lock = self._locks.setdefault("gpu" if spec.per_worker.gpu else spec.attempt, asyncio.Lock())
         async with lock:
-            await asyncio.to_thread(self._start, spec, run_dir)
+            await asyncio.to_thread(self._start, spec, run_dir, epoch)
         self._locks.pop(spec.attempt, None)
         self._attach(spec.attempt)
 
-    async def stop(self, attempt: str, grace_s: float) -> None:
+    async def stop(self, attempt: str, grace_s: float, epoch: int = 0) -> None:
         """Send SIGTERM to all ranks, SIGKILL after the grace; returns at once."""
         self._open()
-        sandbox.stop(self._dir(attempt), grace_s)
+        with self._fence.acting(epoch):
+            sandbox.stop(self._dir(attempt), grace_s)
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
         """Tell how these attempts stand."""
@@ -115,13 +131,13 @@ class LocalExecutor:
     async def known(self) -> Sequence[str]:
         """List all attempts that have a run directory."""
         self._open()
-        return sorted(entry.name for entry in os.scandir(self._root) if entry.is_dir(follow_symlinks=False))
+        return sorted(entry.name for entry in self._run_dirs())
 
-    async def forget(self, attempt: str) -> None:
+    async def forget(self, attempt: str, epoch: int = 0) -> None:
         """Kill what is left of the attempt and remove its run directory."""
         self._open()
+        await asyncio.to_thread(self._remove, self._dir(attempt), epoch)
         self._detach(attempt)
-        await asyncio.to_thread(sandbox.remove, self._dir(attempt))
         self._final.pop(attempt, None)
         self._about.pop(attempt, None)
 
@@ -150,9 +166,16 @@ class LocalExecutor:
 
     # -- starting
 
-    def _start(self, spec: LaunchSpec, run_dir: str) -> None:
-        if os.path.lexists(f"{run_dir}/claim"):
-            return
+    def _start(self, spec: LaunchSpec, run_dir: str, epoch: int) -> None:
+        with self._fence.acting(epoch):
+            if not os.path.lexists(f"{run_dir}/claim"):
+                self._launch(spec, run_dir)
+
+    def _remove(self, run_dir: str, epoch: int) -> None:
+        with self._fence.acting(epoch):
+            sandbox.remove(run_dir)
+
+    def _launch(self, spec: LaunchSpec, run_dir: str) -> None:
         try:
             check_placement(spec, self._nodes)
             root = os.geteuid() == 0
@@ -189,7 +212,7 @@ class LocalExecutor:
         if not spec.per_worker.gpu:
             return []
         used: dict[int, int] = {}
-        for entry in os.scandir(self._root):
+        for entry in self._run_dirs():
             about = files.read_json(entry.path, "attempt.json")
             alive = sandbox.inspect(entry.path).phase in (SandboxPhase.STARTING, SandboxPhase.RUNNING)
             if alive and about and entry.name != spec.attempt:
@@ -280,9 +303,8 @@ class LocalExecutor:
         self._opened = True
         # what the first start would have to wait for: what this machine allows, where its Python lives
         asyncio.get_running_loop().run_in_executor(None, self._warm)
-        for entry in os.scandir(self._root):
-            if entry.is_dir(follow_symlinks=False):
-                self._attach(entry.name)
+        for entry in self._run_dirs():
+            self._attach(entry.name)
 
     def _warm(self) -> None:
         sandbox.capabilities()
@@ -310,6 +332,9 @@ class LocalExecutor:
         if self._idle is not None:
             self._idle.cancel()
         self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._nursery.close)
+
+    def _run_dirs(self) -> list[os.DirEntry[str]]:
+        return [entry for entry in os.scandir(self._root) if entry.is_dir(follow_symlinks=False)]
 
     def _dir(self, attempt: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}", attempt):

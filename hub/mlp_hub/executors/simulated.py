@@ -12,15 +12,15 @@ import asyncio
 import heapq
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import Cause, Failure, RankStatus
+from mlp_hub.domain.job import Failure, RankStatus
 from mlp_hub.executors.base import (
     AttemptPhase,
     LaunchSpec,
@@ -30,97 +30,12 @@ from mlp_hub.executors.base import (
     Observation,
     check_placement,
 )
+from mlp_hub.executors.fence import Fence
 from mlp_hub.executors.roles import roles_of
+from mlp_hub.executors.simulated_attempt import DONE, Attempt, Script, from_json, to_json
 
 MOST_LINES = 1000  # of one workspace's forgotten attempts
 MOST_LOGS = 1000
-_DONE = (AttemptPhase.SUCCEEDED, AttemptPhase.FAILED, AttemptPhase.STOPPED, AttemptPhase.LOST)
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """What a simulated attempt does: read from the job's environment, times in seconds.
-
-    SIM_DURATION (default 1), SIM_START (time until the ranks run, default 0), SIM_EXIT (exit code of SIM_RANK,
-    default 0), SIM_SIGNAL, SIM_STOP (how long it takes to end when asked to, default 0).
-    """
-
-    duration: float = 1.0
-    start: float = 0.0
-    exit_code: int = 0
-    signal: int | None = None
-    rank: int = 0
-    stop: float = 0.0
-
-    @classmethod
-    def of(cls, env: Mapping[str, str]) -> Script:
-        """Read it from an environment; what cannot be read has its default."""
-        return cls(
-            duration=_number(env, "SIM_DURATION", 1.0),
-            start=_number(env, "SIM_START", 0.0),
-            exit_code=int(_number(env, "SIM_EXIT", 0)),
-            signal=int(_number(env, "SIM_SIGNAL", 0)) or None,
-            rank=int(_number(env, "SIM_RANK", 0)),
-            stop=_number(env, "SIM_STOP", 0.0),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """One attempt; `stopped_at` and `lost_at` are when these take effect."""
-
-    id: str
-    workspace: str
-    placement: tuple[str, ...]
-    roles: tuple[str, ...]
-    accepted_at: float
-    script: Script
-    time_limit: float | None = None
-    stopped_at: float | None = None
-    lost_at: float | None = None
-
-    @property
-    def runs_at(self) -> float:
-        return self.accepted_at + self.script.start
-
-    @property
-    def ends_at(self) -> float:
-        length = (
-            self.script.duration if self.time_limit is None else min(self.script.duration, self.time_limit)
-        )
-        return self.runs_at + length
-
-    @property
-    def over_at(self) -> float:
-        return min(x for x in (self.ends_at, self.stopped_at, self.lost_at) if x is not None)
-
-    def phase(self, now: float) -> AttemptPhase:
-        if now < self.over_at:
-            return AttemptPhase.STARTING if now < self.runs_at else AttemptPhase.RUNNING
-        if self.lost_at is not None and self.lost_at <= self.over_at:
-            return AttemptPhase.LOST
-        if self.stopped_at is not None and self.stopped_at <= self.over_at:
-            return AttemptPhase.STOPPED
-        return AttemptPhase.SUCCEEDED if self.failure() is None else AttemptPhase.FAILED
-
-    def failure(self) -> Failure | None:
-        s = self.script
-        if self.time_limit is not None and self.time_limit < s.duration:
-            message = f"ran longer than its time limit of {self.time_limit:g} s"
-            return Failure(Cause.TIME_LIMIT, message=message)
-        if s.signal is not None:
-            return Failure(Cause.SIGNAL, rank=s.rank, signal=s.signal)
-        return Failure(Cause.PROGRAM_ERROR, rank=s.rank, exit_code=s.exit_code) if s.exit_code else None
-
-    def log(self, now: float) -> list[tuple[int, LogLine]]:
-        """List (rank, line) of all that was written up to `now`."""
-        lines: list[tuple[int, LogLine]] = []
-        for rank, node in enumerate(self.placement):
-            if now >= self.runs_at:
-                lines.append((rank, _line(self.runs_at, f"simulated rank {rank} runs on {node}")))
-                if now >= self.over_at:
-                    lines.append((rank, _line(self.over_at, f"simulated rank {rank} ended")))
-        return lines
 
 
 class SimulatedExecutor:
@@ -146,7 +61,7 @@ class SimulatedExecutor:
         self._real_time = real_time
         self._directories = directories
         self.spools = directories
-        self._attempts: dict[str, _Attempt] = {}
+        self._attempts: dict[str, Attempt] = {}
         self._forgotten: set[str] = set()
         self._logs: dict[str, list[tuple[int, LogLine]]] = {}  # of forgotten attempts, by workspace
         self._events: list[tuple[float, str]] = []
@@ -154,6 +69,7 @@ class SimulatedExecutor:
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = 0.0
         self._journal = journal
+        self._fence = Fence(None if journal is None else journal.parent)
         self.starts: list[str] = []  # every attempt that was really started, in order
         self.failing_starts = 0  # so many of the next starts fail, for tests
         self._out: TextIO | None = None
@@ -169,8 +85,24 @@ class SimulatedExecutor:
         del runtime, home
         return None
 
-    async def start(self, spec: LaunchSpec) -> None:
+    def epoch(self) -> int:
+        """Return the highest epoch that was ever seen, beside the journal too."""
+        return self._fence.seen
+
+    async def fence(self, epoch: int, wait_s: float) -> None:
+        """Refuse older epochs from now on; return once nothing is under way that was begun under one."""
+        await asyncio.to_thread(self._fence.raise_to, epoch, wait_s)
+
+    def acting(self, epoch: int) -> AbstractContextManager[None]:
+        """Do something to a job's files under this epoch."""
+        return self._fence.acting(epoch)
+
+    async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Begin the attempt unless it was ever begun or forgotten; `CannotStart` where its nodes are not ours."""
+        with self._fence.acting(epoch):
+            self._start(spec)
+
+    def _start(self, spec: LaunchSpec) -> None:
         if spec.attempt in self._attempts or spec.attempt in self._forgotten:
             return
         check_placement(spec, self.nodes())
@@ -179,7 +111,7 @@ class SimulatedExecutor:
             raise Unavailable("the simulated node does not answer")
         if self._directories:
             _make_directories(spec.workspace)
-        attempt = _Attempt(
+        attempt = Attempt(
             spec.attempt,
             spec.workspace,
             spec.placement or (next(iter(self._nodes)),) * spec.ranks,
@@ -188,15 +120,19 @@ class SimulatedExecutor:
             Script.of(spec.env),
             spec.time_limit,
         )
-        self._record(start=_to_json(attempt))
+        self._record(start=to_json(attempt))
         self._begin(attempt)
         self._arm()
 
-    async def stop(self, attempt: str, grace_s: float) -> None:
+    async def stop(self, attempt: str, grace_s: float, epoch: int = 0) -> None:
         """End the attempt once its script lets it, at the latest after the grace."""
+        with self._fence.acting(epoch):
+            self._stop(attempt, grace_s)
+
+    def _stop(self, attempt: str, grace_s: float) -> None:
         known = self._attempts.get(attempt)
         now = self._clock()
-        if known is None or known.stopped_at is not None or known.phase(now) in _DONE:
+        if known is None or known.stopped_at is not None or known.phase(now) in DONE:
             return
         self._change(replace(known, stopped_at=now + min(known.script.stop, grace_s)))
 
@@ -209,8 +145,12 @@ class SimulatedExecutor:
         """List the attempts that were started and not forgotten."""
         return list(self._attempts)
 
-    async def forget(self, attempt: str) -> None:
+    async def forget(self, attempt: str, epoch: int = 0) -> None:
         """Drop the attempt; it cannot be started again."""
+        with self._fence.acting(epoch):
+            self._forget(attempt)
+
+    def _forget(self, attempt: str) -> None:
         if attempt not in self._forgotten:
             self._forgotten.add(attempt)
             self._record(forget=attempt)
@@ -282,21 +222,21 @@ class SimulatedExecutor:
         now = self._clock()
         self._nodes[name] = replace(self._nodes[name], up=False)
         for attempt in list(self._attempts.values()):
-            if name in attempt.placement and attempt.phase(now) not in _DONE:
+            if name in attempt.placement and attempt.phase(now) not in DONE:
                 self._change(replace(attempt, lost_at=now))
 
     def restore_node(self, name: str) -> None:
         """Bring a lost node back, empty."""
         self._nodes[name] = replace(self._nodes[name], up=True)
 
-    def _begin(self, attempt: _Attempt) -> None:
+    def _begin(self, attempt: Attempt) -> None:
         self._attempts[attempt.id] = attempt
         self.starts.append(attempt.id)
         heapq.heappush(self._events, (attempt.runs_at, attempt.id))
         heapq.heappush(self._events, (attempt.over_at, attempt.id))
 
-    def _change(self, attempt: _Attempt) -> None:
-        self._record(change=_to_json(attempt))
+    def _change(self, attempt: Attempt) -> None:
+        self._record(change=to_json(attempt))
         self._attempts[attempt.id] = attempt
         heapq.heappush(self._events, (attempt.over_at, attempt.id))
         self._arm()
@@ -326,7 +266,7 @@ class SimulatedExecutor:
             RankStatus(rank, role, node, *_rank_end(rank, phase, failure, ran=ran))
             for rank, (role, node) in enumerate(zip(a.roles, a.placement, strict=True))
         )
-        ended = a.over_at if phase in _DONE else None
+        ended = a.over_at if phase in DONE else None
         return Observation(id_, phase, a.runs_at if ran else None, ended, ranks, failure)
 
     def _record(self, **entry: Any) -> None:
@@ -341,9 +281,9 @@ class SimulatedExecutor:
         for line in journal.read_text().splitlines():
             entry = msgspec.json.decode(line)
             if "start" in entry:
-                self._begin(_from_json(entry["start"]))
+                self._begin(from_json(entry["start"]))
             elif "change" in entry:
-                attempt = _from_json(entry["change"])
+                attempt = from_json(entry["change"])
                 self._attempts[attempt.id] = attempt
                 heapq.heappush(self._events, (attempt.over_at, attempt.id))
             else:
@@ -369,25 +309,3 @@ def _rank_end(
 def _make_directories(workspace: str) -> None:
     for part in ("ckpt", "log", "metrics", "code"):
         Path(workspace, part).mkdir(parents=True, exist_ok=True)
-
-
-def _to_json(attempt: _Attempt) -> dict[str, Any]:
-    plain = {name: getattr(attempt, name) for name in _Attempt.__slots__}
-    plain["script"] = {name: getattr(attempt.script, name) for name in Script.__slots__}
-    return plain
-
-
-def _from_json(plain: dict[str, Any]) -> _Attempt:
-    lists = {name: tuple(plain[name]) for name in ("placement", "roles")}
-    return _Attempt(**{**plain, **lists, "script": Script(**plain["script"])})
-
-
-def _number(env: Mapping[str, str], name: str, default: float) -> float:
-    try:
-        return float(env[name])
-    except (KeyError, ValueError):
-        return default
-
-
-def _line(at: float, text: str) -> LogLine:
-    return LogLine(datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z"), "stdout", text)

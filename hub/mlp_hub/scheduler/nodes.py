@@ -135,22 +135,6 @@ class NodeIndex:
         if up:
             self.version += 1
 
-    def set_typical(self, typical: Sequence[tuple[Demand, float]]) -> None:
-        """Take another distribution of demands as what is typical; costs a pass over the nodes."""
-        self.catalog = Catalog(Fragmentation(typical))
-        self._members, self._mine = {}, set()
-        self._free = {}
-        self._views.clear()
-        for name, r in self._records.items():
-            cls = self.catalog.node_class(r.node)
-            record = with_state(self.catalog, replace(r, cls=cls))
-            self._records[name] = record
-            if record.state is not None:
-                insort(self._members.setdefault(record.state, []), record.number)
-                self._mine.add(record.state)
-                self._count_free(record.state, 1)
-        self.changes += 1
-
     # ---- questions -------------------------------------------------------------------------------------------
 
     def slots(self, name: str, demand: Demand) -> int:

@@ -21,24 +21,24 @@ from functools import partial
 from typing import TypeVar
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
+from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.model import Snapshot, Wait, Why
+from mlp_hub.scheduler.model import Admit, Preempt, Resize, Snapshot, Wait, Why
 from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.service.answers import Answers
-from mlp_hub.service.board import Board, Changes, WaitChanged
+from mlp_hub.service.board import Board, WaitChanged
 from mlp_hub.service.broker import job_topic
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import why_for
-from mlp_hub.service.kept import KeptCore, Plan
-from mlp_hub.service.snapshot import STOPPING, Holders, SnapshotMaker, node_of, queue_of, read_holders
-from mlp_hub.service.storing import Decided, Stored, store
+from mlp_hub.service.kept import KeptCore, Plan, matters
+from mlp_hub.service.shelf import Shelf
+from mlp_hub.service.snapshot import Holders, SnapshotMaker, node_of, queue_of, read_holders
+from mlp_hub.service.storing import Decided, Stored, store_apart
 from mlp_hub.service.submit import CanRun
 from mlp_hub.service.tenant_words import Words
 from mlp_hub.service.tokens import JobToken, make_token
 from mlp_hub.store.records import DecayedUsage
-from mlp_hub.store.tx import Tx
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -66,7 +66,8 @@ class Admission:
         self._clock = clock
         self._policy = policy
         self._meter = UsageMeter(policy.scheduling.half_life_s)
-        self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of)
+        self._shelf = Shelf(policy.backoff_s, policy.backoff_max_s)
+        self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of, self._shelf)
         self._answers = Answers(self)
         self._words = Words(board)
         self.decisions = Decisions(board.db)
@@ -87,7 +88,6 @@ class Admission:
         self._task: asyncio.Task[None] | None = None
         self._refusals = 0  # cycles in a row in which something was refused
         self.cycles = 0
-        self.rebuilds = 0
         self.differences: list[str] = []  # between the kept core and one made anew, where that is checked
         self.durations: deque[float] = deque(maxlen=1000)  # seconds of planning, of the last cycles
 
@@ -217,6 +217,7 @@ class Admission:
             news = True
         else:
             news = self._expired(now)
+        self._dirty |= dict.fromkeys(self._shelf.ripe(now))
         if self._kept is None:
             return await self._rebuild(now)
         try:
@@ -250,7 +251,8 @@ class Admission:
                 kept.sync(uid, jobs.get(uid), now)
             dirty = {}
         if self._policy.check_core:
-            self._check(kept, holders, now)
+            anew = self._maker.of(holders, now)
+            self.differences += kept.differences(anew, jobs)
 
     async def _rebuild(self, now: float) -> KeptCore:
         assert self._holders is not None  # noqa: S101 - read by the caller
@@ -258,11 +260,10 @@ class Admission:
         self._dirty.clear()
         self._known_nodes = tuple(self._nodes())
         snapshot = self._maker.of(self._holders, now)
-        make = partial(KeptCore, snapshot, now, dict(self._board.holding))
+        make = partial(KeptCore, snapshot, now, dict(self._board.holding), self._shelf)
         size = len(snapshot.waiting) + len(snapshot.running)
         self._kept = await (asyncio.to_thread(make) if size > self._policy.large_cycle else _at_once(make))
         self._meter = self._kept.core.state.meter
-        self.rebuilds += 1
         self._catch_up(self._kept, self._holders, now, news=False)
         return self._kept
 
@@ -315,41 +316,18 @@ class Admission:
             self._known_nodes,
             now,
             tokens,
+            told,
+            list(kept.promised),
         )
         if not decided:
             return Stored()
-
-        def work(tx: Tx, changes: Changes) -> Stored:
-            done = store(tx, changes, decided)
-            told.store(tx, [*done.in_force, *kept.promised])
-            return done
-
-        stored = await self._commit(work, {jobs[uid].attempt: (uid, t) for uid, t in tokens.items()})
+        stored = await store_apart(self._board, decided, self.starts or _nobody)
         if decided.usage:
             self._usage_at, self._usage_changed = now, False
         for wait in decided.waits:
             if wait.uid in self._board.waiting:
                 self._said[wait.uid] = wait
         self._learn(kept, stored, now)
-        return stored
-
-    async def _commit(
-        self, work: Callable[[Tx, Changes], Stored], tokens: Mapping[str, tuple[str, JobToken]]
-    ) -> Stored:
-        """Store, with who starts attempts knowing their tokens before it hears of the admissions."""
-        starts = self.starts
-        if starts is None or not tokens:
-            return await self._board.commit(work)
-        for attempt, (_, token) in tokens.items():
-            starts(attempt, token)
-        admitted: set[str] = set()
-        try:
-            stored = await self._board.commit(work)
-            admitted.update(stored.admitted)
-        finally:
-            for attempt, (uid, _) in tokens.items():
-                if uid not in admitted:
-                    starts(attempt, None)
         return stored
 
     def _learn(self, kept: KeptCore, stored: Stored, now: float) -> None:
@@ -370,6 +348,7 @@ class Admission:
             else:
                 refused = True
         refused = self._cannot_grow(kept, stored, now) or refused
+        refused = self._put_aside(kept, stored, now) or refused
         if refused:  # somebody was quicker, and it is not in what the core knows
             self._refusals += 1
             self._holders_changed = True
@@ -388,6 +367,28 @@ class Admission:
             if job is not None and job.phase in HOLDING:
                 kept.hold_back(job, now)
         return bool(stored.cannot_grow) and not kept.early
+
+    def _put_aside(self, kept: KeptCore, stored: Stored, now: float) -> bool:
+        """Leave alone for a while whom nothing can be stored about; returns whether the core is wrong about others too."""
+        for uid in stored.in_force:
+            self._shelf.forget(uid)
+        void = False
+        for piece, error in stored.bad:
+            if not isinstance(piece, Admit | Preempt | Resize):
+                log.error("%s could not be stored, and is left out", piece, exc_info=error)
+                continue
+            wait = self._shelf.put(piece.uid, now)
+            job = self._board.jobs.get(piece.uid)
+            name = piece.uid if job is None else f"{job.spec.name} of {job.spec.user}"
+            text = "what was decided about job %s could not be stored; it is left alone for %g s"
+            log.error(text, name, wait, exc_info=error)
+            self._wake.set()  # for others, who may pass
+            if isinstance(piece, Admit):
+                kept.promised.pop(piece.uid, None)
+                kept.sync(piece.uid, None, now)
+            else:
+                void = True  # others may have been promised its room
+        return void
 
     def _news(self, kept: KeptCore, plan: Plan) -> list[Wait]:
         """Return the reasons that are to be written down: those that are new or not of the kind said before."""
@@ -418,16 +419,6 @@ class Admission:
             if self._shown.get(uid) != wait:
                 broker.publish(job_topic(uid), WaitChanged())
         self._shown = dict(now)
-
-    def _check(self, kept: KeptCore, holders: Holders, now: float) -> None:
-        """Hold the core against one made anew; the settings of the hub never ask for it, tests do."""
-        mine, theirs = kept.content(self._board.jobs), KeptCore.content_of(self._maker.of(holders, now))
-        for part, value in theirs.items():
-            kept_here = mine[part]
-            for name in {**kept_here, **value}:
-                if kept_here.get(name) != value.get(name):
-                    text = f"{part} {name}: kept {kept_here.get(name)}, made anew {value.get(name)}"
-                    self.differences.append(text)
 
     # --- when
 
@@ -466,6 +457,8 @@ class Admission:
             least = self._policy.scheduling.min_run_s
             ripe = [h.run.started_at + least for h in self._kept.core.state.running.elastic.values()]
             times += [at for at in ripe if at > now]
+        if (at := self._shelf.next()) is not None:
+            times.append(at)
         if self._usage_changed:
             times.append(self._usage_at + USAGE_EVERY_S)
         return max(min(times) - now, 0.0)
@@ -473,27 +466,17 @@ class Admission:
     def _board_says(self, job: Job, before: Job | None) -> None:
         if job.phase is not Phase.QUEUED:
             self._said.pop(job.uid, None)
-        if before is None or _matters(job, before):
+        if job.phase in FINAL:
+            self._shelf.forget(job.uid)
+        if before is None or matters(job, before):
             self._dirty[job.uid] = None
             self._wake.set()
             if before is not None and before.phase in HOLDING:
                 self._usage_changed = True
 
 
-def _matters(job: Job, before: Job) -> bool:
-    """Whether the core has to hear of a change."""
-    if job.phase is before.phase:
-        return job.target is not before.target or job.placement != before.placement
-    if before.phase is Phase.QUEUED and job.phase in (Phase.ADMITTED, Phase.STARTING):
-        return False  # it decided so
-    if job.phase is Phase.RUNNING and job.spec.time_limit is not None:
-        return True  # its time has begun only now
-    if (before.phase in HOLDING) != (job.phase in HOLDING) or Phase.RESIZING in (job.phase, before.phase):
-        return True
-    was_quicker = before.phase in STOPPING and job.phase not in STOPPING  # than those who stopped it
-    if was_quicker or Phase.QUEUED in (job.phase, before.phase):
-        return True
-    return job.target not in (Target.RUN, before.target)
+def _nobody(attempt: str, token: JobToken | None) -> None:
+    """Start nothing."""
 
 
 async def _at_once(make: Callable[[], T]) -> T:

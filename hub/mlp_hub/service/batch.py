@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from mlp_hub.service.apart import apart
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 MOST = 512
@@ -17,8 +19,8 @@ PACE_S = 0.005
 class Batch(Generic[Item, Result]):
     """Collects items and hands them to `work` in lots, one lot at a time.
 
-    `work` returns a result, or an error to be raised, for each item in order; what it raises itself is everybody's.
-    A caller that is cancelled does not take its item back. The first item of an idle batch is not kept waiting.
+    `work` returns a result, or an error to be raised, for each item in order; where it raises itself, nothing of the lot
+    may be kept: then it is called for parts of it, until it is found whose the error is. A caller that is cancelled does not take its item back. The first item of an idle batch is not kept waiting.
     """
 
     def __init__(self, work: Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]) -> None:
@@ -50,13 +52,15 @@ class Batch(Generic[Item, Result]):
                 await asyncio.sleep(PACE_S)
             lot, self._items = self._items[:MOST], self._items[MOST:]
             try:
-                results = await self._work([item for item, _ in lot])
+                outcomes = await apart([item for item, _ in lot], self._work)
             except asyncio.CancelledError:
                 for _, future in lot:
                     future.cancel()
                 raise
-            except Exception as error:  # noqa: BLE001 - it is raised to everybody whose item it was
-                results = [error] * len(lot)
+            results: list[Result | Exception] = []
+            for outcome in outcomes:
+                failed = outcome.error
+                results += (outcome.result or ()) if failed is None else [failed] * len(outcome.items)
             for (_, future), result in zip(lot, results, strict=True):
                 if future.done():
                     continue

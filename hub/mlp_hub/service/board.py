@@ -199,7 +199,7 @@ def hand_over(tx: Tx, old: Job, new: Job, now: float) -> None:
 class Board:
     """Active jobs by uid, and those of them that wait and that hold quota."""
 
-    def __init__(self, db: Database, broker: Broker, fence: Callable[[Tx], None] = lambda _: None) -> None:
+    def __init__(self, db: Database, broker: Broker, fence: Callable[[Tx], object] = lambda _: None) -> None:
         self.db = db
         self.broker = broker
         self._fence = fence

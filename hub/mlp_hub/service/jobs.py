@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from mlp_hub.service import decide as d
 from mlp_hub.service import submit
 from mlp_hub.service import wire_jobs as wire
 from mlp_hub.service.admit import Admission
+from mlp_hub.service.apart import is_everybodys
 from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import Paths, RunPolicy
@@ -27,6 +29,7 @@ from mlp_hub.store.records import Remembered
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
+log = logging.getLogger(__name__)
 TRIES = 5
 MOST_PLACES = 10_000
 MOST_LINES = 10_000
@@ -148,7 +151,14 @@ class Jobs:
             queued_at=now,
             version=1,
         )
-        return await self._submits.put(_Submitted(job, key, print_))
+        try:
+            return await self._submits.put(_Submitted(job, key, print_))
+        except Refused:
+            raise
+        except Exception as error:
+            if not is_everybodys(error):
+                log.exception("job %s of %s could not be stored", spec.name, spec.user)
+            raise
 
     async def _store_all(self, lot: Sequence[_Submitted]) -> Sequence[Job | Exception]:
         return await self._board.commit(lambda tx, changes: self._insert(tx, changes, lot))

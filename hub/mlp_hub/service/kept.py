@@ -30,7 +30,8 @@ from mlp_hub.scheduler.model import (
     TenantQueue,
     Wait,
 )
-from mlp_hub.service.snapshot import fixed, is_resizing, running_of, waiting_of
+from mlp_hub.service.shelf import Shelf
+from mlp_hub.service.snapshot import STOPPING, fixed, is_resizing, running_of, waiting_of
 
 _RUNS = frozenset({Phase.ADMITTED, Phase.STARTING, Phase.RUNNING})
 _STAYS = frozenset({Target.RUN, Target.RESIZE})
@@ -52,7 +53,8 @@ class Plan:
 class KeptCore:
     """A core and what lies between it and the hub. It is used by one thread at a time."""
 
-    def __init__(self, snapshot: Snapshot, now: float, jobs: Mapping[str, Job]) -> None:
+    def __init__(self, snapshot: Snapshot, now: float, jobs: Mapping[str, Job], shelf: Shelf) -> None:
+        self._shelf = shelf
         self.core = Core.of(snapshot, now)
         self.promised: dict[str, Admit] = {}
         self.leaving: dict[str, None] = {}
@@ -106,7 +108,7 @@ class KeptCore:
 
     def sync(self, uid: str, job: Job | None, now: float) -> bool:
         """Make the core see one job as it is stored; returns whether that changed anything."""
-        if job is not None and job.phase is Phase.QUEUED:
+        if job is not None and job.phase is Phase.QUEUED and uid not in self._shelf:
             return self._waits(job, now)
         if job is not None and job.phase in HOLDING:
             return self._holds(job, now)
@@ -129,7 +131,7 @@ class KeptCore:
                 # its user stopped and resumed it before it was asked to leave: what was planned with its room is void
                 raise ValueError(f"job {uid} was to leave and goes on")
             return False
-        wanted = running_of(job)
+        wanted = running_of(job, alone=uid in self._shelf)
         if is_resizing(job):
             self.resizing[uid] = None
         elif uid in self.resizing:
@@ -245,7 +247,9 @@ class KeptCore:
             if uid not in self.promised and uid not in self.held_back
         }
         running |= {
-            uid: _shape(running_of(jobs[uid])) for uid in (*self.leaving, *self.held_back) if uid in jobs
+            uid: _shape(running_of(jobs[uid], alone=uid in self._shelf))
+            for uid in (*self.leaving, *self.held_back)
+            if uid in jobs
         }
         waiting: dict[str, object] = dict.fromkeys(
             (*state.waiting, *state.gated, *state.orphaned, *self.promised), True
@@ -257,6 +261,16 @@ class KeptCore:
             "waiting": waiting,
             "running": running,
         }
+
+    def differences(self, snapshot: Snapshot, jobs: Mapping[str, Job]) -> list[str]:
+        """Say in what this core is not what one made anew of the snapshot would be."""
+        mine, found = self.content(jobs), []
+        for part, value in self.content_of(snapshot).items():
+            for name in {**mine[part], **value}:
+                kept, anew = mine[part].get(name), value.get(name)
+                if kept != anew:
+                    found.append(f"{part} {name}: kept {kept}, made anew {anew}")
+        return found
 
     @staticmethod
     def content_of(snapshot: Snapshot) -> dict[str, dict[str, object]]:
@@ -288,6 +302,23 @@ def _same(run: RunningJob, wanted: RunningJob, *, frozen: bool) -> bool:
     return (
         run.placement == wanted.placement
         and run.stopping == wanted.stopping
+        and run.job.preemptible == wanted.job.preemptible
         and (frozen or _range(run) == _range(wanted))
         and abs(run.started_at - wanted.started_at) < LATE_S
     )
+
+
+def matters(job: Job, before: Job) -> bool:
+    """Whether a core has to hear of a change of a job."""
+    if job.phase is before.phase:
+        return job.target is not before.target or job.placement != before.placement
+    if before.phase is Phase.QUEUED and job.phase in (Phase.ADMITTED, Phase.STARTING):
+        return False  # it decided so
+    if job.phase is Phase.RUNNING and job.spec.time_limit is not None:
+        return True  # its time has begun only now
+    if (before.phase in HOLDING) != (job.phase in HOLDING) or Phase.RESIZING in (job.phase, before.phase):
+        return True
+    was_quicker = before.phase in STOPPING and job.phase not in STOPPING  # than those who stopped it
+    if was_quicker or Phase.QUEUED in (job.phase, before.phase):
+        return True
+    return job.target not in (Target.RUN, before.target)

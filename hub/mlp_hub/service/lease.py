@@ -3,6 +3,10 @@
 A row names who decides and until when. Every transaction that changes jobs checks the row first, and fails whole where
 it names another: since writing transactions exclude each other, that is a fence, not a hint. The row is renewed by such
 transactions, and by a timer where there are none. Who comes second waits until the row has run out or was given back.
+
+What is done outside the database cannot be undone by a transaction that fails. So each such act asks `sure` right before,
+and carries the epoch of the one who does it: who takes the lease has a higher one than all before, and the executor
+refuses those that are lower than one it has seen.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store import Database
@@ -26,7 +31,10 @@ RENEW_AT = 2 / 3
 
 
 class LeaseLost(Unavailable):
-    """Another service decides now; this one must not."""
+    """Another service decides now; this one must not. Whose it is stands in the log: members may read the message."""
+
+    def __init__(self) -> None:
+        super().__init__("this part of the hub stands by while another one decides; ask again in a moment")
 
 
 def holder_name() -> str:
@@ -38,7 +46,8 @@ class Leadership:
     """The lease as one platform has it, or waits for it.
 
     `alone` says that the database itself keeps others away (a lock file, an advisory lock): what a dead process left is
-    then taken over at once. `lost` is called on the event loop when another has it.
+    then taken over at once. `floor` tells the highest epoch that was seen elsewhere, where the database may be an older
+    one, or new. `lost` is called on the event loop when another has it.
     """
 
     def __init__(
@@ -49,16 +58,20 @@ class Leadership:
         length_s: float,
         poll_s: float,
         alone: bool,
+        floor: Callable[[], int] = lambda: 0,
     ) -> None:
         self._db = db
         self._clock = clock
         self._length_s = length_s
         self._poll_s = poll_s
         self._alone = alone
+        self._floor = floor
+        self.epoch = 0
         self.holder = holder_name()
         self.lost: Callable[[], None] = lambda: None
         self.waits_for: str | None = None  # who has it instead
         self._held = False
+        self._sure_until = 0.0  # so long as stored: no other can have taken it
         self._renewing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -68,11 +81,13 @@ class Leadership:
         return self._held
 
     async def take(self) -> None:
-        """Return once this platform has the lease."""
+        """Return once this platform has the lease, under a new epoch."""
+        await self.forget()
         self._loop = asyncio.get_running_loop()
         while True:
-            found = await self._db.write(self._try)
-            if found is None:
+            floor = self._floor()
+            found = await self._db.write(lambda tx: self._try(tx, floor))  # noqa: B023 - it is run before the next turn
+            if found.holder == self.holder:
                 break
             if self.waits_for != found.holder:
                 self.waits_for = found.holder
@@ -84,9 +99,11 @@ class Leadership:
             left = found.expires_at - self._clock()
             await asyncio.sleep(min(max(left, 0.01), self._poll_s))
         self.waits_for = None
+        self.epoch = found.epoch
+        self._sure_until = found.expires_at
         self._held = True
         self._alone = False  # who takes it from this one is alive
-        log.info("this service decides: %s", self.holder)
+        log.info("this service decides: %s, epoch %d", self.holder, self.epoch)
         self._renewing = asyncio.ensure_future(self._renew())
 
     async def give_up(self) -> None:
@@ -103,49 +120,64 @@ class Leadership:
             await asyncio.gather(self._renewing, return_exceptions=True)
             self._renewing = None
 
-    def check(self, tx: Tx) -> None:
+    async def sure(self) -> None:
+        """Raise `LeaseLost` unless this platform decides now: to be asked right before what no transaction fences."""
+        if not self._held:
+            raise LeaseLost
+        if self._clock() >= self._sure_until:
+            await self.confirm()
+
+    async def confirm(self) -> None:
+        """Raise `LeaseLost` unless the database says that this platform decides."""
+        self._sure_until = (await self._db.write(self.check)).expires_at
+
+    def check(self, tx: Tx) -> Lease:
         """Raise `LeaseLost` unless this platform has the lease; renew it when much of its time is over."""
         found = tx.leases.get(NAME)
         if found is None or found.holder != self.holder:
             who = "nobody" if found is None else found.holder
             if self._loop is not None and not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self._note_lost)
-            raise LeaseLost(f"this service does not decide any more, {who} does; ask that one")
+                self._loop.call_soon_threadsafe(self._note_lost, self.epoch, who)
+            raise LeaseLost
         now = self._clock()
         # one that runs longer than a lease may was written before the clock was put back: who waits would wait as long
         if not self._length_s * RENEW_AT < found.expires_at - now <= self._length_s:
-            tx.leases.put(NAME, Lease(self.holder, now + self._length_s))
+            found = replace(found, expires_at=now + self._length_s)
+            tx.leases.put(NAME, found)
+        return found
 
-    def _try(self, tx: Tx) -> Lease | None:
-        """Take the lease if it is free; return whose it is if not."""
+    def _try(self, tx: Tx, floor: int) -> Lease:
+        """Take the lease if it is free; return it as it is then, whoever has it."""
         now = self._clock()
         found = tx.leases.get(NAME)
         free = found is None or found.holder == self.holder or found.expires_at <= now or self._alone
         if found is not None and not free:
             return found
-        tx.leases.put(NAME, Lease(self.holder, now + self._length_s))
-        return None
+        before = 0 if found is None else found.epoch
+        mine = Lease(self.holder, now + self._length_s, max(before, floor) + 1)
+        tx.leases.put(NAME, mine)
+        return mine
 
     def _release(self, tx: Tx) -> None:
         found = tx.leases.get(NAME)
         if found is not None and found.holder == self.holder:
-            tx.leases.put(NAME, Lease(self.holder, 0.0))
+            tx.leases.put(NAME, replace(found, expires_at=0.0))
 
-    def _note_lost(self) -> None:
-        if not self._held:
+    def _note_lost(self, epoch: int, who: str) -> None:
+        if not self._held or epoch != self.epoch:
             return
         self._held = False
         if self._renewing is not None:
             self._renewing.cancel()
             self._renewing = None
-        log.error("another service decides about this database now: this one acts no more, and stands by")
+        log.error("%s decides about this database now: %s acts no more, and stands by", who, self.holder)
         self.lost()
 
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(self._length_s * (1 - RENEW_AT))
             try:
-                await self._db.write(self.check)
+                await self.confirm()
             except LeaseLost:
                 return
             except Unavailable as error:

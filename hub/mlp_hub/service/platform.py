@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 
+from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
@@ -26,6 +27,7 @@ from mlp_hub.service.users import Users
 from mlp_hub.service.watch import Frame, Watcher
 from mlp_hub.service.whatif import WhatIf
 from mlp_hub.store.database import Database
+from mlp_hub.store.errors import StoreUnavailable
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
@@ -59,13 +61,20 @@ class Platform:
         self.policy = policy
         self._clock = clock
         self.broker = Broker()
-        self.lease = Leadership(db, clock, length_s=policy.lease_s, poll_s=policy.lease_s / 10, alone=alone)
+        self.lease = Leadership(
+            db,
+            clock,
+            length_s=policy.lease_s,
+            poll_s=policy.lease_s / 10,
+            alone=alone,
+            floor=executor.epoch,
+        )
         self.lease.lost = self._lease_lost
         self.board = Board(db, self.broker, self.lease.check)
         self.admission = Admission(self.board, executor.nodes, clock, policy)
         self.metrics = Metrics(self.board, clock, policy.metric_points_max)
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
-        self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
+        self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy, self.lease)
         self.admission.starts = self.reconciler.will_start
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.tenants = Tenants(
@@ -80,42 +89,72 @@ class Platform:
         self.whatif = WhatIf(self.board, self.admission, clock)
         self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
         self._sweeper: asyncio.Task[None] | None = None
-        self._standby: asyncio.Task[None] | None = None
+        self._leads = False  # all is taken up, and the lease was not lost since
+        self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Wait until no other platform decides about this database, recover, then run jobs."""
-        await self.lease.take()
-        await self.tenants.start()
-        await self._lead()
+        self._following = asyncio.ensure_future(self._follow(first=True))
+        await self._following
         self._sweeper = asyncio.ensure_future(self._sweep())
 
+    async def _follow(self, *, first: bool) -> None:
+        """Return once this platform decides and has taken up all there is to do.
+
+        Who loses the lease meanwhile stands by, and tries again; so does who comes second when something is not there.
+        """
+        while True:
+            try:
+                await self.lease.take()
+                await self.executor.fence(self.lease.epoch, self.policy.lease_s)
+                await self._lead()
+            except Unavailable as error:
+                if first and isinstance(error, StoreUnavailable):
+                    raise
+                log.warning("this service cannot take over yet: %s", error)
+            except Exception:
+                if first:
+                    raise
+                log.exception("this service could not take over; it tries again")
+            if self._leads:
+                return
+            await self._act_no_more()
+            await asyncio.sleep(self.policy.lease_s / 10)
+
     async def _lead(self) -> None:
+        await self.tenants.start()
         await self.ledger.sweep()
         await self.board.load()
         self.board.on_change(self.idle.job_changed)
         await self.idle.start()
         await self.reconciler.start()
         await self.admission.start()
+        self._leads = self.lease.is_held
 
     def _lease_lost(self) -> None:
-        """Another platform decides: act no more, and stand by."""
-        self._standby = asyncio.ensure_future(self._stand_by())
+        """Another platform decides: act no more, and stand by. Who is just about to lead finds out by itself."""
+        self._leads = False
+        if self._following is None or self._following.done():
+            self._following = asyncio.ensure_future(self._stand_by())
 
     async def _stand_by(self) -> None:
+        await self._act_no_more()
+        await self._follow(first=False)
+
+    async def _act_no_more(self) -> None:
+        self._leads = False
         await self.admission.stop()
         await self.reconciler.stop()
         self.board.stop()
-        await self.lease.take()
-        await self._lead()
 
     async def stop(self) -> None:
         """Decide and act no more; finish what is being stored."""
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        if self._standby is not None:
-            self._standby.cancel()
-            await asyncio.gather(self._standby, return_exceptions=True)
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
         await self.jobs.stop()
         await self.admission.stop()
         await self.reconciler.stop()

@@ -16,14 +16,17 @@ from functools import partial
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation
+from mlp_hub.executors.fence import Superseded
 from mlp_hub.service import decide as d
+from mlp_hub.service.acts import Acts
 from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import APPLIER, Board, Changes, Moving, Step, release
 from mlp_hub.service.config import Paths, RunPolicy
-from mlp_hub.service.erase import remove_workspace
 from mlp_hub.service.launch import launch_spec
+from mlp_hub.service.lease import Leadership, LeaseLost
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.tokens import JobToken, make_token
+from mlp_hub.store.errors import StatementFailed
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
@@ -75,8 +78,10 @@ class Reconciler:
         clock: Callable[[], float],
         paths: Paths,
         policy: RunPolicy,
+        lease: Leadership,
     ) -> None:
         self._board = board
+        self._acts = Acts(executor, lease)
         self._executor = executor
         self._metrics = metrics
         self._clock = clock
@@ -184,6 +189,11 @@ class Reconciler:
                 self._queue.again.discard(uid)
         except asyncio.CancelledError:
             raise
+        except LeaseLost:
+            return  # the platform stands by, and looks at all jobs again if it ever decides again
+        except Superseded as error:
+            if await self._acts.still_decides():
+                await self._failed(uid, error)
         except Stale:
             await self._board.refresh(uid)
             self.look_at(uid, 0.001)
@@ -206,7 +216,7 @@ class Reconciler:
                     then = None if self._executor.spools else d.finish_of(action)
                     if then is not None:
                         await self._store(job, then, memory, action)
-                        await self._executor.forget(job.attempt)
+                        await self._acts.forget(job.attempt)
                         return False
                     job = await self._store(job, action, memory)
                     again = True
@@ -217,11 +227,11 @@ class Reconciler:
                     again = True
                 case d.Stop():
                     if memory.stop_sent_at is None:
-                        await self._executor.stop(job.attempt, action.grace_s)
+                        await self._acts.stop(job.attempt, action.grace_s)
                         memory.stop_sent_at = self._clock()
                         again = True
                 case d.Forget():
-                    await self._executor.forget(job.attempt)
+                    await self._acts.forget(job.attempt)
                     again = again or seen.phase is not AttemptPhase.ABSENT
                 case d.Sweep():
                     workspace = self._paths.workspace(job.spec.user, job.spec.name)
@@ -291,7 +301,9 @@ class Reconciler:
             memory.token = token.secret
         spec = launch_spec(job, uid, memory.token, self._paths, self._policy)
         try:
-            await self._executor.start(spec)
+            await self._acts.start(spec)
+        except (LeaseLost, Superseded):
+            raise
         except Exception as error:
             memory.start_errors += 1
             permanent = isinstance(error, CannotStart)
@@ -314,7 +326,7 @@ class Reconciler:
 
     async def _erase(self, job: Job) -> None:
         workspace = self._paths.workspace(job.spec.user, job.spec.name)
-        await asyncio.to_thread(remove_workspace, workspace)
+        await self._acts.erase(workspace)
 
         def work(tx: Tx, changes: Changes) -> None:
             if tx.jobs.remove(job.uid):
@@ -331,14 +343,14 @@ class Reconciler:
         memory = self._remembered(job)
         memory.errors += 1
         wait = min(self._policy.backoff_s * 2 ** min(memory.errors - 1, 16), self._policy.backoff_max_s)
-        if not isinstance(error, MLPError | OSError):
+        if not isinstance(error, MLPError | OSError) or isinstance(error, StatementFailed):
             log.error("job %s of %s", job.spec.name, job.spec.user, exc_info=error)
         self.look_at(uid, wait)
         message = f"trying again: {_text(error)}"
         if message != job.message:
             try:
                 await self._board.commit(lambda tx, c: c.update(tx, replace(job, message=message)))
-            except MLPError:
+            except Exception:  # noqa: BLE001 - what is wrong with the job may be that nothing of it can be stored
                 await self._board.refresh(uid)
 
     def _remembered(self, job: Job) -> _Memory:
@@ -372,7 +384,7 @@ class Reconciler:
         mine = {job.attempt for job in self._board.jobs.values() if job.phase in HOLDING}
         for attempt in await self._executor.known():
             if attempt not in mine:
-                await self._executor.forget(attempt)
+                await self._acts.forget(attempt)
 
 
 def _step(move: d.Move) -> Step:

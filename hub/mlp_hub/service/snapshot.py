@@ -23,6 +23,7 @@ from mlp_hub.scheduler.model import (
 from mlp_hub.service.board import APPLIER, Board
 from mlp_hub.service.kept_free import bookings
 from mlp_hub.service.quota import owner_of
+from mlp_hub.service.shelf import Shelf
 from mlp_hub.store.tx import Tx
 
 STOPPING = frozenset({Phase.SUSPENDING, Phase.PREEMPTING, Phase.CANCELLING})
@@ -93,11 +94,13 @@ class SnapshotMaker:
         nodes: Callable[[], Sequence[NodeInfo]],
         policy: SchedulingPolicy,
         usage: Callable[[str, float], float],
+        shelf: Shelf,
     ) -> None:
         self._board = board
         self._nodes = nodes
         self._policy = policy
         self._usage = usage
+        self._shelf = shelf
         self._waiting: dict[str, WaitingJob] = {}
 
     async def make(self, now: float) -> tuple[Snapshot, Holders]:
@@ -115,8 +118,9 @@ class SnapshotMaker:
         """Make a snapshot of what is in memory and these holders."""
         nodes = tuple(node_of(n, holders) for n in self._nodes())
         tenants = tuple(queue_of(t, holders, self._usage(t.name, now)) for t in holders.tenants)
-        waiting = {uid: self._waiting_job(job) for uid, job in self._board.waiting.items()}
-        running = tuple(running_of(job) for job in self._board.holding.values())
+        shelf = self._shelf
+        waiting = {uid: self._waiting_job(j) for uid, j in self._board.waiting.items() if uid not in shelf}
+        running = tuple(running_of(j, alone=uid in shelf) for uid, j in self._board.holding.items())
         self._waiting = waiting
         return Snapshot(
             nodes, tenants, tuple(waiting.values()), running, self._policy, bookings=holders.bookings
@@ -144,18 +148,19 @@ def is_resizing(job: Job) -> bool:
     return job.target is Target.RESIZE and bool(job.resize_to)
 
 
-def running_of(job: Job) -> RunningJob:
+def running_of(job: Job, *, alone: bool = False) -> RunningJob:
     """Return a stored job that holds quota as the scheduling core sees it.
 
-    One that is resized counts as what it will be, and is not resized again meanwhile.
+    One that is resized counts as what it will be, and is not resized again meanwhile. One that is to be left `alone` is
+    neither resized nor stopped for others.
     """
     started = job.started_at or job.admitted_at or job.submitted_at
     limit = job.spec.time_limit
     resized = is_resizing(job)
     placement = job.resize_to if resized else job.placement
     as_job = waiting_of(job)
-    if resized:
-        as_job = fixed(as_job, len(placement) - job.spec.ps)
+    if resized or alone:
+        as_job = replace(fixed(as_job, len(placement) - job.spec.ps), preemptible=not alone)
     stopping = job.phase in STOPPING or (job.target not in (Target.RUN, Target.RESIZE))
     return RunningJob(
         as_job, placement, started, None if limit is None else started + limit, stopping=stopping

@@ -1,8 +1,11 @@
-"""Storing the decisions of one cycle: one transaction, each admission checked once more against the ledger."""
+"""Storing the decisions of one cycle: one transaction, each admission checked once more against the ledger.
+
+Where one of them cannot be stored, whatever the reason, the others are stored without it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.changed import changed
@@ -10,8 +13,10 @@ from mlp_hub.domain.job import HOLDING, Job, Phase, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, Preempt, Resize, Wait
-from mlp_hub.service.board import APPLIER, Changes, Moving, Step
+from mlp_hub.service.apart import apart, is_everybodys
+from mlp_hub.service.board import APPLIER, Board, Changes, Moving, Step
 from mlp_hub.service.decide import start_of
+from mlp_hub.service.decisions import Told
 from mlp_hub.service.room import Room
 from mlp_hub.service.sentences import behind, ranks_on
 from mlp_hub.service.shares import shares_of
@@ -24,7 +29,10 @@ _STOPS = frozenset({Target.RUN, Target.RESIZE})
 
 @dataclass(slots=True)
 class Decided:
-    """What is to be stored. `jobs` are all the jobs concerned as they are in memory, by uid."""
+    """What is to be stored. `jobs` are all the jobs concerned as they are in memory, by uid.
+
+    `told` explains the decisions that take effect; `promised` are jobs whose admissions are explained and wait.
+    """
 
     admits: Sequence[Admit]
     preempts: Sequence[Preempt]
@@ -35,9 +43,47 @@ class Decided:
     nodes: Sequence[NodeInfo]
     now: float
     tokens: Mapping[str, JobToken] = field(default_factory=dict)  # of those to be started at once, by uid
+    told: Told = field(default_factory=lambda: Told({}))
+    promised: Sequence[str] = ()
 
     def __bool__(self) -> bool:
         return bool(self.admits or self.preempts or self.resizes or self.waits or self.usage)
+
+    def pieces(self) -> list[Piece]:
+        """List what can be stored without the rest, in order."""
+        usage = [Usage(tenant, value) for tenant, value in self.usage.items()]
+        promised = [Promised(uid) for uid in self.promised]
+        return [*usage, *self.admits, *self.preempts, *self.resizes, *self.waits, *promised]
+
+    def only(self, pieces: Sequence[Piece]) -> Decided:
+        """Return these pieces alone."""
+        return replace(
+            self,
+            admits=[p for p in pieces if isinstance(p, Admit)],
+            preempts=[p for p in pieces if isinstance(p, Preempt)],
+            resizes=[p for p in pieces if isinstance(p, Resize)],
+            waits=[p for p in pieces if isinstance(p, Wait)],
+            usage={p.tenant: p.value for p in pieces if isinstance(p, Usage)},
+            promised=[p.uid for p in pieces if isinstance(p, Promised)],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a tenant has used."""
+
+    tenant: str
+    value: DecayedUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """A job that waits for the room it was promised."""
+
+    uid: str
+
+
+Piece = Admit | Preempt | Resize | Wait | Usage | Promised
 
 
 @dataclass(slots=True)
@@ -49,6 +95,48 @@ class Stored:
     stale: list[str] = field(default_factory=list)
     cannot_grow: list[Resize] = field(default_factory=list)
     in_force: list[str] = field(default_factory=list)  # of admissions, preemptions and resizes
+    bad: list[tuple[Piece, Exception]] = field(default_factory=list)  # what could not be stored, and why
+
+    def add(self, other: Stored) -> None:
+        """Take in what became of others."""
+        self.admitted += other.admitted
+        self.no_room += other.no_room
+        self.stale += other.stale
+        self.cannot_grow += other.cannot_grow
+        self.in_force += other.in_force
+
+
+Starts = Callable[[str, JobToken | None], None]
+"""Told the token of an attempt that is about to be stored as starting; None: it was not stored."""
+
+
+async def store_apart(board: Board, decided: Decided, starts: Starts) -> Stored:
+    """Store all that can be stored, together if that can be; raises what is the fault of none of them.
+
+    Who starts attempts knows their tokens before it hears of the admissions.
+    """
+    stored = Stored()
+
+    async def work(pieces: Sequence[Piece]) -> Stored:
+        part = decided.only(pieces)
+        return await board.commit(lambda tx, changes: store(tx, changes, part))
+
+    try:
+        for uid, token in decided.tokens.items():
+            starts(decided.jobs[uid].attempt, token)
+        for outcome in await apart(decided.pieces(), work):
+            if outcome.result is not None:
+                stored.add(outcome.result)
+            elif outcome.error is not None:
+                stored.bad += [(piece, outcome.error) for piece in outcome.items]
+    finally:
+        admitted = set(stored.admitted)
+        for uid in decided.tokens.keys() - admitted:
+            starts(decided.jobs[uid].attempt, None)
+    for _, error in stored.bad:
+        if is_everybodys(error):
+            raise error
+    return stored
 
 
 def store(tx: Tx, changes: Changes, decided: Decided) -> Stored:
@@ -93,6 +181,7 @@ class _Storing:
             ],
             self.now,
         )
+        d.told.store(self.tx, [*self.stored.in_force, *d.promised])
         return self.stored
 
     def _job(self, uid: str) -> Job | None:

@@ -23,14 +23,16 @@ from mlp_hub.scheduler.simulate.recorded import (
     RecordedJob,
     Recording,
     changed_recording,
-    document_of,
     past_of,
     present_of,
+    recorded_job,
     remarks,
 )
+from mlp_hub.scheduler.simulate.recorded_file import document_of
 from mlp_hub.scheduler.simulate.report import percentile
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
+from mlp_hub.service.turns import Turns
 from mlp_hub.service.whatif_task import Outcome, Task
 from mlp_hub.service.wire import when
 from mlp_hub.store.records import EndedJob
@@ -39,6 +41,8 @@ MOST_JOBS = 20_000
 MOST_NODES = 10_000
 MOST_RUNS = 2
 """Runs at a time, of all admins together."""
+MOST_EXPORTS = 2
+"""The same of exports: each reads and writes out up to `MOST_JOBS` jobs."""
 TIME_S = 60.0
 """What both runs of a what-if may take."""
 LIKE_DAYS = 30
@@ -76,23 +80,16 @@ class WhatIf:
         self._clock = clock
         self._most_jobs = most_jobs
         self._time_s = time_s
-        self._busy: set[str] = set()
+        self._runs = Turns("a run", MOST_RUNS)
+        self._exports = Turns("an export", MOST_EXPORTS)
 
     async def simulate(
         self, who: str, asked: api.SimulateRequest, *, lines: bool = False, chart: bool = False
     ) -> api.Simulated:
         """Run it. One run at a time for each of those who ask; a run too large is refused."""
         _check(asked)
-        if who in self._busy:
-            raise Refused(Reason.CONFLICT, "a run of yours is under way; wait until it is done")
-        if len(self._busy) >= MOST_RUNS:
-            msg = f"{len(self._busy)} runs of others are under way, the most there may be; try again in a minute"
-            raise Refused(Reason.CONFLICT, msg)
-        self._busy.add(who)
-        try:
+        with self._runs.of(who):
             return await self._simulate(asked, lines=lines, chart=chart)
-        finally:
-            self._busy.discard(who)
 
     async def _simulate(self, asked: api.SimulateRequest, *, lines: bool, chart: bool) -> api.Simulated:
         if asked.from_ is UNSET:
@@ -121,15 +118,19 @@ class WhatIf:
         answer = await self._run(Task(before=before, after=after, lines=lines, chart=chart))
         return _answer(answer, begin, _waits_of(before), said)
 
-    async def export(self, days: float | None) -> dict[str, Any]:
-        """Return the present (None), or the jobs of the last days, as a scenario file has it."""
-        if days is None:
-            _, recording = await self.recording("now")
-        else:
-            since = datetime.fromtimestamp(self._clock() - days * 86_400, UTC)
-            _, recording = await self.recording(api.WhatIfHistory(history=api.WhatIfWindow(since=since)))
-        found = await asyncio.to_thread(document_of, recording)
-        return found | {"remarks": remarks(recording)}
+    async def export(self, who: str, days: float | None) -> dict[str, Any]:
+        """Return the present (None), or the jobs of the last days, as a scenario file has it.
+
+        One at a time for each of those who ask.
+        """
+        with self._exports.of(who):
+            if days is None:
+                _, recording = await self.recording("now")
+            else:
+                since = datetime.fromtimestamp(self._clock() - days * 86_400, UTC)
+                _, recording = await self.recording(api.WhatIfHistory(history=api.WhatIfWindow(since=since)))
+            found = await asyncio.to_thread(document_of, recording)
+            return found | {"remarks": remarks(recording)}
 
     # ---------------------------------------------------------------- inputs
 
@@ -251,23 +252,17 @@ def _recorded(ended: EndedJob, begin: float) -> RecordedJob:
     shape = ended.shape
     started = ended.started_at or ended.submitted_at
     length = max(_ran(ended), 0.001)
-    return RecordedJob(
+    return recorded_job(
+        shape,
         name=ended.name,
         user=ended.user,
         tenant=ended.tenant,
-        per_worker=shape.per_worker,
         submitted=max(ended.submitted_at - begin, 0.0),
         length=length,
-        workers_min=shape.workers_min,
-        workers_max=shape.workers_max,
-        ps=shape.ps,
         priority=shape.priority,
-        gpu_kind=shape.gpu_kind,
         # an attempt that ended at its limit was a little longer than that, and would fail here
         time_limit=None if shape.time_limit is None else max(float(shape.time_limit), length),
         runtime=shape.runtime,
-        topology=shape.topology,
-        checkpoint_every=None if shape.checkpoint_every is None else float(shape.checkpoint_every),
         waited=max(started - ended.submitted_at, 0.0),
     )
 

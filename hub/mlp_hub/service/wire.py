@@ -44,7 +44,17 @@ def amount_of_try(asked: api.ResourceRequestTry) -> Resources:
 
 
 def tenant_from(asked: api.TenantCreate, name: str) -> Tenant:
-    """Return the tenant that is described. Raises `Invalid` for a limit that is not a finite amount."""
+    """Return the tenant that is described.
+
+    Raises `Invalid` for a limit that is not a finite amount, and for a grade of isolation that cannot be had here.
+    """
+    if asked.isolation != "shared":
+        msg = (
+            f"isolation {asked.isolation} cannot be had on this hub: it keeps the files of all tenants in one tree, each "
+            "user's in directories that only their own sandboxes see; choose shared, or give the tenant a hub of its own "
+            "(another MLP_HOME, on storage of its own)"
+        )
+        raise Refused(Reason.INVALID, msg)
     return Tenant(
         name=name,
         quota=Quota(

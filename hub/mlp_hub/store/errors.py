@@ -3,6 +3,7 @@
 MLPError
 └── Unavailable
     ├── StoreUnavailable   the database cannot be reached, written or committed to
+    │   └── StatementFailed   it works, and refused what this one wrote
     ├── StoreInUse         another service process works on this database
     └── WrongSchema        the database's tables are not those of this version
 """
@@ -14,6 +15,10 @@ from mlp_hub.domain.errors import Unavailable
 
 class StoreUnavailable(Unavailable):
     """The database cannot be reached, written or committed to."""
+
+
+class StatementFailed(StoreUnavailable):
+    """The database works, and refused what was written: nothing of this function is kept, others are not concerned."""
 
 
 class StoreInUse(Unavailable):

@@ -22,10 +22,11 @@ class JobEvent:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who may decide, and until when unless it is renewed."""
+    """Who may decide, and until when unless it is renewed. `epoch` is higher than that of all who did before."""
 
     holder: str
     expires_at: float
+    epoch: int = 0
 
 
 class Sample(Protocol):

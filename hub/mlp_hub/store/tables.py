@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0005"
+REVISION = "0006"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -256,6 +256,7 @@ lease = Table(  # who decides; every transaction of decisions checks it
     Column("name", String(32), primary_key=True),
     Column("holder", String(255), nullable=False),
     Column("expires_at", Double, nullable=False),
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
 )
 
 schema_version = Table(  # Alembic's own table, so that the service can check it without Alembic

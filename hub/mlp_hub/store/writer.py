@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.store.errors import StoreUnavailable
+from mlp_hub.store.errors import StatementFailed, StoreUnavailable
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class Writer:
                 raise
             connection.exec_driver_sql("ROLLBACK TO SAVEPOINT work")
             connection.exec_driver_sql("RELEASE SAVEPOINT work")
-            work.error = _as_unavailable(e) if isinstance(e, DBAPIError) else e
+            work.error = _failed(e) if isinstance(e, DBAPIError) else e
         else:
             connection.exec_driver_sql("RELEASE SAVEPOINT work")
 
@@ -186,6 +186,12 @@ def _as_unavailable(error: BaseException) -> BaseException:
         failure: BaseException = StoreUnavailable(f"the database does not answer as it should: {cause}")
     else:
         failure = StoreUnavailable(f"the store failed: {error!r}")
+    failure.__cause__ = error
+    return failure
+
+
+def _failed(error: DBAPIError) -> StatementFailed:
+    failure = StatementFailed(f"the database does not answer as it should: {error.orig or error}")
     failure.__cause__ = error
     return failure
 

@@ -48,6 +48,31 @@ def test_what_is_no_amount_is_refused_on_every_way_in(rig: ApiRig) -> None:
                 assert (answer.status, answer.json["reason"]) == (403, "Invalid"), (field, raw)
 
 
+@pytest.mark.parametrize("grade", ["encrypted", "dedicated"])
+def test_a_grade_of_isolation_that_is_not_in_force_is_refused_on_every_way_in_and_never_shown(
+    rig: ApiRig, grade: str
+) -> None:
+    before = rig.ask("GET", "/tenants/red", token=rig.root_user).json
+    assert before["isolation"] == "shared"
+    for method, path in (
+        ("POST", "/tenants"),
+        ("PUT", "/tenants/red"),
+        ("POST", "/tenants/red:preview"),
+        ("POST", "/tenants/novel:preview"),
+    ):
+        sent = {"isolation": grade, "cpu": 1} | ({"name": "novel"} if path == "/tenants" else {})
+        answer = rig.ask(method, path, sent, token=rig.root_user)
+        assert (answer.status, answer.json["reason"]) == (403, "Invalid"), (method, path)
+        for words in (f"isolation {grade} cannot be had on this hub", "choose shared", "MLP_HOME"):
+            assert words in answer.json["msg"]
+    assert rig.ask("GET", "/tenants/red", token=rig.root_user).json == before
+    assert rig.ask("GET", "/tenants/novel", token=rig.root_user).status == 403
+    for bad in ('"strict"', "null", "1", '["shared"]'):
+        answer = rig.ask("PUT", "/tenants/red", raw=f'{{"isolation": {bad}}}'.encode(), token=rig.root_user)
+        assert (answer.status, answer.json["reason"]) == (403, "Invalid"), bad
+    assert rig.ask("PUT", "/tenants/red", {"isolation": "shared"}, token="rita-token").status == 403
+
+
 def _wait(rig: ApiRig, user: str, name: str, phase: str) -> dict[str, Any]:
     deadline = time.monotonic() + 20
     while True:

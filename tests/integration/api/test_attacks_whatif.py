@@ -95,6 +95,23 @@ def test_a_second_run_of_the_same_admin_is_refused_and_the_service_answers_other
     assert answers[0] in (200, 403)
 
 
+def test_many_exports_at_once_by_one_admin_are_refused_but_one_at_a_time(rig: ApiRig) -> None:
+    answers: list[tuple[int, str | None]] = []
+
+    def ask() -> None:
+        answer = rig.ask("GET", "/simulate?source=history&days=3650", token=rig.root_user)
+        answers.append((answer.status, answer.json.get("reason")))
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(answers) <= {(200, None), (403, "Conflict")}
+    assert (200, None) in answers
+    assert rig.ask("GET", "/simulate", token=rig.root_user).status == 200
+
+
 def test_explanations_are_for_who_may_see_the_job(rig: ApiRig) -> None:
     path = "/users/ann/jobs/digits/decisions"
     for token in (rig.ann, rig.rita, rig.root_user, rig.notebook):

@@ -60,8 +60,8 @@ def test_traces_of_an_attempt_whose_end_was_stored_are_removed_by_the_next_proce
         rig.executor.spools = False
         forget = rig.executor.forget
 
-        async def dies(attempt: str) -> None:
-            raise OSError(f"{attempt} stays")
+        async def dies(attempt: str, epoch: int) -> None:
+            raise OSError(f"{attempt} stays in epoch {epoch}")
 
         rig.executor.forget = dies  # type: ignore[method-assign]
         await rig.submit("a", sim={"DURATION": 0.05})

@@ -178,7 +178,7 @@ def test_starts_that_fail_are_tried_again_and_then_given_up(tmp_path: Path) -> N
 def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[str] = []
 
-    async def start(spec: LaunchSpec) -> None:
+    async def start(spec: LaunchSpec, epoch: int) -> None:
         tries.append(spec.attempt)
         raise CannotStart("there is no file train.py in the home directory")
 
@@ -264,9 +264,9 @@ def test_a_job_token_lives_as_long_as_its_job_runs(tmp_path: Path) -> None:
         specs = []
         start = rig.executor.start
 
-        async def spy(spec):  # type: ignore[no-untyped-def]
+        async def spy(spec, epoch):  # type: ignore[no-untyped-def]
             specs.append(spec)
-            await start(spec)
+            await start(spec, epoch)
 
         rig.executor.start = spy  # type: ignore[method-assign]
         made = await rig.submit("j", sim={"DURATION": 0.3})

@@ -177,6 +177,43 @@ def test_an_admin_has_one_run_at_a_time_and_the_service_answers_meanwhile(tmp_pa
     play(tmp_path, story)
 
 
+def test_who_exports_again_and_again_at_once_is_refused_and_so_is_one_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(rig: Rig) -> None:
+        whatif = rig.platform.whatif
+        gate, begun = asyncio.Event(), 0
+        read = whatif.recording
+
+        async def slow(source: Any) -> Any:
+            nonlocal begun
+            begun += 1
+            await gate.wait()
+            return await read(source)
+
+        monkeypatch.setattr(whatif, "recording", slow)
+        first = [asyncio.ensure_future(whatif.export(who, days)) for who, days in (("ann", None), ("bob", 7))]
+        await asyncio.sleep(0.01)
+        for days in (None, 7, 3650):
+            with pytest.raises(Refused, match="an export of yours is under way"):
+                await whatif.export("ann", days)
+        with pytest.raises(Refused, match="an export of each of 2 others is under way, the most"):
+            await whatif.export("eve", None)
+        assert begun == 2
+        gate.set()
+        await asyncio.gather(*first)
+        assert (await whatif.export("ann", 7))["jobs"] == []  # a turn that is over is over
+        gate.clear()
+        hung_up = asyncio.ensure_future(whatif.export("ann", None))
+        await asyncio.sleep(0.01)
+        hung_up.cancel()
+        await asyncio.gather(hung_up, return_exceptions=True)
+        gate.set()
+        assert (await whatif.export("ann", None))["version"] == 1
+
+    play(tmp_path, story)
+
+
 def test_a_run_that_takes_too_long_is_ended_and_refused(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         p = rig.platform
@@ -190,11 +227,11 @@ def test_a_run_that_takes_too_long_is_ended_and_refused(tmp_path: Path) -> None:
 def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await busy(rig)
-        document = await rig.platform.whatif.export(None)
+        document = await rig.platform.whatif.export("root", None)
         assert document.pop("remarks")
         found = await rig.platform.whatif.simulate("admin", asked(**document))
         assert (found.after.jobs, found.after.finished) == (5, 5)
-        past = await rig.platform.whatif.export(1)
+        past = await rig.platform.whatif.export("root", 1)
         past.pop("remarks")
         assert past["jobs"] == []
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import inspect
+from sqlalchemy import inspect, text
 
 from mlp_hub.store import Database, WrongSchema, migrate
 from mlp_hub.store import engine as engines
+from mlp_hub.store.records import Lease
 from mlp_hub.store.tables import REVISION, metadata
 
 
@@ -53,6 +54,26 @@ def test_a_downgrade_to_base_leaves_no_table_behind(url: str) -> None:
     engine.dispose()
     migrate.upgrade(url)
     assert migrate.current(url) == REVISION
+
+
+def test_a_grade_of_isolation_that_never_was_in_force_is_not_claimed_after_an_upgrade(url: str) -> None:
+    migrate.downgrade(url, "0005")
+    engine = engines.make_engine(engines.parse(url), write=True)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE tenant SET isolation = 'dedicated' WHERE name = 'default'"))
+        connection.execute(
+            text("INSERT INTO lease (name, holder, expires_at) VALUES ('scheduler', 'old/1/a', 7.0)")
+        )
+    engine.dispose()
+    migrate.upgrade(url)
+    db = Database(url, guard=True)
+    db.open()
+    with db.reading() as tx:
+        tenant = tx.tenants.get("default")
+        assert tenant is not None
+        assert tenant.isolation == "shared"
+        assert tx.leases.get("scheduler") == Lease("old/1/a", 7.0, 0)
+    db.close()
 
 
 def test_a_service_refuses_a_database_of_another_revision(empty_url: str) -> None:

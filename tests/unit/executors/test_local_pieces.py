@@ -14,9 +14,10 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.executors import local_prepare, nodes
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.local_gpus import assign
-from mlp_hub.executors.sandbox import Limits, groups
+from mlp_hub.executors.sandbox import Limits, Link, SandboxSpec, groups
 from mlp_hub.executors.sandbox.control import _check, _group_name
 from mlp_hub.executors.sandbox.environment import _outermost
+from mlp_hub.executors.sandbox.open_mode import translate
 from mlp_hub.executors.shim import cgroups
 from mlp_hub.executors.shim.outcome import split_status
 
@@ -28,6 +29,16 @@ def launch(**more: Any) -> LaunchSpec:
         "code": "1", "args": (), "env": {},
     }  # fmt: skip
     return LaunchSpec(**{**fields, **more})
+
+
+def test_without_a_sandbox_links_inside_are_the_hosts_paths_that_they_lead_to() -> None:
+    links = (Link("/etc/ipython", "/opt/env/etc/ipython"),)
+    env = {"CONFIG": "/etc/ipython/x.py:/etc/other", "HOME": "/home/ann"}
+    found = translate(
+        SandboxSpec("s", ("/etc/ipython",), env, "/homes/ann", "/home/ann", "/log", links=links)
+    )
+    assert found.argv == ("/opt/env/etc/ipython",)
+    assert found.env == {"CONFIG": "/opt/env/etc/ipython/x.py:/etc/other", "HOME": "/homes/ann"}
 
 
 def values(version: str, limits: Limits) -> dict[str, str]:

@@ -20,11 +20,11 @@ from mlp_hub.scheduler.simulate.recorded import (
     Lengths,
     Recording,
     changed_recording,
-    document_of,
     present_of,
     remarks,
     stem_of,
 )
+from mlp_hub.scheduler.simulate.recorded_file import document_of
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 NONE = Lengths(())

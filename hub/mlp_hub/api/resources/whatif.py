@@ -41,9 +41,14 @@ async def simulate(call: Call) -> Simulated:
 
 
 async def export(call: Call) -> dict[str, Any]:
-    """Give the present, or the last days, as a scenario to edit and run elsewhere; `remarks` is not part of that format."""
+    """Give the present, or the last days, as a scenario to edit and run elsewhere; `remarks` is not part of that format.
+
+    One at a time for each admin.
+    """
     query: ExportQuery = call.query or ExportQuery()
-    return await call.platform.whatif.export(None if query.source == "now" else query.days)
+    return await call.platform.whatif.export(
+        call.principal.name, None if query.source == "now" else query.days
+    )
 
 
 ROUTES = (

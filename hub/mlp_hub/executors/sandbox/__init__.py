@@ -12,13 +12,14 @@ from mlp_hub.executors.sandbox.environment import environment_binds
 from mlp_hub.executors.sandbox.errors import SandboxUnavailable
 from mlp_hub.executors.sandbox.groups import remove_forgotten
 from mlp_hub.executors.sandbox.homes import ensure_home
-from mlp_hub.executors.sandbox.spec import Bind, Limits, RankPlan, SandboxSpec
+from mlp_hub.executors.sandbox.spec import Bind, Limits, Link, RankPlan, SandboxSpec
 from mlp_hub.executors.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
 
 __all__ = [
     "Bind",
     "Capabilities",
     "Limits",
+    "Link",
     "Missing",
     "RankPlan",
     "RankState",

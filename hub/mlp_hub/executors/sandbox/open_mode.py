@@ -15,6 +15,7 @@ def translate(spec: SandboxSpec) -> SandboxSpec:
     a program itself says (`/workspace/ckpt` in its code) is not: it should use the variables.
     """
     table = {bind.dst: bind.src for bind in spec.binds if bind.dst != bind.src}
+    table |= {link.path: link.target for link in spec.links}
     table[spec.home_mount] = spec.home_dir
     ranks = spec.ranks
     if ranks is not None:

@@ -26,6 +26,18 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link inside: `path` leads to `target`, both as seen inside.
+
+    A bind stays with the directory that it was made from, also when another takes that one's place; a link to a path
+    below a bind leads to whatever is there when it is followed.
+    """
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """How much of the machine a sandbox may take.
 
@@ -95,6 +107,7 @@ class SandboxSpec:
     grace_s: float = 10.0
     hostname: str = "sandbox"
     hidden: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON's types."""

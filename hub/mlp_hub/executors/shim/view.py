@@ -106,9 +106,10 @@ def arguments(
     out += _parents(spec, below_tmp=True)  # a checkout may lie below /tmp, which is there only now
     for name, content in accounts(spec, *ids).items():
         out += ["--perms", "0644", "--file", str(memory.add(content.encode())), f"/etc/{name}"]
-    for bind in spec["binds"]:
+    home = {"src": spec["home_dir"], "dst": spec["home_mount"], "writable": True}
+    for bind in (*spec["binds"], home):
         out += _bind(bind, stage)
-    out += _bind({"src": spec["home_dir"], "dst": spec["home_mount"], "writable": True}, stage)
+    out += [word for link in spec["links"] for word in ("--symlink", link["target"], link["path"])]
     for path in spec["hidden"]:
         out += ["--perms", "0755", "--tmpfs", path, "--remount-ro", path]
     if host["mode"] != "root":
@@ -152,7 +153,8 @@ def _system(spec: dict[str, Any], host: dict[str, Any]) -> list[str]:
 def _parents(spec: dict[str, Any], *, below_tmp: bool) -> list[str]:
     """Make the directories above what is bound, so that everybody may enter them."""
     above = {"/etc": None, "/run": None, "/sys": None}
-    for path in (spec["home_mount"], *(bind["dst"] for bind in spec["binds"])):
+    made = (*(bind["dst"] for bind in spec["binds"]), *(link["path"] for link in spec["links"]))
+    for path in (spec["home_mount"], *made):
         parts = path.strip("/").split("/")
         above |= {"/" + "/".join(parts[:count]): None for count in range(1, len(parts))}
     roots = ("usr", "proc", "dev", "tmp", "bin", "lib", "lib32", "lib64", "libx32", "sbin")

@@ -11,9 +11,9 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Protocol
 
-from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
+from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model import Booking, Node, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
 from mlp_hub.scheduler.simulate.keys import PRIORITIES
 from mlp_hub.scheduler.simulate.scenario import JobLine, Scenario
@@ -52,6 +52,62 @@ class RecordedJob:
     def full_name(self) -> str:
         """Return a name that no other job of the hub has."""
         return f"{self.user}/{self.name}"
+
+
+class Shape(Protocol):
+    """What a job asks for, as the scheduling core has it of one that waits, and the store of one that ended."""
+
+    @property
+    def per_worker(self) -> Resources: ...
+    @property
+    def workers_min(self) -> int: ...
+    @property
+    def workers_max(self) -> int: ...
+    @property
+    def ps(self) -> int: ...
+    @property
+    def gpu_kind(self) -> str | None: ...
+    @property
+    def topology(self) -> str | None: ...
+    @property
+    def checkpoint_every(self) -> float | None: ...
+
+
+def recorded_job(
+    shape: Shape,
+    *,
+    name: str,
+    user: str,
+    tenant: str,
+    submitted: float,
+    length: float,
+    priority: str,
+    time_limit: float | None,
+    told_by: str = "record",
+    runtime: str = "plain",
+    waited: float | None = None,
+) -> RecordedJob:
+    """Record a job of this shape; see `RecordedJob` for what the rest means."""
+    every = shape.checkpoint_every
+    return RecordedJob(
+        name=name,
+        user=user,
+        tenant=tenant,
+        per_worker=shape.per_worker,
+        submitted=submitted,
+        length=length,
+        told_by=told_by,
+        workers_min=shape.workers_min,
+        workers_max=shape.workers_max,
+        ps=shape.ps,
+        priority=priority,
+        gpu_kind=shape.gpu_kind,
+        time_limit=time_limit,
+        runtime=runtime,
+        topology=shape.topology,
+        checkpoint_every=None if every is None else float(every),
+        waited=waited,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +167,11 @@ def present_of(snapshot: Snapshot, now: float, lengths: Lengths, left_out: Mappi
         ran = max(now - running.started_at, 0.0)
         length, told_by = lengths.of(running.job.user, running.job.name, running.job.time_limit)
         length = ran + _SOON if running.stopping else outlived(length, ran)
-        job = _recorded(running.job, now, length, told_by)
+        job = _present(running.job, now, length, told_by)
         jobs.append(replace(job, started=-ran, placement=running.placement))
     for waiting in snapshot.waiting:
         length, told_by = lengths.of(waiting.user, waiting.name, waiting.time_limit)
-        jobs.append(_recorded(waiting, now, length, told_by))
+        jobs.append(_present(waiting, now, length, told_by))
     booked = tuple(replace(b, start=b.start - now, end=b.end - now) for b in snapshot.bookings)
     return Recording(
         True, snapshot.nodes, snapshot.tenants, tuple(jobs), snapshot.policy, dict(left_out), booked
@@ -139,23 +195,17 @@ def past_of(snapshot: Snapshot, jobs: Iterable[RecordedJob], left_out: Mapping[s
 GONE = "of tenants that do not exist any more"
 
 
-def _recorded(job: WaitingJob, now: float, length: float, told_by: str) -> RecordedJob:
-    return RecordedJob(
+def _present(job: WaitingJob, now: float, length: float, told_by: str) -> RecordedJob:
+    return recorded_job(
+        job,
         name=job.name,
         user=job.user,
         tenant=job.tenant,
-        per_worker=job.per_worker,
         submitted=min(job.queued_at - now, 0.0),
         length=length,
         told_by=told_by,
-        workers_min=job.workers_min,
-        workers_max=job.workers_max,
-        ps=job.ps,
         priority=_CLASS.get(job.priority, "normal"),
-        gpu_kind=job.gpu_kind,
         time_limit=job.time_limit,
-        topology=job.topology,
-        checkpoint_every=job.checkpoint_every,
     )
 
 
@@ -194,7 +244,7 @@ def _evicted(job: RecordedJob) -> RecordedJob:
 def scenario_of(recording: Recording) -> Scenario:
     """Return the scenario of a recording. What runs already is a line too; `continued` starts it where it is."""
     tenants = {t.name for t in recording.tenants}
-    lines = tuple(_line(job) for job in recording.jobs if job.tenant in tenants)
+    lines = tuple(line_of(job) for job in recording.jobs if job.tenant in tenants)
     return Scenario(
         recording.policy,
         (),
@@ -206,7 +256,8 @@ def scenario_of(recording: Recording) -> Scenario:
     )
 
 
-def _line(job: RecordedJob) -> JobLine:
+def line_of(job: RecordedJob) -> JobLine:
+    """Return the job as a line of a scenario."""
     return JobLine(
         name=job.full_name,
         tenant=job.tenant,
@@ -224,136 +275,6 @@ def _line(job: RecordedJob) -> JobLine:
         topology=job.topology,
         checkpoint_every=job.checkpoint_every,
     )
-
-
-# ------------------------------------------------------------------ as a file
-
-
-def document_of(recording: Recording) -> dict[str, Any]:
-    """Return the recording as a scenario file has it, for people to edit and run.
-
-    The format knows no running jobs: these come first, with what is left of them, and the waiting ones follow a moment
-    later in the order of their age. What notebooks hold is taken off nodes and quotas.
-    """
-    tenants = {t.name for t in recording.tenants}
-    jobs = sorted(
-        (j for j in recording.jobs if j.tenant in tenants),
-        key=lambda j: (j.started is None, j.submitted if j.started is None else j.started),
-    )
-    return {
-        "version": 1,
-        "policy": _policy(recording.policy),
-        "nodes": [_node(n) for n in recording.nodes],
-        "tenants": [_tenant(t) for t in recording.tenants],
-        "jobs": [_job(j) for j in jobs],
-        "events": [{"at": 0, "node_down": n.name} for n in recording.nodes if not n.up],
-        "bookings": [
-            {
-                "tenant": b.tenant,
-                "from": max(b.start, 0.0),
-                "until": b.end,
-                "amount": _quota(b.amount, ZERO),
-            }
-            for b in recording.bookings
-            if b.end > 0
-        ],
-    }
-
-
-_JUST_AFTER = 0.001  # seconds: waiting jobs come after those that run
-
-
-def _policy(policy: SchedulingPolicy) -> dict[str, Any]:
-    names = (
-        "name",
-        "half_life_s",
-        "backfill",
-        "preemption",
-        "placement",
-        "min_run_s",
-        "restart_cost_s",
-        "aging_s",
-    )
-    return {name: getattr(policy, name) for name in names}
-
-
-def _node(node: Node) -> dict[str, Any]:
-    free = node.capacity - node.used
-    found: dict[str, Any] = {"name": node.name, "cpu": max(free.cpu, 0) / MILLI, "ram": max(free.ram, 0)}
-    if node.capacity.gpu:
-        found |= {"gpu": max(free.gpu, 0) // MILLI, "gpu_kind": node.gpu_kind}
-    if node.labels:
-        found["labels"] = dict(node.labels)
-    if node.taints:
-        found["taints"] = list(node.taints)
-    return found
-
-
-def _tenant(tenant: TenantQueue) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": tenant.name, "weight": tenant.weight}
-    if tenant.parent:
-        found["parent"] = tenant.parent
-    if tenant.cohort:
-        found["cohort"] = tenant.cohort
-    limits = (
-        ("quota", tenant.quota, tenant.used),
-        ("borrowing_limit", tenant.borrowing_limit, ZERO),
-        ("lending_limit", tenant.lending_limit, ZERO),
-        ("reserved", tenant.reserved, ZERO),
-    )
-    for key, quota, used in limits:
-        if quota is not None and (given := _quota(quota, used)):
-            found[key] = given
-    return found
-
-
-def _quota(quota: Quota, used: Resources) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for d in ("cpu", "ram", "gpu", "rom"):
-        limit = getattr(quota, d)
-        if limit is not None:
-            left = max(limit - getattr(used, d), 0)
-            found[d] = left / MILLI if d in ("cpu", "gpu") else left
-    kinds = dict(used.kinds)
-    found |= {f"gpu:{k}": max(v - kinds.get(k, 0), 0) / MILLI for k, v in sorted(quota.kinds.items())}
-    return found
-
-
-def _job(job: RecordedJob) -> dict[str, Any]:
-    line = _line(job)
-    ran = max(-job.started, 0.0) if job.started is not None else 0.0
-    left = max(job.length - ran, 1.0)
-    low, high = line.workers_min, line.workers_max
-    submit = max(job.submitted, 0.0)
-    if job.started is None and job.submitted <= 0.0:
-        submit = _JUST_AFTER
-    found: dict[str, Any] = {
-        "name": line.name,
-        "tenant": line.tenant,
-        "user": line.user,
-        "submit": round(submit if job.started is None else 0.0, 3),
-        "duration": round(left, 3),
-        "workers": low if low == high else f"{low}:{high}",
-        "cpu": line.per_worker.cpu / MILLI,
-        "ram": line.per_worker.ram,
-        "gpu": line.per_worker.gpu / MILLI,
-        "priority": line.priority,
-        "runtime": line.runtime if line.runtime in ("mpi", "tf", "torch", "plain") else "plain",
-    }
-    optional = {
-        "gpu_kind": line.gpu_kind,
-        "time_limit": None if line.time_limit is None else round(max(line.time_limit - ran, 1.0), 3),
-        "topology": _topology(line.topology),
-        "checkpoint_every": line.checkpoint_every,
-    }
-    return found | {key: value for key, value in optional.items() if value is not None}
-
-
-def _topology(topology: str | None) -> str | dict[str, str] | None:
-    how, colon, label = (topology or "").partition(":")
-    if topology in (None, "", "bin-pack"):
-        return None
-    return {how: label} if colon else topology
 
 
 def remarks(recording: Recording) -> list[str]:

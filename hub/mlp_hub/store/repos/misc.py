@@ -299,11 +299,16 @@ class Leases(Repo):
     def get(self, name: str) -> Lease | None:
         """Return the lease as it is stored, whether it is over or not."""
         row = self._c.execute(_LEASE, {"the_name": name}).first()
-        return None if row is None else Lease(row.holder, row.expires_at)
+        return None if row is None else Lease(row.holder, row.expires_at, row.epoch)
 
     def put(self, name: str, lease: Lease) -> None:
         """Store a lease."""
-        values = {"name": name, "holder": lease.holder, "expires_at": lease.expires_at}
+        values = {
+            "name": name,
+            "holder": lease.holder,
+            "expires_at": lease.expires_at,
+            "epoch": lease.epoch,
+        }
         self._c.execute(self._upsert(lease_table, ("name",)), values)
 
 

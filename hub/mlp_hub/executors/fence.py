@@ -1,0 +1,101 @@
+"""Keeps apart what one service and the next do to the same attempts.
+
+Who decides has a number, its epoch, that is higher than all before. The highest one that was ever seen is written down
+beside the attempts. An act under an older one is refused; and who begins with a newer one waits until no act under an
+older one is under way. Both are sure whatever is stopped, killed or slow, since the kernel keeps the locks: those of a
+process that ends are gone with it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mlp_hub.domain.errors import Unavailable
+
+_DIGITS = 20
+_LOOK_S = 0.01
+
+
+class Superseded(Unavailable):
+    """A newer service acts on these attempts; this one must not any more."""
+
+    def __init__(self) -> None:
+        super().__init__("another part of the hub runs jobs now")
+
+
+class Fence:
+    """The highest epoch seen, and who acts. `directory` is that of the attempts; without one only this object knows.
+
+    Acts may overlap with each other; nothing here needs an event loop, and `raise_to` may block.
+    """
+
+    def __init__(self, directory: str | Path | None = None) -> None:
+        self._epoch, self._acts = (self._file(directory, name) for name in ("epoch", "acts"))
+
+    def _file(self, directory: str | Path | None, name: str) -> str:
+        if directory is not None:
+            return f"{directory}/{name}"
+        fd = os.memfd_create(name)
+        weakref.finalize(self, os.close, fd)
+        return f"/proc/self/fd/{fd}"
+
+    @property
+    def seen(self) -> int:
+        """The highest epoch that was ever seen here; 0 for none."""
+        with _locked(self._epoch, fcntl.LOCK_SH) as fd:
+            return int(os.pread(fd, _DIGITS, 0) or 0)
+
+    @contextmanager
+    def acting(self, epoch: int) -> Iterator[None]:
+        """Act under this epoch. Raises `Superseded` where a newer one was seen; none can begin before the act is over."""
+        with _locked(self._acts, fcntl.LOCK_SH):
+            seen = self.seen
+            if epoch < seen:
+                raise Superseded
+            if epoch > seen:
+                self._record(epoch)
+            yield
+
+    def raise_to(self, epoch: int, wait_s: float) -> None:
+        """Refuse acts under older epochs from now on; return once none is under way.
+
+        Raises `Superseded` where a newer one was seen, and `Unavailable` where an act takes longer than `wait_s`
+        seconds: no other can begin, and this may be called again.
+        """
+        self._record(epoch)
+        if epoch < self.seen:
+            raise Superseded
+        end = time.monotonic() + wait_s
+        while True:
+            try:
+                with _locked(self._acts, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                    return
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise Unavailable(
+                        "another part of the hub is still starting, ending or removing something, and does not go on; "
+                        "end its process if it hangs"
+                    ) from None
+            time.sleep(_LOOK_S)
+
+    def _record(self, epoch: int) -> None:
+        with _locked(self._epoch, fcntl.LOCK_EX) as fd:
+            if epoch > int(os.pread(fd, _DIGITS, 0) or 0):
+                os.pwrite(fd, b"%0*d" % (_DIGITS, epoch), 0)
+                os.fsync(fd)
+
+
+@contextmanager
+def _locked(path: str, how: int) -> Iterator[int]:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, how)
+        yield fd
+    finally:
+        os.close(fd)  # and with it the lock

@@ -1,0 +1,99 @@
+"""Two services on one machine: what one is in the middle of, the next waits for, whatever becomes of the first."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.domain.errors import Unavailable
+from mlp_hub.executors.fence import Fence, Superseded
+
+ACTS = """
+import sys
+from mlp_hub.executors.fence import Fence
+with Fence(sys.argv[1]).acting(int(sys.argv[2])):
+    print("acts", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextmanager
+def acting(place: Path, epoch: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Let another process be in the middle of an act."""
+    with subprocess.Popen(
+        [sys.executable, "-c", ACTS, str(place), str(epoch)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"acts\n"
+        try:
+            yield other
+        finally:
+            other.kill()
+
+
+def test_who_takes_over_waits_for_an_act_of_a_process_that_is_stopped_until_it_is_ended(
+    tmp_path: Path,
+) -> None:
+    with acting(tmp_path, 1) as old:
+        old.send_signal(signal.SIGSTOP)
+        fence = Fence(tmp_path)
+        with pytest.raises(Unavailable, match="end its process if it hangs"):
+            fence.raise_to(2, 0.1)
+        assert fence.seen == 2
+        old.kill()
+        fence.raise_to(2, 30.0)
+        with fence.acting(2):
+            assert fence.seen == 2
+
+
+def test_an_act_that_ends_well_lets_the_next_one_begin(tmp_path: Path) -> None:
+    with acting(tmp_path, 1) as old:
+        assert old.stdin is not None
+        old.stdin.write(b"\n")
+        old.stdin.flush()
+        Fence(tmp_path).raise_to(2, 30.0)
+        with pytest.raises(Superseded), Fence(tmp_path).acting(1):
+            pytest.fail("the older one may act")
+
+
+def _contend(place: str, epochs: range) -> list[int]:
+    fence, taken = Fence(place), []
+    for epoch in epochs:
+        try:
+            fence.raise_to(epoch, 30.0)
+        except Superseded:
+            continue
+        taken.append(epoch)
+        try:
+            with fence.acting(epoch):
+                assert fence.seen >= epoch
+        except Superseded:
+            continue
+    return taken
+
+
+def test_of_many_who_contend_the_highest_is_seen_in_the_end_and_none_goes_back(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(3) as pool:
+        taken = pool.starmap(_contend, [(str(tmp_path), range(n, 300, 3)) for n in (1, 2, 3)])
+    assert Fence(tmp_path).seen == 300 - 1
+    for mine in taken:
+        assert mine == sorted(mine)
+    assert 299 in [epoch for mine in taken for epoch in mine]
+
+
+def test_a_file_of_which_nothing_was_written_yet_counts_as_no_epoch(tmp_path: Path) -> None:
+    (tmp_path / "epoch").touch()
+    fence = Fence(tmp_path)
+    assert fence.seen == 0
+    fence.raise_to(3, 1.0)
+    assert Fence(tmp_path).seen == 3
+    assert sorted(os.listdir(tmp_path)) == ["acts", "epoch"]

@@ -1,0 +1,268 @@
+"""What a service that lost its lease still does outside the database: nothing that the next one must suffer from."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlp_api.types import JobCreate
+from mlp_hub.executors.base import LaunchSpec
+from mlp_hub.executors.fence import Superseded
+from mlp_hub.executors.simulated import SimulatedExecutor
+from mlp_hub.service.config import Paths
+from mlp_hub.service.lease import NAME, Leadership, LeaseLost
+from mlp_hub.service.platform import Platform
+from mlp_hub.store.database import Database
+from mlp_hub.store.records import Lease
+from platform_rig import FAST, node, until
+
+POLICY = replace(FAST, lease_s=1.0)
+OTHER = Lease("elsewhere/4711/abcdef01", 0.0, 50)  # it has been there, and has left
+
+
+class Slow(SimulatedExecutor):
+    """Acts of the first epoch reach it late: their service was stopped in its tracks right before."""
+
+    def __init__(self) -> None:
+        super().__init__([node("n1", 8)], time.time)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.held_up: list[str] = []
+        self.refused: list[str] = []
+
+    async def _late(self, what: str, epoch: int, act: Awaitable[None]) -> None:
+        if epoch == 1 and not self.gate.is_set():
+            self.held_up.append(what)
+            await self.gate.wait()
+        try:
+            await act
+        except Superseded:
+            self.refused.append(what)
+            raise
+
+    async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
+        await self._late("start", epoch, super().start(spec, epoch))
+
+    async def stop(self, attempt: str, grace_s: float, epoch: int = 0) -> None:
+        await self._late("stop", epoch, super().stop(attempt, grace_s, epoch))
+
+    async def forget(self, attempt: str, epoch: int = 0) -> None:
+        await self._late("forget", epoch, super().forget(attempt, epoch))
+
+
+class Hub:
+    """One database and one executor, for platforms that come and go."""
+
+    def __init__(self, root: Path) -> None:
+        self.dbs = [Database(str(root / "mlp.sqlite")), Database(str(root / "mlp.sqlite"))]
+        self.dbs[0].create_schema()
+        self.executor = Slow()
+        self.paths = Paths(root / "homes", root / "jobs")
+
+    def platform(self, which: int = 0) -> Platform:
+        return Platform(self.dbs[which], self.executor, time.time, self.paths, POLICY)
+
+
+def play(root: Path, story: Callable[[Hub], Awaitable[None]]) -> None:
+    async def go() -> None:
+        hub = Hub(root)
+        try:
+            await asyncio.wait_for(story(hub), 60)
+        finally:
+            await hub.executor.close()
+            for db in hub.dbs:
+                await asyncio.to_thread(db.close)
+
+    asyncio.run(go())
+
+
+def ask(name: str, **sim: float) -> JobCreate:
+    return JobCreate(name=name, code="x", cpu=1.0, ram=100, env={f"SIM_{k}": str(v) for k, v in sim.items()})
+
+
+async def reaches(p: Platform, name: str, *phases: str) -> None:
+    async def look() -> bool:
+        return (await p.jobs.get("ann", name)).phase in phases
+
+    await until(look, what=f"{name} to be {phases}")
+
+
+async def silent(p: Platform) -> None:
+    """Renew its lease no more, as a process that is stopped does not."""
+    await p.lease.forget()
+
+
+def test_a_start_that_comes_too_late_begins_nothing(tmp_path: Path) -> None:
+    async def story(hub: Hub) -> None:
+        first, second = hub.platform(0), hub.platform(1)
+        await first.start()
+        hub.executor.gate.clear()
+        await first.jobs.submit("ann", ask("a", DURATION=600))
+        await until(lambda: _true(hub.executor.held_up))
+        await silent(first)
+        await second.start()
+        assert second.lease.epoch == 2
+        await reaches(second, "a", "running")
+        await second.jobs.cancel("ann", "a")
+        await reaches(second, "a", "cancelled")
+        hub.executor.gate.set()  # the first goes on where it was: its attempt was removed, and it does not know
+        await until(lambda: _true(hub.executor.refused))
+        assert hub.executor.refused == ["start"]
+        assert await hub.executor.known() == []
+        assert len(hub.executor.starts) == 1
+        await until(lambda: _true(not first.lease.is_held))
+        await second.stop()
+        await first.stop()
+
+    play(tmp_path, story)
+
+
+def test_a_stop_that_comes_too_late_ends_nothing(tmp_path: Path) -> None:
+    async def story(hub: Hub) -> None:
+        first, second = hub.platform(0), hub.platform(1)
+        await first.start()
+        await first.jobs.submit("ann", ask("a", DURATION=600))
+        await reaches(first, "a", "running")
+        hub.executor.gate.clear()
+        await first.jobs.suspend("ann", "a")
+        await until(lambda: _true("stop" in hub.executor.held_up))
+        await silent(first)
+        await second.start()
+        await reaches(second, "a", "suspended")
+        await second.jobs.resume("ann", "a")
+        await reaches(second, "a", "running")
+        running = await hub.executor.known()
+        hub.executor.gate.set()
+        await until(lambda: _true(hub.executor.refused))
+        assert await hub.executor.known() == running
+        seen = await hub.executor.observe(running)
+        assert [str(o.phase) for o in seen.values()] == ["running"]
+        assert (await second.jobs.get("ann", "a")).phase == "running"
+        await second.stop()
+        await first.stop()
+
+    play(tmp_path, story)
+
+
+def test_members_do_not_read_on_which_machine_another_service_is_and_the_log_says_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(hub: Hub) -> None:
+        p = hub.platform()
+        await p.start()
+        await hub.dbs[0].write(lambda tx: tx.leases.put(NAME, replace(OTHER, expires_at=time.time() + 600)))
+        with pytest.raises(LeaseLost) as refused:
+            await p.jobs.submit("ann", ask("late"))
+        said = str(refused.value)
+        assert said == "this part of the hub stands by while another one decides; ask again in a moment"
+        for secret in ("elsewhere", "4711", socket.gethostname(), str(os.getpid())):
+            assert secret not in said
+        await until(lambda: _true(not p.lease.is_held))
+        assert OTHER.holder in caplog.text
+        await p.stop()
+
+    caplog.set_level(logging.WARNING)
+    play(tmp_path, story)
+
+
+def test_a_lease_that_is_lost_again_while_it_is_taken_over_makes_no_second_standby(tmp_path: Path) -> None:
+    async def story(hub: Hub) -> None:
+        p = hub.platform()
+        await p.start()
+        load, loading, most, losses = p.board.load, 0, 0, 2
+
+        async def load_and_lose() -> None:
+            nonlocal loading, most, losses
+            loading += 1
+            most = max(most, loading)
+            if losses:
+                losses -= 1
+                await hub.dbs[0].write(lambda tx: tx.leases.put(NAME, OTHER))
+                for _ in range(3):  # the more who notice
+                    with pytest.raises(LeaseLost):
+                        await p.lease.confirm()
+            await load()
+            await asyncio.sleep(0.05)
+            loading -= 1
+
+        p.board.load = load_and_lose  # type: ignore[method-assign]
+        await hub.dbs[0].write(lambda tx: tx.leases.put(NAME, OTHER))
+        said = await asyncio.gather(*(p.lease.confirm() for _ in range(3)), return_exceptions=True)
+        assert isinstance(said[0], LeaseLost)
+        await until(lambda: _true(losses == 0 and p._leads))
+        assert most == 1
+        assert p.lease.epoch > OTHER.epoch
+        await p.jobs.submit("ann", ask("a", DURATION=0.05))
+        await reaches(p, "a", "finished")
+        assert len(hub.executor.starts) == 1
+        await p.stop()
+
+    play(tmp_path, story)
+
+
+def test_a_database_that_is_older_than_what_ran_does_not_keep_its_service_from_acting(tmp_path: Path) -> None:
+    async def story(hub: Hub) -> None:
+        await hub.executor.fence(30, 1.0)
+        p = hub.platform()
+        await p.start()
+        assert p.lease.epoch == 31
+        await p.jobs.submit("ann", ask("a", DURATION=0.05))
+        await reaches(p, "a", "finished")
+        await p.stop()
+
+    play(tmp_path, story)
+
+
+def test_whoever_is_refused_by_the_executor_does_not_give_up_the_job(tmp_path: Path) -> None:
+    async def story(hub: Hub) -> None:
+        p = hub.platform()
+        await p.start()
+        await hub.executor.fence(30, 1.0)  # whose it is the database does not know
+        await p.jobs.submit("ann", ask("a", DURATION=0.05))
+        await until(lambda: _true(len(hub.executor.refused) > POLICY.start_tries))
+        job = await p.jobs.get("ann", "a")
+        assert (job.phase, job.message) == ("starting", "trying again: another part of the hub runs jobs now")
+        await p.stop()
+        again = hub.platform(1)
+        await again.start()
+        await reaches(again, "a", "finished")
+        assert len(hub.executor.starts) == 1
+        await again.stop()
+
+    play(tmp_path, story)
+
+
+def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have_run_out(tmp_path: Path) -> None:
+    async def story(hub: Hub) -> None:
+        now = 1000.0
+        mine = Leadership(hub.dbs[0], lambda: now, length_s=3600, poll_s=0.01, alone=False)
+        with pytest.raises(LeaseLost):
+            await mine.sure()
+        await mine.take()
+        await mine.sure()
+        now += 3600
+        await mine.sure()  # nobody has taken it: it is renewed
+        found = await hub.dbs[0].read(lambda tx: tx.leases.get(NAME))
+        assert found == Lease(mine.holder, now + 3600, 1)
+        now += 3600
+        other = Leadership(hub.dbs[1], lambda: now, length_s=3600, poll_s=0.01, alone=False)
+        await other.take()
+        assert other.epoch == 2
+        with pytest.raises(LeaseLost):
+            await mine.sure()
+        await mine.give_up()
+        await other.give_up()
+
+    play(tmp_path, story)
+
+
+async def _true(value: object) -> bool:
+    return bool(value)
