@@ -21,18 +21,21 @@ from functools import partial
 from typing import TypeVar
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
+from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase
+from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Snapshot, Wait, Why
 from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.service.answers import Answers
 from mlp_hub.service.board import Board, Changes, WaitChanged
 from mlp_hub.service.broker import job_topic
+from mlp_hub.service.claims import of_core
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import why_for
-from mlp_hub.service.kept import KeptCore, Plan
-from mlp_hub.service.snapshot import STOPPING, Holders, SnapshotMaker, node_of, queue_of, read_holders
+from mlp_hub.service.kept import KeptCore, Plan, matters
+from mlp_hub.service.reclaim import Turns
+from mlp_hub.service.snapshot import Holders, SnapshotMaker, node_of, queue_of, read_holders
 from mlp_hub.service.storing import Decided, Stored, store
 from mlp_hub.service.submit import CanRun
 from mlp_hub.service.tenant_words import Words
@@ -68,7 +71,7 @@ class Admission:
         self._meter = UsageMeter(policy.scheduling.half_life_s)
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of)
         self._answers = Answers(self)
-        self._words = Words(board)
+        self._words = Words(board, self._claims)
         self.decisions = Decisions(board.db)
         self.starts: Callable[[str, JobToken | None], None] | None = None
         """Who starts attempts and takes their tokens (None: it was not admitted); without it, admissions only are stored."""
@@ -87,6 +90,7 @@ class Admission:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._refusals = 0  # cycles in a row in which something was refused
+        self.turns = Turns()
         self.cycles = 0
         self.rebuilds = 0
         self.differences: list[str] = []  # between the kept core and one made anew, where that is checked
@@ -186,16 +190,21 @@ class Admission:
             asked = self._changes
             made = CanRun(await self.capacity())
             if asked != self._changes:
-                return (
-                    made  # somebody changed something meanwhile: good enough for this one, not for the next
-                )
+                return made  # good enough for this one, not for the next: somebody changed something meanwhile
             self._can_run = (nodes, made)
         return self._can_run[1]
+
+    def _claims(self) -> Mapping[str, ResourceRequest]:
+        return {} if self._kept is None else self._kept.claims
 
     # --- the cycle
 
     async def cycle(self) -> int:
         """Run one cycle; return how many jobs were admitted."""
+        with self.turns.one():
+            return await self._cycle()
+
+    async def _cycle(self) -> int:
         now = self._clock()
         try:
             kept = await self._up_to_date(now)
@@ -237,6 +246,7 @@ class Admission:
         nodes = tuple(self._nodes())
         if news or nodes != self._known_nodes:
             self._known_nodes = nodes
+            kept.claims_are(of_core(holders.claims), now)
             kept.tenants_are(queue_of(t, holders, self._meter.value(t.name, now)) for t in holders.tenants)
             kept.nodes_are(node_of(n, holders) for n in nodes)
             kept.bookings_are(holders.bookings)
@@ -257,7 +267,8 @@ class Admission:
         self._dirty.clear()
         self._known_nodes = tuple(self._nodes())
         snapshot = self._maker.of(self._holders, now)
-        make = partial(KeptCore, snapshot, now, dict(self._board.holding))
+        claims = of_core(self._holders.claims)
+        make = partial(KeptCore, snapshot, now, dict(self._board.holding), claims)
         size = len(snapshot.waiting) + len(snapshot.running)
         self._kept = await (asyncio.to_thread(make) if size > self._policy.large_cycle else _at_once(make))
         self._meter = self._kept.core.state.meter
@@ -314,6 +325,8 @@ class Admission:
             self._known_nodes,
             now,
             tokens,
+            plan.claims,
+            self._holders,
         )
         if not decided:
             return Stored()
@@ -324,6 +337,9 @@ class Admission:
             return done
 
         stored = await self._commit(work, {jobs[uid].attempt: (uid, t) for uid, t in tokens.items()})
+        if plan.claims:
+            self._holders_changed = True  # what is set aside is theirs now
+            self._wake.set()
         if decided.usage:
             self._usage_at, self._usage_changed = now, False
         for wait in decided.waits:
@@ -368,7 +384,7 @@ class Admission:
                 kept.promise(admit)
             else:
                 refused = True
-        refused = self._cannot_grow(kept, stored, now) or refused
+        refused = self._cannot_grow(kept, stored, now) or refused or bool(stored.lost_claims)
         if refused:  # somebody was quicker, and it is not in what the core knows
             self._refusals += 1
             self._holders_changed = True
@@ -472,27 +488,11 @@ class Admission:
     def _board_says(self, job: Job, before: Job | None) -> None:
         if job.phase is not Phase.QUEUED:
             self._said.pop(job.uid, None)
-        if before is None or _matters(job, before):
+        if before is None or matters(job, before):
             self._dirty[job.uid] = None
             self._wake.set()
             if before is not None and before.phase in HOLDING:
                 self._usage_changed = True
-
-
-def _matters(job: Job, before: Job) -> bool:
-    """Whether the core has to hear of a change."""
-    if job.phase is before.phase:
-        return job.target is not before.target or job.placement != before.placement
-    if before.phase is Phase.QUEUED and job.phase in (Phase.ADMITTED, Phase.STARTING):
-        return False  # it decided so
-    if job.phase is Phase.RUNNING and job.spec.time_limit is not None:
-        return True  # its time has begun only now
-    if (before.phase in HOLDING) != (job.phase in HOLDING) or Phase.RESIZING in (job.phase, before.phase):
-        return True
-    was_quicker = before.phase in STOPPING and job.phase not in STOPPING  # than those who stopped it
-    if was_quicker or Phase.QUEUED in (job.phase, before.phase):
-        return True
-    return job.target not in (Target.RUN, before.target)
 
 
 async def _at_once(make: Callable[[], T]) -> T:

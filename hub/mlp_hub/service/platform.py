@@ -20,6 +20,7 @@ from mlp_hub.service.ledger import Ledger
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.nodes import Nodes
 from mlp_hub.service.preview import Previews
+from mlp_hub.service.reclaim import Reclaims
 from mlp_hub.service.reconcile import Reconciler
 from mlp_hub.service.tenants import Tenants
 from mlp_hub.service.users import Users
@@ -30,6 +31,8 @@ from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 30.0
+CLAIM_S = 30.0
+"""So long besides the grace of those who are stopped for it a claim is kept for who does not ask again."""
 
 
 class Platform:
@@ -74,7 +77,15 @@ class Platform:
         self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
         self.previews = Previews(db, self.admission.snapshot, clock, policy.idle)
         self.users = Users(db, clock, changed=self.jobs.forget_places)
-        self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed, asks=self.idle.asks)
+        self.ledger = Ledger(
+            db,
+            clock,
+            executor.nodes,
+            changed=self._room_changed,
+            asks=self.idle.asks,
+            reclaimer=Reclaims(db, self.admission, clock, policy.grace_s),
+            claim_s=policy.grace_s + CLAIM_S,
+        )
         self.nodes = Nodes(db, executor, clock)
         self.decisions = self.admission.decisions
         self.whatif = WhatIf(self.board, self.admission, clock)

@@ -10,10 +10,12 @@ from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, Preempt, Resize, Wait
 from mlp_hub.service.board import APPLIER, Changes, Moving, Step
+from mlp_hub.service.claims import of_core, uid_of, waiting_of_claim
 from mlp_hub.service.decide import start_of
 from mlp_hub.service.room import Room
 from mlp_hub.service.sentences import behind, ranks_on
 from mlp_hub.service.shares import shares_of
+from mlp_hub.service.snapshot import Holders, read_holders
 from mlp_hub.service.tokens import JobToken
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
@@ -23,7 +25,10 @@ _STOPS = frozenset({Target.RUN, Target.RESIZE})
 
 @dataclass(slots=True)
 class Decided:
-    """What is to be stored. `jobs` are all the jobs concerned as they are in memory, by uid."""
+    """What is to be stored. `jobs` are all the jobs concerned as they are in memory, by uid.
+
+    `claims` are those for which room is to be set aside, decided on what others than jobs hold by `holders`.
+    """
 
     admits: Sequence[Admit]
     preempts: Sequence[Preempt]
@@ -34,9 +39,11 @@ class Decided:
     nodes: Sequence[NodeInfo]
     now: float
     tokens: Mapping[str, JobToken] = field(default_factory=dict)  # of those to be started at once, by uid
+    claims: Sequence[Admit] = ()
+    holders: Holders | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.admits or self.preempts or self.resizes or self.waits or self.usage)
+        return bool(self.admits or self.preempts or self.resizes or self.waits or self.usage or self.claims)
 
 
 @dataclass(slots=True)
@@ -48,6 +55,7 @@ class Stored:
     stale: list[str] = field(default_factory=list)
     cannot_grow: list[Resize] = field(default_factory=list)
     in_force: list[str] = field(default_factory=list)  # of admissions, preemptions and resizes
+    lost_claims: set[str] = field(default_factory=set)  # nobody is stopped for them
 
 
 def store(tx: Tx, changes: Changes, decided: Decided) -> Stored:
@@ -76,11 +84,15 @@ class _Storing:
         d = self.decided
         if d.usage:
             self.tx.usage.put_many(d.usage)
+        self._set_aside()
+        lost = self.stored.lost_claims
         self._admit()
         for preempt in d.preempts:
-            self._preempt(preempt)
+            if preempt.preemptor not in lost:
+                self._preempt(preempt)
         for resize in d.resizes:
-            self._resize(resize)
+            if resize.for_uid not in lost:
+                self._resize(resize)
         told = {w.uid for w in d.waits} - set(self.stored.admitted)
         there = self.tx.jobs.versions(told) if told else {}
         self.changes.add_events(
@@ -98,6 +110,24 @@ class _Storing:
         """Return the job if it is stored as it was when it was decided about."""
         job = self.decided.jobs.get(uid)
         return job if job is not None and self.versions.get(uid) == job.version else None
+
+    def _set_aside(self) -> None:
+        """Set room aside for claims that still stand, if what the core knew of others still holds."""
+        d = self.decided
+        if not d.claims:
+            return
+        found = read_holders(self.tx, self.now)
+        same = d.holders is not None and found.same_room(d.holders)
+        waiting = of_core(found.claims)
+        rows = {uid_of(c): c for c in found.claims}
+        kinds = {n.name: n.gpu_kind for n in d.nodes}
+        for admit in d.claims:
+            if not same or admit.uid not in waiting:
+                self.stored.lost_claims.add(admit.uid)
+                continue
+            row = rows[admit.uid]
+            shares = shares_of(waiting_of_claim(row).per_worker, admit.placement, kinds)
+            self.tx.ledger.put(replace(row, shares=shares))
 
     def _admit(self) -> None:
         moves: list[Moving] = []
