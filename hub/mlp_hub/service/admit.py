@@ -190,7 +190,9 @@ class Admission:
             asked = self._changes
             made = CanRun(await self.capacity())
             if asked != self._changes:
-                return made  # good enough for this one, not for the next: somebody changed something meanwhile
+                return (
+                    made  # good enough for this one, not for the next: somebody changed something meanwhile
+                )
             self._can_run = (nodes, made)
         return self._can_run[1]
 
