@@ -15,7 +15,6 @@ from pathlib import Path
 from mlp_spawner.errors import ServiceRefused
 from mlp_spawner.service import Amount, Service
 
-
 ASK_EVERY_S = 2.0
 """Seconds between two tries while room is being made."""
 

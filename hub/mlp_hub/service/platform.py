@@ -71,11 +71,16 @@ class Platform:
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy)
         self.admission.starts = self.reconciler.will_start
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
-        self.tenants = Tenants(
-            db, clock, executor.nodes, changed=self._room_changed, review=self.idle.review_in
-        )
         self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
-        self.previews = Previews(db, self.admission.snapshot, clock, policy.idle)
+        self.tenants = Tenants(
+            db,
+            clock,
+            executor.nodes,
+            changed=self._room_changed,
+            review=self.idle.review_in,
+            windows=self.bookings.review_in,
+        )
+        self.previews = Previews(db, self.admission.snapshot, clock, executor.nodes, policy.idle)
         self.users = Users(db, clock, changed=self.jobs.forget_places)
         self.ledger = Ledger(
             db,

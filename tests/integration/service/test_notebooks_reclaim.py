@@ -12,7 +12,7 @@ import pytest
 from mlp_api import types as api
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import RequestPhase
+from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.scheduler.model import SchedulingPolicy
 from platform_rig import FAST, Rig, node, play, until
@@ -54,15 +54,21 @@ def asked(user: str = "bob", tenant: str = "blue", cpu: float = 1, **more: Any) 
 
 async def started(rig: Rig, **which: Any) -> str | None:
     """Try once; return the node that it got, None while room is being made."""
-    try:
-        row = await rig.platform.ledger.try_(asked(**which))
-    except Refused as refused:
-        assert refused.reason is Reason.WAITING_FOR_PREEMPTED
-        assert refused.retry_after is not None
+    row = await taken(rig, asked(**which))
+    if row is None:
         return None
-    assert row is not None
     assert row.phase is RequestPhase.TRIED
     return row.node
+
+
+async def taken(rig: Rig, one: api.ResourceRequestTry) -> ResourceRequest | None:
+    """Try; return the row, None while room is being made; any other refusal is raised."""
+    try:
+        return await rig.platform.ledger.try_(one)
+    except Refused as refused:
+        if refused.reason is not Reason.WAITING_FOR_PREEMPTED or refused.retry_after is None:
+            raise
+        return None
 
 
 async def refusal(rig: Rig, **which: Any) -> Refused:
@@ -326,14 +332,7 @@ def test_many_claims_and_jobs_at_once_never_overcommit(tmp_path: Path) -> None:
         async def server(i: int) -> str:
             one = replace_id(asked(cpu=1), f"bob/{i}", ram=100)
 
-            async def go() -> bool:
-                try:
-                    return await rig.platform.ledger.try_(one) is not None
-                except Refused as refused:
-                    assert refused.reason is Reason.WAITING_FOR_PREEMPTED
-                    return False
-
-            await until(go, what=f"room for server {i}")
+            await until(lambda: taken(rig, one), what=f"room for server {i}")
             await rig.platform.ledger.confirm(api.ResourceRequestKey(id=f"bob/{i}", applier="sp"))
             used = rig.db.read_now(lambda tx: tx.ledger.in_use_by_tenant(rig.clock()))
             assert sum(a.cpu for a in used.values()) <= 8000

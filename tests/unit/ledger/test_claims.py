@@ -96,9 +96,10 @@ def test_what_is_set_aside_is_refused_to_everybody_else(lent) -> None:
         lent.try_("other", cpu=1)
     with pytest.raises(Refused):
         lent.try_("ann/", applier="sp", cpu=0.5)
-    with pytest.raises(Refused), lent.db.begin() as tx:
-        one = ResourceRequest("j.0", "jm", "red", Resources(cpu=1000), RequestPhase.TRIED, lent.now)
-        lent.ledger.hold(tx, one, placement={"n1": Resources(cpu=1000)})
+    core = Resources(cpu=1000)
+    job = ResourceRequest("j.0", "jm", "red", core, RequestPhase.TRIED, lent.now)
+    with lent.db.begin() as tx, pytest.raises(Refused):
+        lent.ledger.hold(tx, job, placement={"n1": core})
     lent.cancel("bob/", "sp")
     assert lent.phase("bob/", "sp") == "cancelled"
     lent.held("other", cpu=1)

@@ -175,8 +175,8 @@ def test_a_hub_that_dies_while_it_waits_for_room_gives_the_claim_up_later(holdin
 
     async def life():
         task = asyncio.create_task(holding.take("ann", "ann's notebook", AMOUNT, patience_s=30))
-        while not ledger.rows:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
+        assert ledger.rows == {"ann/": "claimed"}
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
