@@ -7,8 +7,9 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
-SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
 from front_shapes import GIB, WAITS, Json, entry, holding, job, simulation, tenant, when, work
+
+SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
 
 
 class Data:

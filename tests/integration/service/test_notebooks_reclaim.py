@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -346,3 +347,58 @@ def test_many_claims_and_jobs_at_once_never_overcommit(tmp_path: Path) -> None:
         assert fifth.reason is not Reason.WAITING_FOR_PREEMPTED
 
     play(tmp_path, story, node(cpu=16))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_wherever_the_hub_is_cut_off_nothing_leaks_and_nothing_is_held_twice(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+
+    def sound(rig: Rig) -> None:
+        used = rig.db.read_now(lambda tx: tx.ledger.in_use_by_tenant(rig.clock()))
+        assert sum(a.cpu for a in used.values()) <= 8000
+        assert used.get("blue", ZERO).cpu <= 4000  # servers never borrow here: all ask within blue's own
+        on_node = rig.db.read_now(lambda tx: tx.ledger.node_use(rig.clock())).get("n1", ZERO)
+        assert on_node.cpu <= 9000
+
+    async def story(rig: Rig) -> None:
+        await teams(rig)
+        for i in range(8):
+            await rig.submit(f"j{i}", workers=1, sim={"DURATION": 60, "STOP": 0.05})
+        await rig.until("j7", "running")
+        for _ in range(12):
+            servers = [replace_id(asked(cpu=1), f"bob/{i}", ram=100) for i in range(4)]
+            tries = [asyncio.ensure_future(taken(rig, s)) for s in chance.sample(servers, 3)]
+            await asyncio.sleep(chance.choice((0, 0.001, 0.005, 0.02, 0.1)))
+            rig.crash()
+            for t in tries:
+                t.cancel()
+            await asyncio.gather(*tries, return_exceptions=True)
+            sound(rig)
+            await rig.start()
+            key = api.ResourceRequestKey(id=f"bob/{chance.randrange(4)}", applier="sp")
+            try:
+                await getattr(rig.platform.ledger, chance.choice(("confirm", "cancel")))(key)
+            except Refused as refused:
+                if refused.reason is not Reason.WRONG_STATE:
+                    raise
+            sound(rig)
+        for i in range(4):
+            one = replace_id(asked(cpu=1), f"bob/{i}", ram=100)
+            await until(lambda one=one: taken(rig, one), what=one.id)
+        sound(rig)
+        assert rig.held("blue").cpu == 4000
+        rig.ahead = 3600  # what was only tried is over; what was confirmed stays
+        await rig.platform.ledger.sweep()
+        held = rig.db.read_now(lambda tx: tx.ledger.held(rig.clock(), applier="sp"))
+        assert {r.phase for r in held} <= {RequestPhase.CONFIRMED}
+        for row in held:
+            gone = api.ResourceRequestTry(id=row.id, applier="sp", request_type="release", tenant="blue")
+            await rig.platform.ledger.try_(gone)
+            await rig.platform.ledger.confirm(api.ResourceRequestKey(id=row.id, applier="sp"))
+        for i in range(8):
+            await rig.until(f"j{i}", "running")  # all that was lent is lent again
+        assert (rig.held("red").cpu, rig.held("blue")) == (8000, ZERO)
+
+    play(tmp_path, story, node(cpu=9))
