@@ -438,13 +438,7 @@ class Admission:
 
     def _check(self, kept: KeptCore, holders: Holders, now: float) -> None:
         """Hold the core against one made anew; the settings of the hub never ask for it, tests do."""
-        mine, theirs = kept.content(self._board.jobs), KeptCore.content_of(self._maker.of(holders, now))
-        for part, value in theirs.items():
-            kept_here = mine[part]
-            for name in {**kept_here, **value}:
-                if kept_here.get(name) != value.get(name):
-                    text = f"{part} {name}: kept {kept_here.get(name)}, made anew {value.get(name)}"
-                    self.differences.append(text)
+        self.differences += kept.differences(self._maker.of(holders, now), self._board.jobs)
 
     # --- when
 

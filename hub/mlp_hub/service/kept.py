@@ -302,6 +302,19 @@ class KeptCore:
             "running": running,
         }
 
+    def differences(self, snapshot: Snapshot, jobs: Mapping[str, Job]) -> list[str]:
+        """Say in what it is other than a core made of this snapshot."""
+        found = []
+        mine = self.content(jobs)
+        for part, theirs in self.content_of(snapshot).items():
+            here = mine[part]
+            found += [
+                f"{part} {name}: kept {here.get(name)}, made anew {theirs.get(name)}"
+                for name in {**here, **theirs}
+                if here.get(name) != theirs.get(name)
+            ]
+        return found
+
     @staticmethod
     def content_of(snapshot: Snapshot) -> dict[str, dict[str, object]]:
         """Return the same of a snapshot."""
