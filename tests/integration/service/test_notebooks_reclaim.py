@@ -402,3 +402,48 @@ def test_wherever_the_hub_is_cut_off_nothing_leaks_and_nothing_is_held_twice(
         assert (rig.held("red").cpu, rig.held("blue")) == (8000, ZERO)
 
     play(tmp_path, story, node(cpu=9))
+
+
+@pytest.mark.parametrize("name", ["maxmin", "fifo", "priority", "finish"])
+def test_it_is_so_under_every_policy_and_before_the_tenants_own_waiting_jobs(
+    tmp_path: Path, name: str
+) -> None:
+    async def story(rig: Rig) -> None:
+        await lent_out(rig)
+        await rig.submit("ours", user="bob", workers=8, sim=LONG)  # more than blue has of its own
+        assert await until(lambda: started(rig), what="room for the notebook") == "n1"
+        assert await running(rig, "inside", "lent") == ["inside"]
+
+    play(tmp_path, story, node(cpu=16), policy=replace(FAST, scheduling=SchedulingPolicy(name=name)))
+
+
+def test_an_elastic_job_gives_workers_before_any_job_is_stopped(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await teams(rig)
+        await rig.submit("wide", workers="1:8", sim={"DURATION": 60, "STOP": 0.05})
+        assert len((await rig.until("wide", "running")).ranks) == 8
+        assert await until(lambda: started(rig, cpu=2), what="room for the notebook") == "n1"
+        wide = await rig.until("wide", "running")
+        assert len(wide.ranks) == 6
+        told = [e.message for e in await rig.platform.jobs.events("ann", "wide") if e.kind == "resize"]
+        assert "gives 2 workers to a notebook server of tenant blue and goes on with 6" in told[0]
+        assert (rig.held("red").cpu, rig.held("blue").cpu) == (6000, 2000)
+
+    play(tmp_path, story, node(cpu=16))
+
+
+def test_a_claim_that_waits_for_others_to_be_ripe_is_no_job_in_any_list(tmp_path: Path) -> None:
+    policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
+
+    async def story(rig: Rig) -> None:
+        await lent_out(rig)
+        await refusal(rig)
+        await rig.submit("own", user="bob", workers=4, sim=LONG)
+        told = await rig.platform.previews.of("blue", TenantUpdate(cpu=4, cohort="main"))
+        assert [w.name for w in told.waiting] == ["own"]
+        assert [e.name for e in await rig.platform.jobs.queue("blue")] == ["own"]
+        why = await rig.platform.jobs.why("bob", "own")
+        assert why.reasons[0].reason in ("WaitingForQuota", "Reserved")
+        assert "have ended meanwhile" not in why.reasons[0].message
+
+    play(tmp_path, story, node(cpu=16), policy=policy)
