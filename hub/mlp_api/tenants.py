@@ -24,8 +24,20 @@ class BookingCreate(Request):
     amount: Annotated[Amounts, Meta(description="what is kept free: cpu, gpu, gpu:KIND, ram")]
 
 
+class BookingShort(Response):
+    """That a window can no longer be held in full: since when, what of it is kept free all the same, and why."""
+
+    since: datetime
+    left: dict[str, float]
+    message: str
+
+
 class Booking(Response):
-    """A booked window that is not over. `open`: it has begun."""
+    """A booked window that is not over.
+
+    `open`: it has begun. `short`: a quota was lowered or nodes left, and it no longer fits; null while all of it can be
+    held, and again as soon as it can. `notes`: what else is to be known, in sentences.
+    """
 
     tenant: str
     name: str
@@ -35,6 +47,8 @@ class Booking(Response):
     open: bool
     made_by: str
     made_at: datetime
+    short: BookingShort | None
+    notes: list[str]
 
 
 Tone = Literal["good", "wait", "bad", "idle"]
@@ -81,6 +95,16 @@ class PreviewStop(Response):
     message: str
 
 
+class PreviewBooking(Response):
+    """A booked window, of any tenant, that would no longer fit (`short`) or would fit again (null)."""
+
+    tenant: str
+    name: str
+    start: datetime
+    end: datetime
+    short: BookingShort | None
+
+
 class PreviewNote(Response):
     """One sentence of a preview, with its tone."""
 
@@ -104,4 +128,5 @@ class TenantPreview(Response):
     stopped: list[PreviewStop]
     back_inside: datetime | None
     back_inside_because: str
+    bookings: list[PreviewBooking]
     notes: list[PreviewNote]

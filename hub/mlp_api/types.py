@@ -182,7 +182,8 @@ class Tenant(Response):
     first three left out. borrowed: held beyond its quota. lent: of its idle quota, what others hold now (where several
     could have lent it, each counts in proportion to what it leaves idle). lendable: what it would still lend. free:
     what it may take now, borrowing included; where it has no limit nothing is said. lowered: what of its guarantee holds
-    while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured.
+    while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured. notes: in
+    the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
     """
 
     name: str
@@ -211,6 +212,7 @@ class Tenant(Response):
     members: int
     running: int
     waiting: int
+    notes: list[str]
 
 
 class MemberUpdate(Request):

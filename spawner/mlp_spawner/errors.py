@@ -13,12 +13,16 @@ class OptionsError(ValueError):
 
 
 class ServiceRefused(Exception):  # noqa: N818 - the word of the contract
-    """The service's refusal. `msg` is for people, `reason` is one of the contract's."""
+    """The service's refusal. `msg` is for people, `reason` is one of the contract's.
 
-    def __init__(self, msg: str, reason: str) -> None:
+    `retry_after`: room is being made, and it may be asked again in so many seconds, or before.
+    """
+
+    def __init__(self, msg: str, reason: str, retry_after: float | None = None) -> None:
         super().__init__(f"{reason}: {msg}")
         self.msg = msg
         self.reason = reason
+        self.retry_after = retry_after
 
 
 class ServiceUnreachable(Exception):  # noqa: N818 - names the condition

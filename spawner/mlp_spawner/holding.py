@@ -6,12 +6,17 @@ held, and gives it back. All steps may be repeated.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mlp_spawner.errors import ServiceRefused
 from mlp_spawner.service import Amount, Service
+
+ASK_EVERY_S = 2.0
+"""Seconds between two tries while room is being made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +41,39 @@ class Holding:
         fresh.write_text(json.dumps({"step": step, "key": self.key, "amount": asdict(amount)}))
         fresh.replace(self.file)
 
-    async def take(self, user: str, holder: str, amount: Amount) -> None:
-        """Hold the amount for a while; raises ServiceRefused or ServiceUnreachable."""
+    async def take(
+        self,
+        user: str,
+        holder: str,
+        amount: Amount,
+        *,
+        patience_s: float = 0.0,
+        waits: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """Hold the amount for a while; raises ServiceRefused or ServiceUnreachable.
+
+        While room is being made it is asked again, for `patience_s` at most: `waits` is told each time in how many
+        seconds there may be room. Who gives up gives back what was set aside.
+        """
         await self.give_back()
         self._write("tried", amount)
-        try:
-            await self.service.try_hold(self.key, user, holder, amount)
-        except ServiceRefused:
-            self.file.unlink(missing_ok=True)
-            raise
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        while True:
+            try:
+                await self.service.try_hold(self.key, user, holder, amount)
+            except ServiceRefused as refused:
+                after, waited = refused.retry_after, loop.time() - begun
+                if after is None:
+                    self.file.unlink(missing_ok=True)
+                    raise
+                if after > patience_s or waited > patience_s:
+                    await self.give_back()
+                    raise _in_vain(amount.tenant, after, waited) from refused
+                waits(max(after - waited, 1.0))
+                await asyncio.sleep(min(after, ASK_EVERY_S))
+            else:
+                return
 
     async def keep(self) -> None:
         """Hold for good what was taken."""
@@ -73,3 +102,16 @@ class Holding:
                 # it stands the other way: its confirm never arrived, or did although no answer came
                 continue
         self.file.unlink(missing_ok=True)
+
+
+def _in_vain(tenant: str, after: float, waited: float) -> ServiceRefused:
+    lent = f"others have borrowed what {tenant} may use"
+    if waited < 1:
+        return ServiceRefused(
+            f"{lent}; it may be taken back in about {after:.0f} s, start the server again then",
+            "WaitingForPreempted",
+        )
+    return ServiceRefused(
+        f"{lent}, and it was not given back within {waited:.0f} s; start the server again later, or with less",
+        "WaitingForPreempted",
+    )

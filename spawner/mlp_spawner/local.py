@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -70,10 +72,17 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
     default_cpu = Float(0.2, help="CPU of a server where nothing is chosen, in cores.", config=True)
     default_ram = Integer(1024, help="Memory of a server where nothing is chosen, in MiB.", config=True)
     network = Unicode("outbound", help="Network of servers: none or outbound.", config=True)
+    reclaim_timeout = Float(
+        60.0,
+        help="Seconds that a start waits while others give back what they borrowed of its tenant's quota; "
+        "0.6 of start_timeout at most.",
+        config=True,
+    )
     stop_grace_s = Float(5.0, help="Seconds between asking a server to end and ending it.", config=True)
 
     _url = ""
     _starting = False
+    _news = ""
     _looked_for_debts = False
 
     def __init__(self, **kwargs: Any) -> None:
@@ -159,6 +168,7 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
     async def start(self) -> str:
         """Take quota, start the sandbox, wait until the server answers, and return its URL."""
         self._starting = True
+        self._news = "Asking for room within the quota"
         try:
             account = await self._account()
             try:
@@ -169,8 +179,9 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
             except OptionsError as error:
                 raise ServerRefused(_sentence(str(error)), "options", 400) from error
             await self._clear_leftovers()
-            await self._take(choice)
             try:
+                await self._take(choice)
+                self._news = "Starting the server"
                 await self._launch(paths, choice, account)
                 await self._confirm()
             except BaseException:
@@ -193,12 +204,26 @@ class LocalSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         holder = f"{user}'s notebook" + (f" {self.name}" if self.name else "")
         amount = Amount(choice.tenant, choice.cpu, choice.ram)
         try:
-            await self._holding.take(user, holder, amount)
+            patience = min(self.reclaim_timeout, 0.6 * self.start_timeout)
+            waits = partial(self._waits, choice.tenant)
+            await self._holding.take(user, holder, amount, patience_s=patience, waits=waits)
         except ServiceRefused as refused:
             raise ServerRefused(_sentence(refused.msg), refused.reason) from refused
         except ServiceUnreachable as error:
             self.log.warning("The service does not answer: %s", error)
             raise ServerRefused(_NO_SERVICE, "service-unreachable", 503) from error
+
+    def _waits(self, tenant: str, seconds: float) -> None:
+        self._news = f"Others have borrowed what {tenant} may use; it is taken back for this server, in about {seconds:.0f} s"
+
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        """Tell the page of a pending start what is waited for; the hub stops asking when the start is over."""
+        told = ""
+        while True:
+            if self._news != told:
+                told = self._news
+                yield {"progress": 50, "message": told}
+            await asyncio.sleep(0.2)
 
     async def _confirm(self) -> None:
         try:

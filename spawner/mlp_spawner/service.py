@@ -18,6 +18,10 @@ APPLIER = "sp"
 _PAUSES = (0.1, 0.3, 0.6, 1.0, 2.0)  # a service that restarts is back within some seconds
 
 
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isascii() and text.isdigit() else None
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """A tenant's quota and what is free of it: cpu in cores, ram in MiB; None where the nodes are the only limit."""
@@ -112,5 +116,5 @@ class Service:
             return json.loads(text) if text else None
         if answer.status == 403:
             found = json.loads(text)
-            raise ServiceRefused(found["msg"], found["reason"])
+            raise ServiceRefused(found["msg"], found["reason"], _seconds(answer.headers.get("Retry-After")))
         raise ServiceUnreachable(f"{method} {path} answered {answer.status}: {text[:300]}")

@@ -38,6 +38,7 @@ class State:
     def __init__(self, hub_socket: str, token: str, spawner_token: str, limits: dict) -> None:
         self.token, self.spawner_token, self.limits = token, spawner_token, limits
         self.rows: dict[str, dict] = {}
+        self.reclaiming: dict[str, int] = {}  # by user: so many tries are told that room is being made
         self.calls: list[str] = []
         self.tenants: dict[str, list[str]] = {}
         self.numbers: dict[str, int] = {}
@@ -90,6 +91,11 @@ class Ledger(Base):
         row = s.rows.get(key)
         s.calls.append(f"{verb} {body.get('request_type', '')} {key}".replace("  ", " "))
         if verb == "try" and body["request_type"] == "request" and not row:
+            if s.reclaiming.get(body["user"], 0) > 0:
+                s.reclaiming[body["user"]] -= 1
+                self.set_header("Retry-After", "5")
+                self.refuse("room is being made", "WaitingForPreempted")
+                return
             limit = s.limits.get(body["tenant"], 10**9)
             used = sum(r["ram"] for r in s.rows.values() if r["tenant"] == body["tenant"])
             if used + body["ram"] > limit:

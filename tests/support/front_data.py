@@ -9,6 +9,8 @@ from urllib.parse import unquote
 
 from front_shapes import GIB, WAITS, Json, entry, holding, job, simulation, tenant, when, work
 
+SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
+
 
 class Data:
     """The world of the stand-in; a fresh one has two tenants, four users, and jobs in several states."""
@@ -90,10 +92,16 @@ class Data:
                 {
                     "tenant": "teal", "name": "review", "start": when(-1800), "end": when(5400), "open": True,
                     "amount": {"cpu": 4.0, "ram": 8192}, "made_by": "ann", "made_at": when(-90000),
+                    "short": None, "notes": [SERVERS_STAY],
                 },
                 {
                     "tenant": "teal", "name": "conference-demo", "start": when(400_000), "end": when(500_000),
                     "open": False, "amount": {"cpu": 8.0, "gpu:a100": 2.0}, "made_by": "ann", "made_at": when(),
+                    "short": {
+                        "since": when(-60), "left": {"cpu": 6.0, "gpu:a100": 2.0},
+                        "message": "needs 8 cpu, 6 are left: the quota of teal is 6 cpu",
+                    },
+                    "notes": [SERVERS_STAY],
                 },
             ]
         }  # fmt: skip
@@ -338,6 +346,7 @@ class Data:
             ],
             "stopped": [],
             "back_inside": when(1800) if over else None,
+            "bookings": [],
             "back_inside_because": "job digits-3 of bob ends by then at the latest" if over else "",
             "notes": notes or [{"tone": "idle", "text": "No running or waiting job is touched"}],
         }
@@ -376,6 +385,7 @@ class Data:
                 return 200, self.bookings.get(name, [])
             case "POST", ["bookings"]:
                 made = {**body, "tenant": name, "open": False, "made_by": "root", "made_at": when()}
+                made |= {"short": None, "notes": [SERVERS_STAY]}
                 self.bookings.setdefault(name, []).append(made)
                 return 201, made
             case "DELETE", ["bookings", window]:

@@ -43,6 +43,7 @@ def tenant(name: str, **change: Any) -> Json:
         "members": 0,
         "running": 0,
         "waiting": 0,
+        "notes": [],
     } | change
 
 

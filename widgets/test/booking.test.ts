@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bookingFieldOf, localText, newBooking, readBooking, windowWords } from "../src/core/booking";
+import { bookingFieldOf, keptWords, localText, newBooking, notesOf, readBooking, windowWords } from "../src/core/booking";
 
 const NOW = new Date(2026, 10, 21, 9, 30).getTime();
 const texts = (change: object) => ({ ...newBooking(NOW), name: "demo", cpu: "3", ...change });
@@ -32,7 +32,7 @@ test("what is wrong is said at its field", () => {
 });
 
 test("a window says when it is", () => {
-  const made = { tenant: "red", name: "demo", amount: {}, open: false, made_by: "root", made_at: "" };
+  const made = { tenant: "red", name: "demo", amount: {}, open: false, made_by: "root", made_at: "", short: null, notes: [] };
   const at = (h: number): string => new Date(2026, 10, 21, h).toISOString();
   assert.deepEqual(windowWords({ ...made, start: at(10), end: at(12) }, NOW), { open: false, text: "10:00 to 12:00, in 30 min" });
   assert.deepEqual(windowWords({ ...made, start: at(9), end: at(12) }, NOW), { open: true, text: "until 12:00, 2 h 30 min left" });
@@ -43,4 +43,12 @@ test("a refusal goes to the field it speaks of", () => {
   assert.equal(bookingFieldOf("amount.cpu is -1; it must be"), "cpu");
   assert.equal(bookingFieldOf("blue has a booked window demo already; use another name"), "name");
   assert.equal(bookingFieldOf("the nodes have 8 cpu"), null);
+});
+
+test("a window that no longer fits says what is kept of it, and what is to be known is said once", () => {
+  const made = { tenant: "red", name: "demo", amount: { cpu: 8, gpu: 2 }, open: false, start: "", end: "", made_by: "root", made_at: "", short: null, notes: ["a server stays"] };
+  const whole = keptWords(made);
+  const short = { since: "", left: { cpu: 6, gpu: 2 }, message: "needs 8 cpu, 6 are left" };
+  assert.equal(keptWords({ ...made, short }), `${whole.replace("8", "6")} of ${whole}`);
+  assert.deepEqual(notesOf([made, { ...made, name: "other" }]), ["A server stays"]);
 });

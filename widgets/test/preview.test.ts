@@ -6,7 +6,7 @@ import type { TenantPreview } from "../src/core/wire";
 
 const NOW = Date.parse("2026-01-01T12:00:00Z");
 const answer = (change: Partial<TenantPreview> = {}): TenantPreview => ({
-  tenant: "red", over: [], could_start: [], waiting: [], stopped: [], back_inside: null, back_inside_because: "", notes: [], ...change,
+  tenant: "red", over: [], could_start: [], waiting: [], stopped: [], back_inside: null, back_inside_because: "", bookings: [], notes: [], ...change,
 });
 const over = [{ tenant: "red", dimension: "cpu", inuse: 4, may_hold: 1, above: 3 }];
 const notes: TenantPreview["notes"] = [

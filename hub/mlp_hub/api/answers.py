@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -60,7 +61,8 @@ def of_error(error: BaseException, what: str) -> tuple[int, dict[str, Any], dict
     """Turn what a handler raised into (status, body, extra headers). Faults are logged, never shown."""
     match error:
         case Refused():
-            return 403, {"msg": error.msg, "reason": str(error.reason)}, {}
+            after = {} if error.retry_after is None else {"Retry-After": str(max(ceil(error.retry_after), 1))}
+            return 403, {"msg": error.msg, "reason": str(error.reason)}, after
         case Unauthorized():
             text = "a valid token is needed: Authorization: Bearer TOKEN, or log in"
             return 401, {"msg": text}, {"WWW-Authenticate": "Bearer"}

@@ -159,9 +159,15 @@ def _responses() -> dict[str, Any]:
         return {"description": text, "content": content, **({"headers": headers} if headers else {})}
 
     wait = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+    again = {
+        "Retry-After": {
+            "schema": {"type": "integer"},
+            "description": "Only with `WaitingForPreempted`: seconds after which there may be room for the same request.",
+        }
+    }
     return {
         "401": answer("The token is missing or not valid.", "Fault"),
-        "403": answer("The request is refused, with its reason; nothing was changed.", "Refusal"),
+        "403": answer("The request is refused, with its reason; nothing was changed.", "Refusal", again),
         "429": answer("Too many requests.", "Fault", wait),
         "503": answer("The fault is the server's, or passes by itself.", "Fault"),
     }

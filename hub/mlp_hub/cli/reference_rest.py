@@ -26,7 +26,7 @@ something or to get a token, the `X-XSRFToken` header that `/session` gives.
 |---|---|---|
 | 200, 201 | done | as below |
 | 401 | the token is missing or not valid | `{{"msg": "..."}}` |
-| 403 | refused, nothing was changed | `{{"msg": "...", "reason": "..."}}`, see [reasons](reasons.md) |
+| 403 | refused, nothing was changed | `{{"msg": "...", "reason": "..."}}`, see [reasons](reasons.md); with `WaitingForPreempted`, `Retry-After` says when the same request may succeed |
 | 429 | too many requests; `Retry-After` says how long to wait | `{{"msg": "..."}}` |
 | 503 | the fault is the server's, or passes by itself | `{{"msg": "..."}}` |
 

@@ -59,13 +59,15 @@ class MLPError(Exception):
 class Refused(MLPError):  # noqa: N818 - "refused" is what happened, and the word of the contract
     """A request that is refused and changes nothing.
 
-    `msg` says what was wrong with which value and what would be right.
+    `msg` says what was wrong with which value and what would be right; `retry_after` is in how many seconds the same
+    request may succeed, where that is known.
     """
 
-    def __init__(self, reason: Reason, msg: str) -> None:
+    def __init__(self, reason: Reason, msg: str, *, retry_after: float | None = None) -> None:
         super().__init__(f"{reason}: {msg}")
         self.reason = reason
         self.msg = msg
+        self.retry_after = retry_after
 
 
 class IllegalTransition(Refused):

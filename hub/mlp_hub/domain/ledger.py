@@ -21,6 +21,7 @@ APPLIERS: Mapping[str, str] = {
 class RequestPhase(StrEnum):
     """Where a resource request stands."""
 
+    CLAIMED = "claimed"  # holds nothing yet: room is being made for it; until it expires
     TRIED = "tried"  # held until it expires
     CONFIRMED = "confirmed"  # held until released
     RELEASING = "releasing"  # a release was tried; still held, because it may be cancelled
@@ -31,13 +32,14 @@ class RequestPhase(StrEnum):
 
 R = RequestPhase
 REQUEST_TRANSITIONS: Mapping[RequestPhase, frozenset[RequestPhase]] = {
+    R.CLAIMED: frozenset({R.TRIED, R.CANCELLED, R.EXPIRED}),
     R.TRIED: frozenset({R.CONFIRMED, R.CANCELLED, R.EXPIRED}),
     R.CONFIRMED: frozenset({R.RELEASING, R.RELEASED}),
     R.RELEASING: frozenset({R.RELEASED, R.CONFIRMED}),
     # an id may be used again once what it held was given back: a notebook server keeps its name
-    R.RELEASED: frozenset({R.TRIED}),
-    R.CANCELLED: frozenset({R.TRIED}),
-    R.EXPIRED: frozenset({R.TRIED}),
+    R.RELEASED: frozenset({R.TRIED, R.CLAIMED}),
+    R.CANCELLED: frozenset({R.TRIED, R.CLAIMED}),
+    R.EXPIRED: frozenset({R.TRIED, R.CLAIMED}),
 }
 RELEASE_TRANSITIONS: Mapping[RequestPhase, frozenset[RequestPhase]] = {
     # an anonymous release (its own id, an amount) holds nothing; once confirmed its id is used up, so that a
@@ -65,10 +67,10 @@ class ResourceRequest:
     holder: str = ""  # shown to people: "ann's notebook", "job digits of ann"
     user: str = ""
     kind: str = "request"  # or "release": an anonymous one, which gives back `amount` when confirmed
-    shares: tuple[tuple[str, Resources], ...] = ()  # what it takes of which node; empty: of none
-    last: str = (
-        "try"  # what moved it last (try, confirm, cancel, release, expire): a repeated call is known by it
-    )
+    shares: tuple[
+        tuple[str, Resources], ...
+    ] = ()  # what it takes of which node; empty: of none. Of a claim: what is set aside for it
+    last: str = "try"  # what moved it last (try, claim, confirm, cancel, release, expire): a repeated call is known by it
 
     @property
     def held(self) -> bool:
@@ -76,9 +78,9 @@ class ResourceRequest:
         return self.kind == "request" and self.phase in HELD
 
     def expired(self, now: float) -> bool:
-        """Whether it is a try (of a request or of a release) whose time is over at `now`."""
+        """Whether it is a claim, or a try of a request or of a release, whose time is over at `now`."""
         return (
-            self.phase in (RequestPhase.TRIED, RequestPhase.RELEASING)
+            self.phase in (RequestPhase.CLAIMED, RequestPhase.TRIED, RequestPhase.RELEASING)
             and self.expires_at is not None
             and self.expires_at <= now
         )

@@ -15,6 +15,7 @@ from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.backlog import Backlog
 from mlp_hub.scheduler.bookings import Bookings
+from mlp_hub.scheduler.borrowers import Borrowers
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fitting import is_entitled, vector_on
 from mlp_hub.scheduler.model import (
@@ -32,6 +33,7 @@ from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import JobKey, dominant_share, is_one_queue, job_key, long_key, span_of
 from mlp_hub.scheduler.queues import Asleep, Entry, JobClass, Queue
 from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.quota_layout import shape
 from mlp_hub.scheduler.running import RunningJobs, take_seats
 from mlp_hub.scheduler.sleeping import MOST_WOKEN, Sleepers, Turn
 from mlp_hub.scheduler.usage import UsageMeter
@@ -74,6 +76,7 @@ class State:
             0  # what planning looked at so far: classes, and running jobs as victims; the same on any machine
         )
         self._exposed: dict[str, bool] = {}
+        self._borrowers = Borrowers()
         self._keys: dict[str, tuple[float, float, str]] = {}  # of tenants, in this cycle
         self._first: list[str] | None = None
         self._serial = 0
@@ -86,8 +89,14 @@ class State:
     def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
         """Add tenants or change their quotas, weights or places in the tree; what they hold stays held."""
         tenants = tuple(tenants)
+        known = {
+            name: shape(queue.tenant)
+            for name in (t.name for t in tenants)
+            if (queue := self.queues.get(name))
+        }
         self.quotas.set_tenants(tenants)
-        self._exposed.clear()
+        if any(known.get(t.name) != shape(t) for t in tenants):
+            self._quotas_changed()
         for tenant in tenants:
             queue = self.queues.get(tenant.name)
             if queue is None:
@@ -112,6 +121,7 @@ class State:
         used = self.queues.pop(name).tenant.used
         self.quotas.release(name, vector_of(used))
         self.quotas.remove_tenant(name)
+        self._quotas_changed()  # what its parent has of its own may be more now
         self.sleepers.awake.pop(name, None)
         self.meter.forget(name)
         self.running.group_ends(self._root_of)
@@ -304,6 +314,10 @@ class State:
             )
         return known
 
+    def borrowers(self, root: str, dimension: str) -> list[str]:
+        """Return by name the tenants of a quota tree that hold more of a dimension than their nominal quota."""
+        return self._borrowers.of(self.quotas, root, dimension)
+
     def first_tenants(self) -> list[str]:
         """Return the tenants with waiting jobs that are next by policy, as the cycle began; all if they are few."""
         if self._first is None:
@@ -380,7 +394,8 @@ class State:
     def fork(self) -> State:
         """Return an independent copy; what never changes is shared."""
         other = State.__new__(State)
-        other.__dict__.update(self.__dict__, _keys={}, _first=None, _exposed=dict(self._exposed))
+        own = {"_exposed": dict(self._exposed), "_borrowers": self._borrowers.fork()}
+        other.__dict__.update(self.__dict__, _keys={}, _first=None, **own)
         other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
         other.queues = {name: queue.fork() for name, queue in self.queues.items()}
         copies = {cls.serial: cls for queue in other.queues.values() for cls in queue.classes.values()}
@@ -399,6 +414,7 @@ class State:
 
     def _share_changed(self, tenant: str) -> None:
         self._exposed.pop(tenant, None)
+        self._borrowers.changed(tenant)
         used = resources_of(self.quotas.used(tenant))
         now = self.now if self.now > -math.inf else 0.0
         self.meter.set_share(tenant, dominant_share(used, self.index.total), now)
@@ -411,6 +427,10 @@ class State:
         for entry in self.waiting.values():
             self._count_in_backlog(entry, waits=True)
         self.sleepers.all_changed = True
+
+    def _quotas_changed(self) -> None:
+        self._exposed.clear()
+        self._borrowers.all_changed(self.quotas)
 
     def _root_of(self, tenant: str) -> str | None:
         """Name the root of a tenant's quota tree, None for a tenant that is gone."""

@@ -96,7 +96,8 @@ def waits_for_quota(state: State, entry: Entry) -> Verdict:
         lent = ""
         if available < limit - mine:
             lent = f", {number(dimension, available)} free now"
-            borrowers = _borrowers(state, tenant, dimension)
+            others = state.borrowers(quotas.root(tenant), dimension)
+            borrowers = listing(t for t in others if t != tenant)
             if borrowers:
                 lent += f" while {borrowers} borrow" + ("s" if " and " not in borrowers else "")
         kept = listing(f"{number(dimension, n)} for {t}" for t, n in quotas.kept_free(dimension, tenant))
@@ -227,13 +228,6 @@ def users_of(state: State, dimension: str, tenant: str) -> str:
         if h.vector.get(dimension)
     ]
     return listing(parts)
-
-
-def _borrowers(state: State, tenant: str, dimension: str) -> str:
-    quotas = state.quotas
-    return listing(
-        t for t in quotas.tenants(quotas.root(tenant)) if t != tenant and quotas.borrows(t, (dimension,))
-    )
 
 
 def _of(resources: Resources, dimension: str) -> int:

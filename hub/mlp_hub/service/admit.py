@@ -22,19 +22,22 @@ from typing import TypeVar
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase
+from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, Preempt, Resize, Snapshot, Wait, Why
 from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.service.answers import Answers
 from mlp_hub.service.board import Board, WaitChanged
 from mlp_hub.service.broker import job_topic
+from mlp_hub.service.claims import of_core
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import why_for
 from mlp_hub.service.kept import KeptCore, Plan, matters
+from mlp_hub.service.reclaim import Turns
 from mlp_hub.service.shelf import Shelf
 from mlp_hub.service.snapshot import Holders, SnapshotMaker, node_of, queue_of, read_holders
-from mlp_hub.service.storing import Decided, Stored, store_apart
+from mlp_hub.service.storing import Claimed, Decided, Stored, store_apart
 from mlp_hub.service.submit import CanRun
 from mlp_hub.service.tenant_words import Words
 from mlp_hub.service.tokens import JobToken, make_token
@@ -69,7 +72,7 @@ class Admission:
         self._shelf = Shelf(policy.backoff_s, policy.backoff_max_s)
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of, self._shelf)
         self._answers = Answers(self)
-        self._words = Words(board)
+        self._words = Words(board, self._claims)
         self.decisions = Decisions(board.db)
         self.starts: Callable[[str, JobToken | None], None] | None = None
         """Who starts attempts and takes their tokens (None: it was not admitted); without it, admissions only are stored."""
@@ -87,6 +90,7 @@ class Admission:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._refusals = 0  # cycles in a row in which something was refused
+        self.turns = Turns()
         self.cycles = 0
         self.differences: list[str] = []  # between the kept core and one made anew, where that is checked
         self.durations: deque[float] = deque(maxlen=1000)  # seconds of planning, of the last cycles
@@ -193,10 +197,17 @@ class Admission:
             self._can_run = None  # the next one tries again
             raise
 
+    def _claims(self) -> Mapping[str, ResourceRequest]:
+        return {} if self._kept is None else self._kept.claims
+
     # --- the cycle
 
     async def cycle(self) -> int:
         """Run one cycle; return how many jobs were admitted."""
+        with self.turns.one():
+            return await self._cycle()
+
+    async def _cycle(self) -> int:
         now = self._clock()
         try:
             kept = await self._up_to_date(now)
@@ -239,6 +250,7 @@ class Admission:
         nodes = tuple(self._nodes())
         if news or nodes != self._known_nodes:
             self._known_nodes = nodes
+            kept.claims_are(of_core(holders.claims), now)
             kept.tenants_are(queue_of(t, holders, self._meter.value(t.name, now)) for t in holders.tenants)
             kept.nodes_are(node_of(n, holders) for n in nodes)
             kept.bookings_are(holders.bookings)
@@ -260,7 +272,8 @@ class Admission:
         self._dirty.clear()
         self._known_nodes = tuple(self._nodes())
         snapshot = self._maker.of(self._holders, now)
-        make = partial(KeptCore, snapshot, now, dict(self._board.holding), self._shelf)
+        claims = of_core(self._holders.claims)
+        make = partial(KeptCore, snapshot, now, dict(self._board.holding), self._shelf, claims)
         size = len(snapshot.waiting) + len(snapshot.running)
         self._kept = await (asyncio.to_thread(make) if size > self._policy.large_cycle else _at_once(make))
         self._meter = self._kept.core.state.meter
@@ -318,10 +331,15 @@ class Admission:
             tokens,
             told,
             list(kept.promised),
+            plan.claims,
+            self._holders,
         )
         if not decided:
             return Stored()
         stored = await store_apart(self._board, decided, self.starts or _nobody)
+        if plan.claims:
+            self._holders_changed = True  # what is set aside is theirs now
+            self._wake.set()
         if decided.usage:
             self._usage_at, self._usage_changed = now, False
         for wait in decided.waits:
@@ -347,7 +365,7 @@ class Admission:
                 kept.promise(admit)
             else:
                 refused = True
-        refused = self._cannot_grow(kept, stored, now) or refused
+        refused = self._cannot_grow(kept, stored, now) or refused or bool(stored.lost_claims)
         refused = self._put_aside(kept, stored, now) or refused
         if refused:  # somebody was quicker, and it is not in what the core knows
             self._refusals += 1
@@ -375,6 +393,7 @@ class Admission:
         void = False
         for piece, error in stored.bad:
             if not isinstance(piece, Admit | Preempt | Resize):
+                void = void or isinstance(piece, Claimed)  # nobody was stopped for it
                 log.error("%s could not be stored, and is left out", piece, exc_info=error)
                 continue
             wait = self._shelf.put(piece.uid, now)

@@ -1,23 +1,24 @@
-"""Windows of time that are booked for tenants: made, listed, removed, and forgotten when they are over."""
+"""Windows of time that are booked for tenants: made, listed, looked at again, removed, and forgotten when they are over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NoReturn, TypeVar
 
 from mlp_api import tenants as tenant_api
 from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import Quota
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.vectors import limits_of, vector_of
+from mlp_hub.scheduler.vectors import limits_of
 from mlp_hub.scheduler.words import listing
 from mlp_hub.service import wire
-from mlp_hub.service.kept_free import total_of
-from mlp_hub.service.quota import owner_of
-from mlp_hub.service.refusals import limit_in, number, unit
+from mlp_hub.service.board import APPLIER
+from mlp_hub.service.booking_room import Ground, changed, lacks, review_in
+from mlp_hub.service.refusals import number, part, unit
 from mlp_hub.store import Database, Tx
 
 T = TypeVar("T")
@@ -50,11 +51,12 @@ class Bookings:
 
     async def list(self, tenant: str) -> Sequence[tenant_api.Booking]:
         """Return the tenant's windows that are not over, the next one first. Raises `NotFound`."""
+        await self.review()
         now = self._clock()
 
-        def work(tx: Tx) -> list[tenant_api.Booking]:
+        def work(tx: Tx) -> Sequence[tenant_api.Booking]:
             _existing(tx, tenant)
-            return [wire.booking_to(w, now) for w in tx.bookings.of_tenant(tenant, now)]
+            return _shown(tx, tx.bookings.of_tenant(tenant, now), now)
 
         return await self._db.read(work)
 
@@ -73,7 +75,7 @@ class Bookings:
         nodes = self._nodes()
 
         def work(tx: Tx) -> tenant_api.Booking:
-            owner = _existing(tx, tenant)
+            _existing(tx, tenant)
             _check_times(window, now)
             _check_amount(window.amount)
             mine = tx.bookings.of_tenant(tenant, now)
@@ -87,18 +89,20 @@ class Bookings:
                     Reason.CONFLICT,
                     f"{tenant} has a booked window {window.name} already; use another name, or remove that one",
                 )
-            _check_room(tx, owner, window, nodes, now)
+            _check_room(tx, window, nodes, now)
             # one of that name may be over and not forgotten yet
             tx.bookings.remove(tenant, window.name)
             tx.bookings.insert(window)
             tx.audit.add(now, actor, "booking.create", window.name, tenant=tenant, detail=_described(window))
-            return wire.booking_to(window, now)
+            review_in(tx, nodes, now)  # one that opens at once may need a node that is down
+            made = next(w for w in tx.bookings.of_tenant(tenant, now) if w.name == window.name)
+            return _shown(tx, [made], now)[0]
 
         return await self._write(work)
 
     async def remove(self, tenant: str, name: str, *, actor: str) -> tenant_api.Booking:
         """Give a window up, open or not; what runs in it goes on. Raises `NotFound`."""
-        now = self._clock()
+        now, nodes = self._clock(), self._nodes()
 
         def work(tx: Tx) -> tenant_api.Booking:
             _existing(tx, tenant)
@@ -106,14 +110,27 @@ class Bookings:
             if window is None or window.end <= now:
                 raise not_found("booked window", f"{name} of tenant {tenant}")
             tx.audit.add(now, actor, "booking.delete", name, tenant=tenant, detail=_described(window))
-            return wire.booking_to(window, now)
+            review_in(tx, nodes, now)
+            return _shown(tx, [window], now)[0]
 
         return await self._write(work)
 
+    async def review(self) -> None:
+        """Look whether all windows can be held as things are now: nodes may have come or gone, or a window opened."""
+        now, nodes = self._clock(), self._nodes()
+        if await self._db.read(lambda tx: changed(tx, nodes, now)):
+            await self._write(lambda tx: review_in(tx, nodes, now))
+
+    def review_in(self, tx: Tx) -> Sequence[str]:
+        """Do so in the transaction of a change of tenants; return sentences on the windows that it concerns."""
+        return review_in(tx, self._nodes(), self._clock())
+
     async def sweep(self) -> int:
-        """Forget the windows that are over; return how many."""
+        """Forget the windows that are over, and look at the others again; return how many are forgotten."""
         now = self._clock()
-        return await self._db.write(lambda tx: tx.bookings.sweep(now))
+        gone = await self._db.write(lambda tx: tx.bookings.sweep(now))
+        await self.review()
+        return gone
 
     async def _write(self, fn: Callable[[Tx], T]) -> T:
         result = await self._db.write(fn)
@@ -159,88 +176,43 @@ def _check_amount(amount: Quota) -> None:
         _invalid('amount is nothing; name what is to be kept free, as {"cpu": 4}')
 
 
-def _check_room(tx: Tx, owner: Tenant, window: BookedWindow, nodes: Sequence[NodeInfo], now: float) -> None:
-    """Refuse what is not within the quota, or not on the nodes beside what else is kept free, at any moment of it."""
-    others = [w for w in tx.bookings.current(now) if w.overlaps(window.start, window.end)]
-    # a guarantee that is lowered comes back when it is wanted: what is configured counts
-    reserved = {t.name: limits_of(_configured(t)) for t in tx.tenants.all() if t.reserved is not None}
-    have = vector_of(total_of(nodes))
-    wanted = {d: v for d, v in limits_of(window.amount).items() if v}
-    for moment in sorted({window.start, *(w.start for w in others if w.start > window.start)}):
-        at_once = [w for w in others if w.start <= moment < w.end]
-        _check_quota(owner, wanted, reserved.get(owner.name, {}), at_once, moment)
-        _check_nodes(wanted, have, reserved, at_once, moment)
+def _check_room(tx: Tx, window: BookedWindow, nodes: Sequence[NodeInfo], now: float) -> None:
+    """Refuse what is not within the quota, or not on the nodes beside what else is kept free, at any moment of it.
 
-
-def _configured(tenant: Tenant) -> Quota | None:
-    return owner_of(tenant.configured).reserved
-
-
-def _check_quota(
-    owner: Tenant,
-    wanted: Mapping[str, int],
-    reserved: Mapping[str, int],
-    windows: Sequence[BookedWindow],
-    moment: float,
-) -> None:
-    mine = [w for w in windows if w.tenant == owner.name]
-    for dimension, asked in wanted.items():
-        own = limit_in(owner.quota, dimension)
-        if own is None and dimension.startswith("gpu:"):
-            own = owner.quota.gpu
-        if own is None:
-            continue
-        kept = [(reserved.get(dimension, 0), "reserved"), *_amounts(mine, dimension)]
-        left = own - sum(n for n, _ in kept)
-        if asked > left:
-            raise _refusal(
-                f"the quota of {owner.name} is {number(dimension, own)} {unit(dimension)}",
-                (dimension, asked, left),
-                kept,
-                moment,
-            )
-
-
-def _check_nodes(
-    wanted: Mapping[str, int],
-    have: Mapping[str, int],
-    reserved: Mapping[str, Mapping[str, int]],
-    windows: Sequence[BookedWindow],
-    moment: float,
-) -> None:
-    for dimension, asked in wanted.items():
-        all_ = have.get(dimension, 0)
-        kept = [(v.get(dimension, 0), f"reserved for {t}") for t, v in reserved.items()]
-        kept += _amounts(windows, dimension, named=True)
-        left = all_ - sum(n for n, _ in kept)
-        if asked > left:
-            raise _refusal(
-                f"the nodes have {number(dimension, all_)} {unit(dimension)}",
-                (dimension, asked, left),
-                kept,
-                moment,
-            )
-
-
-def _amounts(
-    windows: Sequence[BookedWindow], dimension: str, *, named: bool = False
-) -> Iterator[tuple[int, str]]:
-    for w in windows:
-        whose = f" for {w.tenant}" if named else ""
-        yield limits_of(w.amount).get(dimension, 0), f"booked{whose} ({w.name})"
-
-
-def _refusal(
-    what: str, numbers: tuple[str, int, int], kept: Sequence[tuple[int, str]], moment: float
-) -> Refused:
-    dimension, asked, left = numbers
-    taken = listing(f"{number(dimension, n)} is {why}" for n, why in kept if n)
-    way = f"Book {number(dimension, left)} {unit(dimension)} at most" if left > 0 else "Book less"
-    return Refused(
-        Reason.EXCEEDS_MAX_QUOTA,
-        f"{what}{f', of which at {_at(moment)} {taken}' if taken else ''}; this window asks for "
-        f"{number(dimension, asked)}. {way}{', or another time' if taken else ''}",
+    Others count with all that they booked, held or not: a window that does not fit now is not to be crowded out.
+    """
+    lack = next(lacks(window, tx.bookings.current(now), Ground.of(tx.tenants.all(), nodes)), None)
+    if lack is None:
+        return
+    d = lack.dimension
+    of_nodes = lack.there_is.startswith("the nodes")
+    taken = listing(
+        f"{number(d, n)} is {why.replace(' ', f' for {whose} ', 1) if of_nodes and ' ' in why else why}"
+        + (f" for {whose}" if of_nodes and " " not in why else "")
+        for n, why, whose in lack.kept
     )
+    way = f"Book {number(d, lack.left)} {unit(d)} at most" if lack.left > 0 else "Book less"
+    raise Refused(
+        Reason.EXCEEDS_MAX_QUOTA,
+        f"{lack.there_is}{f', of which at {_at(lack.moment)} {taken}' if taken else ''}; this window asks for "
+        f"{number(d, lack.asked)}. {way}{', or another time' if taken else ''}",
+    )
+
+
+def _shown(tx: Tx, windows: Sequence[BookedWindow], now: float) -> Sequence[tenant_api.Booking]:
+    """Return windows for the wire, with what is to be known of servers that others run."""
+    if not windows:
+        return []
+    servers = [r for r in tx.ledger.held(now) if r.shares and r.applier != APPLIER]
+    return [wire.booking_to(w, now, notes=_notes(w, servers)) for w in windows]
+
+
+def _notes(window: BookedWindow, servers: Sequence[ResourceRequest]) -> list[str]:
+    booked = [d for d, v in limits_of(window.amount).items() if v]
+    held = {d: sum(part(r.amount, d) for r in servers if r.tenant != window.tenant) for d in booked}
+    amounts = listing(f"{number(d, v)} {unit(d)}" for d, v in held.items() if v)
+    now = f": servers of other tenants hold {amounts} now" if amounts else ""
+    return [f"a notebook server that runs into the window keeps what it holds until it is stopped{now}"]
 
 
 def _described(window: BookedWindow) -> dict[str, object]:

@@ -20,6 +20,7 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.decided import Candidate, Explained, explain_decisions
 from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, Verdict
 from mlp_hub.scheduler.words import amount, count, listing
+from mlp_hub.service.claims import is_claim
 from mlp_hub.service.sentences import ranks_on
 from mlp_hub.service.wire import when
 from mlp_hub.store.database import Database
@@ -46,6 +47,7 @@ MOST_CHANGES = 5
 MOST_SHOWN = 200
 FOREIGN = "a job of another tenant"
 _WORD = re.compile(r"[\w-]+")
+FOREIGN_SERVER = "a notebook server of another tenant"
 
 
 class Waited(Protocol):
@@ -301,9 +303,10 @@ class _Teller:
 
     def _job(self, uid: str, tenant: str | None) -> str:
         info = self.infos.get(uid)
+        server = is_claim(uid)
         if info is None or (tenant is not None and info[2] != tenant):
-            return FOREIGN
-        return f"job {info[0]} of {info[1]}"
+            return FOREIGN_SERVER if server else FOREIGN
+        return f"{'the' if server else 'job'} {info[0]} of {info[1]}"
 
     def _victim(self, c: Candidate, tenant: str | None) -> dict[str, Any]:
         name, user, theirs = self.infos.get(c.uid, (None, None, None))

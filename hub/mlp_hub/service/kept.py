@@ -9,6 +9,9 @@ What the core decided is true in the core at once, and in the hub somewhat later
 While somebody is leaving or resizing, an admission that finds no room is early, not wrong. All three are in what is
 stored (a target), or can be found again by planning: after a restart the core is made of the snapshot, in which those
 who leave run and are stopping, and for whom they do waits.
+
+Claims of notebook servers are waiting jobs here, until room is set aside for them: then they are part of what others than
+jobs hold.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import HOLDING, Job, Phase, Target
+from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model import (
     Admit,
@@ -30,6 +35,8 @@ from mlp_hub.scheduler.model import (
     TenantQueue,
     Wait,
 )
+from mlp_hub.scheduler.queues import Asleep
+from mlp_hub.service.claims import Outlook, waiting_of_claim
 from mlp_hub.service.shelf import Shelf
 from mlp_hub.service.snapshot import STOPPING, fixed, is_resizing, running_of, waiting_of
 
@@ -44,6 +51,7 @@ class Plan:
     """The decisions of a cycle, by kind. `admits` begins with those that earlier cycles promised."""
 
     admits: list[Admit] = field(default_factory=list)
+    claims: list[Admit] = field(default_factory=list)  # for which room is to be set aside
     preempts: list[Preempt] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
@@ -53,9 +61,18 @@ class Plan:
 class KeptCore:
     """A core and what lies between it and the hub. It is used by one thread at a time."""
 
-    def __init__(self, snapshot: Snapshot, now: float, jobs: Mapping[str, Job], shelf: Shelf) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        jobs: Mapping[str, Job],
+        shelf: Shelf,
+        claims: Mapping[str, ResourceRequest] | None = None,
+    ) -> None:
+        """`claims` are those that wait in the snapshot, by uid."""
         self._shelf = shelf
         self.core = Core.of(snapshot, now)
+        self.claims = dict(claims or {})
         self.promised: dict[str, Admit] = {}
         self.leaving: dict[str, None] = {}
         self.resizing: dict[str, None] = {uid: None for uid, job in jobs.items() if is_resizing(job)}
@@ -106,6 +123,19 @@ class KeptCore:
         self.core.set_bookings(bookings)
         return True
 
+    def claims_are(self, claims: Mapping[str, ResourceRequest], now: float) -> bool:
+        """Tell which claims wait now, by uid; returns whether anything changed. To be told before what tenants hold."""
+        changed = False
+        for uid in [u for u, c in self.claims.items() if claims.get(u) != c]:
+            del self.claims[uid]
+            changed = self._leaves(uid, now) or changed
+        for uid, claim in claims.items():
+            if uid not in self.claims:
+                self.claims[uid] = claim
+                self.core.submit(waiting_of_claim(claim))
+                changed = True
+        return changed
+
     def sync(self, uid: str, job: Job | None, now: float) -> bool:
         """Make the core see one job as it is stored; returns whether that changed anything."""
         if job is not None and job.phase is Phase.QUEUED and uid not in self._shelf:
@@ -151,12 +181,15 @@ class KeptCore:
         self.held_back.pop(uid, None)
         if was_leaving:
             self._let_grow()
+        return self._leaves(uid, now) or was_leaving
+
+    def _leaves(self, uid: str, now: float) -> bool:
         if self.core.is_waiting(uid):
             self.core.withdraw(uid)
         elif uid in self.core.state.running:
             self.core.end(uid, now)
         else:
-            return was_leaving
+            return False
         return True
 
     # --- decisions
@@ -168,13 +201,15 @@ class KeptCore:
         fresh: dict[str, Admit] = {}
         for decision in decisions:
             match decision:
+                case Admit() if decision.uid in self.claims:
+                    plan.claims.append(decision)
                 case Admit():
                     fresh[decision.uid] = decision
                 case Preempt():
                     self._preempted(plan, decision)
                 case Resize():
                     self._resized(plan, decision)
-                case Wait():
+                case Wait() if decision.uid not in self.claims:
                     plan.waits.append(decision)
         plan.admits = [*self.promised.values(), *fresh.values()]
         return plan
@@ -222,6 +257,16 @@ class KeptCore:
     def kept_promise(self, uid: str) -> None:
         """Note that a job that was promised room holds it."""
         self.promised.pop(uid, None)
+
+    def outlook(self, uid: str, now: float, grace_s: float) -> Outlook | None:
+        """Return what comes of a claim that has no room set aside; None when nobody can be stopped for it."""
+        state = self.core.state
+        entry = state.waiting.get(uid)
+        undecided = entry is None or entry.cls.asleep is Asleep.NO
+        if entry is None or undecided or entry.cls.reason is Reason.WAITING_FOR_PREEMPTED:
+            return Outlook(grace_s)
+        ripe = [at for at, _, cls in state.sleepers.alarms if cls is entry.cls and at > now]
+        return Outlook(min(ripe) - now + grace_s) if ripe else None
 
     def hold_back(self, job: Job, now: float) -> None:
         """Take a growth back: the room is not free yet. The job is not asked again before all who leave are gone."""

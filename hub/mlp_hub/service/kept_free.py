@@ -35,8 +35,8 @@ class KeptFree:
 
 
 def bookings(tx: Tx, now: float) -> tuple[Booking, ...]:
-    """Return the windows that are not over, as the scheduling core sees them."""
-    return tuple(Booking(w.tenant, w.start, w.end, w.amount, w.name) for w in tx.bookings.current(now))
+    """Return the windows that are not over, as the scheduling core sees them: with what of them can be held."""
+    return tuple(Booking(w.tenant, w.start, w.end, w.in_force, w.name) for w in tx.bookings.current(now))
 
 
 def kept_free(tx: Tx, nodes: Sequence[NodeInfo], now: float) -> KeptFree | None:

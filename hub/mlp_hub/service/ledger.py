@@ -9,6 +9,9 @@ whether it was swept or not. All calls may be repeated.
     cancel       ->  cancelled  holds nothing
     try release  ->  releasing  still holds; cancel and expiry take it back to confirmed; confirm -> released
 
+A try of a notebook server whose room others have borrowed becomes a claim (see `claims`): it holds nothing, and is tried
+again by whoever asked until it holds or expires.
+
 A release under a new id with an amount (an anonymous one) gives back, when confirmed, from the oldest confirmed
 requests of the same applier in the same tenant. Requests that take a node's capacity are given back by their
 own id only: what runs there would not shrink.
@@ -27,12 +30,22 @@ from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.words import amount as words
 from mlp_hub.service import quota
+from mlp_hub.service.claims import (
+    Reclaimer,
+    claim_of,
+    may_claim,
+    node_use,
+    sentence,
+    set_aside,
+    uid_of,
+)
 from mlp_hub.service.wire import amount_of_try
 from mlp_hub.store import Database, Tx
 
 T = TypeVar("T")
 P = RequestPhase
 TTL_S = 120.0
+CLAIM_S = 60.0
 KEEP_S = 7 * 86_400.0
 NODE_APPLIERS = frozenset({"sp"})  # what they run, they run on a node that the ledger chooses
 
@@ -41,7 +54,8 @@ class Ledger:
     """The one place where resources are taken and given back.
 
     `nodes` lists the nodes as they are now; `ttl_s` is how long a try holds; `changed` is called on the event
-    loop after every call that may have made room or taken it; `asks` with the tenant of each request before it is tried.
+    loop after every call that may have made room or taken it; `asks` with the tenant of each request before it is tried;
+    `reclaimer` decides about claims, which stand for `claim_s` after each try: without it nothing is claimed.
     """
 
     def __init__(
@@ -53,6 +67,8 @@ class Ledger:
         ttl_s: float = TTL_S,
         changed: Callable[[], None] = lambda: None,
         asks: Callable[[str], Awaitable[None]] | None = None,
+        reclaimer: Reclaimer | None = None,
+        claim_s: float = CLAIM_S,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -60,16 +76,32 @@ class Ledger:
         self._ttl_s = ttl_s
         self.changed = changed
         self._asks = asks
+        self._reclaimer = reclaimer
+        self._claim_s = claim_s
 
     async def try_(self, asked: api.ResourceRequestTry) -> ResourceRequest | None:
         """Try to hold, or to give back; return the row with the node it got (None: nothing to give back).
 
         Raises `Refused`: `ExceedsMaxQuota`, `WaitingForQuota`, `WaitingForResources`, `NotFound` (tenant),
-        `Conflict` (the id means another amount), `WrongState`, `Invalid`.
+        `Conflict` (the id means another amount), `WrongState`, `Invalid`; `WaitingForPreempted` when room is being made
+        for it, which is kept for whoever tries again.
         """
         if self._asks is not None and asked.request_type == "request":
             await self._asks(asked.tenant)
-        return await self._write(lambda tx: self.try_in(tx, asked))
+        reclaimer = self._reclaimer
+        if reclaimer is None or asked.request_type != "request" or asked.applier not in NODE_APPLIERS:
+            return await self._write(lambda tx: self.try_in(tx, asked))
+        row, refused = await self._write(lambda tx: self._try_or_claim(tx, asked))
+        if refused is None or row is None:
+            return _answered(row, refused)
+        outlook = await reclaimer.outlook(uid_of(row))
+        if outlook is None:
+            await self._write(lambda tx: self._give_up_claim(tx, asked.applier, asked.id))
+            raise refused
+        row, refused = await self._write(lambda tx: self._try_or_claim(tx, asked))  # there may be room by now
+        if refused is None or row is None:
+            return _answered(row, refused)
+        raise sentence(asked.tenant, outlook, self._claim_s, refused)
 
     async def confirm(self, key: api.ResourceRequestKey) -> None:
         """Make a try lasting; without one, nothing. Raises `WrongState` when it expired or was cancelled."""
@@ -99,18 +131,7 @@ class Ledger:
         now = self._clock()
         if "\0" in f"{asked.id}{asked.holder}{asked.user}{asked.node}{asked.gpu_kind}":
             raise Refused(Reason.INVALID, "a resource request holds a NUL character; leave it out")
-        wanted = ResourceRequest(
-            id=asked.id,
-            applier=asked.applier,
-            tenant=asked.tenant,
-            amount=amount_of_try(asked),
-            phase=P.TRIED,
-            created_at=now,
-            expires_at=now + self._ttl_s,
-            node=asked.node,
-            holder=asked.holder,
-            user=asked.user,
-        )
+        wanted = self._wanted(asked, now)
         row = self._row(tx, asked.applier, asked.id, now)
         if asked.request_type == "request":
             return self._try_request(tx, wanted, row, now)
@@ -144,7 +165,7 @@ class Ledger:
         row = self._row(tx, applier, request_id, self._clock())
         if row is None or row.phase in (P.CANCELLED, P.EXPIRED):
             return
-        if row.phase is P.TRIED:
+        if row.phase in (P.TRIED, P.CLAIMED):
             self._move(tx, row, P.CANCELLED, "cancel")
         elif row.phase is P.RELEASING:
             self._move(tx, row, P.CONFIRMED, "cancel")
@@ -169,9 +190,10 @@ class Ledger:
         if row is not None and row.held:
             _check_same(row, wanted)
             return row if row.phase is P.CONFIRMED else self._move(tx, row, P.CONFIRMED, "confirm")
-        self._check_fits(tx, wanted, now)
+        claims = set_aside(tx.ledger.claims(now))
+        quota.Quotas(tx, now, self._nodes(), claims).check(wanted.tenant, wanted.amount)
         if placement:
-            quota.check_nodes(placement, self._nodes(), tx.ledger.node_use(now))
+            quota.check_nodes(placement, self._nodes(), node_use(tx, now, claims))
         held = replace(wanted, phase=P.CONFIRMED, expires_at=None, last="confirm", kind="request")
         tx.ledger.put(held)
         return held
@@ -185,7 +207,7 @@ class Ledger:
         return True
 
     def expire(self, tx: Tx, now: float) -> int:
-        """Write down which tries are over: requests hold nothing any more, releases are taken back."""
+        """Write down which claims and tries are over: requests hold nothing any more, releases are taken back."""
         rows = tx.ledger.expired(now)
         for row in rows:
             tx.ledger.put(_settled(row, now))
@@ -203,9 +225,12 @@ class Ledger:
             raise Refused(
                 Reason.CONFLICT, f"id {row.id} of {row.applier} belongs to a release; use another id"
             )
-        self._check_fits(tx, wanted, now)
+        # what is set aside for others is theirs; what is set aside for this one is what it takes now
+        claims = [c for c in set_aside(tx.ledger.claims(now)) if uid_of(c) != uid_of(wanted)]
+        quota.Quotas(tx, now, self._nodes(), claims).check(wanted.tenant, wanted.amount)
         if wanted.applier in NODE_APPLIERS or wanted.node is not None:
-            node = quota.choose_node(wanted.amount, self._nodes(), tx.ledger.node_use(now), wanted.node)
+            used = node_use(tx, now, claims)
+            node = quota.choose_node(wanted.amount, self._nodes(), used, wanted.node)
             wanted = replace(wanted, node=node, shares=((node, wanted.amount.but(rom=0)),))
         tx.ledger.put(wanted)
         return wanted
@@ -243,10 +268,10 @@ class Ledger:
             )
         if row.phase is P.CONFIRMED:
             return self._move(tx, row, P.RELEASING, "release", expires_at=wanted.expires_at)
-        if row.phase is P.TRIED:
+        if row.phase in (P.TRIED, P.CLAIMED):
             raise Refused(
                 Reason.WRONG_STATE,
-                f"resource request {row.applier}/{row.id} is tried and cannot be released; cancel it",
+                f"resource request {row.applier}/{row.id} is {row.phase} and cannot be released; cancel it",
             )
         return row
 
@@ -268,8 +293,44 @@ class Ledger:
         held = tx.ledger.held(self._clock(), tenant=release.tenant, applier=release.applier)
         return [r for r in held if r.phase is P.CONFIRMED and not r.shares]
 
-    def _check_fits(self, tx: Tx, wanted: ResourceRequest, now: float) -> None:
-        quota.Quotas(tx, now, self._nodes()).check(wanted.tenant, wanted.amount)
+    def _try_or_claim(
+        self, tx: Tx, asked: api.ResourceRequestTry
+    ) -> tuple[ResourceRequest | None, Refused | None]:
+        """Try; where that is refused, claim if it may. Returns the row that holds or claims, and the refusal."""
+        try:
+            return self.try_in(tx, asked), None
+        except Refused as refused:
+            now = self._clock()
+            wanted = self._wanted(asked, now)
+            before = self._row(tx, asked.applier, asked.id, now)
+            pinned = asked.node is not None or (before is not None and before.kind == "release")
+            quotas = quota.Quotas(tx, now, self._nodes())
+            if pinned or not may_claim(wanted, refused, quotas):
+                self._give_up_claim(tx, asked.applier, asked.id)
+                return None, refused
+            claim = claim_of(wanted, before, now + self._claim_s)
+            tx.ledger.put(claim)
+            return claim, refused
+
+    def _give_up_claim(self, tx: Tx, applier: str, request_id: str) -> None:
+        """End a claim for which no room can be made, or that may be none any more."""
+        row = self._row(tx, applier, request_id, self._clock())
+        if row is not None and row.phase is P.CLAIMED:
+            self._move(tx, row, P.CANCELLED, "claim")
+
+    def _wanted(self, asked: api.ResourceRequestTry, now: float) -> ResourceRequest:
+        return ResourceRequest(
+            id=asked.id,
+            applier=asked.applier,
+            tenant=asked.tenant,
+            amount=amount_of_try(asked),
+            phase=P.TRIED,
+            created_at=now,
+            expires_at=now + self._ttl_s,
+            node=asked.node,
+            holder=asked.holder,
+            user=asked.user,
+        )
 
     def _row(self, tx: Tx, applier: str, request_id: str, now: float) -> ResourceRequest | None:
         row = tx.ledger.get(applier, request_id)
@@ -289,11 +350,17 @@ class Ledger:
         return result
 
 
+def _answered(row: ResourceRequest | None, refused: Refused | None) -> ResourceRequest | None:
+    if refused is not None:
+        raise refused
+    return row
+
+
 def _settled(row: ResourceRequest, now: float) -> ResourceRequest:
     """Return the row as it is at `now`, whether its expiry was written down or not."""
     if not row.expired(now):
         return row
-    new = P.EXPIRED if row.phase is P.TRIED else P.CONFIRMED
+    new = P.CONFIRMED if row.phase is P.RELEASING else P.EXPIRED
     check_request_move(row, new)
     return replace(row, phase=new, expires_at=None, last="expire")
 

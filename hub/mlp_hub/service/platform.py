@@ -21,6 +21,7 @@ from mlp_hub.service.ledger import Ledger
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.nodes import Nodes
 from mlp_hub.service.preview import Previews
+from mlp_hub.service.reclaim import Reclaims
 from mlp_hub.service.reconcile import Reconciler
 from mlp_hub.service.tenants import Tenants
 from mlp_hub.service.users import Users
@@ -32,6 +33,8 @@ from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 30.0
+CLAIM_S = 30.0
+"""So long besides the grace of those who are stopped for it a claim is kept for who does not ask again."""
 
 
 class Platform:
@@ -77,13 +80,26 @@ class Platform:
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy, self.lease)
         self.admission.starts = self.reconciler.will_start
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
-        self.tenants = Tenants(
-            db, clock, executor.nodes, changed=self._room_changed, review=self.idle.review_in
-        )
         self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
-        self.previews = Previews(db, self.admission.snapshot, clock, policy.idle)
+        self.tenants = Tenants(
+            db,
+            clock,
+            executor.nodes,
+            changed=self._room_changed,
+            review=self.idle.review_in,
+            windows=self.bookings.review_in,
+        )
+        self.previews = Previews(db, self.admission.snapshot, clock, executor.nodes, policy.idle)
         self.users = Users(db, clock, changed=self.jobs.forget_places)
-        self.ledger = Ledger(db, clock, executor.nodes, changed=self._room_changed, asks=self.idle.asks)
+        self.ledger = Ledger(
+            db,
+            clock,
+            executor.nodes,
+            changed=self._room_changed,
+            asks=self.idle.asks,
+            reclaimer=Reclaims(db, self.admission, clock, policy.grace_s),
+            claim_s=policy.grace_s + CLAIM_S,
+        )
         self.nodes = Nodes(db, executor, clock)
         self.decisions = self.admission.decisions
         self.whatif = WhatIf(self.board, self.admission, clock)

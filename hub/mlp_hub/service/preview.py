@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 
 from mlp_api import tenants as tenant_api
 from mlp_api import types as api
+from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.resources import DIMENSIONS, ZERO
 from mlp_hub.domain.tenant import Tenant
+from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.bookings import Bookings
 from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.feasible import check_possible
@@ -36,6 +38,7 @@ from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.vectors import Vector, vector_of
 from mlp_hub.scheduler.words import count, listing
 from mlp_hub.service import wire
+from mlp_hub.service.booking_room import Ground, checked, sentence
 from mlp_hub.service.idle_quota import decide
 from mlp_hub.service.quota import owner_of
 from mlp_hub.service.refusals import number, unit
@@ -49,18 +52,20 @@ MOST_JOBS = 20
 
 
 class Previews:
-    """Answers what an update of a tenant would do. `snapshot` gives what the core would see now."""
+    """Answers what an update of a tenant would do. `snapshot` gives what the core would see now, `nodes` those of now."""
 
     def __init__(
         self,
         db: Database,
         snapshot: Callable[[], Awaitable[Snapshot]],
         clock: Callable[[], float],
+        nodes: Callable[[], Sequence[NodeInfo]] = tuple,
         idle: IdlePolicy = _NEVER,
     ) -> None:
         self._db = db
         self._snapshot = snapshot
         self._clock = clock
+        self._nodes = nodes
         self._idle = idle
         self._one = asyncio.Lock()  # on a large hub each costs seconds: many open forms wait for each other
 
@@ -68,23 +73,36 @@ class Previews:
         """Say what the update would mean; it is refused as the update itself would be."""
         tenant = wire.tenant_from(asked, name)
 
-        def check(tx: Tx) -> Tenant:
+        def check(tx: Tx) -> tuple[Tenant, list[BookedWindow]]:
             before = tx.tenants.get(name)
             if before is None:
                 raise not_found("tenant", name)
             check_sharing(tx, tenant)
             # what of its guarantee holds is decided anew with the update
             after = replace(tenant, idle_since=before.idle_since, lowered=before.lowered)
-            return decide(after, self._clock(), self._idle)[0]
+            now = self._clock()
+            found = decide(after, now, self._idle)[0]
+            others = [t for t in tx.tenants.all() if t.name != name]
+            windows = tx.bookings.current(now)
+            seen = (
+                checked(windows, Ground.of([*others, found], self._nodes()), now).values() if windows else ()
+            )
+            was = {(w.tenant, w.name): w.short for w in windows}
+            return found, [w for w in seen if w.short != was[w.tenant, w.name]]
 
-        then = await self._db.read(check)
+        then, windows = await self._db.read(check)
         async with self._one:
             snapshot = await self._snapshot()
-            return await asyncio.to_thread(preview, snapshot, then, self._clock())
+            return await asyncio.to_thread(preview, snapshot, then, self._clock(), windows)
 
 
-def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> tenant_api.TenantPreview:
-    """Compare the present snapshot with the one in which the tenant is as described."""
+def preview(
+    snapshot: Snapshot, tenant: Tenant, now: float, windows: Sequence[BookedWindow] = ()
+) -> tenant_api.TenantPreview:
+    """Compare the present snapshot with the one in which the tenant is as described.
+
+    `windows` are the booked ones that would no longer fit then, or fit again, as they would be.
+    """
     name = tenant.name
     changed = replace(snapshot, tenants=tuple(_changed(snapshot, tenant)))
     before, after = plan_cycle(snapshot, now), plan_cycle(changed, now)
@@ -118,7 +136,9 @@ def preview(snapshot: Snapshot, tenant: Tenant, now: float) -> tenant_api.Tenant
         stopped=[s.to_wire() for s in stops[:MOST_JOBS]],
         back_inside=wire.maybe_when(back),
         back_inside_because=because,
+        bookings=[_window(w, now) for w in windows[:MOST_JOBS]],
         notes=[
+            *_of_windows(windows),
             *_of_starts(mine, starts, name),
             *_of_over(use, sum(1 for r in snapshot.running if r.job.tenant == name)),
             *_of_stops(stops, name),
@@ -360,6 +380,19 @@ def _of_waits(waits: Sequence[WaitingJob], never: Sequence[WaitingJob]) -> Itera
     if never:
         noun = count(len(never), "waiting job")
         yield _note("bad", f"{noun} would ask for more than the whole quota: {_names(never)}")
+
+
+def _of_windows(windows: Sequence[BookedWindow]) -> Iterator[tenant_api.PreviewNote]:
+    for w in windows[:MOST_JOBS]:
+        text = sentence(w)
+        yield _note("good" if w.short is None else "bad", text[0].upper() + text[1:])
+
+
+def _window(window: BookedWindow, now: float) -> tenant_api.PreviewBooking:
+    shown = wire.booking_to(window, now)
+    return tenant_api.PreviewBooking(
+        tenant=shown.tenant, name=shown.name, start=shown.start, end=shown.end, short=shown.short
+    )
 
 
 def _names(jobs: Sequence[WaitingJob]) -> str:

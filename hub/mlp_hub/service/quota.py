@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
@@ -88,10 +89,15 @@ class Quotas:
     A tree holds the tenants that share with each other and no others: of a tenant without parent, children and
     cohort it is that tenant alone, and the cost of asking does not depend on how many tenants there are. While any
     tenant reserves something, or has a booked window open, one tree holds them all and keeps that free on `nodes`.
+
+    `claims`: those for which room is set aside; they count like what is held.
     """
 
-    def __init__(self, tx: Tx, now: float, nodes: Sequence[NodeInfo]) -> None:
+    def __init__(
+        self, tx: Tx, now: float, nodes: Sequence[NodeInfo], claims: Sequence[ResourceRequest] = ()
+    ) -> None:
         self._tx = tx
+        self._claims = claims
         self._now = now
         self._nodes = nodes
         self._asked = False
@@ -206,6 +212,9 @@ class Quotas:
         for member in members:
             self._tenants[member.name] = member
             self._trees[member.name] = tree
+        for claim in self._claims:
+            if claim.tenant in tree:
+                tree.charge(claim.tenant, vector_of(claim.amount))
 
 
 def limits(tenant: Tenant, nodes: Sequence[NodeInfo]) -> Quota:

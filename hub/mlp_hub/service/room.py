@@ -8,6 +8,7 @@ from mlp_hub.domain.job import Job
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit
+from mlp_hub.service.claims import node_use, set_aside
 from mlp_hub.service.quota import Quotas
 from mlp_hub.service.shares import shares_of
 from mlp_hub.store.tx import Tx
@@ -16,14 +17,16 @@ from mlp_hub.store.tx import Tx
 class Room:
     """Quotas and nodes as the ledger has them inside the writing transaction; shrinks with each admission.
 
-    The core has decided on a snapshot; meanwhile a notebook server may have been quicker or a quota lowered.
+    The core has decided on a snapshot; meanwhile a notebook server may have been quicker or a quota lowered. What is
+    set aside for claims counts as taken.
     """
 
     def __init__(self, tx: Tx, nodes: Sequence[NodeInfo], now: float) -> None:
-        self._quotas = Quotas(tx, now, nodes)
+        claims = set_aside(tx.ledger.claims(now))
+        self._quotas = Quotas(tx, now, nodes, claims)
         self._free: dict[str, Resources] = {n.name: n.capacity for n in nodes if n.up}
         self._kinds: Mapping[str, str | None] = {n.name: n.gpu_kind for n in nodes}
-        for node, amount in tx.ledger.node_use(now).items():
+        for node, amount in node_use(tx, now, claims).items():
             if node in self._free:
                 self._free[node] -= amount
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.job import PRIORITIES, Job, JobSpec, Phase, Target
-from mlp_hub.domain.ledger import APPLIERS
+from mlp_hub.domain.ledger import APPLIERS, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
@@ -21,6 +21,7 @@ from mlp_hub.scheduler.model import (
     WaitingJob,
 )
 from mlp_hub.service.board import APPLIER, Board
+from mlp_hub.service.claims import node_use, of_core, set_aside, waiting_of_claim
 from mlp_hub.service.kept_free import bookings
 from mlp_hub.service.quota import owner_of
 from mlp_hub.service.shelf import Shelf
@@ -35,11 +36,23 @@ class Holders:
     """What others than jobs hold, and the tenants, as of one moment."""
 
     tenants: tuple[Tenant, ...]
-    used: Mapping[str, Resources]  # by tenant
+    used: Mapping[str, Resources]  # by tenant; what is set aside for claims too
     names: Mapping[str, tuple[str, ...]]  # by tenant, of who holds it
     nodes: Mapping[str, Resources]  # by node
-    next_expiry: float | None  # of a try; or when a booked window opens or closes, if that is sooner
+    next_expiry: (
+        float | None
+    )  # of a try or a claim; or when a booked window opens or closes, if that is sooner
     bookings: tuple[Booking, ...] = ()
+    claims: tuple[ResourceRequest, ...] = ()  # all that stand
+
+    def same_room(self, other: Holders) -> bool:
+        """Whether others hold the same here and there, of the same tenants: what was decided on one holds on the other."""
+        return (self.tenants, self.used, self.nodes, self.bookings) == (
+            other.tenants,
+            other.used,
+            other.nodes,
+            other.bookings,
+        )
 
 
 def read_holders(tx: Tx, now: float) -> Holders:
@@ -47,25 +60,28 @@ def read_holders(tx: Tx, now: float) -> Holders:
     used: dict[str, Resources] = {}
     names: dict[str, list[str]] = {}
     expiry: float | None = None
-    for applier in APPLIERS:
-        if applier == APPLIER:
-            continue
-        for request in tx.ledger.held(now, applier=applier):
-            used[request.tenant] = used.get(request.tenant, ZERO) + request.amount
-            names.setdefault(request.tenant, []).append(request.holder or f"{applier}/{request.id}")
-            if request.expires_at is not None:
-                expiry = request.expires_at if expiry is None else min(expiry, request.expires_at)
+    tenants = tuple(tx.tenants.all())
+    there = {t.name for t in tenants}
+    claims = [c for c in tx.ledger.claims(now) if c.tenant in there]
+    held = [r for a in APPLIERS if a != APPLIER for r in tx.ledger.held(now, applier=a)]
+    for request in (*held, *set_aside(claims)):
+        used[request.tenant] = used.get(request.tenant, ZERO) + request.amount
+        names.setdefault(request.tenant, []).append(request.holder or f"{request.applier}/{request.id}")
+    for request in (*held, *claims):
+        if request.expires_at is not None:
+            expiry = request.expires_at if expiry is None else min(expiry, request.expires_at)
     booked = bookings(tx, now)
     turn = Bookings(booked).next_change(now)
     if turn is not None:
         expiry = turn if expiry is None else min(expiry, turn)
     return Holders(
-        tuple(tx.tenants.all()),
+        tenants,
         used,
         {tenant: tuple(n) for tenant, n in names.items()},
-        tx.ledger.node_use(now, but=(APPLIER,)),
+        node_use(tx, now, claims, but=(APPLIER,)),
         expiry,
         booked,
+        tuple(claims),
     )
 
 
@@ -104,9 +120,9 @@ class SnapshotMaker:
         self._waiting: dict[str, WaitingJob] = {}
 
     async def make(self, now: float) -> tuple[Snapshot, Holders]:
-        """Return the present snapshot and what it was made of."""
+        """Return the present snapshot, without claims that wait, and what it was made of."""
         holders = await self._board.db.read(lambda tx: read_holders(tx, now))
-        return self.of(holders, now), holders
+        return self.of(replace(holders, claims=()), now), holders
 
     async def empty(self) -> Snapshot:
         """Return the nodes and the tenants with nothing in use: all that says whether a job can ever run."""
@@ -122,8 +138,9 @@ class SnapshotMaker:
         waiting = {uid: self._waiting_job(j) for uid, j in self._board.waiting.items() if uid not in shelf}
         running = tuple(running_of(j, alone=uid in shelf) for uid, j in self._board.holding.items())
         self._waiting = waiting
+        claims = [waiting_of_claim(c) for c in of_core(holders.claims).values()]
         return Snapshot(
-            nodes, tenants, tuple(waiting.values()), running, self._policy, bookings=holders.bookings
+            nodes, tenants, (*waiting.values(), *claims), running, self._policy, bookings=holders.bookings
         )
 
     def _waiting_job(self, job: Job) -> WaitingJob:

@@ -15,11 +15,13 @@ from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, Preempt, Resize, Wait
 from mlp_hub.service.apart import apart, is_everybodys
 from mlp_hub.service.board import APPLIER, Board, Changes, Moving, Step
+from mlp_hub.service.claims import of_core, uid_of, waiting_of_claim
 from mlp_hub.service.decide import start_of
 from mlp_hub.service.decisions import Told
 from mlp_hub.service.room import Room
 from mlp_hub.service.sentences import behind, ranks_on
 from mlp_hub.service.shares import shares_of
+from mlp_hub.service.snapshot import Holders, read_holders
 from mlp_hub.service.tokens import JobToken
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
@@ -32,6 +34,7 @@ class Decided:
     """What is to be stored. `jobs` are all the jobs concerned as they are in memory, by uid.
 
     `told` explains the decisions that take effect; `promised` are jobs whose admissions are explained and wait.
+    `claims` are those for which room is to be set aside, decided on what others than jobs hold by `holders`.
     """
 
     admits: Sequence[Admit]
@@ -45,23 +48,34 @@ class Decided:
     tokens: Mapping[str, JobToken] = field(default_factory=dict)  # of those to be started at once, by uid
     told: Told = field(default_factory=lambda: Told({}))
     promised: Sequence[str] = ()
+    claims: Sequence[Admit] = ()
+    holders: Holders | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.admits or self.preempts or self.resizes or self.waits or self.usage)
+        return bool(self.admits or self.preempts or self.resizes or self.waits or self.usage or self.claims)
 
     def pieces(self) -> list[Piece]:
         """List what can be stored without the rest, in order."""
         usage = [Usage(tenant, value) for tenant, value in self.usage.items()]
         promised = [Promised(uid) for uid in self.promised]
-        return [*usage, *self.admits, *self.preempts, *self.resizes, *self.waits, *promised]
+        claimed = [Claimed(admit) for admit in self.claims]
+        uids = {admit.uid for admit in self.claims}
+        preempts = [p for p in self.preempts if p.preemptor not in uids]
+        resizes = [r for r in self.resizes if r.for_uid not in uids]
+        return [*usage, *claimed, *self.admits, *preempts, *resizes, *self.waits, *promised]
 
     def only(self, pieces: Sequence[Piece]) -> Decided:
         """Return these pieces alone."""
+        claims = [p.admit for p in pieces if isinstance(p, Claimed)]
+        uids = {admit.uid for admit in claims}
+        preempts = [p for p in self.preempts if p.preemptor in uids]
+        resizes = [r for r in self.resizes if r.for_uid in uids]
         return replace(
             self,
+            claims=claims,
             admits=[p for p in pieces if isinstance(p, Admit)],
-            preempts=[p for p in pieces if isinstance(p, Preempt)],
-            resizes=[p for p in pieces if isinstance(p, Resize)],
+            preempts=[*preempts, *(p for p in pieces if isinstance(p, Preempt))],
+            resizes=[*resizes, *(p for p in pieces if isinstance(p, Resize))],
             waits=[p for p in pieces if isinstance(p, Wait)],
             usage={p.tenant: p.value for p in pieces if isinstance(p, Usage)},
             promised=[p.uid for p in pieces if isinstance(p, Promised)],
@@ -83,7 +97,14 @@ class Promised:
     uid: str
 
 
-Piece = Admit | Preempt | Resize | Wait | Usage | Promised
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim for which room is to be set aside, with all who are stopped or shrunk for it: nobody is without it."""
+
+    admit: Admit
+
+
+Piece = Claimed | Admit | Preempt | Resize | Wait | Usage | Promised
 
 
 @dataclass(slots=True)
@@ -95,6 +116,7 @@ class Stored:
     stale: list[str] = field(default_factory=list)
     cannot_grow: list[Resize] = field(default_factory=list)
     in_force: list[str] = field(default_factory=list)  # of admissions, preemptions and resizes
+    lost_claims: set[str] = field(default_factory=set)  # nobody is stopped for them
     bad: list[tuple[Piece, Exception]] = field(default_factory=list)  # what could not be stored, and why
 
     def add(self, other: Stored) -> None:
@@ -104,6 +126,7 @@ class Stored:
         self.stale += other.stale
         self.cannot_grow += other.cannot_grow
         self.in_force += other.in_force
+        self.lost_claims |= other.lost_claims
 
 
 Starts = Callable[[str, JobToken | None], None]
@@ -165,11 +188,15 @@ class _Storing:
         d = self.decided
         if d.usage:
             self.tx.usage.put_many(d.usage)
+        self._set_aside()
+        lost = self.stored.lost_claims
         self._admit()
         for preempt in d.preempts:
-            self._preempt(preempt)
+            if preempt.preemptor not in lost:
+                self._preempt(preempt)
         for resize in d.resizes:
-            self._resize(resize)
+            if resize.for_uid not in lost:
+                self._resize(resize)
         told = {w.uid for w in d.waits} - set(self.stored.admitted)
         there = self.tx.jobs.versions(told) if told else {}
         self.changes.add_events(
@@ -188,6 +215,24 @@ class _Storing:
         """Return the job if it is stored as it was when it was decided about."""
         job = self.decided.jobs.get(uid)
         return job if job is not None and self.versions.get(uid) == job.version else None
+
+    def _set_aside(self) -> None:
+        """Set room aside for claims that still stand, if what the core knew of others still holds."""
+        d = self.decided
+        if not d.claims:
+            return
+        found = read_holders(self.tx, self.now)
+        same = d.holders is not None and found.same_room(d.holders)
+        waiting = of_core(found.claims)
+        rows = {uid_of(c): c for c in found.claims}
+        kinds = {n.name: n.gpu_kind for n in d.nodes}
+        for admit in d.claims:
+            if not same or admit.uid not in waiting:
+                self.stored.lost_claims.add(admit.uid)
+                continue
+            row = rows[admit.uid]
+            shares = shares_of(waiting_of_claim(row).per_worker, admit.placement, kinds)
+            self.tx.ledger.put(replace(row, shares=shares))
 
     def _admit(self) -> None:
         moves: list[Moving] = []

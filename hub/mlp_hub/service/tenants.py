@@ -31,7 +31,8 @@ class Tenants:
     """The tenants of the hub. `actor` is who asks, for the audit log; whether they may is for the caller to say.
 
     `nodes` lists the nodes as they are now, on which capacity may be kept free; `changed` is called on the event loop
-    after every change that may let waiting work start; `review` decides anew what of a changed tenant's guarantee holds.
+    after every change that may let waiting work start; `review` decides anew what of a changed tenant's guarantee holds;
+    `windows` looks whether booked windows still fit, and returns sentences on those for which that has changed.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class Tenants:
         *,
         changed: Callable[[], None] = lambda: None,
         review: Callable[[Tx], object] = lambda _: None,
+        windows: Callable[[Tx], Sequence[str]] = lambda _: (),
     ) -> None:
         self._db = db
         self._clock = clock
         self._nodes = nodes
         self._review = review
+        self._windows = windows
         self.changed = changed
 
     async def start(self) -> None:
@@ -72,7 +75,7 @@ class Tenants:
             if not tx.tenants.insert(tenant, self._clock()):
                 raise Refused(Reason.CONFLICT, f"there is a tenant {tenant.name} already; use another name")
             self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=_described(tenant))
-            return self._one(tx, tenant)
+            return self._one(tx, tenant, self._windows(tx))
 
         return await self._write(work)
 
@@ -98,7 +101,7 @@ class Tenants:
                 detail = {"before": _described(before), "after": _described(after)}
                 self._note(tx, actor, "tenant.update", name, tenant=name, detail=detail)
                 self._review(tx)
-            return self._one(tx, _existing(tx, name))
+            return self._one(tx, _existing(tx, name), self._windows(tx))
 
         return await self._write(work)
 
@@ -116,6 +119,7 @@ class Tenants:
             self._check_unused(tx, name)
             tx.tenants.remove(name)
             tx.usage.remove(name)
+            last.notes.extend(self._windows(tx))
             self._note(tx, actor, "tenant.delete", name, tenant=name, detail=_described(tenant))
             return last
 
@@ -258,10 +262,12 @@ class Tenants:
         shares = shares_in(tree_of(stored, in_use, kept), stored, kinds)
         return self._shown(tx, stored, in_use, shares)
 
-    def _one(self, tx: Tx, tenant: Tenant) -> api.Tenant:
+    def _one(self, tx: Tx, tenant: Tenant, notes: Sequence[str] = ()) -> api.Tenant:
         quotas, name = Quotas(tx, self._clock(), self._nodes()), tenant.name
         used = tx.ledger.in_use(name, self._clock())
-        return self._shown(tx, [tenant], {name: used}, {name: quotas.share(name)})[0]
+        shown = self._shown(tx, [tenant], {name: used}, {name: quotas.share(name)})[0]
+        shown.notes.extend(notes)
+        return shown
 
     def _shown(
         self,
@@ -356,7 +362,18 @@ def _group_changes(tx: Tx, user: str, groups: frozenset[str]) -> list[str]:
 def _described(tenant: Tenant) -> dict[str, object]:
     """Return a tenant for the audit log."""
     shown = wire.tenant_to(tenant, ZERO)
-    left_out = {"name", "lowered", "members", "running", "waiting", "borrowed", "lent", "lendable", "free"}
+    left_out = {
+        "name",
+        "lowered",
+        "members",
+        "running",
+        "waiting",
+        "borrowed",
+        "lent",
+        "lendable",
+        "free",
+        "notes",
+    }
     return {
         f: getattr(shown, f)
         for f in shown.__struct_fields__

@@ -83,6 +83,7 @@ def tenant_to(
     members: int = 0,
     running: int = 0,
     waiting: int = 0,
+    notes: Sequence[str] = (),
 ) -> api.Tenant:
     """Return a tenant with what is in use of it, and how it stands to those that it shares with."""
     q = tenant.quota
@@ -114,6 +115,7 @@ def tenant_to(
         members=members,
         running=running,
         waiting=waiting,
+        notes=list(notes),
     )
 
 
@@ -153,8 +155,9 @@ def amount_from(field: str, amounts: Mapping[str, float]) -> Quota:
     return _limit(field, amounts) or Quota()
 
 
-def booking_to(window: BookedWindow, now: float) -> tenant_api.Booking:
-    """Return a booked window."""
+def booking_to(window: BookedWindow, now: float, *, notes: Sequence[str] = ()) -> tenant_api.Booking:
+    """Return a booked window, with what else is to be known of it."""
+    short = window.short
     return tenant_api.Booking(
         tenant=window.tenant,
         name=window.name,
@@ -164,6 +167,12 @@ def booking_to(window: BookedWindow, now: float) -> tenant_api.Booking:
         open=window.start <= now < window.end,
         made_by=window.made_by,
         made_at=when(window.made_at),
+        short=None
+        if short is None
+        else tenant_api.BookingShort(
+            since=when(short.since), left=limit_to(short.left) or {}, message=short.message
+        ),
+        notes=list(notes),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mlp_hub.domain.booking import BookedWindow
+from mlp_hub.domain.booking import BookedWindow, Shortfall
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
@@ -24,6 +24,7 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 _kinds = msgspec.json.Decoder(tuple[tuple[str, int], ...])
 _shares = msgspec.json.Decoder(tuple[tuple[str, Resources], ...])
 _quota = msgspec.json.Decoder(Quota)
+_shortfall = msgspec.json.Decoder(Shortfall)
 _lowering = msgspec.json.Decoder(Lowering)
 _limits = msgspec.json.Decoder(dict[str, int])
 _object = msgspec.json.Decoder(dict[str, Any])
@@ -178,7 +179,13 @@ def booking_row(window: BookedWindow) -> Values:
         "amount": dumps(window.amount),
         "made_by": window.made_by,
         "made_at": window.made_at,
+        "short": shortfall(window.short),
     }
+
+
+def shortfall(short: Shortfall | None) -> str | None:
+    """Return the column of a window that can no longer be held in full."""
+    return None if short is None else dumps(short)
 
 
 def booking_of(row: Any) -> BookedWindow:
@@ -191,6 +198,7 @@ def booking_of(row: Any) -> BookedWindow:
         _quota.decode(row.amount),
         row.made_by,
         row.made_at,
+        None if row.short is None else _shortfall.decode(row.short),
     )
 
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0006"
+REVISION = "0007"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -80,6 +80,7 @@ booking = Table(  # windows for which capacity is kept free
     Column("amount", Text, nullable=False),
     Column("made_by", String(255), nullable=False),
     Column("made_at", Double, nullable=False),
+    Column("short", Text),  # null when all of it can be held
     Index(None, "ends_at"),
 )
 

@@ -79,3 +79,27 @@ def test_no_number_is_no_amount(rig: ApiRig) -> None:
         sent = b'{"name":"n","start":"2030-01-01T00:00:00Z","end":"2030-01-02T00:00:00Z","amount":{"cpu":%s}}'
         answer = rig.ask("POST", "/tenants/red/bookings", raw=sent % raw.encode(), token=rig.root_user)
         assert (answer.status, answer.json["reason"]) == (403, "Invalid")
+
+
+def test_members_learn_that_a_window_no_longer_fits_and_nothing_of_others(rig: ApiRig) -> None:
+    rig.hub.user("wes", "wes-token")
+    rig.tenant("windowed", members=("wes",), cpu=8)
+    rig.tenant("greedy", cpu=60)
+    asked = window("demo", amount={"cpu": 8})
+    assert rig.ask("POST", "/tenants/windowed/bookings", asked, token=rig.root_user).status == 201
+    lower = {"cpu": 60, "reserved": {"cpu": 58}}
+    said = rig.ask("POST", "/tenants/greedy:preview", lower, token=rig.root_user).json
+    assert [(b["tenant"], b["short"]["left"]) for b in said["bookings"]] == [("windowed", {"cpu": 6.0})]
+    changed = rig.ask("PUT", "/tenants/greedy", lower, token=rig.root_user).json
+    assert len(changed["notes"]) == 1
+    assert "the window demo of windowed, " in changed["notes"][0]
+    (seen,) = rig.ask("GET", "/tenants/windowed/bookings", token="wes-token").json
+    assert seen["short"]["message"] == (
+        "needs 8 cpu, 6 are left: the nodes have 64 cpu, of which 58 is reserved or booked besides"
+    )
+    assert "greedy" not in str(seen)
+    assert rig.ask("GET", "/tenants/greedy", token=rig.root_user).json["notes"] == []
+    gone = rig.ask("DELETE", "/tenants/greedy", token=rig.root_user).json
+    assert gone["notes"][0].endswith("fits again")
+    assert rig.ask("GET", "/tenants/windowed/bookings", token="wes-token").json[0]["short"] is None
+    assert rig.ask("DELETE", "/tenants/windowed/bookings/demo", token=rig.root_user).status == 200

@@ -100,7 +100,7 @@ def test_tenants_that_share_learn_of_each_other_but_not_of_each_others_people_an
         {"id": "n", "applier": "sp", "request_type": "request", "tenant": "taker", "cpu": 1, "user": "bob"},
         token=rig.spawner,
     )
-    assert refused.json["reason"] == "WaitingForQuota"
+    assert refused.json["reason"] == "WaitingForPreempted"  # it is taken back
     assert "tenant lender has borrowed 1 of it" in refused.json["msg"]
     seen = [refused.body]
     for path in (

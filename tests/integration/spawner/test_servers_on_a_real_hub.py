@@ -201,6 +201,18 @@ def test_a_server_that_does_not_fit_is_refused_with_the_numbers(stack):
     assert "is no option" in answer.json()["message"]
 
 
+def test_a_start_waits_for_room_that_is_being_made_and_its_page_says_so(stack):
+    stack.add("ila")
+    stack.tell_service(reclaiming={"ila": 6})  # longer than the hub holds its answer back
+    token = user_token(stack, "ila", "servers!user", "read:users!user")
+    assert stack.api("POST", "/users/ila/server", token, json={}).status_code == 202
+    told = stack.api("GET", "/users/ila/server/progress", token, timeout=60).text
+    assert "Others have borrowed what default may use; it is taken back for this server" in told
+    wait_for(lambda: rows(stack).get("ila/") == "confirmed")
+    stop_server(stack, "ila", token)
+    assert "ila/" not in rows(stack)
+
+
 def test_without_the_service_no_server_is_started_and_the_page_says_so(stack):
     stack.add("dov")
     person = Browser(stack)

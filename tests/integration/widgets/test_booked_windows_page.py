@@ -48,6 +48,17 @@ def test_a_window_is_booked_by_keyboard_and_removed_after_a_question(
     assert front.data.bookings["red"] == []
 
 
+def test_a_window_that_no_longer_fits_says_so_and_why(pages: Pages) -> None:
+    page = pages.panel("admin/tenants/teal")
+    row = region(page).get_by_role("row").filter(has_text="conference-demo")
+    expect(row).to_contain_text("no longer fits")
+    expect(row).to_contain_text("needs 8 cpu, 6 are left: the quota of teal is 6 cpu")
+    expect(region(page).get_by_role("row").filter(has_text="review")).not_to_contain_text("no longer fits")
+    note = "A notebook server that runs into the window keeps what it holds until it is stopped"
+    expect(region(page).get_by_text(note)).to_have_count(1)
+    shot(page, "panel-window-that-no-longer-fits", full=True)
+
+
 def test_the_form_fits_a_narrow_window(pages: Pages) -> None:
     page = pages.panel("admin/tenants/teal", dark=True, width=420)
     page.get_by_role("button", name="Book a window").click()

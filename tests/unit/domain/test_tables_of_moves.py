@@ -67,11 +67,11 @@ def test_only_the_moves_of_a_requests_table_are_allowed(kind, table) -> None:
                     check_request_move(request(old, kind), new)
 
 
-def test_a_release_holds_nothing_and_only_tries_expire() -> None:
+def test_a_release_holds_nothing_and_only_claims_and_tries_expire() -> None:
     for phase in RequestPhase:
         assert request(phase).held == (phase in HELD)
         assert not request(phase, "release").held
         assert not request(phase).expired(10**9)
-        tried = phase in (RequestPhase.TRIED, RequestPhase.RELEASING)
+        tried = phase in (RequestPhase.CLAIMED, RequestPhase.TRIED, RequestPhase.RELEASING)
         assert request(phase, expires_at=5.0).expired(5.0) == tried
         assert not request(phase, expires_at=5.0).expired(4.9)

@@ -21,6 +21,8 @@ class Ledger:
         self.steps: list[str] = []
         self.die_at: tuple[int, str] | None = None
         self.full = False
+        self.making = 0  # so many tries are told that room is being made
+        self.after = 5.0
 
     def _step(self, name: str) -> None:
         self.steps.append(name)
@@ -35,7 +37,11 @@ class Ledger:
         self._step("try")
         if self.full and key not in self.rows:
             raise ServiceRefused("red may use 1024 MiB", "ExceedsMaxQuota")
-        self.rows.setdefault(key, "tried")
+        if self.making:
+            self.making -= 1
+            self.rows[key] = "claimed"
+            raise ServiceRefused("room is being made", "WaitingForPreempted", self.after)
+        self.rows[key] = "tried"
         self._done()
 
     async def confirm(self, key):
@@ -46,7 +52,7 @@ class Ledger:
 
     async def cancel(self, key):
         self._step("cancel")
-        if self.rows.get(key) == "tried":
+        if self.rows.get(key) in ("tried", "claimed"):
             del self.rows[key]
         self._done()
 
@@ -133,3 +139,49 @@ def test_a_new_start_first_gives_back_what_the_last_one_held(holding, ledger):
 
     asyncio.run(story())
     assert ledger.steps == ["try", "confirm", "release", "try"]
+
+
+def test_room_that_is_being_made_is_waited_for_and_each_wait_is_told(holding, ledger, monkeypatch):
+    monkeypatch.setattr("mlp_spawner.holding.ASK_EVERY_S", 0.01)
+    ledger.making, told = 3, []
+    asyncio.run(holding.take("ann", "ann's notebook", AMOUNT, patience_s=30, waits=told.append))
+    assert ledger.rows == {"ann/": "tried"}
+    assert ledger.steps == ["try"] * 4
+    assert len(told) == 3
+    assert all(1 <= s <= 5 for s in told)
+
+
+def test_who_would_wait_too_long_gives_its_claim_up_at_once(holding, ledger):
+    ledger.making, ledger.after = 9, 600.0
+    with pytest.raises(ServiceRefused, match="may be taken back in about 600 s") as caught:
+        asyncio.run(holding.take("ann", "ann's notebook", AMOUNT, patience_s=60))
+    assert caught.value.reason == "WaitingForPreempted"
+    assert ledger.rows == {}
+    assert ledger.steps == ["try", "cancel"]
+    assert holding.read() is None
+
+
+def test_patience_ends_and_nothing_stays_set_aside(holding, ledger, monkeypatch):
+    monkeypatch.setattr("mlp_spawner.holding.ASK_EVERY_S", 0.01)
+    ledger.making, ledger.after = 10**6, 0.05
+    with pytest.raises(ServiceRefused):
+        asyncio.run(holding.take("ann", "ann's notebook", AMOUNT, patience_s=0.06))
+    assert ledger.rows == {}
+    assert holding.read() is None
+
+
+def test_a_hub_that_dies_while_it_waits_for_room_gives_the_claim_up_later(holding, ledger):
+    ledger.making = 10**6
+
+    async def life():
+        task = asyncio.create_task(holding.take("ann", "ann's notebook", AMOUNT, patience_s=30))
+        await asyncio.sleep(0.05)
+        assert ledger.rows == {"ann/": "claimed"}
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(life())
+    assert holding.read() == ("tried", AMOUNT)
+    asyncio.run(holding.give_back())
+    assert ledger.rows == {}

@@ -1,5 +1,6 @@
 /** The form of a booked window as data: texts that people typed, what is wrong with them, and the request. Pure. */
 import { badName, clock, duration, ms, parseAmount, parseRam } from "./format";
+import { amounts } from "./sharing";
 import type { Booking, BookingAsked, ByDimension } from "./wire";
 
 export type BookingField = "name" | "start" | "end" | "cpu" | "gpu" | "ram";
@@ -51,6 +52,17 @@ export function windowWords(window: Booking, now: number): { open: boolean; text
   const left = (until: number): string => duration(Math.floor((until - now) / 60_000) * 60);
   if (open) return { open, text: `until ${clock(end, now)}, ${left(end)} left` };
   return { open, text: `${clock(start, now)} to ${clock(end, now)}, in ${left(start)}` };
+}
+
+/** What is kept free for a window: all of it, or what can be held of it. */
+export function keptWords(window: Booking): string {
+  const all = amounts(window.amount);
+  return window.short ? `${amounts(window.short.left)} of ${all}` : all;
+}
+
+/** What is to be known of windows, each thing once. */
+export function notesOf(windows: Booking[]): string[] {
+  return [...new Set(windows.flatMap((w) => w.notes))].map((note) => note.charAt(0).toUpperCase() + note.slice(1));
 }
 
 /** Which field a refusal speaks of, when its message begins with one. */

@@ -64,6 +64,10 @@ export interface Booking extends BookingAsked {
   open: boolean;
   made_by: string;
   made_at: string;
+  /** It no longer fits: since when, what is kept free all the same, and why; null while all of it is held. */
+  short: { since: string; left: ByDimension; message: string } | null;
+  /** What else is to be known, in sentences. */
+  notes: string[];
 }
 
 export interface BookingAsked {
@@ -104,6 +108,7 @@ export interface TenantPreview {
   stopped: { user: string; name: string; tenant: string; for_user: string; for_name: string; for_tenant: string; shrunk: boolean; message: string }[];
   back_inside: string | null;
   back_inside_because: string;
+  bookings: { tenant: string; name: string; start: string; end: string; short: Booking["short"] }[];
   notes: { tone: Tone; text: string }[];
 }
 

@@ -5,7 +5,7 @@ import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../component
 import { Confirm } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
 import { paths, words } from "../core/api";
-import { bookingFieldOf, newBooking, readBooking, windowWords, type BookingField, type BookingTexts } from "../core/booking";
+import { bookingFieldOf, keptWords, newBooking, notesOf, readBooking, windowWords, type BookingField, type BookingTexts } from "../core/booking";
 import { amounts } from "../core/sharing";
 import type { Booking } from "../core/wire";
 import { useHub, useRun } from "./context";
@@ -26,13 +26,22 @@ export function Bookings({ tenant }: { tenant: string }): JSX.Element {
   });
   const columns: Column<Booking>[] = [
     { title: "Window", kind: "name", cell: (w) => w.name },
-    { title: "Kept free", cell: (w) => amounts(w.amount) },
+    { title: "Kept free", cell: keptWords },
     {
       title: "When",
       kind: "grow",
       cell: (w) => {
         const { open, text } = windowWords(w, now);
-        return <>{open ? <Chip kind="good">open</Chip> : null} {text}</>;
+        return (
+          <>
+            {open ? <Chip kind="good">open</Chip> : null} {text}
+            {w.short ? (
+              <div>
+                <Chip kind="bad">no longer fits</Chip> <span class="mlp-dim">{w.short.message}</span>
+              </div>
+            ) : null}
+          </>
+        );
       },
     },
     { title: "Booked by", kind: "low", cell: (w) => w.made_by },
@@ -74,6 +83,11 @@ export function Bookings({ tenant }: { tenant: string }): JSX.Element {
       ) : null}
       {windows.data && !items.length && !making ? <Empty title="No windows are booked" /> : null}
       {items.length ? <Table caption={`Booked windows of ${tenant}`} columns={columns} rows={items} rowKey={(w) => w.name} stack /> : null}
+      {notesOf(items).map((note) => (
+        <p class="mlp-dim" key={note}>
+          {note}
+        </p>
+      ))}
       {removing ? (
         <Confirm
           title={`Remove window ${removing.name}?`}

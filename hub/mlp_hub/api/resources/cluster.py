@@ -70,7 +70,11 @@ async def runtimes(call: Call) -> list[RuntimeInfo]:
 
 
 async def try_(call: Call) -> str:
-    """Hold an amount, or give it back, until confirmed; repeating it is fine."""
+    """Hold an amount, or give it back, until confirmed; repeating it is fine.
+
+    A notebook server (applier `sp`) within its tenant's own quota that others have borrowed is refused with
+    `WaitingForPreempted` and `Retry-After` while room is made for it; the room is kept for whoever repeats the try.
+    """
     await call.platform.ledger.try_(call.body)
     return ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, select, update
 
 from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.store import codec
@@ -37,6 +37,11 @@ class Bookings(Repo):
         gone = delete(t).where(t.c.tenant == tenant, t.c.name == name).returning(*t.columns)
         row = self._c.execute(gone).first()
         return None if row is None else codec.booking_of(row)
+
+    def set_short(self, window: BookedWindow) -> None:
+        """Store whether a window can be held in full."""
+        of = (t.c.tenant == window.tenant, t.c.name == window.name)
+        self._c.execute(update(t).where(*of).values(short=codec.shortfall(window.short)))
 
     def sweep(self, now: float) -> int:
         """Forget the windows that are over; return how many."""

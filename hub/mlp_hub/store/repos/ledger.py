@@ -27,6 +27,8 @@ from mlp_hub.store.tables import resource_request as t
 
 _HELD = [p.value for p in sorted(HELD)]
 _TRIED = RequestPhase.TRIED.value
+_CLAIMED = RequestPhase.CLAIMED.value
+_PASSING = [_CLAIMED, _TRIED, RequestPhase.RELEASING.value]
 _LASTING = [RequestPhase.CONFIRMED.value, RequestPhase.RELEASING.value]
 _ENDED = [p.value for p in RequestPhase if p not in HELD]
 
@@ -72,6 +74,7 @@ _NODE_USE = (
 )
 """Many jobs take the same of the same node: what is equal is read once."""
 
+_CLAIMS = select(t).where(t.c.phase == _CLAIMED, t.c.expires_at > _NOW).order_by(t.c.created_at, t.c.id)
 
 _RELEASE = (
     update(t)
@@ -152,6 +155,10 @@ class Requests(Repo):
         rows = self._c.execute(_held_by(*given), {"now": now, **given})
         return [codec.request_of(row) for row in rows]
 
+    def claims(self, now: float) -> list[ResourceRequest]:
+        """Return the claims that stand at `now`, the oldest first. They hold nothing; some have room set aside."""
+        return [codec.request_of(row) for row in self._c.execute(_CLAIMS, {"now": now})]
+
     def on_nodes(self, now: float) -> list[ResourceRequest]:
         """Return the held requests that take the capacity of any node."""
         query = select(t).where(_holds(now), t.c.shares.is_not(None)).order_by(t.c.created_at)
@@ -180,8 +187,8 @@ class Requests(Repo):
         return total
 
     def expired(self, now: float) -> list[ResourceRequest]:
-        """Return the tries (of requests and of releases) whose time is over at `now`."""
-        query = select(t).where(t.c.phase.in_([_TRIED, RequestPhase.RELEASING.value]), t.c.expires_at <= now)
+        """Return the claims and the tries (of requests and of releases) whose time is over at `now`."""
+        query = select(t).where(t.c.phase.in_(_PASSING), t.c.expires_at <= now)
         return [codec.request_of(row) for row in self._c.execute(query)]
 
     def purge(self, before: float) -> int:

@@ -1,0 +1,52 @@
+"""Who holds more than its nominal quota, found out anew only of tenants whose holdings have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlp_hub.scheduler.quota import QuotaTree
+
+Place = tuple[str, str]  # root of a quota tree, and a dimension
+
+
+class Borrowers:
+    """The tenants that borrow, by tree and dimension; brought up to date when somebody asks."""
+
+    def __init__(self) -> None:
+        self._of: dict[Place, dict[str, None]] = {}
+        self._places: dict[str, tuple[Place, ...]] = {}  # of each tenant that borrows
+        self._changed: dict[str, None] = {}
+
+    def changed(self, tenant: str) -> None:
+        """Note that what a tenant holds has changed."""
+        self._changed[tenant] = None
+
+    def all_changed(self, tenants: Iterable[str]) -> None:
+        """Forget all: quotas, or the trees, have changed."""
+        self._of, self._places = {}, {}
+        self._changed = dict.fromkeys(tenants)
+
+    def of(self, quotas: QuotaTree, root: str, dimension: str) -> list[str]:
+        """Return by name who borrows of a dimension in a tree."""
+        for tenant in self._changed:
+            for place in self._places.pop(tenant, ()):
+                del self._of[place][tenant]
+            if tenant in quotas:
+                self._enter(quotas, tenant)
+        self._changed = {}
+        return sorted(self._of.get((root, dimension), ()))
+
+    def _enter(self, quotas: QuotaTree, tenant: str) -> None:
+        root = quotas.root(tenant)
+        places = tuple((root, d) for d in quotas.used(tenant) if quotas.borrows(tenant, (d,)))
+        if places:
+            self._places[tenant] = places
+        for place in places:
+            self._of.setdefault(place, {})[tenant] = None
+
+    def fork(self) -> Borrowers:
+        """Return an independent copy."""
+        other = Borrowers()
+        other._of = {place: dict(tenants) for place, tenants in self._of.items()}
+        other._places, other._changed = dict(self._places), dict(self._changed)
+        return other

@@ -1,0 +1,68 @@
+"""What of booked windows can be held never adds up to more than there is, and whoever fits is whole."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlp_hub.domain.booking import BookedWindow, Shortfall
+from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.domain.tenant import Tenant
+from mlp_hub.executors.base import NodeInfo
+from mlp_hub.service.booking_room import Ground, checked
+
+TENANTS = ("blue", "red")
+amounts = st.integers(0, 12).map(lambda n: n * 1000)
+quotas = st.none() | amounts
+windows = st.lists(
+    st.tuples(st.sampled_from(TENANTS), st.integers(0, 8), st.integers(1, 5), amounts, st.integers(0, 3)),
+    max_size=6,
+)
+
+
+def ground(quota: dict[str, int | None], reserved: dict[str, int], cpu: int) -> Ground:
+    size = Resources(cpu=cpu)
+    tenants = [Tenant(n, Quota(cpu=quota[n]), reserved=Quota(cpu=reserved[n])) for n in TENANTS]
+    return Ground.of(tenants, [NodeInfo("n", size, size)])
+
+
+@given(
+    found=windows,
+    quota=st.fixed_dictionaries(dict.fromkeys(TENANTS, quotas)),
+    reserved=st.fixed_dictionaries(dict.fromkeys(TENANTS, st.integers(0, 2).map(lambda n: n * 1000))),
+    cpu=amounts,
+)
+def test_what_is_held_fits_at_every_moment_and_nothing_is_short_without_need(
+    found, quota, reserved, cpu
+) -> None:
+    made = [
+        BookedWindow(t, f"w{i}", float(start), float(start + length), Quota(cpu=n), made_at=float(at))
+        for i, (t, start, length, n, at) in enumerate(found)
+    ]
+    seen = checked(made, ground(quota, reserved, cpu), now=-1.0)
+    assert {w.name for w in seen.values()} == {w.name for w in made}
+    for moment in range(15):
+        open_ = [w for w in seen.values() if w.start <= moment < w.end]
+        held = sum(w.in_force.cpu or 0 for w in open_)
+        assert not held or held + sum(reserved.values()) <= cpu
+        for name in TENANTS:
+            mine = sum(w.in_force.cpu or 0 for w in open_ if w.tenant == name)
+            own = quota[name]
+            assert not mine or own is None or mine + reserved[name] <= own
+    for window in seen.values():
+        if window.short is not None:
+            assert (window.short.left.cpu or 0) < (window.amount.cpu or 0)
+    again = checked(list(seen.values()), ground(quota, reserved, cpu), now=5.0)
+    assert {k: w.in_force for k, w in again.items()} == {k: w.in_force for k, w in seen.items()}
+    plenty = checked(list(seen.values()), ground(dict.fromkeys(TENANTS), reserved, 10**6), now=-1.0)
+    assert all(w.short is None for w in plenty.values())
+
+
+def test_a_window_that_stays_short_keeps_since_when() -> None:
+    was = Shortfall(3.0, Quota(cpu=1000), "needs 4 cpu, 1 are left")
+    window = BookedWindow("blue", "w", 10.0, 20.0, Quota(cpu=4000), short=was)
+    seen = checked([window], ground({"blue": 2000, "red": None}, {"blue": 0, "red": 0}, 9000), now=5.0)
+    short = seen["blue", "w"].short
+    assert short is not None
+    assert (short.since, short.left) == (3.0, Quota(cpu=2000))
+    assert short.message == "needs 4 cpu, 2 are left: the quota of blue is 2 cpu"
