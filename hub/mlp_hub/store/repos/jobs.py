@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from sqlalchemy import bindparam, case, delete, func, or_, select, update
@@ -14,6 +15,10 @@ from mlp_hub.store.records import EndedJob
 from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import job as t
 
+PAGE_BYTES = 4 * 2**20
+"""Of specifications on one page; one may have 2 MiB."""
+FETCHED = 32
+"""Rows that are fetched together for a page."""
 _HOLDING = [p.value for p in sorted(HOLDING)]
 _FINAL = [p.value for p in sorted(FINAL)]
 _ACTIVE = [p.value for p in Phase if p not in FINAL]
@@ -71,7 +76,8 @@ class Jobs(Repo):
     ) -> tuple[list[Job], str | None]:
         """Return jobs, the newest first, and the cursor of the next page (None: this was the last).
 
-        Filters that are None let everything through; `tenants=()` nothing.
+        Filters that are None let everything through; `tenants=()` nothing. A page holds fewer than `limit` where the
+        jobs' programs and arguments are long: about `PAGE_BYTES` of them, and one job at least.
         """
         query = select(t).order_by(t.c.uid.desc()).limit(limit + 1)
         if user is not None:
@@ -82,9 +88,15 @@ class Jobs(Repo):
             query = query.where(t.c.phase.in_([p.value for p in phases]))
         if cursor is not None:
             query = query.where(t.c.uid < cursor)
-        jobs = [codec.job_of(row) for row in self._c.execute(query)]
-        more = len(jobs) > limit
-        return jobs[:limit], jobs[limit - 1].uid if more else None
+        jobs: list[Job] = []
+        size = 0
+        with closing(self._c.execute(query, execution_options={"yield_per": FETCHED})) as rows:
+            for row in rows:
+                size += len(row.spec)
+                if len(jobs) == limit or (jobs and size > PAGE_BYTES):
+                    return jobs, jobs[-1].uid
+                jobs.append(codec.job_of(row))
+        return jobs, None
 
     def active(self) -> list[Job]:
         """Return all jobs that are not final (the deleting ones included), the oldest first."""
