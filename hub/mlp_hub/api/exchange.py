@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
+import traceback
 from collections.abc import Awaitable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
@@ -190,6 +191,7 @@ class Exchange(HTTPMessageDelegate):
         except Exception as err:  # noqa: BLE001 - every error becomes an answer
             operation = self._found.route.operation if self._found else decode.clip(request.path)
             status, body, extra = answers.of_error(err, f"{request.method} {operation}")
+            _let_go(err)
             with contextlib.suppress(StreamClosedError):
                 await self._send(status, answers.JSON, answers.encode(body), extra, None)
         if access.isEnabledFor(logging.INFO):
@@ -267,6 +269,17 @@ class Exchange(HTTPMessageDelegate):
             await stream.aclose()
             if not self._is_gone():
                 connection.finish()
+
+
+def _let_go(error: BaseException) -> None:
+    """Free what the calls held that an error came through: a body and what was made of it, of some MiB perhaps.
+
+    Where one of them waited for a future, error and calls hold each other until the next collection, which is rare here.
+    """
+    at: BaseException | None = error
+    while at is not None:
+        traceback.clear_frames(at.__traceback__)
+        at = at.__context__
 
 
 def _too_large(found: Found) -> Refused:

@@ -18,6 +18,7 @@ from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, check_move
 from mlp_hub.domain.ledger import RequestPhase, check_request_move
 from mlp_hub.service.broker import QUEUE_TOPIC, RESYNC, Broker, job_topic
 from mlp_hub.service.shares import kinds_in, shares_of, total_of
+from mlp_hub.service.weights import Weights
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import JobEvent, MetricPoint
 from mlp_hub.store.tx import Tx
@@ -26,6 +27,8 @@ T = TypeVar("T")
 APPLIER = "jm"
 MOST_EVENTS = 1000
 """Steps of one timeline that are kept; a job that fails for ever stays small."""
+MOST_DECISIONS = 200
+"""Explanations of decisions about one job that are kept, about: more are never shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ class Changes:
                 hand_over(tx, m.old, m.new, now)
                 tx.tokens.revoke(m.old.uid)
             if m.new.restarts != m.old.restarts and m.new.restarts % 64 == 0:
-                tx.events.trim(m.new.uid, MOST_EVENTS)
+                _trim(tx, m.new.uid)
         tx.ledger.release_many(APPLIER, [job.attempt for job in left])
         tx.tokens.revoke_many([job.uid for job in left])
         jobs = tx.jobs.update_many([m.new for m in moves])
@@ -144,7 +147,7 @@ class Changes:
         """Append a step to a job's timeline."""
         event = tx.events.add(uid, now, step.kind, step.message, step.reason)
         if event.seq % 100 == 0 and event.seq > MOST_EVENTS:
-            tx.events.trim(uid, MOST_EVENTS)
+            _trim(tx, uid)
         self.events.setdefault(uid, []).append(event)
 
     def move(self, tx: Tx, old: Job, new: Job, now: float, step: Step) -> Job:
@@ -170,6 +173,12 @@ class Changes:
         stored = tx.jobs.update(job)
         self.jobs.append(stored)
         return stored
+
+
+def _trim(tx: Tx, uid: str) -> None:
+    """Forget what is old of a job that goes on and on."""
+    tx.events.trim(uid, MOST_EVENTS)
+    tx.decisions.trim(uid, MOST_DECISIONS)
 
 
 def release(tx: Tx, attempt: str) -> None:
@@ -206,6 +215,7 @@ class Board:
         self.jobs: dict[str, Job] = {}
         self.waiting: dict[str, Job] = {}
         self.holding: dict[str, Job] = {}
+        self.weights = Weights()
         self._listeners: list[Callable[[Job, Job | None], None]] = []
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -246,6 +256,7 @@ class Board:
         self._listeners.clear()
         for index in (self.jobs, self.waiting, self.holding):
             index.clear()
+        self.weights.clear()
 
     async def refresh(self, uid: str) -> Job | None:
         """Read a job anew, after somebody else was quicker; None when it is gone."""
@@ -282,12 +293,14 @@ class Board:
         if job.phase in FINAL:
             self._drop(job.uid)
             return True
+        self.weights.change(known, job)
         self.jobs[job.uid] = job
         _keep(self.waiting, job, job.phase is Phase.QUEUED)
         _keep(self.holding, job, job.phase in HOLDING)
         return True
 
     def _drop(self, uid: str) -> None:
+        self.weights.change(self.jobs.get(uid), None)
         for index in (self.jobs, self.waiting, self.holding):
             index.pop(uid, None)
 

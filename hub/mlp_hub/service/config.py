@@ -46,6 +46,10 @@ class RunPolicy:
     check_core: bool = False  # hold the scheduling core against one made anew in each cycle: for tests
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
     idempotency_s: float = 86_400.0  # keys are remembered so long
+    open_bytes_max: int = 64 * 2**20  # of one user's jobs that have not ended, in memory
+    open_kinds_max: int = (
+        1000  # different requests of one user's waiting jobs; each costs every cycle a little
+    )
 
 
 def component(name: str) -> str:

@@ -24,6 +24,7 @@ from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.metrics import Metrics
 from mlp_hub.service.tenants import default_tenant, places
 from mlp_hub.service.uids import UidMaker
+from mlp_hub.service.weights import Scales
 from mlp_hub.service.wire import maybe_when
 from mlp_hub.store.records import Remembered
 from mlp_hub.store.repos.jobs import Stale
@@ -161,7 +162,14 @@ class Jobs:
             raise
 
     async def _store_all(self, lot: Sequence[_Submitted]) -> Sequence[Job | Exception]:
-        return await self._board.commit(lambda tx, changes: self._insert(tx, changes, lot))
+        # here and not before: lots come one after another, so that requests side by side cannot all find room
+        scales = Scales(self._board.weights, self._policy.open_bytes_max, self._policy.open_kinds_max)
+        refused = [scales.refusal(one.job.spec) for one in lot]
+        fitting = [one for one, refusal in zip(lot, refused, strict=True) if refusal is None]
+        if not fitting:
+            return [refusal for refusal in refused if refusal is not None]
+        stored = iter(await self._board.commit(lambda tx, changes: self._insert(tx, changes, fitting)))
+        return [next(stored) if refusal is None else refusal for refusal in refused]
 
     def _insert(self, tx: Tx, changes: Changes, lot: Sequence[_Submitted]) -> list[Job | Exception]:
         """Store new jobs; in place of those that cannot be, the refusal."""

@@ -19,6 +19,7 @@ def check_sharing(tx: Tx, tenant: Tenant) -> None:
     _check_names(tx, tenant)
     _check_parents(tx, tenant)
     _check_limits(tenant)
+    _check_reserved(tx, tenant)
 
 
 def _check_names(tx: Tx, tenant: Tenant) -> None:
@@ -88,6 +89,33 @@ def _check_limits(tenant: Tenant) -> None:
                     f"{unit(dimension)}: {name} cannot {does} more than it has; give "
                     f"{number(dimension, own)} at most, or raise the quota"
                 )
+
+
+def _check_reserved(tx: Tx, tenant: Tenant) -> None:
+    """Refuse to reserve what a parent has not got: nobody could use it, the tenant itself no more than the others."""
+    above = tenant.parent
+    while above is not None:
+        parent = tx.tenants.get(above)
+        assert parent is not None  # noqa: S101 - the way up was checked
+        _check_within(tenant, parent)
+        above = parent.parent
+    below = tx.tenants.children(tenant.name)
+    while below:
+        child = tx.tenants.get(below.pop())
+        if child is not None:
+            _check_within(child, tenant)
+            below += tx.tenants.children(child.name)
+
+
+def _check_within(tenant: Tenant, parent: Tenant) -> None:
+    for dimension, value in _named(tenant.reserved):
+        most = limit_in(parent.quota, dimension)
+        if most is not None and value > most:
+            _refuse(
+                f"{tenant.name} reserves {number(dimension, value)} {unit(dimension)} and {parent.name} above it has a quota "
+                f"of {number(dimension, most)}: nobody could use the rest; have {tenant.name} reserve "
+                f"{number(dimension, most)} at most, or raise the quota of {parent.name}"
+            )
 
 
 def _named(limits: Quota | None) -> list[tuple[str, int]]:

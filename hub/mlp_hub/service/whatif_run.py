@@ -27,6 +27,10 @@ MOST_CPU_S = 120
 """Seconds of processor time after which the system ends a run whose service is not there any more to do so."""
 MOST_LINES = 5000
 """Lines of one answer; the rest is counted."""
+MOST_RANKS = 100_000
+"""Ranks whose nodes the lines of one answer tell; a job may have a million, each time that it is started."""
+MOST_ANSWER = 64 * 1024**2
+"""Bytes of one answer, all of which the service takes into its memory."""
 
 
 def run(task: Task) -> Outcome:
@@ -81,7 +85,7 @@ def _one(
         simulation = make(source, recorder=chart)
     lives = Lives(scenario, ran)
     kept: list[dict[str, Any]] = []
-    left_out = 0
+    left_out = ranks = 0
     summary: dict[str, Any] = {}
     for line in simulation.lines():
         if "summary" in line:
@@ -90,7 +94,8 @@ def _one(
         lives.take(line)
         if not lines:
             continue
-        if len(kept) < MOST_LINES:
+        ranks += len(line.get("placement", ()))
+        if not left_out and len(kept) < MOST_LINES and ranks <= MOST_RANKS:
             kept.append(line)
         else:
             left_out += 1
@@ -105,12 +110,26 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
-    try:
-        outcome = run(task)
-    except MemoryError:
-        outcome = Outcome(refused="this run needs more memory than a what-if may have; make it smaller")
-    sys.stdout.buffer.write(msgspec.json.encode(outcome, enc_hook=dict))
+    sys.stdout.buffer.write(answer(task))
     return 0
+
+
+def answer(task: Task) -> bytes:
+    """Do a task; return the outcome as the service reads it."""
+    try:
+        said = msgspec.json.encode(run(task), enc_hook=dict)
+    except MemoryError:
+        return _refused("this run needs more memory than a what-if may have; make it smaller")
+    if len(said) <= MOST_ANSWER:
+        return said
+    megabytes = f"{len(said) / 2**20:.0f} MiB long; {MOST_ANSWER / 2**20:.0f} MiB are the most"
+    return _refused(
+        f"the answer would be {megabytes}. Ask without lines and chart, or for fewer tenants and jobs"
+    )
+
+
+def _refused(why: str) -> bytes:
+    return msgspec.json.encode(Outcome(refused=why))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def tenant_from(asked: api.TenantCreate, name: str) -> Tenant:
             gpu=None if asked.gpu is None else _thousandths("gpu", asked.gpu),
             ram=asked.ram,
             rom=asked.rom,
-            kinds={k: _thousandths(f"gpu_kinds.{k}", v) for k, v in asked.gpu_kinds.items()},
+            kinds=_kinds(asked.gpu_kinds),
         ),
         weight=_finite("weight", asked.weight),
         cohort=asked.cohort,
@@ -233,6 +233,21 @@ def node_to(node: NodeInfo, holders: Sequence[ResourceRequest]) -> api.Node:
     )
 
 
+def _kinds(limits: Mapping[str, float]) -> dict[str, int]:
+    """Return limits by kind of gpu. Refuses what no kind can be called."""
+    for kind in limits:
+        if not _is_kind(kind):
+            raise Refused(
+                Reason.INVALID,
+                f"gpu_kinds has {kind[:LONGEST_KIND]!r}, which names no kind of gpu; use 1 to {LONGEST_KIND} printable characters",
+            )
+    return {kind: _thousandths(f"gpu_kinds.{kind}", value) for kind, value in limits.items()}
+
+
+def _is_kind(kind: str) -> bool:
+    return 0 < len(kind) <= LONGEST_KIND and kind.isprintable()
+
+
 def _limit(field: str, limits: Mapping[str, float] | None) -> Quota | None:
     """Return a limit of the wire as a quota. Refuses dimensions that do not exist."""
     if limits is None:
@@ -241,7 +256,7 @@ def _limit(field: str, limits: Mapping[str, float] | None) -> Quota | None:
     kinds: dict[str, int] = {}
     for dimension, value in limits.items():
         base, colon, kind = dimension.partition(":")
-        if colon and base == "gpu" and 0 < len(kind) <= LONGEST_KIND:
+        if colon and base == "gpu" and _is_kind(kind):
             kinds[kind] = _thousandths(f"{field}.{dimension}", value)
         elif dimension in ("cpu", "gpu"):
             plain[dimension] = _thousandths(f"{field}.{dimension}", value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -236,3 +238,20 @@ def test_a_fault_is_503_without_its_details(rig: ApiRig, caplog: pytest.LogCaptu
     assert (answer.status, list(answer.json)) == (503, ["msg"])
     assert b"secret" not in answer.body
     assert "secret detail" in caplog.text
+
+
+def test_refused_programs_leave_nothing_in_memory(rig: ApiRig) -> None:
+    body = {"name": "digits", "code": "#" + "x" * 1_000_000}  # a name that ann's job has
+    rig.ask("POST", "/users/ann/jobs", body, token=rig.ann)
+    gc.collect()
+    gc.disable()  # a service with a large backlog collects so rarely that it may as well not do it
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            answer = rig.ask("POST", "/users/ann/jobs", body, token=rig.ann)
+            assert (answer.status, answer.json["reason"]) == (403, "Conflict")
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert left < 10_000_000

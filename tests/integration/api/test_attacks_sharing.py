@@ -73,6 +73,15 @@ def test_a_grade_of_isolation_that_is_not_in_force_is_refused_on_every_way_in_an
     assert rig.ask("PUT", "/tenants/red", {"isolation": "shared"}, token="rita-token").status == 403
 
 
+@pytest.mark.parametrize("kind", ["", "a\nb", "a\0b", "\N{RIGHT-TO-LEFT OVERRIDE}a", "\x1b[31m", "x" * 65])
+def test_what_names_no_kind_of_gpu_has_no_quota(rig: ApiRig, kind: str) -> None:
+    for body in ({"gpu_kinds": {kind: 1}}, {"gpu": 4, "reserved": {f"gpu:{kind}": 1}}):
+        for method, path in (("PUT", "/tenants/red"), ("POST", "/tenants/red:preview")):
+            answer = rig.ask(method, path, {"cpu": 4, "ram": 4096, **body}, token=rig.root_user)
+            assert (answer.status, answer.json["reason"]) == (403, "Invalid"), body
+            assert len(answer.body) < 500
+
+
 def _wait(rig: ApiRig, user: str, name: str, phase: str) -> dict[str, Any]:
     deadline = time.monotonic() + 20
     while True:

@@ -13,7 +13,9 @@ import pytest
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import Simulated, SimulateRequest
 from mlp_hub.domain.errors import Refused
+from mlp_hub.service import whatif_run
 from mlp_hub.service.whatif import WhatIf
+from mlp_hub.service.whatif_task import Outcome, Task
 from platform_rig import Rig, node, play
 
 
@@ -264,3 +266,24 @@ def test_names_that_cannot_be_printed_and_times_that_cannot_be_written_are_refus
             await rig.platform.whatif.simulate("admin", asked(**{"from": begin}))
 
     play(tmp_path, story)
+
+
+def test_lines_of_jobs_with_very_many_ranks_are_few_and_the_rest_is_counted() -> None:
+    wide = {"name": "a", "cpu": 0.001, "ram": 0, "workers": 30_000, "duration": 1, "count": 10, "every": 2}
+    node_ = {"name": "n" * 200, "cpu": 1000, "ram": 10}
+    scenario = {"version": 1, "nodes": [node_], "tenants": [{"name": "red"}], "jobs": [wide]}
+    found = msgspec.json.decode(whatif_run.answer(Task(scenario=scenario, lines=True)), type=Outcome)
+    told = found.answer["lines"]
+    assert sum(len(line.get("placement", ())) for line in told) <= whatif_run.MOST_RANKS
+    assert [line["event"] for line in told].count("started") == 3
+    assert found.answer["lines_left_out"] > 0
+    assert found.answer["after"]["finished"] == 10
+
+
+def test_an_answer_that_would_fill_the_service_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whatif_run, "MOST_ANSWER", 1000)
+    scenario = {"version": 1, "nodes": [{"name": "n"}], "tenants": [{"name": "red"}], "jobs": [{"name": "a"}]}
+    said = whatif_run.answer(Task(scenario=scenario, lines=True, chart=True))
+    found = msgspec.json.decode(said, type=Outcome)
+    assert len(said) < 1000
+    assert "Ask without lines and chart" in (found.refused or "")

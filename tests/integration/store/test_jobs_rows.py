@@ -9,7 +9,8 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import FINAL, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import Database, Stale
-from mlp_hub.store.records import Remembered
+from mlp_hub.store.records import Remembered, StoredDecision
+from mlp_hub.store.repos.jobs import PAGE_BYTES
 
 
 def job(
@@ -167,6 +168,41 @@ def test_all_that_belongs_to_a_job_goes_with_it(db: Database) -> None:
         tx.jobs.remove(uid)
         assert tx.events.since(uid) == []
         assert tx.tokens.job_of("ab" * 32) is None
+
+
+def test_a_page_ends_where_programs_are_long_and_the_next_goes_on(db: Database) -> None:
+    with db.begin() as tx:
+        for number in range(1, 101):
+            long = number % 2 == 0
+            tx.jobs.insert(job(number, name=f"j{number}", code="x" * 2**20 if long else "x"))
+        tx.jobs.insert(job(101, name="huge", code="x" * (2 * PAGE_BYTES)))
+    seen: list[str] = []
+    cursor = None
+    with db.reading() as tx:
+        first, _ = tx.jobs.page(limit=1000)
+        assert [j.spec.name for j in first] == ["huge"]
+        while True:
+            page, cursor = tx.jobs.page(limit=1000, cursor=cursor)
+            assert len(page) == 1 or sum(len(j.spec.code or "") for j in page) <= PAGE_BYTES
+            seen += [j.uid for j in page]
+            if cursor is None:
+                break
+        assert seen == [job(n).uid for n in range(101, 0, -1)]
+        few, following = tx.jobs.page(limit=2, cursor=job(4).uid)
+        assert ([j.uid for j in few], following) == ([job(3).uid, job(2).uid], job(2).uid)
+        assert tx.jobs.page(limit=1, cursor=job(2).uid) == ([tx.jobs.get(job(1).uid)], None)
+
+
+def test_of_explanations_the_last_are_kept(db: Database) -> None:
+    with db.begin() as tx:
+        tx.jobs.insert(job(1))
+        tx.jobs.insert(job(2, name="other"))
+        for n in range(7):
+            tx.decisions.add([StoredDecision(job(k).uid, float(n), "admitted", "{}") for k in (1, 2)])
+        assert tx.decisions.trim(job(1).uid, keep=3) == 4
+        assert tx.decisions.trim(job(1).uid, keep=3) == 0
+        assert [d.time for d in tx.decisions.of(job(1).uid, 100)] == [4.0, 5.0, 6.0]
+        assert len(tx.decisions.of(job(2).uid, 100)) == 7
 
 
 def test_revoked_tokens_open_nothing(db: Database) -> None:

@@ -331,6 +331,20 @@ def test_a_limit_without_a_quota_may_be_reserved_and_children_may_have_more_than
     assert asyncio.run(hub.tenants.get("lab")).free == {"cpu": 2.0}, "of four cores two are kept free for red"
 
 
+def test_nobody_reserves_what_those_above_have_not_got(hub: Hub) -> None:
+    hub.create("org", cpu=2)
+    hub.create("lab", parent="org")
+    with refused(Reason.INVALID, "kid reserves 3 cpu and org above it has a quota of 2.*reserve 2 at most"):
+        hub.create("kid", parent="lab", reserved={"cpu": 3})
+    assert hub.create("kid", parent="lab", reserved={"cpu": 2}).reserved == {"cpu": 2.0}
+    with refused(Reason.INVALID, "kid reserves 2 cpu and org above it has a quota of 1"):
+        hub.update("org", cpu=1)
+    with refused(Reason.INVALID, "kid reserves 2 cpu and lab above it has a quota of 1.5"):
+        hub.update("lab", parent="org", cpu=1.5)
+    hub.update("kid", parent="lab", reserved={"cpu": 1})
+    assert hub.update("org", cpu=1).cpu == 1.0
+
+
 def test_storage_is_no_matter_of_nodes_and_cannot_be_reserved_on_them(hub: Hub) -> None:
     with refused(Reason.INVALID, "reserved.rom is 1 GiB.*leave it out"):
         hub.create("red", reserved={"rom": 2**30})

@@ -175,6 +175,13 @@ def test_a_checkpoint_keeps_work_and_a_restart_costs_what_it_costs() -> None:
     assert lines[-1]["summary"]["lost_work_s"] == 2 * (15 + 13)
 
 
+def test_a_checkpoint_at_every_moment_keeps_all_work() -> None:
+    events = [{"at": 75, "node_down": "n"}, {"at": 80, "node_up": "n"}]
+    lines = run(job("a", checkpoint_every=1e-308), events=events)
+    assert story(lines, "a")[-1] == (80 + 25.0, "finished")
+    assert lines[-1]["summary"]["lost_work_s"] == 0
+
+
 def test_a_time_limit_ends_a_job_that_needs_more_as_failed() -> None:
     lines = run(job("a", time_limit=60), job("b", time_limit=100))
     assert lines[-3] == {

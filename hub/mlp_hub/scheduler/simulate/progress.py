@@ -40,7 +40,9 @@ class Attempt:
             return
         every = self.line.checkpoint_every
         if every is not None:
-            saved = self.ready + every * math.floor((now - self.ready) / every + _SLACK)
+            times = (now - self.ready) / every + _SLACK
+            # so often that it cannot be counted: all that it has done is saved
+            saved = now if math.isinf(times) else self.ready + every * math.floor(times)
             if saved > self.since:
                 self.kept = self.done + self._work(saved - self.since)
         self.done += self._work(now - self.since)

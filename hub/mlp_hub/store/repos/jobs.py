@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
-from sqlalchemy import bindparam, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, case, delete, func, or_, select, update
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.store import codec
 from mlp_hub.store.records import EndedJob
-from mlp_hub.store.repos.base import Repo, chunks
+from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks
 from mlp_hub.store.tables import job as t
 
+PAGE_BYTES = 4 * 2**20
+"""Of specifications on one page; one may have 2 MiB."""
+FETCHED = 32
+"""Rows that are read together for a page, which may end with the first of them."""
 _HOLDING = [p.value for p in sorted(HOLDING)]
 _FINAL = [p.value for p in sorted(FINAL)]
 _ACTIVE = [p.value for p in Phase if p not in FINAL]
@@ -71,9 +76,10 @@ class Jobs(Repo):
     ) -> tuple[list[Job], str | None]:
         """Return jobs, the newest first, and the cursor of the next page (None: this was the last).
 
-        Filters that are None let everything through; `tenants=()` nothing.
+        Filters that are None let everything through; `tenants=()` nothing. A page holds fewer than `limit` where the
+        jobs' programs and arguments are long: about `PAGE_BYTES` of them, and one job at least.
         """
-        query = select(t).order_by(t.c.uid.desc()).limit(limit + 1)
+        query = select(t.c.uid).order_by(t.c.uid.desc()).limit(limit + 1)
         if user is not None:
             query = query.where(t.c.user == user)
         if tenants is not None:
@@ -82,18 +88,37 @@ class Jobs(Repo):
             query = query.where(t.c.phase.in_([p.value for p in phases]))
         if cursor is not None:
             query = query.where(t.c.uid < cursor)
-        jobs = [codec.job_of(row) for row in self._c.execute(query)]
-        more = len(jobs) > limit
-        return jobs[:limit], jobs[limit - 1].uid if more else None
+        jobs: list[Job] = []
+        size = 0
+        for row in self._rows(list(self._c.scalars(query)), at_once=FETCHED):
+            size += len(row.spec)
+            if len(jobs) == limit or (jobs and size > PAGE_BYTES):
+                return jobs, jobs[-1].uid
+            jobs.append(codec.job_of(row))
+        return jobs, None
+
+    def _rows(
+        self, uids: Sequence[str], *columns: ColumnElement[Any], at_once: int = MOST_NAMES
+    ) -> Iterator[Row[Any]]:
+        """Yield the rows of these jobs in this order, read so many at a time.
+
+        The database sorts uids and never rows: a sort of long programs would keep a reader busy for a minute.
+        """
+        query = select(*columns) if columns else select(t)
+        for at in range(0, len(uids), at_once):
+            part = uids[at : at + at_once]
+            found = {row.uid: row for row in self._c.execute(query.where(t.c.uid.in_(part)))}
+            yield from (found[uid] for uid in part)
 
     def active(self) -> list[Job]:
         """Return all jobs that are not final (the deleting ones included), the oldest first."""
-        query = select(t).where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
-        return [codec.job_of(row) for row in self._c.execute(query)]
+        query = select(t.c.uid).where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
+        return [codec.job_of(row) for row in self._rows(list(self._c.scalars(query)))]
 
     def ended(self, since: float, until: float, limit: int) -> tuple[list[EndedJob], bool]:
         """Return the jobs submitted in [since, until) that ended, the newest first, and whether there are more than `limit`."""
         columns = (
+            t.c.uid,
             t.c.name,
             t.c.user,
             t.c.tenant,
@@ -105,13 +130,13 @@ class Jobs(Repo):
             t.c.spec,
         )
         query = (
-            select(*columns)
+            select(t.c.uid)
             .where(t.c.phase.in_(_FINAL), t.c.submitted_at >= since, t.c.submitted_at < until)
             .order_by(t.c.uid.desc())
             .limit(limit + 1)
         )
-        found = [codec.ended_of(row) for row in self._c.execute(query)]
-        return found[:limit], len(found) > limit
+        uids = list(self._c.scalars(query))
+        return [codec.ended_of(row) for row in self._rows(uids[:limit], *columns)], len(uids) > limit
 
     def update(self, job: Job) -> Job:
         """Store the changed job and return it with its new version.

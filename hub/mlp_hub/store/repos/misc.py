@@ -106,6 +106,15 @@ class Decisions(Repo):
         query = select(d).where(d.c.job == job).order_by(d.c.id.desc()).limit(most)
         return [StoredDecision(r.job, r.time, r.kind, r.text) for r in self._c.execute(query)][::-1]
 
+    def trim(self, job: str, keep: int) -> int:
+        """Remove all but the last `keep` of a job, so that one that is stopped and started for ever stays small."""
+        d = decision
+        first = select(d.c.id).where(d.c.job == job).order_by(d.c.id.desc()).offset(keep).limit(1)
+        last = self._c.scalar(first)
+        if last is None:
+            return 0
+        return int(self._c.execute(delete(d).where(d.c.job == job, d.c.id <= last)).rowcount)
+
     def sweep(self, before: float) -> int:
         """Remove those from before a time; return how many."""
         return int(self._c.execute(delete(decision).where(decision.c.time < before)).rowcount)
