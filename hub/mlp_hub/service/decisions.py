@@ -46,8 +46,8 @@ KEPT_S = 14 * 86_400.0
 MOST_CHANGES = 5
 MOST_SHOWN = 200
 FOREIGN = "a job of another tenant"
-_WORD = re.compile(r"[\w-]+")
 FOREIGN_SERVER = "a notebook server of another tenant"
+_WORD = re.compile(r"[\w-]+")
 
 
 class Waited(Protocol):

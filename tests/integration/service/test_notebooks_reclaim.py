@@ -315,8 +315,8 @@ def test_a_claim_is_not_decided_on_what_others_held_before(tmp_path: Path) -> No
         admission._store = late
         assert await started(rig) is None
         assert done
-        assert admission._kept is not before
         assert await until(lambda: started(rig), what="room for the notebook") == "n1"
+        assert admission._kept is not before
         assert (await rig.platform.jobs.get("ann", "inside")).restarts == 0
 
     play(tmp_path, story, node(cpu=16))
