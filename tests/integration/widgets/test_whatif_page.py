@@ -45,6 +45,37 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_sent(pages: Pages, fr
     expect(page.get_by_text("No change yet")).to_be_visible()
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_with_whom_a_tenant_shares_can_be_other(pages: Pages, front: FrontService, look: str) -> None:
+    dark, width = LOOKS[look]
+    page = pages.panel("admin/what-if", dark=dark, width=width)
+    page.get_by_role("button", name="Sharing of red").press("Enter")
+    sharing = page.get_by_role("group", name="Sharing of red")
+    sharing.get_by_label("Lend CPU").fill("9")
+    page.get_by_role("button", name="Run").click()
+    expect(sharing.get_by_role("alert")).to_have_text("needs a cohort or a parent")
+    expect(sharing.get_by_label("Lend CPU")).to_be_focused()
+    sharing.get_by_label("Cohort").fill("main")
+    expect(sharing.get_by_role("alert")).to_have_text("is above the quota")
+    shot(page, f"panel-what-if-sharing-{look}", full=True)
+    assert fits(page)
+    assert not front.data.simulated
+    sharing.get_by_label("Lend CPU").fill("1")
+    sharing.get_by_label("Borrow memory").fill("4 GiB")
+    page.get_by_role("button", name="Sharing of blue").click()
+    blue = page.get_by_role("group", name="Sharing of blue")
+    blue.get_by_label("Borrow memory").fill("")
+    expect(blue).to_contain_text("now 8 GiB")
+    expect(page.get_by_text("4 changes")).to_be_visible()
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("region", name="In all")).to_be_visible()
+    assert front.data.simulated[0]["changes"]["tenants"] == {
+        "red": {"cohort": "main", "borrowing_limit": {"ram": 4096}, "lending_limit": {"cpu": 1}},
+        "blue": {"borrowing_limit": None},
+    }
+    assert not pages.unexpected()
+
+
 def test_a_refused_run_is_shown_and_tried_again(pages: Pages, front: FrontService) -> None:
     msg = "this would be a run of 30000 jobs; at most 20000 are run here"
     front.data.forced["POST /simulate"] = (403, {"msg": msg, "reason": "Invalid"})
