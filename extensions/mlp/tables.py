@@ -94,7 +94,7 @@ def jobs(found: Sequence[Json]) -> Table:
 
 def verdicts(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """Write typed reasons as sentences."""
-    return [f"{v.get('reason', '')}: {v.get('message', '')}" for v in found]
+    return [f"{words.reason(v.get('reason'))}: {v.get('message', '')}" for v in found]
 
 
 MOST_DECISIONS = 4

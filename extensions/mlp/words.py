@@ -22,6 +22,30 @@ CAUSES = {
     "start-failed": "The ranks could not be started",
 }
 
+REASONS = {
+    "Invalid": "not allowed",
+    "NotFound": "not there",
+    "Conflict": "there already",
+    "WrongState": "not in this state",
+    "Forbidden": "no right to it",
+    "ExceedsMaxQuota": "more than the whole quota",
+    "WaitingForQuota": "waits for quota",
+    "NoMatchingFlavor": "no such device here",
+    "WaitingForResources": "waits for room on the nodes",
+    "TopologyPlacementFailed": "waits for room in the right place",
+    "WaitingForPreempted": "waits for others to stop",
+    "Reserved": "the room is kept for others",
+    "Suspended": "suspended",
+    "Gated": "held back",
+}
+"""Typed reasons in words, as the hub and the widget have them; a test compares them."""
+
+
+def reason(typed: object) -> str:
+    """Write a typed reason as people read it: "Waits for quota"; one that is newer than this program as it is."""
+    text = REASONS.get(str(typed), str(typed or ""))
+    return f"{text[:1].upper()}{text[1:]}"
+
 
 def shell() -> Any:
     """Return the IPython that this process is; None where it is none."""

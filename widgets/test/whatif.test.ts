@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decisionOf, victimName } from "../src/core/decisions";
-import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, WORK } from "../src/core/whatif";
-import type { Decision, JobEvent, Node, SimulatedWork, Tenant } from "../src/core/wire";
+import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, whyTheSame, WORK } from "../src/core/whatif";
+import type { Decision, JobEvent, Node, Simulated, SimulatedRun, SimulatedWork, Tenant } from "../src/core/wire";
 
 const tenant = (name: string, change: Partial<Tenant> = {}): Tenant => ({
   name, cpu: 4, gpu: null, ram: 8192, rom: null, gpu_kinds: {}, weight: 1, cohort: null, parent: null, borrowing_limit: null, lending_limit: null,
@@ -113,10 +113,24 @@ test("less waiting is better, and a hundredth is no difference", () => {
   assert.deepEqual([startWords(null), startWords(0.2), startWords(90)], ["not at all", "at once", "after 1 min 30 s"]);
 });
 
+test("where nothing is other, what the jobs waited for says why", () => {
+  const run = (waited_for: Record<string, number>, wait = 5): SimulatedRun => ({
+    jobs: 3, finished: 3, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: wait, p50_wait_s: wait, p99_wait_s: wait, avg_jct_s: 0, ftf_avg: 0,
+    ftf_worst: 1, makespan_s: 9, utilization: { cpu: 0.5 }, lost_work_s: 0, per_tenant: {}, gantt: null, waited_for,
+  });
+  const moves = { earlier: 0, later: 0, unmoved: 3, only_before: 0, only_after: 0, most: [] };
+  const answer = (before: SimulatedRun, after = before): Simulated => ({ begin: null, before, after, moves, recorded: null, remarks: [] });
+  assert.match(whyTheSame(answer(run({ WaitingForResources: 2 }))) ?? "", /Nobody waits for quota.*2 jobs: waits for room on the nodes\.$/);
+  assert.match(whyTheSame(answer(run({ WaitingForQuota: 1, Odd: 2 }))) ?? "", /lets no job start sooner or later.*2 jobs: Odd; 1 job: waits for quota\.$/);
+  assert.equal(whyTheSame(answer(run({}))), "Nothing changes: as it is, no job has to wait.");
+  assert.equal(whyTheSame(answer(run({}), run({}, 50))), null);
+  assert.equal(whyTheSame({ ...answer(run({})), moves: { ...moves, later: 1 } }), null);
+});
+
 test("an event finds its explanation by kind and time, and a stranger has no name", () => {
   const event: JobEvent = { seq: 2, time: "2026-01-01T10:00:05Z", kind: "admitted", message: "", reason: null };
   const decision = (time: string, kind: string, summary: string): Decision => ({
-    time, kind, summary, waited_for: null, changed: [], position: null, policy: "fair", share: null, nodes: [], only: false, victims: [], spared: [],
+    time, kind, summary, waited_for: null, waited_reason: null, changed: [], position: null, policy: "fair", share: null, nodes: [], only: false, victims: [], spared: [],
   });
   const all = [decision("2026-01-01T10:00:00Z", "admitted", "old"), decision("2026-01-01T10:00:05Z", "preempted", "other"), decision("2026-01-01T10:00:05.1Z", "admitted", "this")];
   assert.equal(decisionOf(event, all)?.summary, "this");

@@ -76,6 +76,23 @@ def test_with_whom_a_tenant_shares_can_be_other(pages: Pages, front: FrontServic
     assert not pages.unexpected()
 
 
+def test_where_nothing_changes_it_says_what_is_waited_for(pages: Pages, front: FrontService) -> None:
+    answer = front.data.simulation
+    answer["after"] = answer["before"] = answer["before"] | {
+        "waited_for": {"WaitingForResources": 2, "Reserved": 1}
+    }
+    answer["moves"] |= {"earlier": 0, "later": 0, "only_before": 0, "only_after": 0, "most": []}
+    page = pages.panel("admin/what-if")
+    page.get_by_label("CPU of red").fill("16")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("note")).to_contain_text(
+        "Nobody waits for quota in this work, so other quotas alone move no start. What they wait for as it is: "
+        "2 jobs: waits for room on the nodes; 1 job: the room is kept for others."
+    )
+    shot(page, "panel-what-if-same")
+    assert not pages.unexpected()
+
+
 def test_a_refused_run_is_shown_and_tried_again(pages: Pages, front: FrontService) -> None:
     msg = "this would be a run of 30000 jobs; at most 20000 are run here"
     front.data.forced["POST /simulate"] = (403, {"msg": msg, "reason": "Invalid"})
@@ -111,7 +128,8 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
             "time": admitted["time"],
             "kind": "admitted",
             "summary": "admitted on node node-1: the best of the places with room",
-            "waited_for": "red may use 4 cpu; 4 in use",
+            "waited_for": "waits for quota",
+            "waited_reason": "WaitingForQuota",
             "changed": ["job digits-3 of bob ended"],
             "position": 1,
             "policy": "fair",
@@ -129,6 +147,7 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
     button = page.get_by_role("button", name="Why admitted?")
     button.press("Enter")
     told = page.get_by_role("group", name="Why admitted")
+    expect(told.get_by_title("WaitingForQuota")).to_have_text("Until then: waits for quota.")
     for text in ("job digits-3 of bob ended", "node-2", "a job of another tenant", "2 jobs have no lower"):
         expect(told).to_contain_text(text)
     button.press("Enter")

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { isExplained } from "../core/decisions";
 import { clock, cores, duration, ms, plural, ram, ramOf, trim } from "../core/format";
 import { causeWords, ending, isFinal, isWaiting, rankState } from "../core/phase";
+import { capital, reasonWords } from "../core/reasons";
 import type { Failure, Job, JobEvent, Rank, Why } from "../core/wire";
 import { Bar, Icon } from "./basics";
 import { WhyButton, type Asks } from "./Explained";
@@ -39,7 +40,7 @@ const numberText = (key: string, value: number): string => (key.startsWith("ram"
 /** "No time can be told: long of bob has no time limit." */
 function unknownStart(because: string): string {
   const text = because.startsWith("no time can be told") ? because : `no time can be told: ${because}`;
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  return `${capital(text)}.`;
 }
 
 /** Why a job that ran waits again: what was said when it was stopped for another one; null when it runs or never ran. */
@@ -82,7 +83,10 @@ export function WhyBox({ job, why, now, stopped }: { job: Job; why: Why | null; 
         {reasons.length === 0 && job.message ? <p>{job.message}</p> : null}
         {reasons.map((reason, i) => (
           <div key={i} class="mlp-reason">
-            <p>{reason.message}</p>
+            <p>
+              <b title={reason.reason}>{`${capital(reasonWords(reason.reason))}: `}</b>
+              {reason.message}
+            </p>
             {Object.keys(reason.numbers).length ? (
               <dl class="mlp-numbers">
                 {Object.entries(reason.numbers).map(([key, value]) => (

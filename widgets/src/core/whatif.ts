@@ -1,7 +1,8 @@
 /** What-if: from what the form says to the request, and from two runs to better and worse. Pure. */
-import { clock, cores, duration, parseAmount, parseRam, ram, trim } from "./format";
+import { clock, cores, duration, parseAmount, parseRam, plural, ram, trim } from "./format";
+import { reasonWords } from "./reasons";
 import { EMPTY, LIMITS, placeFaults, read, SHARING_FIELDS, textsOf, type FieldName, type Read, type Texts } from "./tenantform";
-import type { Node, SimulatedRun, SimulatedWork, Tenant } from "./wire";
+import type { Node, Simulated, SimulatedRun, SimulatedWork, Tenant } from "./wire";
 
 /** The fields of a tenant that have a column of their own; those of sharing are below the row. */
 export const AMOUNTS = ["cpu", "gpu", "ram", "weight"] as const;
@@ -247,6 +248,21 @@ export function rowOf(figure: Figure, before: SimulatedWork, after: SimulatedWor
   const differs = mark(a, b, -1) !== "same";
   const by = found !== "same" ? `${figure.show(Math.abs(b - a))} ${b < a ? "less" : "more"}` : others && figure.wish && differs ? "of other jobs: not all start in both" : "";
   return { title: figure.title, hint: figure.hint, before: figure.show(a), after: figure.show(b), mark: found, by };
+}
+
+/** Why nothing is other than before, from what the jobs waited for; null where something is. */
+export function whyTheSame(answer: Simulated): string | null {
+  const { before, after, moves } = answer;
+  if (!before || !moves) return null;
+  const moved = moves.earlier + moves.later + moves.only_before + moves.only_after;
+  if (moved || WHOLE.some((f) => mark(f.of(before), f.of(after), -1) !== "same")) return null;
+  const waited = Object.entries(before.waited_for).sort((a, b) => b[1] - a[1]);
+  if (!waited.length) return "Nothing changes: as it is, no job has to wait.";
+  const parts = waited.map(([reason, n]) => `${plural(n, "job")}: ${reasonWords(reason)}`).join("; ");
+  const quota = Object.hasOwn(before.waited_for, "WaitingForQuota");
+  return quota
+    ? `Nothing changes: what is other here lets no job start sooner or later. What they wait for as it is: ${parts}.`
+    : `Nothing changes. Nobody waits for quota in this work, so other quotas alone move no start. What they wait for as it is: ${parts}.`;
 }
 
 /** A start in words: "at once", "after 5 min", "not at all". */

@@ -216,6 +216,7 @@ export interface Decision {
   kind: string;
   summary: string;
   waited_for: string | null;
+  waited_reason: string | null;
   changed: string[];
   position: number | null;
   policy: string;
@@ -317,6 +318,8 @@ export interface SimulatedRun extends SimulatedWork {
   utilization: Record<string, number>;
   lost_work_s: number;
   per_tenant: Record<string, SimulatedTenant>;
+  /** Jobs by the reason for which they waited; one with several counts in each. */
+  waited_for: Record<string, number>;
   gantt: string | null;
 }
 

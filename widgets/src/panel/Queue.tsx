@@ -7,6 +7,7 @@ import type { Client } from "../core/api";
 import { ago, clock, cores, ms, plural, ram } from "../core/format";
 import { backoff } from "../core/stream";
 import { isWaiting } from "../core/phase";
+import { capital, reasonWords } from "../core/reasons";
 import type { QueueEntry } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
@@ -88,7 +89,7 @@ export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: bo
     job,
     ...common,
     { title: "Asks for", cell: need, kind: "low" },
-    { title: "Why it waits", cell: (e) => e.message || e.reason || "", kind: "grow" },
+    { title: "Why it waits", cell: (e) => <span title={e.reason ?? undefined}>{e.message || capital(reasonWords(e.reason ?? ""))}</span>, kind: "grow" },
     { title: "Expected", cell: (e) => expected(e, now), kind: "num" },
     { title: "Waiting", cell: (e) => ago(e.submitted_at, now).replace(" ago", ""), kind: "num low" },
   ];

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Chip, Empty, Icon, Table, type Column } from "../components/basics";
 import { useNow } from "../components/hooks";
 import { plural, trim } from "../core/format";
-import { rowOf, seconds, startClock, startWords, WHOLE, WORK, type Mark, type Row } from "../core/whatif";
+import { rowOf, seconds, startClock, startWords, WHOLE, whyTheSame, WORK, type Mark, type Row } from "../core/whatif";
 import type { Simulated, SimulatedMove, SimulatedRun } from "../core/wire";
 import { href, Link } from "./router";
 
@@ -34,8 +34,15 @@ export function Result({ answer }: { answer: Simulated }): JSX.Element {
     { title: "Mark", cell: (r) => <MarkChip row={r} />, kind: "tight" },
     { title: "By", cell: (r) => r.by, kind: "grow low" },
   ];
+  const same = whyTheSame(answer);
   return (
     <>
+      {same ? (
+        <div class="mlp-note mlp-note-idle mlp-whatif-same" role="note">
+          <Icon name="wait" />
+          <p class="mlp-note-text">{same}</p>
+        </div>
+      ) : null}
       <section class="mlp-card" aria-label="In all">
         <div class="mlp-card-head">
           <h2>In all</h2>
