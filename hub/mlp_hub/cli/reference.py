@@ -77,7 +77,9 @@ def scopes_page() -> str:
 
 def reasons_page() -> str:
     """Return the page of reasons."""
-    return _REASONS + markdown_table(("reason", "meaning", "in short"), ((f"`{r}`", MEANINGS[r], WORDS[r]) for r in Reason))
+    return _REASONS + markdown_table(
+        ("reason", "meaning", "in short"), ((f"`{r}`", MEANINGS[r], WORDS[r]) for r in Reason)
+    )
 
 
 def submit_page() -> str:

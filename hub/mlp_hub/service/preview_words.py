@@ -154,9 +154,7 @@ def _of_waits(o: Outcome) -> Iterator[tenant_api.PreviewNote]:
     for reason, group in groups.items():
         jobs = [job for job, _ in group]
         what = WAITS_FOR.get(reason, reason.value)
-        oldest = span(max(o.since - min(j.queued_at for j in jobs), 0.0))
-        long = f"for {oldest}" if len(jobs) == 1 else f"the longest for {oldest}"
-        text = f"{count(len(jobs), 'job')} would still wait for {what}: {_names(jobs)} ({long} now)"
+        text = f"{count(len(jobs), 'job')} would still wait for {what}: {_names(jobs)}{_since(o, jobs)}"
         # with the quota in question it is worth its numbers
         if reason is Reason.WAITING_FOR_QUOTA:
             text = f"{text}. Of {jobs[0].name}: {group[0][1].message}"
@@ -167,10 +165,19 @@ def _of_waits(o: Outcome) -> Iterator[tenant_api.PreviewNote]:
         yield _note("bad", f"{noun} would ask for more than the whole quota: {_names(never)}")
 
 
+def _since(o: Outcome, jobs: Sequence[WaitingJob]) -> str:
+    waited = o.since - min(j.queued_at for j in jobs)
+    if waited < 60:
+        return ""
+    return f" (for {span(waited)} now)" if len(jobs) == 1 else f" (the longest for {span(waited)} now)"
+
+
 def _no_change(o: Outcome) -> str:
     """Say why a change of the tenant changes nothing for any job."""
     if not o.waits:
-        runs = "none waits and none runs" if not o.running else "none waits, and what runs is inside the quota"
+        runs = (
+            "none waits and none runs" if not o.running else "none waits, and what runs is inside the quota"
+        )
         return f"No running or waiting job is touched: of {o.tenant} {runs}"
     for_quota = sum(1 for _, v in o.waits if v.reason is Reason.WAITING_FOR_QUOTA)
     if for_quota:

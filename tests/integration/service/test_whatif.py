@@ -144,6 +144,25 @@ def test_a_scenario_is_run_as_the_command_does(tmp_path: Path) -> None:
         ({"from": "now", "changes": {"new_nodes": [{"name": "n1"}]}}, "there is a node n1 already"),
         ({"from": "now", "changes": {"new_tenants": {"a": {"parent": "b"}}}}, "there is no tenant b"),
         (
+            {"from": "now", "changes": {"new_tenants": {"a": {"cpu": 1, "lending_limit": {"cpu": 1}}}}},
+            "has no meaning without a cohort",
+        ),
+        (
+            {
+                "from": "now",
+                "changes": {"new_tenants": {"a": {"cpu": 1, "cohort": "c", "lending_limit": {"cpu": 2}}}},
+            },
+            "a cannot lend more than it has",
+        ),
+        (
+            {"from": "now", "changes": {"new_tenants": {"a": {"cohort": "default"}}}},
+            "is the name of a tenant",
+        ),
+        (
+            {"from": "now", "changes": {"new_tenants": {"a": {"cohort": "c", "parent": "default"}}}},
+            "name one of the two",
+        ),
+        (
             {"from": "now", "changes": {"new_tenants": {"a": {"parent": "b"}, "b": {"parent": "a"}}}},
             "round in a circle",
         ),

@@ -37,9 +37,7 @@ def cohort(red: float, blue: float, **more: Any):
 
 def test_no_change_for_anybody_is_said_too() -> None:
     found = shown(snapshot(tenants=(tenant("red", 4),)), 4)
-    assert texts(found) == [
-        ("idle", "No running or waiting job is touched: of red none waits and none runs")
-    ]
+    assert texts(found) == [("idle", "No running or waiting job is touched: of red none waits and none runs")]
     running = snapshot(nodes=(node(cpu=8),), tenants=(tenant("red", 4),), running=(holding("x", 2),))
     assert texts(shown(running, 3)) == [
         ("idle", "No running or waiting job is touched: of red none waits, and what runs is inside the quota")
@@ -48,9 +46,7 @@ def test_no_change_for_anybody_is_said_too() -> None:
 
 def test_where_nobody_waits_for_quota_it_says_what_they_wait_for() -> None:
     waiting = (job("a", workers=2, at=400.0), job("b", at=900.0))
-    world = snapshot(
-        *waiting, nodes=(node(cpu=2),), tenants=(tenant("red", 8),), running=(holding("x", 2),)
-    )
+    world = snapshot(*waiting, nodes=(node(cpu=2),), tenants=(tenant("red", 8),), running=(holding("x", 2),))
     assert texts(shown(world, 16)) == [
         ("idle", "Nothing changes now: no job of red waits for quota"),
         ("idle", "2 jobs would still wait for room on the nodes: a, b (the longest for 10 min now)"),
@@ -59,13 +55,16 @@ def test_where_nobody_waits_for_quota_it_says_what_they_wait_for() -> None:
 
 def test_where_the_quota_stays_too_small_its_numbers_are_said() -> None:
     world = snapshot(
-        job("a", workers=4, at=940.0), nodes=(node(cpu=16),), tenants=(tenant("red", 4),), running=(holding("x", 2),)
+        job("a", workers=4, at=880.0),
+        nodes=(node(cpu=16),),
+        tenants=(tenant("red", 4),),
+        running=(holding("x", 2),),
     )
     assert texts(shown(world, 5)) == [
         ("idle", "Nothing changes now: for 1 job that waits the quota is still too small"),
         (
             "idle",
-            "1 job would still wait for quota: a (for 60 s now). Of a: red may use 5 cpu; 2 in use by job x of reds (2); "
+            "1 job would still wait for quota: a (for 2 min now). Of a: red may use 5 cpu; 2 in use by job x of reds (2); "
             "this job asks for 4",
         ),
     ]
