@@ -114,6 +114,7 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
         lines.append(
             f"All that it wrote: {words.command(f'logs {name}')}{'' if first is None else f' --rank {first}'}"
         )
+    lines += words.stopped(found)
     lines += verdicts(found.get("reasons") or ())
     if phase == "suspended":
         lines.append(f"To go on: {words.command(f'resume {name}')}")

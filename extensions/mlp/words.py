@@ -192,12 +192,26 @@ def unknown_start(why: Mapping[str, Any]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def stopped(why: Mapping[str, Any]) -> list[str]:
+    """Write what became of the last attempt of a job that waits again, and what of its work is kept; or nothing."""
+    found = why.get("stopped")
+    if not isinstance(found, Mapping) or not found.get("message"):
+        return []
+    kept = str(found.get("kept") or "")
+    return [
+        f"Its last attempt ended {clock_time(found.get('time'))}: {found['message']}.",
+        *([f"{kept[0].upper()}{kept[1:]}."] if kept else []),
+    ]
+
+
 def prospects(why: Mapping[str, Any]) -> list[str]:
     """Write what the state of a waiting job does not say: why no start can be told, and what would start now."""
     unknown, ways = unknown_start(why), why.get("would_start_now")
+    short = str(why.get("cut_short") or "")
     return [
         *([unknown] if unknown else []),
         *(f"Would start now: {way}" for way in (ways if isinstance(ways, list) else [])),
+        *([f"{short[0].upper()}{short[1:]}."] if short else []),
     ]
 
 

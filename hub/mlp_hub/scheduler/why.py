@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Collection
 
-from mlp_hub.domain.resources import MILLI, Resources
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forward import Forecast, expected_end
-from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, WaitingJob, Why
+from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, Why
+from mlp_hub.scheduler.smaller import Tries, smaller
 from mlp_hub.scheduler.sure import SURE, UNKNOWN, how_sure
 from mlp_hub.scheduler.words import listing
 
+MOST_TRYING = 150_000
+"""How much looking for a smaller request may take, in what planning looks at (`State.effort`): about two seconds."""
 MOST_ENDS = 2000
 MOST_EFFORT = 200_000
 """How far an answer looks ahead: ends of jobs, and what planning after each of them takes (`State.effort`), some seconds."""
@@ -31,14 +32,11 @@ def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     assert isinstance(mine, Wait)  # noqa: S101 - every waiting job gets one of the two
     if job.gated is not None:
         return _until_released(mine, length)
-    return _until_started(core, snapshot, mine, length, tuple(_smaller(snapshot, job, now)))
+    return _until_started(core, snapshot, mine, length)
 
 
 def explain_planned(core: Core, uid: str, now: float) -> Why | None:
-    """Answer for one job of a core that has just planned, None when it does not wait; what would start now is not told.
-
-    For many waiting jobs: a core made anew for each smaller request would cost seconds. Takes the core over.
-    """
+    """Answer for one job of a core that has just planned, None when it does not wait. Takes the core over."""
     mine, entry = core.verdict(uid), core.state.waiting.get(uid)
     if mine is None:
         return None
@@ -46,7 +44,7 @@ def explain_planned(core: Core, uid: str, now: float) -> Why | None:
         return _until_released(mine, mine.position)
     core.state.now = max(core.state.now, now)
     length = core.state.queues[entry.cls.tenant].length
-    return _until_started(core, core.snapshot(now), mine, length, ())
+    return _until_started(core, core.snapshot(now), mine, length)
 
 
 def _until_released(mine: Wait, length: int) -> Why:
@@ -54,10 +52,28 @@ def _until_released(mine: Wait, length: int) -> Why:
     return Why((mine.verdict,), mine.position, length, None, message, (), UNKNOWN, message)
 
 
-def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int, ways: tuple[str, ...]) -> Why:
+def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int) -> Why:
+    job = core.state.waiting[mine.uid].job
     at, because = _forecast(core, mine.uid, core.state.now)
-    sure = how_sure(snapshot, core.state.waiting[mine.uid].job, at, because)
-    return Why((mine.verdict,), mine.position, length, at, because, ways, *sure)
+    tries = Tries(core, job, MOST_TRYING)
+    ways = tuple(smaller(tries, job))
+    return Why(
+        (mine.verdict,),
+        mine.position,
+        length,
+        at,
+        because,
+        ways,
+        *how_sure(snapshot, job, at, because),
+        cut_short=_cut_short(tries, len(snapshot.waiting), ways) if tries.over else "",
+    )
+
+
+def _cut_short(tries: Tries, waiting: int, ways: Collection[str]) -> str:
+    found = "there may be better ones" if ways else "there may be one that starts now"
+    some = "only 1 smaller request was" if tries.made == 1 else f"only {tries.made} smaller requests were"
+    tried = some if tries.made else "no smaller request was"
+    return f"with {waiting} jobs waiting {tried} tried, {found}"
 
 
 def _forecast(core: Core, uid: str, now: float) -> tuple[float | None, str]:
@@ -87,50 +103,6 @@ def _cannot_tell(running: list[RunningJob], now: float) -> str:
         return "what it waits for is not held by jobs: a notebook has to stop, a node to come back or a quota to grow"
     have = "has" if len(endless) == 1 else "have"
     return f"no time can be told: {listing(endless)} {have} no time limit"
-
-
-def _smaller(snapshot: Snapshot, job: WaitingJob, now: float) -> Iterator[str]:
-    """Yield the smallest single changes with which the job would start now."""
-    low, high = 0, job.workers_min - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _starts(snapshot, replace(job, workers_min=middle, workers_max=middle), now):
-            low = middle
-        else:
-            high = middle - 1
-    if low and _starts(snapshot, replace(job, workers_min=low, workers_max=low), now):
-        yield f"--workers {low}"
-    for option, dimension, least, step in (
-        ("--cpu", "cpu", 100, 100),
-        ("--ram", "ram", 100, 64),
-        ("--gpu", "gpu", 0, MILLI),
-    ):
-        asked = getattr(job.per_worker, dimension)
-        steps = (asked - least) // step
-        if steps <= 0:
-            continue
-        low, high = 0, steps  # how many steps of the asked amount may stay
-        if not _starts(snapshot, _with(job, dimension, least), now):
-            continue
-        while low < high:
-            middle = (low + high + 1) // 2
-            if _starts(snapshot, _with(job, dimension, least + middle * step), now):
-                low = middle
-            else:
-                high = middle - 1
-        value = least + low * step
-        yield f"{option} {value if dimension == 'ram' else f'{value / MILLI:g}'}"
-
-
-def _with(job: WaitingJob, dimension: str, value: int) -> WaitingJob:
-    per_worker: Resources = replace(job.per_worker, **{dimension: value})  # type: ignore[arg-type]
-    return replace(job, per_worker=per_worker)
-
-
-def _starts(snapshot: Snapshot, job: WaitingJob, now: float) -> bool:
-    waiting = tuple(job if j.uid == job.uid else j for j in snapshot.waiting)
-    plan = Core.of(replace(snapshot, waiting=waiting), now).plan(now)
-    return isinstance(_decision(plan, job.uid), Admit)
 
 
 def _decision(plan: list[Decision], uid: str) -> Decision:

@@ -15,7 +15,7 @@ def test_every_reason_has_the_same_words_everywhere() -> None:
     table = {reason.value: WORDS[reason] for reason in Reason}
     assert len(set(table.values())) == len(Reason)
     assert table == words.REASONS
-    assert dict(re.findall(r'^  (\w+): "([^"]+)",$', SOURCE.read_text(), re.M)) == table
+    assert dict(re.findall(r'^  (\w+): "([^"]+)",$', SOURCE.read_text(), re.MULTILINE)) == table
 
 
 def test_a_reason_that_is_newer_is_shown_as_it_is() -> None:

@@ -12,7 +12,7 @@ import { Empty, ErrorBox, Icon, Loading, StateBadge } from "./basics";
 import { Curves } from "./Curves";
 import { useNow, useView } from "./hooks";
 import { LogTail } from "./LogTail";
-import { FailureBox, Progress, RankGrid, stoppedBy, Timeline, WhyBox } from "./parts";
+import { FailureBox, Progress, RankGrid, Timeline, WhyBox } from "./parts";
 
 export interface MonitorProps {
   client: Client;
@@ -54,7 +54,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
       <Facts job={job} now={now} />
       <StateReason job={job} view={view} />
       <LoginNote view={view} client={client} live={live} />
-      <WhyBox job={job} why={view.why} now={now} stopped={stoppedBy(view.events)} />
+      <WhyBox job={job} why={view.why} now={now} />
       <FailureBox job={job} onRank={setRank} />
       <Progress job={job} left={view.saved === null ? live.store.timeLeft() : null} />
       {view.metrics.length ? <Curves store={live.store} names={view.metrics} /> : <NoCurves job={job} />}

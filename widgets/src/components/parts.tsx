@@ -43,13 +43,17 @@ function unknownStart(because: string): string {
   return `${capital(text)}.`;
 }
 
-/** Why a job that ran waits again: what was said when it was stopped for another one; null when it runs or never ran. */
-export function stoppedBy(events: JobEvent[]): string | null {
-  const last = [...events].reverse().find((e) => e.kind === "preempted" || e.kind === "admitted" || e.kind === "suspended");
-  return last?.kind === "preempted" ? last.message : null;
+/** What became of the last attempt of a job that waits again, and what of its work is kept. */
+function Stopped({ stopped, now }: { stopped: NonNullable<Why["stopped"]>; now: number }): JSX.Element {
+  return (
+    <p class="mlp-stopped">
+      <b title={stopped.kind}>{`Its last attempt ended ${clock(stopped.time, now)}: `}</b>
+      {`${stopped.message}. ${capital(stopped.kept)}.`}
+    </p>
+  );
 }
 
-export function WhyBox({ job, why, now, stopped }: { job: Job; why: Why | null; now: number; stopped: string | null }): JSX.Element | null {
+export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: number }): JSX.Element | null {
   if (!isWaiting(job.phase)) return null;
   const position = why?.position ?? job.position;
   const start = ms(why?.expected_start ?? job.expected_start);
@@ -78,7 +82,7 @@ export function WhyBox({ job, why, now, stopped }: { job: Job; why: Why | null; 
             </span>
           ) : null}
         </p>
-        {stopped ? <p>{`It ran before and was ${stopped}`}</p> : null}
+        {why?.stopped ? <Stopped stopped={why.stopped} now={now} /> : null}
         {start === null && why?.expected_because && job.phase !== "suspended" ? <p>{unknownStart(why.expected_because)}</p> : null}
         {reasons.length === 0 && job.message ? <p>{job.message}</p> : null}
         {reasons.map((reason, i) => (
@@ -110,6 +114,7 @@ export function WhyBox({ job, why, now, stopped }: { job: Job; why: Why | null; 
             ))}
           </p>
         ) : null}
+        {why?.cut_short ? <p class="mlp-dim">{`${capital(why.cut_short)}.`}</p> : null}
       </div>
     </section>
   );

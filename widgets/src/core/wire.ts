@@ -208,6 +208,10 @@ export interface Why {
   how_sure?: "sure" | "likely" | "unknown";
   sure_because?: string;
   would_start_now: string[];
+  /** What was not looked at, because too much waits; empty where all was. */
+  cut_short?: string;
+  /** How the last attempt of a job that waits again was stopped. */
+  stopped?: { kind: string; time: string; message: string; kept: string; checkpoint_at: string | null } | null;
 }
 
 /** Why the scheduler did something with a job; names of other tenants are null for who may not know them. */
