@@ -447,7 +447,10 @@ class LogLine(Response):
 
 
 class QueueEntry(Response):
-    """A waiting or running job in the cluster's queue."""
+    """A waiting or running job in the cluster's queue.
+
+    `expected_because` says what makes its expected start possible, or why none can be told; empty where nobody has looked yet.
+    """
 
     user: str
     name: str
@@ -463,6 +466,7 @@ class QueueEntry(Response):
     submitted_at: datetime
     started_at: datetime | None
     expected_start: datetime | None
+    expected_because: str
 
 
 class Node(Response):

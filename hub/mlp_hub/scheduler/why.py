@@ -18,6 +18,9 @@ MOST_EFFORT = 200_000
 """How far an answer looks ahead: ends of jobs, and what planning after each of them takes (`State.effort`), some seconds."""
 
 
+Expected = tuple[float | None, str]
+
+
 def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     """Answer for one waiting job. Raises `KeyError` when no job of that uid waits."""
     job = next((j for j in snapshot.waiting if j.uid == uid), None)
@@ -54,7 +57,7 @@ def _until_released(mine: Wait, length: int) -> Why:
 
 def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int) -> Why:
     job = core.state.waiting[mine.uid].job
-    at, because = _forecast(core, mine.uid, core.state.now)
+    at, because = expectations(core, (mine.uid,), core.state.now, MOST_EFFORT)[mine.uid]
     tries = Tries(core, job, MOST_TRYING)
     ways = tuple(smaller(tries, job))
     return Why(
@@ -76,25 +79,28 @@ def _cut_short(tries: Tries, waiting: int, ways: Collection[str]) -> str:
     return f"with {waiting} jobs waiting {tried} tried, {found}"
 
 
-def _forecast(core: Core, uid: str, now: float) -> tuple[float | None, str]:
-    """Return its expected start and which end makes it possible, or None and why no time can be told.
+def expectations(core: Core, uids: Collection[str], now: float, most_effort: float) -> dict[str, Expected]:
+    """Return when each of these jobs starts, and which end makes it so or why no time can be told; one look ahead for all.
 
-    Ends are those that time limits or estimates promise: jobs may well end sooner, so the time is the latest to
-    expect unless more important work arrives.
+    Ends are those that time limits or estimates promise: jobs may well end sooner, so a time is the latest to expect
+    unless more important work arrives. `core` has planned at `now`; it is left as it is.
     """
-    ahead = Forecast(core, now, (uid,), MOST_ENDS, MOST_EFFORT)
-    at = ahead.starts[uid]
-    if at is None:
-        if ahead.steps >= MOST_ENDS or ahead.effort >= MOST_EFFORT:
-            return None, f"more than {ahead.steps} jobs have to end before it"
-        return None, _cannot_tell(list(core.running.values()), now)
+    ahead = Forecast(core, now, uids, MOST_ENDS, most_effort)
+    cut = ahead.steps >= MOST_ENDS or ahead.effort >= most_effort
+    cannot = f"more than {ahead.steps} jobs have to end before it" if cut else ""
+    cannot = cannot or _cannot_tell(list(core.running.values()), now)
+    return {
+        uid: (at, cannot if at is None else _because(core, ahead, uid)) for uid, at in ahead.starts.items()
+    }
+
+
+def _because(core: Core, ahead: Forecast, uid: str) -> str:
     ended = ahead.ended_by(uid)
-    if ended is None and core.state.bookings:
-        return at, "a booked window opens or closes then"
-    if ended is None:
-        least = core.state.policy.min_run_s
-        return at, f"others are stopped for it once they have run for {least:g} s"
-    return at, f"job {ended.name} of {ended.user} ends by then at the latest"
+    if ended is not None:
+        return f"job {ended.name} of {ended.user} ends by then at the latest"
+    if core.state.bookings:
+        return "a booked window opens or closes then"
+    return f"others are stopped for it once they have run for {core.state.policy.min_run_s:g} s"
 
 
 def _cannot_tell(running: list[RunningJob], now: float) -> str:

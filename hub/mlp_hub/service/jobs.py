@@ -275,7 +275,9 @@ class Jobs:
                 e[0].uid,
             )
         )
-        return [wire.queue_to(job, waiting, self._expected(job.uid)) for job, waiting in entries]
+        queued = [j.uid for j, _ in entries if j.phase is Phase.QUEUED]
+        expected = await self._admission.answers.expected(queued, self._clock())
+        return [wire.queue_to(job, waiting, expected.get(job.uid)) for job, waiting in entries]
 
     async def log_chunk(
         self, user: str, name: str, rank: int, since: int = 0, limit: int = 1000, *, tail: int | None = None

@@ -181,8 +181,9 @@ def event_to(event: JobEvent) -> api.Event:
     )
 
 
-def queue_to(job: Job, waiting: Wait | None, expected_start: float | None) -> api.QueueEntry:
+def queue_to(job: Job, waiting: Wait | None, expected: tuple[float | None, str] | None) -> api.QueueEntry:
     """Return a job as the cluster's queue shows it; the amounts are those of all its ranks."""
+    at, because = expected or (None, "")
     ranks = len(job.placement) or job.spec.ranks_min
     whole = job.spec.per_worker * ranks
     queued = job.phase is Phase.QUEUED and waiting is not None
@@ -200,7 +201,8 @@ def queue_to(job: Job, waiting: Wait | None, expected_start: float | None) -> ap
         ram=whole.ram,
         submitted_at=when(job.submitted_at),
         started_at=maybe_when(job.started_at),
-        expected_start=maybe_when(expected_start),
+        expected_start=maybe_when(at),
+        expected_because=because,
     )
 
 
