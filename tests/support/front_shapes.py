@@ -116,6 +116,7 @@ def entry(name: str, **change: Any) -> Json:
         "submitted_at": when(-300),
         "started_at": None,
         "expected_start": None,
+        "expected_because": "",
     } | change
 
 

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { isExplained } from "../core/decisions";
 import { clock, cores, duration, ms, plural, ram, ramOf, trim } from "../core/format";
 import { causeWords, ending, isFinal, isWaiting, rankState } from "../core/phase";
-import { capital, reasonWords } from "../core/reasons";
+import { capital, reasonWords, unknownStart } from "../core/reasons";
 import type { Failure, Job, JobEvent, Rank, Why } from "../core/wire";
 import { Bar, Icon } from "./basics";
 import { WhyButton, type Asks } from "./Explained";
@@ -36,12 +36,6 @@ export function Progress({ job, left }: { job: Job; left: number | null }): JSX.
 
 const numberName = (key: string): string => key.replaceAll("_", " ").replace("inuse", "in use");
 const numberText = (key: string, value: number): string => (key.startsWith("ram") ? ram(value) : trim(value, 2));
-
-/** "No time can be told: long of bob has no time limit." */
-function unknownStart(because: string): string {
-  const text = because.startsWith("no time can be told") ? because : `no time can be told: ${because}`;
-  return `${capital(text)}.`;
-}
 
 /** What became of the last attempt of a job that waits again, and what of its work is kept. */
 function Stopped({ stopped, now }: { stopped: NonNullable<Why["stopped"]>; now: number }): JSX.Element {

@@ -21,3 +21,9 @@ const WORDS: Record<string, string> = {
 export const reasonWords = (reason: string): string => (Object.hasOwn(WORDS, reason) ? (WORDS[reason] as string) : reason);
 
 export const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** "No time can be told: long of bob has no time limit." */
+export function unknownStart(because: string): string {
+  const text = because.startsWith("no time can be told") ? because : `no time can be told: ${because}`;
+  return `${capital(text)}.`;
+}

@@ -277,6 +277,8 @@ export interface QueueEntry {
   submitted_at: string;
   started_at: string | null;
   expected_start: string | null;
+  /** Which end makes it possible, or why no start can be told; empty where nobody has looked yet. */
+  expected_because: string;
 }
 
 export interface Node {
