@@ -125,12 +125,12 @@ class WhatIf:
     async def export(self, days: float | None) -> dict[str, Any]:
         """Return the present (None), or the jobs of the last days, as a scenario file has it."""
         if days is None:
-            _, recording = await self.recording("now")
+            begin, recording = await self.recording("now")
         else:
             since = datetime.fromtimestamp(self._clock() - days * 86_400, UTC)
-            _, recording = await self.recording(api.WhatIfHistory(history=api.WhatIfWindow(since=since)))
+            begin, recording = await self.recording(api.WhatIfHistory(history=api.WhatIfWindow(since=since)))
         found = await asyncio.to_thread(document_of, recording)
-        return found | {"remarks": remarks(recording)}
+        return found | {"remarks": remarks(recording), "begin": when(begin).isoformat()}
 
     # ---------------------------------------------------------------- inputs
 

@@ -211,6 +211,7 @@ def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
         await busy(rig)
         document = await rig.platform.whatif.export(None)
         assert document.pop("remarks")
+        assert datetime.fromisoformat(document.pop("begin")).tzinfo is not None
         found = await rig.platform.whatif.simulate("admin", asked(**document))
         assert (found.after.jobs, found.after.finished) == (5, 5)
         past = await rig.platform.whatif.export(1)
