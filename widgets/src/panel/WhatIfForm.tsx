@@ -121,7 +121,7 @@ export function TenantRows({ draft, tenants, faults, set }: {
             <tr>
               <th scope="col">Tenant</th>
               {AMOUNTS.map((field) => <th key={field} scope="col">{TITLES[field]}</th>)}
-              <th scope="col">Shares</th>
+              <th scope="col">Sharing</th>
               <th scope="col"><span class="mlp-hidden">Remove</span></th>
             </tr>
           </thead>
