@@ -1,7 +1,7 @@
 /** Light, dark, or as the system has it; kept in the browser. */
 
 export type Theme = "system" | "light" | "dark";
-export const THEMES: [Theme, string][] = [["system", "System theme"], ["light", "Light theme"], ["dark", "Dark theme"]];
+export const THEMES: [Theme, string][] = [["system", "◐ System"], ["light", "◐ Light"], ["dark", "◐ Dark"]];
 const KEY = "mlp-theme";
 
 /** What of a browser this needs. */
