@@ -138,7 +138,7 @@ class Job:
         """Return the output of one rank, or of all, each line then with its rank; the last `tail` lines of each."""
         if tail is not None and tail < 1:
             raise UsageError(f"tail={tail}: at least 1")
-        known = [int(r["rank"]) for r in self.refresh().data.get("ranks") or ()] or [0]
+        known = [int(r["rank"]) for r in self.refresh().data.get("ranks") or ()] or self._ranks_before()
         ranks = known if rank is None else [rank]
         lines = [
             {"rank": r, **line}
@@ -147,6 +147,13 @@ class Job:
         ]
         lines.sort(key=lambda line: str(line.get("time", "")))
         return Log(lines, with_rank=len(ranks) > 1, empty=self._silence())
+
+    def _ranks_before(self) -> list[int]:
+        """Return the ranks that an earlier attempt may have had, where there are none now."""
+        if not self.data.get("restarts"):
+            return [0]
+        most = str(self.data.get("workers", 1)).rpartition(":")[2]
+        return list(range(int(most) + int(self.data.get("ps") or 0)))
 
     def _silence(self) -> str:
         """Say why there is no output."""

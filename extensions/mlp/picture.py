@@ -108,6 +108,7 @@ def _reasons(snapshot: Json) -> list[str]:
     said = [str(reason.get("message") or "") for reason in _list(why.get("reasons"))]
     return [
         *(text for text in said if text and text not in str(job.get("message") or "")),
+        *words.stopped(why),
         *words.prospects(why),
     ]
 

@@ -14,6 +14,9 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 8, 24, 20
 COLOUR = "#2a6fdb"
 """Of a curve: the first of the widget's palette (`widgets/src/components/chart.ts`)."""
 
+LARGEST = 1e300
+"""Beyond this, scaling would overflow: such a value is left out as infinity is."""
+
 
 def ticks(low: float, high: float, count: int = 3) -> list[float]:
     """Return round numbers between two bounds."""
@@ -31,7 +34,7 @@ def curve(name: str, xs: list[float], ys: list[Any], colour: str = COLOUR) -> st
     points = [
         (x, float(y))
         for x, y in zip(xs, ys, strict=False)
-        if isinstance(y, (int, float)) and math.isfinite(y)
+        if isinstance(y, (int, float)) and abs(y) <= LARGEST
     ]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '

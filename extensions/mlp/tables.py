@@ -94,7 +94,7 @@ def jobs(found: Sequence[Json]) -> Table:
 
 def verdicts(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """Write typed reasons as sentences."""
-    return [f"{v.get('reason', '')}: {v.get('message', '')}" for v in found]
+    return [f"{words.reason(v.get('reason'))}: {v.get('message', '')}" for v in found]
 
 
 MOST_DECISIONS = 4
@@ -114,6 +114,7 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
         lines.append(
             f"All that it wrote: {words.command(f'logs {name}')}{'' if first is None else f' --rank {first}'}"
         )
+    lines += words.stopped(found)
     lines += verdicts(found.get("reasons") or ())
     if phase == "suspended":
         lines.append(f"To go on: {words.command(f'resume {name}')}")

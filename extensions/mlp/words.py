@@ -22,6 +22,30 @@ CAUSES = {
     "start-failed": "The ranks could not be started",
 }
 
+REASONS = {
+    "Invalid": "not allowed",
+    "NotFound": "not there",
+    "Conflict": "there already",
+    "WrongState": "not in this state",
+    "Forbidden": "no right to it",
+    "ExceedsMaxQuota": "more than the whole quota",
+    "WaitingForQuota": "waits for quota",
+    "NoMatchingFlavor": "no such device here",
+    "WaitingForResources": "waits for room on the nodes",
+    "TopologyPlacementFailed": "waits for room in the right place",
+    "WaitingForPreempted": "waits for others to stop",
+    "Reserved": "the room is kept for others",
+    "Suspended": "suspended",
+    "Gated": "held back",
+}
+"""Typed reasons in words, as the hub and the widget have them; a test compares them."""
+
+
+def reason(typed: object) -> str:
+    """Write a typed reason as people read it: "Waits for quota"; one that is newer than this program as it is."""
+    text = REASONS.get(str(typed), str(typed or ""))
+    return f"{text[:1].upper()}{text[1:]}"
+
 
 def shell() -> Any:
     """Return the IPython that this process is; None where it is none."""
@@ -168,12 +192,26 @@ def unknown_start(why: Mapping[str, Any]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def stopped(why: Mapping[str, Any]) -> list[str]:
+    """Write what became of the last attempt of a job that waits again, and what of its work is kept; or nothing."""
+    found = why.get("stopped")
+    if not isinstance(found, Mapping) or not found.get("message"):
+        return []
+    kept = str(found.get("kept") or "")
+    return [
+        f"Its last attempt ended {clock_time(found.get('time'))}: {found['message']}.",
+        *([f"{kept[0].upper()}{kept[1:]}."] if kept else []),
+    ]
+
+
 def prospects(why: Mapping[str, Any]) -> list[str]:
     """Write what the state of a waiting job does not say: why no start can be told, and what would start now."""
     unknown, ways = unknown_start(why), why.get("would_start_now")
+    short = str(why.get("cut_short") or "")
     return [
         *([unknown] if unknown else []),
         *(f"Would start now: {way}" for way in (ways if isinstance(ways, list) else [])),
+        *([f"{short[0].upper()}{short[1:]}."] if short else []),
     ]
 
 

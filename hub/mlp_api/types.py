@@ -399,8 +399,26 @@ class Verdict(Response):
     numbers: dict[str, float]
 
 
+class Stopped(Response):
+    """That a job which waits ran before: how and when its last attempt was stopped, and what of its work is kept.
+
+    `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of its own
+    tenant only. `checkpoint_at` is when the newest file in its checkpoint directory was written, null where there is none.
+    """
+
+    kind: Literal["preempted", "suspended", "requeued"]
+    time: datetime
+    message: str
+    kept: str
+    checkpoint_at: datetime | None
+
+
 class Why(Response):
-    """Why a job waits, and until when. `how_sure` is about the expected start, as long as nothing more important comes."""
+    """Why a job waits, and until when. `how_sure` is about the expected start, as long as nothing more important comes.
+
+    `would_start_now` are the smallest changes with which it would; `cut_short` says so where not all could be tried, because
+    very much waits, and is empty otherwise. `stopped` says what became of an earlier attempt, null where there was none.
+    """
 
     job: str
     phase: str
@@ -412,6 +430,8 @@ class Why(Response):
     how_sure: Sureness
     sure_because: str
     would_start_now: list[str]
+    cut_short: str
+    stopped: Stopped | None
 
 
 class Event(Response):
@@ -434,7 +454,10 @@ class LogLine(Response):
 
 
 class QueueEntry(Response):
-    """A waiting or running job in the cluster's queue."""
+    """A waiting or running job in the cluster's queue.
+
+    `expected_because` says what makes its expected start possible, or why none can be told; empty where nobody has looked yet.
+    """
 
     user: str
     name: str
@@ -450,6 +473,7 @@ class QueueEntry(Response):
     submitted_at: datetime
     started_at: datetime | None
     expected_start: datetime | None
+    expected_because: str
 
 
 class Node(Response):

@@ -128,12 +128,16 @@ class SimulatedTenant(SimulatedWork):
 
 
 class SimulatedRun(SimulatedWork):
-    """One run in all. `utilization` is from 0 to 1 by dimension, `lost_work_s` worker-seconds done twice."""
+    """One run in all. `utilization` is from 0 to 1 by dimension, `lost_work_s` worker-seconds done twice.
+
+    `waited_for`: how many jobs waited, by reason; one that waited for several things counts in each.
+    """
 
     makespan_s: float
     utilization: dict[str, float]
     lost_work_s: float
     per_tenant: dict[str, SimulatedTenant]
+    waited_for: dict[str, int]
     gantt: str | None
 
 
@@ -220,7 +224,8 @@ class DecisionVictim(Response):
 class Decision(Response):
     """Why the scheduler did something with a job: why then, why there, why this one.
 
-    `kind` is admitted, preempted or resized. `waited_for` is what it waited for until then and `changed` what had changed since;
+    `kind` is admitted, preempted or resized. `waited_for` is what it waited for until then (`waited_reason` the type of that) and
+    `changed` what had changed since;
     `nodes` are the best few places, `only` says that there was no other; `victims` are those that could have been stopped, `spared`
     why the others could not. `share` is the tenant's dominant share before. Of cycles with very many decisions only `summary` is kept.
     """
@@ -229,6 +234,7 @@ class Decision(Response):
     kind: str
     summary: str
     waited_for: str | None
+    waited_reason: str | None
     changed: list[str]
     position: int | None
     policy: str

@@ -113,7 +113,15 @@ class Data:
         ]
         self.queue: list[Json] = [
             entry("digits-4", position=1, reason="WaitingForQuota", message=WAITS, expected_start=when(600)),
-            entry("digits-5", position=2, user="ann", reason="WaitingForQuota", message=WAITS, cpu=1.0),
+            entry(
+                "digits-5",
+                position=2,
+                user="ann",
+                reason="WaitingForQuota",
+                message=WAITS,
+                cpu=1.0,
+                expected_because="no time can be told: digits-3 of bob has no time limit",
+            ),
             entry("digits-3", phase="running", cpu=3.0, ram=2048, started_at=when(-400)),
             entry(
                 "lstm",

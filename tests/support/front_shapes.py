@@ -117,6 +117,7 @@ def entry(name: str, **change: Any) -> Json:
         "submitted_at": when(-300),
         "started_at": None,
         "expected_start": None,
+        "expected_because": "",
     } | change
 
 
@@ -162,6 +163,7 @@ def simulation(before: Json, after: Json) -> Json:
         "makespan_s": 20_000.0,
         "utilization": {"cpu": 0.61, "gpu": 0.0},
         "lost_work_s": 0.0,
+        "waited_for": {"WaitingForQuota": 2},
         "gantt": svg,
     }
     share = {"cpu_h": 12.0, "gpu_h": 0.0, "share": 0.75, "fair_share": 0.5}

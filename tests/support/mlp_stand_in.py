@@ -275,6 +275,7 @@ class About(Base):
             self.reply({
                 "job": name, "phase": job["phase"], "position": 1, "queue_length": 3, "expected_start": None,
                 "expected_because": "", "how_sure": "unknown", "sure_because": "", "would_start_now": ["--workers 1"],
+                "cut_short": "", "stopped": None,
                 "reasons": [{"reason": "WaitingForQuota", "message": "red may use 4 cpu; 2.2 are in use", "numbers": numbers}],
             })  # fmt: skip
         elif what == "decisions":

@@ -19,6 +19,6 @@ export function point(seq: number, values: Record<string, number | null>, change
 export function entry(name: string, change: Partial<QueueEntry> = {}): QueueEntry {
   return {
     user: "bob", name, tenant: "red", phase: "queued", priority: "normal", position: null, reason: null, message: "",
-    cpu: 2, gpu: 0, ram: 1024, submitted_at: "2026-01-01T10:00:00Z", started_at: null, expected_start: null, ...change,
+    cpu: 2, gpu: 0, ram: 1024, submitted_at: "2026-01-01T10:00:00Z", started_at: null, expected_start: null, expected_because: "", ...change,
   };
 }

@@ -40,10 +40,10 @@ test("nothing is said of a time where only others are over", () => {
   assert.deepEqual(texts(answer({ over: others, notes })), notes.map((n) => n.text));
 });
 
-test("who waits is said with how long, the rest is counted", () => {
-  const waiting = ["a", "b", "c", "d", "e"].map((name) => ({ user: "ann", name, since: "2026-01-01T11:00:00Z", reason: "WaitingForQuota", message: "" }));
-  assert.deepEqual(texts(answer({ waiting: waiting.slice(0, 1) })), ["Waiting: a of ann for 1 h"]);
-  assert.deepEqual(texts(answer({ waiting })), ["Waiting: a of ann for 1 h, b of ann for 1 h, c of ann for 1 h and 2 more"]);
+test("who waits is said once, by the service", () => {
+  const waiting = [{ user: "ann", name: "a", since: "2026-01-01T11:00:00Z", reason: "WaitingForQuota", message: "" }];
+  const said: TenantPreview["notes"] = [{ tone: "idle", text: "1 job would still wait for quota: a (for 60 min now)" }];
+  assert.deepEqual(texts(answer({ waiting, notes: said })), [said[0]!.text]);
 });
 
 test("the worst line gives the box its tone", () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decisionOf, victimName } from "../src/core/decisions";
-import { askedOf, draftOf, kindsOf, mark, rowOf, startClock, startWords, WORK } from "../src/core/whatif";
-import type { Decision, JobEvent, Node, SimulatedWork, Tenant } from "../src/core/wire";
+import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, whyTheSame, WORK } from "../src/core/whatif";
+import type { Decision, JobEvent, Node, Simulated, SimulatedRun, SimulatedWork, Tenant } from "../src/core/wire";
 
 const tenant = (name: string, change: Partial<Tenant> = {}): Tenant => ({
   name, cpu: 4, gpu: null, ram: 8192, rom: null, gpu_kinds: {}, weight: 1, cohort: null, parent: null, borrowing_limit: null, lending_limit: null,
@@ -47,14 +47,53 @@ test("a span of the past is told by its begin", () => {
 
 test("what is wrong is told by its field", () => {
   const d = draft();
-  d.tenants["red"] = { cpu: "-1", gpu: "x", ram: "much", weight: "0" };
-  d.added = [{ name: "blue", cpu: "", gpu: "", ram: "", weight: "1" }];
+  d.tenants["red"] = { ...d.tenants["red"]!, cpu: "-1", gpu: "x", ram: "much", weight: "0" };
+  d.added = [{ ...NO_TENANT, name: "blue" }];
   d.kinds[KINDS[0]!.key] = "1.5";
   d.nodes = [{ count: "0", cpu: "", ram: "1", gpu: "0.5", gpu_kind: "" }];
   const { faults } = askedOf(d, TENANTS, KINDS, NOW);
   assert.deepEqual(Object.keys(faults).sort(), [
     `kind.${KINDS[0]!.key}`, "new-0.name", "nodes-0.count", "nodes-0.cpu", "nodes-0.gpu", "nodes-0.ram", "red.cpu", "red.gpu", "red.ram", "red.weight",
   ]);
+});
+
+test("with whom a tenant shares is sent by kind of limit, and an emptied limit is none", () => {
+  const tenants = [tenant("blue", { cohort: "main", lending_limit: { cpu: 1, "gpu:a100": 2 }, borrowing_limit: { cpu: 2 } }), tenant("red")];
+  const d = draftOf(tenants, KINDS);
+  d.tenants["blue"] = { ...d.tenants["blue"]!, lend_ram: "2 GiB", borrow_cpu: "" };
+  d.tenants["red"] = { ...d.tenants["red"]!, cohort: "main", borrow_cpu: "3" };
+  d.added = [{ ...NO_TENANT, name: "green", cpu: "2", parent: "red" }];
+  const { body, changes, faults } = askedOf(d, tenants, KINDS, NOW);
+  assert.deepEqual(faults, {});
+  assert.equal(changes, 5);
+  const sent = body["changes"] as Record<string, unknown>;
+  assert.deepEqual(sent["tenants"], {
+    blue: { borrowing_limit: null, lending_limit: { cpu: 1, ram: 2048, "gpu:a100": 2 } },
+    red: { cohort: "main", borrowing_limit: { cpu: 3 } },
+  });
+  assert.deepEqual(sent["new_tenants"], { green: { cpu: 2, gpu: null, ram: null, weight: 1, parent: "red" } });
+  assert.equal(sharingChanges(d.tenants["blue"]!, draftOf(tenants, KINDS).tenants["blue"]!), 2);
+});
+
+test("a limit that means nothing and a place that cannot be are told by their fields", () => {
+  const d = draft();
+  d.tenants["red"] = { ...d.tenants["red"]!, parent: "blue", lend_cpu: "5", borrow_gpu: "1" };
+  d.tenants["blue"] = { ...d.tenants["blue"]!, parent: "red", borrow_cpu: "x" };
+  d.added = [{ ...NO_TENANT, name: "green", cohort: "red", lend_ram: "1 GiB" }, { ...NO_TENANT, name: "teal", borrow_cpu: "1", cpu: "1", parent: "nobody" }];
+  assert.deepEqual(askedOf(d, TENANTS, KINDS, NOW).faults, {
+    "blue.borrow_cpu": "cpu is a number from 0 up, such as 4 or 0.5; empty means no limit",
+    "blue.parent": "red is below blue, so it cannot be above it too",
+    "new-0.cohort": "red is a tenant: give the cohort another name, or make red the parent",
+    "new-0.lend_ram": "needs a quota above; 0 means to own nothing",
+    "new-1.parent": "there is no tenant nobody",
+    "red.borrow_gpu": "needs a quota above; 0 means to own nothing",
+    "red.lend_cpu": "is above the quota",
+    "red.parent": "blue is below red, so it cannot be above it too",
+  });
+  const own = draft();
+  own.tenants["red"] = { ...own.tenants["red"]!, cohort: "main", borrow_cpu: "1" };
+  own.added = [{ ...NO_TENANT, name: "main" }];
+  assert.deepEqual(Object.keys(askedOf(own, TENANTS, KINDS, NOW).faults).sort(), ["new-0.name", "red.cohort"]);
 });
 
 test("less waiting is better, and a hundredth is no difference", () => {
@@ -74,10 +113,24 @@ test("less waiting is better, and a hundredth is no difference", () => {
   assert.deepEqual([startWords(null), startWords(0.2), startWords(90)], ["not at all", "at once", "after 1 min 30 s"]);
 });
 
+test("where nothing is other, what the jobs waited for says why", () => {
+  const run = (waited_for: Record<string, number>, wait = 5): SimulatedRun => ({
+    jobs: 3, finished: 3, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: wait, p50_wait_s: wait, p99_wait_s: wait, avg_jct_s: 0, ftf_avg: 0,
+    ftf_worst: 1, makespan_s: 9, utilization: { cpu: 0.5 }, lost_work_s: 0, per_tenant: {}, gantt: null, waited_for,
+  });
+  const moves = { earlier: 0, later: 0, unmoved: 3, only_before: 0, only_after: 0, most: [] };
+  const answer = (before: SimulatedRun, after = before): Simulated => ({ begin: null, before, after, moves, recorded: null, remarks: [] });
+  assert.match(whyTheSame(answer(run({ WaitingForResources: 2 }))) ?? "", /Nobody waits for quota.*2 jobs: waits for room on the nodes\.$/);
+  assert.match(whyTheSame(answer(run({ WaitingForQuota: 1, Odd: 2 }))) ?? "", /lets no job start sooner or later.*2 jobs: Odd; 1 job: waits for quota\.$/);
+  assert.equal(whyTheSame(answer(run({}))), "Nothing changes: as it is, no job has to wait.");
+  assert.equal(whyTheSame(answer(run({}), run({}, 50))), null);
+  assert.equal(whyTheSame({ ...answer(run({})), moves: { ...moves, later: 1 } }), null);
+});
+
 test("an event finds its explanation by kind and time, and a stranger has no name", () => {
   const event: JobEvent = { seq: 2, time: "2026-01-01T10:00:05Z", kind: "admitted", message: "", reason: null };
   const decision = (time: string, kind: string, summary: string): Decision => ({
-    time, kind, summary, waited_for: null, changed: [], position: null, policy: "fair", share: null, nodes: [], only: false, victims: [], spared: [],
+    time, kind, summary, waited_for: null, waited_reason: null, changed: [], position: null, policy: "fair", share: null, nodes: [], only: false, victims: [], spared: [],
   });
   const all = [decision("2026-01-01T10:00:00Z", "admitted", "old"), decision("2026-01-01T10:00:05Z", "preempted", "other"), decision("2026-01-01T10:00:05.1Z", "admitted", "this")];
   assert.equal(decisionOf(event, all)?.summary, "this");

@@ -11,7 +11,7 @@ from mlp.verbs import COMMAND, EXAMPLES, MAGIC, TAKES, VERBS, Verb, options_of, 
 from mlp_hub.api import scopes
 from mlp_hub.cli.reference_rest import markdown_table, rest_page
 from mlp_hub.cli.reference_scenarios import scenarios_page
-from mlp_hub.domain.errors import MEANINGS, Reason
+from mlp_hub.domain.errors import MEANINGS, WORDS, Reason
 from mlp_hub.settings import table
 
 _SETTINGS = """# Settings
@@ -77,7 +77,9 @@ def scopes_page() -> str:
 
 def reasons_page() -> str:
     """Return the page of reasons."""
-    return _REASONS + markdown_table(("reason", "meaning"), ((f"`{r}`", MEANINGS[r]) for r in Reason))
+    return _REASONS + markdown_table(
+        ("reason", "meaning", "in short"), ((f"`{r}`", MEANINGS[r], WORDS[r]) for r in Reason)
+    )
 
 
 def submit_page() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mlp_hub.cli.accounts import ask_service
@@ -57,17 +58,34 @@ def export(settings: Settings, what: str, *, as_json: bool) -> int:
             raise UsageFailure(f"--export is {what}; write now, or a number of days up to {MOST_DAYS}")
         query = f"source=history&days={days:g}"
     found = ask_service(settings, "GET", f"/simulate?{query}", timeout=120.0).json()
-    said = found.pop("remarks")
+    said, begin = found.pop("remarks"), datetime.fromisoformat(found.pop("begin"))
     if as_json:
         sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
         return 0
+    span = what if what == "now" else f"the last {what} days"
+    lines = [f"The hub of {settings.home}, {span}.", f"Seconds count from {_moment(begin)}.", *said]
+    sys.stdout.write("".join(f"# {line}\n" for line in lines))
+    jobs = found.pop("jobs")
+    sys.stdout.write(_yaml(found))
+    sys.stdout.write("jobs:\n" if jobs else "jobs: []\n")
+    for job in jobs:
+        # nobody reads when second 574123 was
+        at = begin + timedelta(seconds=float(job.get("submit", 0.0)))
+        sys.stdout.write(f"{_yaml([job]).rstrip()}  # {_moment(at)}\n" if at > begin else _yaml([job]))
+    return 0
+
+
+def _yaml(value: object) -> str:
     import yaml  # noqa: PLC0415 - needed here only
 
-    lines = [f"The hub of {settings.home}, {what if what == 'now' else f'the last {what} days'}.", *said]
-    sys.stdout.write("".join(f"# {line}\n" for line in lines))
-    text = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1000)
-    sys.stdout.write(text)
-    return 0
+    text: str = yaml.safe_dump(
+        value, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1_000_000
+    )
+    return text
+
+
+def _moment(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _scenario(source: str) -> Scenario:

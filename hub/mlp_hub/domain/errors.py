@@ -51,6 +51,24 @@ MEANINGS: dict[Reason, str] = {
 }
 """What each reason means, for the documentation."""
 
+WORDS: dict[Reason, str] = {
+    Reason.INVALID: "not allowed",
+    Reason.NOT_FOUND: "not there",
+    Reason.CONFLICT: "there already",
+    Reason.WRONG_STATE: "not in this state",
+    Reason.FORBIDDEN: "no right to it",
+    Reason.EXCEEDS_MAX_QUOTA: "more than the whole quota",
+    Reason.WAITING_FOR_QUOTA: "waits for quota",
+    Reason.NO_MATCHING_FLAVOR: "no such device here",
+    Reason.WAITING_FOR_RESOURCES: "waits for room on the nodes",
+    Reason.TOPOLOGY_PLACEMENT_FAILED: "waits for room in the right place",
+    Reason.WAITING_FOR_PREEMPTED: "waits for others to stop",
+    Reason.RESERVED: "the room is kept for others",
+    Reason.SUSPENDED: "suspended",
+    Reason.GATED: "held back",
+}
+"""What people read instead of the type; the front end and `mlp` have the same table, and a test compares them."""
+
 
 class MLPError(Exception):
     """Root of the control plane's errors."""

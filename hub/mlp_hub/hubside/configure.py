@@ -23,6 +23,15 @@ def socket_url(path: Path) -> str:
     return f"http+unix://{quote(str(path), safe='')}"
 
 
+def landing(handler: Any) -> str:
+    """Say where a person arrives who names no page: an administrator without a notebook server at the panel.
+
+    Empty: where JupyterHub sends people, to their notebook server or to its options.
+    """
+    user = handler.current_user
+    return f"{SERVICE_PREFIX}admin" if user is not None and user.admin and not user.active else ""
+
+
 def configure(c: Any, settings: Settings) -> None:
     """Set all that the embedded hub needs."""
     _hub(c, settings)
@@ -46,6 +55,7 @@ def _hub(c: Any, settings: Settings) -> None:
     hub.cleanup_proxy = False
     hub.template_paths = [str(HERE / "templates")]
     hub.template_vars = {"mlp_prefix": SERVICE_PREFIX}
+    hub.default_url = landing
     hub.logo_file = str(HERE / "static" / "logo.svg")
 
 

@@ -123,7 +123,7 @@ def _due(tenant: IdleTenant, now: float, policy: IdlePolicy) -> Lowered | None:
         policy.floor,
         _but(tenant.lending_limit, {d: quota[d] - after for d, after in kept.items()}),
         _but(tenant.reserved, reserved),
-        f"{tenant.name} has been idle for {_span(now - tenant.idle_since)}, the limit is {_span(policy.after_s)}: "
+        f"{tenant.name} has been idle for {words.span(now - tenant.idle_since)}, the limit is {words.span(policy.after_s)}: "
         f"its guarantee is lowered to {policy.floor:.0%}, {told}; it has all of it back as soon as one of its jobs waits",
     )
 
@@ -134,7 +134,7 @@ def _restored(tenant: IdleTenant, policy: IdlePolicy) -> Restored:
     elif policy.after_s is None:
         why = "is idle, but guarantees of idle tenants are not lowered any more"
     elif any(_shrinking(tenant, policy.floor)):
-        why = f"has not been idle for {_span(policy.after_s)} yet"
+        why = f"has not been idle for {words.span(policy.after_s)} yet"
     else:
         why = "has no guarantee that could be lowered any more"
     held = [
@@ -181,11 +181,3 @@ def _but(quota: Quota | None, changes: Mapping[str, int]) -> Quota | None:
     limits = {**limits_of(quota), **changes}
     kinds = {d.partition(":")[2]: v for d, v in limits.items() if ":" in d}
     return Quota(limits.get("cpu"), limits.get("gpu"), limits.get("ram"), limits.get("rom"), kinds)
-
-
-def _span(seconds: float) -> str:
-    """Write a time in the largest unit that it fills: "90 s", "2 h", "3.5 days"."""
-    for size, name in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= 2 * size:
-            return f"{round(seconds / size, 1):g} {name}"
-    return f"{round(seconds):g} s"

@@ -203,3 +203,4 @@ class Why:
     would_start_now: tuple[str, ...] = ()  # smallest changes: "--workers 3", "--cpu 0.5"
     how_sure: str = "unknown"  # of the expected start: sure, likely, unknown
     sure_because: str = ""
+    cut_short: str = ""  # where not all was looked at, what was left out

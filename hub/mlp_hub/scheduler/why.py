@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Collection
 
-from mlp_hub.domain.resources import MILLI, Resources
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forward import Forecast, expected_end
-from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, WaitingJob, Why
+from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, Why
+from mlp_hub.scheduler.smaller import Tries, smaller
 from mlp_hub.scheduler.sure import SURE, UNKNOWN, how_sure
 from mlp_hub.scheduler.words import listing
 
+MOST_TRYING = 150_000
+"""How much looking for a smaller request may take, in what planning looks at (`State.effort`): about two seconds."""
 MOST_ENDS = 2000
 MOST_EFFORT = 200_000
 """How far an answer looks ahead: ends of jobs, and what planning after each of them takes (`State.effort`), some seconds."""
+
+
+Expected = tuple[float | None, str]
 
 
 def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
@@ -31,14 +35,11 @@ def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     assert isinstance(mine, Wait)  # noqa: S101 - every waiting job gets one of the two
     if job.gated is not None:
         return _until_released(mine, length)
-    return _until_started(core, snapshot, mine, length, tuple(_smaller(snapshot, job, now)))
+    return _until_started(core, snapshot, mine, length)
 
 
 def explain_planned(core: Core, uid: str, now: float) -> Why | None:
-    """Answer for one job of a core that has just planned, None when it does not wait; what would start now is not told.
-
-    For many waiting jobs: a core made anew for each smaller request would cost seconds. Takes the core over.
-    """
+    """Answer for one job of a core that has just planned, None when it does not wait. Takes the core over."""
     mine, entry = core.verdict(uid), core.state.waiting.get(uid)
     if mine is None:
         return None
@@ -46,7 +47,7 @@ def explain_planned(core: Core, uid: str, now: float) -> Why | None:
         return _until_released(mine, mine.position)
     core.state.now = max(core.state.now, now)
     length = core.state.queues[entry.cls.tenant].length
-    return _until_started(core, core.snapshot(now), mine, length, ())
+    return _until_started(core, core.snapshot(now), mine, length)
 
 
 def _until_released(mine: Wait, length: int) -> Why:
@@ -54,31 +55,52 @@ def _until_released(mine: Wait, length: int) -> Why:
     return Why((mine.verdict,), mine.position, length, None, message, (), UNKNOWN, message)
 
 
-def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int, ways: tuple[str, ...]) -> Why:
-    at, because = _forecast(core, mine.uid, core.state.now)
-    sure = how_sure(snapshot, core.state.waiting[mine.uid].job, at, because)
-    return Why((mine.verdict,), mine.position, length, at, because, ways, *sure)
+def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int) -> Why:
+    job = core.state.waiting[mine.uid].job
+    at, because = expectations(core, (mine.uid,), core.state.now, MOST_EFFORT)[mine.uid]
+    tries = Tries(core, job, MOST_TRYING)
+    ways = tuple(smaller(tries, job))
+    return Why(
+        (mine.verdict,),
+        mine.position,
+        length,
+        at,
+        because,
+        ways,
+        *how_sure(snapshot, job, at, because),
+        cut_short=_cut_short(tries, len(snapshot.waiting), ways) if tries.over else "",
+    )
 
 
-def _forecast(core: Core, uid: str, now: float) -> tuple[float | None, str]:
-    """Return its expected start and which end makes it possible, or None and why no time can be told.
+def _cut_short(tries: Tries, waiting: int, ways: Collection[str]) -> str:
+    found = "there may be better ones" if ways else "there may be one that starts now"
+    some = "only 1 smaller request was" if tries.made == 1 else f"only {tries.made} smaller requests were"
+    tried = some if tries.made else "no smaller request was"
+    return f"with {waiting} jobs waiting {tried} tried, {found}"
 
-    Ends are those that time limits or estimates promise: jobs may well end sooner, so the time is the latest to
-    expect unless more important work arrives.
+
+def expectations(core: Core, uids: Collection[str], now: float, most_effort: float) -> dict[str, Expected]:
+    """Return when each of these jobs starts, and which end makes it so or why no time can be told; one look ahead for all.
+
+    Ends are those that time limits or estimates promise: jobs may well end sooner, so a time is the latest to expect
+    unless more important work arrives. `core` has planned at `now`; it is left as it is.
     """
-    ahead = Forecast(core, now, (uid,), MOST_ENDS, MOST_EFFORT)
-    at = ahead.starts[uid]
-    if at is None:
-        if ahead.steps >= MOST_ENDS or ahead.effort >= MOST_EFFORT:
-            return None, f"more than {ahead.steps} jobs have to end before it"
-        return None, _cannot_tell(list(core.running.values()), now)
+    ahead = Forecast(core, now, uids, MOST_ENDS, most_effort)
+    cut = ahead.steps >= MOST_ENDS or ahead.effort >= most_effort
+    cannot = f"more than {ahead.steps} jobs have to end before it" if cut else ""
+    cannot = cannot or _cannot_tell(list(core.running.values()), now)
+    return {
+        uid: (at, cannot if at is None else _because(core, ahead, uid)) for uid, at in ahead.starts.items()
+    }
+
+
+def _because(core: Core, ahead: Forecast, uid: str) -> str:
     ended = ahead.ended_by(uid)
-    if ended is None and core.state.bookings:
-        return at, "a booked window opens or closes then"
-    if ended is None:
-        least = core.state.policy.min_run_s
-        return at, f"others are stopped for it once they have run for {least:g} s"
-    return at, f"job {ended.name} of {ended.user} ends by then at the latest"
+    if ended is not None:
+        return f"job {ended.name} of {ended.user} ends by then at the latest"
+    if core.state.bookings:
+        return "a booked window opens or closes then"
+    return f"others are stopped for it once they have run for {core.state.policy.min_run_s:g} s"
 
 
 def _cannot_tell(running: list[RunningJob], now: float) -> str:
@@ -87,50 +109,6 @@ def _cannot_tell(running: list[RunningJob], now: float) -> str:
         return "what it waits for is not held by jobs: a notebook has to stop, a node to come back or a quota to grow"
     have = "has" if len(endless) == 1 else "have"
     return f"no time can be told: {listing(endless)} {have} no time limit"
-
-
-def _smaller(snapshot: Snapshot, job: WaitingJob, now: float) -> Iterator[str]:
-    """Yield the smallest single changes with which the job would start now."""
-    low, high = 0, job.workers_min - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _starts(snapshot, replace(job, workers_min=middle, workers_max=middle), now):
-            low = middle
-        else:
-            high = middle - 1
-    if low and _starts(snapshot, replace(job, workers_min=low, workers_max=low), now):
-        yield f"--workers {low}"
-    for option, dimension, least, step in (
-        ("--cpu", "cpu", 100, 100),
-        ("--ram", "ram", 100, 64),
-        ("--gpu", "gpu", 0, MILLI),
-    ):
-        asked = getattr(job.per_worker, dimension)
-        steps = (asked - least) // step
-        if steps <= 0:
-            continue
-        low, high = 0, steps  # how many steps of the asked amount may stay
-        if not _starts(snapshot, _with(job, dimension, least), now):
-            continue
-        while low < high:
-            middle = (low + high + 1) // 2
-            if _starts(snapshot, _with(job, dimension, least + middle * step), now):
-                low = middle
-            else:
-                high = middle - 1
-        value = least + low * step
-        yield f"{option} {value if dimension == 'ram' else f'{value / MILLI:g}'}"
-
-
-def _with(job: WaitingJob, dimension: str, value: int) -> WaitingJob:
-    per_worker: Resources = replace(job.per_worker, **{dimension: value})  # type: ignore[arg-type]
-    return replace(job, per_worker=per_worker)
-
-
-def _starts(snapshot: Snapshot, job: WaitingJob, now: float) -> bool:
-    waiting = tuple(job if j.uid == job.uid else j for j in snapshot.waiting)
-    plan = Core.of(replace(snapshot, waiting=waiting), now).plan(now)
-    return isinstance(_decision(plan, job.uid), Admit)
 
 
 def _decision(plan: list[Decision], uid: str) -> Decision:

@@ -45,3 +45,11 @@ def listing(parts: Iterable[str], most: int = 4) -> str:
 def count(n: int, noun: str) -> str:
     """Write "1 rank", "2 ranks"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def span(seconds: float) -> str:
+    """Write a time in the largest unit that it fills: "90 s", "2 h", "3.5 days"."""
+    for size, name in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * size:
+            return f"{round(seconds / size, 1):g} {name}"
+    return f"{round(seconds):g} s"

@@ -71,7 +71,7 @@ class Admission:
         self._meter = UsageMeter(policy.scheduling.half_life_s)
         self._shelf = Shelf(policy.backoff_s, policy.backoff_max_s)
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of, self._shelf)
-        self._answers = Answers(self)
+        self.answers = Answers(self)
         self._words = Words(board, self._claims)
         self.decisions = Decisions(board.db)
         self.starts: Callable[[str, JobToken | None], None] | None = None
@@ -150,16 +150,16 @@ class Admission:
             promised = kept.promised.get(uid)
             if promised is not None:
                 found[uid] = self._words.until_stopped(promised)
-        told = self._answers.verdicts(kept.core, [u for u in uids if u not in found])
+        told = self.answers.verdicts(kept.core, [u for u in uids if u not in found])
         return found | {uid: self._words.discreet(wait) for uid, wait in told.items()}
 
     def expected(self, uid: str) -> Why | None:
         """Return the last full answer for a job, if it is not out of date."""
-        return self._answers.known(uid)
+        return self.answers.known(uid)
 
     async def explain(self, uid: str) -> Why | None:
         """Return why a job waits and until when; None when it does not wait."""
-        return await self._answers.explain(uid, self._clock())
+        return await self.answers.explain(uid, self._clock())
 
     def jobs(self) -> dict[str, Job]:
         """Return the jobs of now, for `told_to` after an answer that takes its time."""
@@ -171,7 +171,7 @@ class Admission:
 
     async def offer(self, spec: JobSpec, uid: str) -> tuple[Why, dict[str, int]]:
         """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""
-        return await self._answers.offer(spec, uid, self._clock())
+        return await self.answers.offer(spec, uid, self._clock())
 
     async def snapshot(self) -> Snapshot:
         """Return the present snapshot."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import JobSpec
+from mlp_hub.domain.job import Job, JobSpec
 from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.feasible import check_possible
 from mlp_hub.scheduler.model import Admit, Snapshot, Verdict, Wait, WaitingJob, Why
-from mlp_hub.scheduler.why import explain, explain_planned
+from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned
+from mlp_hub.service.discreet import without_names
 from mlp_hub.service.snapshot import waiting_job
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ FEW = 8
 MOST_OFFERS = 8
 """Of one user, under way or waiting: whoever asked may have gone, and each costs as much as an answer."""
 
+MOST_EXPECTED = 300
+"""Waiting jobs of a list whose expected start is looked for; of the others it is told when somebody asks for one of them."""
+LIST_EFFORT = 30_000
+"""What looking ahead for a list may take (`State.effort`): less than half a second."""
+LIST_FRESH_S = 2.0
+
 
 class Answers:
     """Full answers of the last cycle, and how they are made."""
@@ -34,6 +41,8 @@ class Answers:
         self._admission = admission
         self._known: dict[str, tuple[int, Why]] = {}
         self._fork: tuple[int, Core] | None = None
+        self._list = asyncio.Lock()  # lists do not wait for full answers
+        self._listed: tuple[float, dict[str, Expected]] = (-LIST_FRESH_S, {})
         self._one = asyncio.Lock()  # one answer at a time: they cost more than all else
         self._of_user: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._offers: Counter[str] = Counter()  # under way or waiting for their turn, by user
@@ -79,6 +88,24 @@ class Answers:
                 self._known = {u: k for u, k in self._known.items() if k[0] == cycle}
                 self._known[uid] = (cycle, why)
             return why
+
+    async def expected(self, uids: Sequence[str], now: float) -> Mapping[str, Expected]:
+        """Return when the first of these waiting jobs start, or why no time can be told; nothing of those it is not known of.
+
+        In words for the tenant of each job.
+        """
+        a = self._admission
+        async with self._list:
+            if not 0 <= now - self._listed[0] < LIST_FRESH_S and uids and a.kept is not None:
+                core, jobs = a.kept.core.fork(), a.jobs()
+                asked = [uid for uid in uids if uid in core.state.waiting][:MOST_EXPECTED]
+                found = await asyncio.to_thread(expectations, core, asked, now, LIST_EFFORT)
+                self._listed = (now, await asyncio.to_thread(_discreet, found, jobs))
+        listed = self._listed[1]
+        found = {uid: listed[uid] for uid in uids if uid in listed}
+        # a full answer looks farther ahead
+        full = {uid: why for uid in uids if (why := self.known(uid)) is not None}
+        return found | {uid: (why.expected_start, why.expected_because) for uid, why in full.items()}
 
     async def offer(self, spec: JobSpec, uid: str, now: float) -> tuple[Why, dict[str, int]]:
         """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""
@@ -128,6 +155,20 @@ class Answers:
         if self._fork is None or self._fork[0] != a.cycles:
             self._fork = (a.cycles, kept.core.fork())
         return await asyncio.to_thread(explain_planned, self._fork[1], uid, now)
+
+
+def _discreet(found: Mapping[str, Expected], jobs: Mapping[str, Job]) -> dict[str, Expected]:
+    """Put what is expected into words for the tenants of the jobs; many jobs are told the same."""
+    told: dict[tuple[str, str], str] = {}
+    shown: dict[str, Expected] = {}
+    for uid, (at, because) in found.items():
+        if (job := jobs.get(uid)) is None:
+            continue
+        key = (job.spec.tenant, because)
+        if key not in told:
+            told[key] = without_names(because, job.spec.tenant, jobs.values())
+        shown[uid] = (at, told[key])
+    return shown
 
 
 def _offered(snapshot: Snapshot, probe: WaitingJob, now: float) -> tuple[Why, dict[str, int]]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from mlp_api import whatif as api
-from mlp_hub.domain.errors import not_found
+from mlp_hub.domain.errors import WORDS, not_found
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.decided import Candidate, Explained, explain_decisions
 from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, Verdict
@@ -167,6 +167,7 @@ def _seen(core: Core) -> _Seen:
 
 _EMPTY: dict[str, Any] = {
     "waited_for": None,
+    "waited_reason": None,
     "changed": [],
     "position": None,
     "share": None,
@@ -203,13 +204,14 @@ class _Short:
 
     def __call__(self) -> StoredDecision:
         d = self.decision
-        reason = "" if self.waited is None else f"; it had waited: {self.waited.verdict.reason}"
+        reason = "" if self.waited is None else f"; until then: {WORDS[self.waited.verdict.reason]}"
         summary = f"{_KIND[type(d)]} in a cycle of very many decisions{reason}"
         if isinstance(d, Admit):
             summary = f"admitted {ranks_on(d.placement)} in a cycle of very many decisions{reason}"
         parts: dict[str, Any] = {"summary": summary, "policy": self.policy}
         if self.waited is not None:
             parts["position"] = self.waited.position
+            parts["waited_reason"] = self.waited.verdict.reason.value
         return _stored(d.uid, self.now, _KIND[type(d)], parts, parts)
 
 
@@ -258,6 +260,7 @@ class _Teller:
         return {
             "summary": self._summary(d, e, tenant),
             "waited_for": None if waited is None else self._masked(waited.verdict, tenant),
+            "waited_reason": None if waited is None else waited.verdict.reason.value,
             "changed": self._changed(d, waited, tenant) if isinstance(d, Admit) else [],
             "position": None if waited is None else waited.position,
             "policy": self.policy,
@@ -371,7 +374,7 @@ class _Teller:
         words = {i[1] for i in foreign if i[1] not in mine} | (self.tenants - {tenant})
         said = set(_WORD.findall(text))
         if not words.isdisjoint(said) or any(not _WORD.fullmatch(w) and w in text for w in words):
-            return f"it waited: {verdict.reason}"
+            return WORDS[verdict.reason]
         return text
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase, State, Target, state_of
+from mlp_hub.domain.job import FINAL, HOLDING, WAITING, Job, JobSpec, Phase, State, Target, state_of
 from mlp_hub.domain.resources import units
 from mlp_hub.executors.base import AttemptPhase, Executor, LogChunk, Observation
 from mlp_hub.scheduler.model import Verdict, Why
@@ -22,6 +22,7 @@ from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.metrics import Metrics
+from mlp_hub.service.stops import MOST_EVENTS, last_stop, newest_checkpoint
 from mlp_hub.service.tenants import default_tenant, places
 from mlp_hub.service.uids import UidMaker
 from mlp_hub.service.weights import Scales
@@ -247,19 +248,30 @@ class Jobs:
 
     async def why_of(self, job: Job) -> api.Why:
         """Do what `why` does."""
+        stopped = await self._stopped(job)
         if job.phase is Phase.QUEUED:
             why = await self._admission.explain(job.uid)
             if why is not None:
-                return wire.why_to(job, why)
+                return wire.why_to(job, why, stopped)
         reasons = []
         if job.phase is Phase.SUSPENDED:
             text = "suspended by its user; resume it to go on"
             reasons = [api.Verdict(reason=Reason.SUSPENDED.value, message=text, numbers={})]
         else:
             text = job.message or f"it is {job.phase}"
-        answer = wire.why_to(job, Why((), None, 0, None, text))
+        answer = wire.why_to(job, Why((), None, 0, None, text), stopped)
         answer.reasons = reasons
         return answer
+
+    async def _stopped(self, job: Job) -> api.Stopped | None:
+        """Say what became of the last attempt of a job that waits again."""
+        if job.phase not in WAITING or not job.restarts:
+            return None
+        stop = last_stop(await self._board.db.read(lambda tx: tx.events.last(job.uid, MOST_EVENTS)))
+        if stop is None:
+            return None
+        workspace = self._paths.workspace(job.spec.user, job.spec.name)
+        return wire.stopped_to(stop, await asyncio.to_thread(newest_checkpoint, workspace))
 
     async def events(self, user: str, name: str) -> Timeline:
         """Return the job's timeline."""
@@ -280,7 +292,9 @@ class Jobs:
                 e[0].uid,
             )
         )
-        return [wire.queue_to(job, waiting, self._expected(job.uid)) for job, waiting in entries]
+        queued = [j.uid for j, _ in entries if j.phase is Phase.QUEUED]
+        expected = await self._admission.answers.expected(queued, self._clock())
+        return [wire.queue_to(job, waiting, expected.get(job.uid)) for job, waiting in entries]
 
     async def log_chunk(
         self, user: str, name: str, rank: int, since: int = 0, limit: int = 1000, *, tail: int | None = None

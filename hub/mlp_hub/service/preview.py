@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TypeGuard
 
 from mlp_api import tenants as tenant_api
 from mlp_api import types as api
@@ -36,19 +37,17 @@ from mlp_hub.scheduler.model import (
 from mlp_hub.scheduler.node_states import with_kinds
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.vectors import Vector, vector_of
-from mlp_hub.scheduler.words import count, listing
+from mlp_hub.scheduler.words import listing
 from mlp_hub.service import wire
-from mlp_hub.service.booking_room import Ground, checked, sentence
+from mlp_hub.service.booking_room import Ground, checked
 from mlp_hub.service.idle_quota import decide
+from mlp_hub.service.preview_words import MOST_JOBS, Outcome, Over, Stop, notes
 from mlp_hub.service.quota import owner_of
-from mlp_hub.service.refusals import number, unit
 from mlp_hub.service.shares import shares_of
 from mlp_hub.service.sharing_rules import check_sharing
 from mlp_hub.store import Database, Tx
 
 _NEVER = IdlePolicy()
-MOST_JOBS = 20
-"""Jobs of one list of the answer; the sentences count all."""
 
 
 class Previews:
@@ -111,14 +110,28 @@ def preview(
     started = {d.uid for d in before if isinstance(d, Admit)}
     starts = [waiting[d.uid] for d in after if isinstance(d, Admit) and d.uid not in started]
     waits = [d for d in after if isinstance(d, Wait) and waiting[d.uid].tenant == name]
-    never = [j for j in (waiting[d.uid] for d in waits) if check_possible(changed, j) is not None]
+    never = {j.uid for j in (waiting[d.uid] for d in waits) if check_possible(changed, j) is not None}
     told = {d.uid for d in before if isinstance(d, Preempt | Resize)}
     stops = [
         s for s in _stops(after, waiting, running) if s.victim.tenant == name or s.victim.uid not in told
     ]
     use = _Use(snapshot, changed, name, now)
     back, because = use.back_inside(now) if use.is_over else (None, "")
-    mine = [s for s in starts if s.tenant == name]
+    outcome = Outcome(
+        tenant=name,
+        starts=starts,
+        grows=[(running[d.uid].job, d.workers) for d in after if _grows(d) and d.uid not in told],
+        stops=stops,
+        over=use.over,
+        own=use.own,
+        borrows=use.borrows,
+        running=sum(1 for r in snapshot.running if r.job.tenant == name),
+        waits=[(waiting[d.uid], d.verdict) for d in waits],
+        never=never,
+        since=now,
+        windows=windows,
+        same={(d.uid, type(d)) for d in before} == {(d.uid, type(d)) for d in after},
+    )
     return tenant_api.TenantPreview(
         tenant=name,
         over=[o.to_wire() for o in use.over],
@@ -137,39 +150,11 @@ def preview(
         back_inside=wire.maybe_when(back),
         back_inside_because=because,
         bookings=[_window(w, now) for w in windows[:MOST_JOBS]],
-        notes=[
-            *_of_windows(windows),
-            *_of_starts(mine, starts, name),
-            *_of_over(use, sum(1 for r in snapshot.running if r.job.tenant == name)),
-            *_of_stops(stops, name),
-            *_of_waits([waiting[d.uid] for d in waits], never),
-        ]
-        or [tenant_api.PreviewNote(tone="idle", text="No running or waiting job is touched")],
+        notes=notes(outcome),
     )
 
 
 # ------------------------------------------------------------ who is over
-
-
-@dataclass(frozen=True, slots=True)
-class Over:
-    """A tenant that holds more than it may hold then, with all others as they are."""
-
-    tenant: str
-    dimension: str
-    used: int
-    may_hold: int
-
-    def to_wire(self) -> tenant_api.PreviewOver:
-        """Return it in the units of the wire."""
-        d = self.dimension
-        return tenant_api.PreviewOver(
-            tenant=self.tenant,
-            dimension=d,
-            inuse=wire.amount_to(d, self.used),
-            may_hold=wire.amount_to(d, self.may_hold),
-            above=wire.amount_to(d, self.used - self.may_hold),
-        )
 
 
 class _Use:
@@ -197,9 +182,10 @@ class _Use:
         """Whether the tenant itself holds too much then."""
         return any(o.tenant == self.name for o in self.over)
 
-    def is_its_own(self, over: Over) -> bool:
-        """Whether the tenant may hold its quota then, no more and no less."""
-        return self._tree.nominal(over.tenant, over.dimension) == over.may_hold
+    @property
+    def own(self) -> dict[tuple[str, str], int | None]:
+        """The quota then of each tenant and dimension that is over."""
+        return {(o.tenant, o.dimension): self._tree.nominal(o.tenant, o.dimension) for o in self.over}
 
     @property
     def borrows(self) -> list[tuple[str, int]]:
@@ -239,6 +225,9 @@ class _Use:
             alone = tree.fork()
             alone.release(name, {dimension: held})
             most = alone.available(name, dimension)
+            own, limit = tree.nominal(name, dimension), tree.limit(name, dimension)
+            if own is not None and held <= own and (limit is None or held <= limit):
+                continue  # inside its own: it is others who hold too much
             if most is not None and held > most:
                 yield Over(name, dimension, held, most)
 
@@ -294,28 +283,8 @@ def _changed(snapshot: Snapshot, tenant: Tenant) -> Iterator[TenantQueue]:
 # ---------------------------------------------------------- who would go
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """A running job that would be stopped, or shrunk, for another one."""
-
-    victim: WaitingJob
-    winner: WaitingJob
-    message: str
-    shrunk: bool
-
-    def to_wire(self) -> tenant_api.PreviewStop:
-        """Return it for the wire."""
-        v, w = self.victim, self.winner
-        return tenant_api.PreviewStop(
-            user=v.user,
-            name=v.name,
-            tenant=v.tenant,
-            for_user=w.user,
-            for_name=w.name,
-            for_tenant=w.tenant,
-            shrunk=self.shrunk,
-            message=self.message,
-        )
+def _grows(decision: Decision) -> TypeGuard[Resize]:
+    return isinstance(decision, Resize) and decision.for_uid is None
 
 
 def _stops(
@@ -328,66 +297,6 @@ def _stops(
             yield Stop(running[d.uid].job, waiting[d.for_uid], d.verdict.message, shrunk=True)
 
 
-# ------------------------------------------------------------- sentences
-
-
-def _of_starts(
-    mine: Sequence[WaitingJob], starts: Sequence[WaitingJob], name: str
-) -> Iterator[tenant_api.PreviewNote]:
-    if mine:
-        yield _note("good", f"{count(len(mine), 'waiting job')} could start: {_names(mine)}")
-    others = [j for j in starts if j.tenant != name]
-    if others:
-        where = listing(dict.fromkeys(j.tenant for j in others))
-        yield _note("good", f"{count(len(others), 'waiting job')} of {where} could start: {_names(others)}")
-
-
-def _of_over(use: _Use, running: int) -> Iterator[tenant_api.PreviewNote]:
-    for o in use.over:
-        used = f"{number(o.dimension, o.used)} {unit(o.dimension)}"
-        above = f"{number(o.dimension, o.used - o.may_hold)} {unit(o.dimension)}"
-        if o.tenant == use.name:
-            what = "the new quota" if use.is_its_own(o) else "what it may hold then"
-            yield _note("bad", f"{used} in use, {above} above {what}")
-        else:
-            yield _note("bad", f"Tenant {o.tenant}: {used} in use, {above} above what it may hold then")
-    if use.is_over:
-        goes = "goes" if running == 1 else "go"
-        kept = f"{count(running, 'running job')} {goes} on" if running else "What runs goes on"
-        yield _note(
-            "idle", f"{kept}; the change stops nothing, and nothing new starts until enough is given back"
-        )
-    elif use.borrows:
-        what = listing(f"{number(d, v)} {unit(d)}" for d, v in use.borrows)
-        yield _note("wait", f"{what} of what it uses would be borrowed, and can be taken back")
-
-
-def _of_stops(stops: Sequence[Stop], name: str) -> Iterator[tenant_api.PreviewNote]:
-    for s in stops[:MOST_JOBS]:
-        tenant = "" if s.victim.tenant == name else f" ({s.victim.tenant})"
-        does = "would give up workers" if s.shrunk else "would be stopped and queued again"
-        yield _note(
-            "bad",
-            f"{s.victim.name} of {s.victim.user}{tenant} {does} for {s.winner.name} of {s.winner.user} "
-            f"in {s.winner.tenant}",
-        )
-
-
-def _of_waits(waits: Sequence[WaitingJob], never: Sequence[WaitingJob]) -> Iterator[tenant_api.PreviewNote]:
-    still = [j for j in waits if j not in never]
-    if still:
-        yield _note("idle", f"{count(len(still), 'job')} would still wait: {_names(still)}")
-    if never:
-        noun = count(len(never), "waiting job")
-        yield _note("bad", f"{noun} would ask for more than the whole quota: {_names(never)}")
-
-
-def _of_windows(windows: Sequence[BookedWindow]) -> Iterator[tenant_api.PreviewNote]:
-    for w in windows[:MOST_JOBS]:
-        text = sentence(w)
-        yield _note("good" if w.short is None else "bad", text[0].upper() + text[1:])
-
-
 def _window(window: BookedWindow, now: float) -> tenant_api.PreviewBooking:
     shown = wire.booking_to(window, now)
     return tenant_api.PreviewBooking(
@@ -395,13 +304,5 @@ def _window(window: BookedWindow, now: float) -> tenant_api.PreviewBooking:
     )
 
 
-def _names(jobs: Sequence[WaitingJob]) -> str:
-    return ", ".join(j.name for j in jobs[:4]) + (", ..." if len(jobs) > 4 else "")
-
-
 def _job(job: WaitingJob) -> tenant_api.PreviewJob:
     return tenant_api.PreviewJob(user=job.user, name=job.name, tenant=job.tenant)
-
-
-def _note(tone: tenant_api.Tone, text: str) -> tenant_api.PreviewNote:
-    return tenant_api.PreviewNote(tone=tone, text=text)

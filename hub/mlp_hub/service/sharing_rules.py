@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import DIMENSIONS, Quota
@@ -11,30 +11,59 @@ from mlp_hub.service.refusals import limit_in, number, unit
 from mlp_hub.store.tx import Tx
 
 
+class Sharer(Protocol):
+    """What there is of a tenant's place among others: in the store, and in the scheduling core."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def quota(self) -> Quota: ...
+    @property
+    def parent(self) -> str | None: ...
+    @property
+    def cohort(self) -> str | None: ...
+    @property
+    def borrowing_limit(self) -> Quota | None: ...
+    @property
+    def lending_limit(self) -> Quota | None: ...
+    @property
+    def reserved(self) -> Quota | None: ...
+
+
 def check_sharing(tx: Tx, tenant: Tenant) -> None:
     """Raise `Invalid` unless parent, cohort and limits fit together and the way up from the tenant exists and ends.
 
     A quota above what its parent has is allowed: the parent's total caps its children together.
     """
+    check_one_place(tenant)
     _check_names(tx, tenant)
     _check_parents(tx, tenant)
-    _check_limits(tenant)
+    check_limits(tenant)
     _check_reserved(tx, tenant)
+
+
+def check_one_place(tenant: Sharer) -> None:
+    """Raise `Invalid` for a tenant with both a parent and a cohort."""
+    if tenant.parent is not None and tenant.cohort is not None:
+        _refuse(
+            f"{tenant.name} has the parent {tenant.parent} and the cohort {tenant.cohort}; a tenant with a parent shares "
+            "with its siblings, so name one of the two (the cohort belongs to the topmost parent)"
+        )
+
+
+def no_cohort_like_a_tenant(tenant: Sharer) -> NoReturn:
+    """Refuse a cohort that is a tenant's name."""
+    _refuse(
+        f"cohort {tenant.cohort} is the name of a tenant; use another name for the cohort, or parent "
+        f"{tenant.cohort} to be below that tenant"
+    )
 
 
 def _check_names(tx: Tx, tenant: Tenant) -> None:
     name = tenant.name
-    if tenant.parent is not None and tenant.cohort is not None:
-        _refuse(
-            f"{name} has the parent {tenant.parent} and the cohort {tenant.cohort}; a tenant with a parent shares with "
-            f"its siblings, so name one of the two (the cohort belongs to the topmost parent)"
-        )
     # one name for a cohort and a tenant would mix up their trees
     if tenant.cohort is not None and (tenant.cohort == name or tx.tenants.get(tenant.cohort) is not None):
-        _refuse(
-            f"cohort {tenant.cohort} is the name of a tenant; use another name for the cohort, or parent "
-            f"{tenant.cohort} to be below that tenant"
-        )
+        no_cohort_like_a_tenant(tenant)
     if tx.tenants.get(name) is None and tx.tenants.is_cohort(name):
         _refuse(f"tenant {name} cannot be named like a cohort that there is; use another name")
 
@@ -54,7 +83,8 @@ def _check_parents(tx: Tx, tenant: Tenant) -> None:
         above = parent.parent
 
 
-def _check_limits(tenant: Tenant) -> None:
+def check_limits(tenant: Sharer) -> None:
+    """Raise `Invalid` for a limit that has no meaning, or is above the tenant's own quota."""
     name = tenant.name
     shares = tenant.parent is not None or tenant.cohort is not None
     for field, limits, does in (

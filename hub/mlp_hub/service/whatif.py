@@ -32,6 +32,7 @@ from mlp_hub.scheduler.simulate.recorded_file import document_of
 from mlp_hub.scheduler.simulate.report import percentile
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
+from mlp_hub.service.sharing_rules import check_limits, check_one_place, no_cohort_like_a_tenant
 from mlp_hub.service.turns import Turns
 from mlp_hub.service.whatif_task import Outcome, Task
 from mlp_hub.service.wire import when
@@ -125,12 +126,13 @@ class WhatIf:
         """
         with self._exports.of(who):
             if days is None:
-                _, recording = await self.recording("now")
+                begin, recording = await self.recording("now")
             else:
                 since = datetime.fromtimestamp(self._clock() - days * 86_400, UTC)
-                _, recording = await self.recording(api.WhatIfHistory(history=api.WhatIfWindow(since=since)))
+                wanted = api.WhatIfHistory(history=api.WhatIfWindow(since=since))
+                begin, recording = await self.recording(wanted)
             found = await asyncio.to_thread(document_of, recording)
-            return found | {"remarks": remarks(recording)}
+            return found | {"remarks": remarks(recording), "begin": when(begin).isoformat()}
 
     # ---------------------------------------------------------------- inputs
 
@@ -285,7 +287,13 @@ def changed_by(recording: Recording, changes: api.WhatIfChanges) -> Recording:
             _wrong("changes", f"there is no node {name[:60]}")
     tenants = [_tenant(known[name], change) for name, change in changes.tenants.items()]
     tenants += [_tenant(TenantQueue(name), change) for name, change in changes.new_tenants.items()]
-    _check_tree(known | {t.name: t for t in tenants})
+    then = known | {t.name: t for t in tenants}
+    _check_tree(then)
+    for tenant in tenants:
+        check_one_place(tenant)
+        if tenant.cohort in then:
+            no_cohort_like_a_tenant(tenant)
+        check_limits(tenant)
     added = _added(changes.new_nodes, names.difference(changes.remove_nodes))
     return changed_recording(
         recording,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,6 +12,7 @@ from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.executors.base import LogChunk
 from mlp_hub.scheduler.model import Verdict, Wait, Why
+from mlp_hub.service.stops import Stop, kept_words
 from mlp_hub.service.wire import maybe_when, when
 from mlp_hub.store.records import JobEvent
 
@@ -144,8 +145,8 @@ def verdict_to(verdict: Verdict) -> api.Verdict:
     return api.Verdict(reason=verdict.reason.value, message=verdict.message, numbers=dict(verdict.numbers))
 
 
-def why_to(job: Job, why: Why) -> api.Why:
-    """Return why a job waits and until when."""
+def why_to(job: Job, why: Why, stopped: api.Stopped | None = None) -> api.Why:
+    """Return why a job waits and until when, and what became of its last attempt."""
     return api.Why(
         job=job.spec.name,
         phase=job.phase.value,
@@ -157,6 +158,19 @@ def why_to(job: Job, why: Why) -> api.Why:
         how_sure=msgspec.convert(why.how_sure, Sureness),
         sure_because=why.sure_because,
         would_start_now=list(why.would_start_now),
+        cut_short=why.cut_short,
+        stopped=stopped,
+    )
+
+
+def stopped_to(stop: Stop, checkpoint: float | None) -> api.Stopped:
+    """Return how the last attempt was stopped, and what of its work is kept."""
+    return api.Stopped(
+        kind=msgspec.convert(stop.kind, Literal["preempted", "suspended", "requeued"]),
+        time=when(stop.time),
+        message=stop.message,
+        kept=kept_words(stop, checkpoint),
+        checkpoint_at=maybe_when(checkpoint),
     )
 
 
@@ -167,8 +181,9 @@ def event_to(event: JobEvent) -> api.Event:
     )
 
 
-def queue_to(job: Job, waiting: Wait | None, expected_start: float | None) -> api.QueueEntry:
+def queue_to(job: Job, waiting: Wait | None, expected: tuple[float | None, str] | None) -> api.QueueEntry:
     """Return a job as the cluster's queue shows it; the amounts are those of all its ranks."""
+    at, because = expected or (None, "")
     ranks = len(job.placement) or job.spec.ranks_min
     whole = job.spec.per_worker * ranks
     queued = job.phase is Phase.QUEUED and waiting is not None
@@ -186,7 +201,8 @@ def queue_to(job: Job, waiting: Wait | None, expected_start: float | None) -> ap
         ram=whole.ram,
         submitted_at=when(job.submitted_at),
         started_at=maybe_when(job.started_at),
-        expected_start=maybe_when(expected_start),
+        expected_start=maybe_when(at),
+        expected_because=because,
     )
 
 

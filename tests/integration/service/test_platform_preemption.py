@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+from mlp_api.types import TenantCreate
 from mlp_hub.domain.job import Target
 from mlp_hub.domain.resources import ZERO
 from platform_rig import Rig, play, until
@@ -35,6 +38,63 @@ def test_an_urgent_job_stops_a_lesser_one_which_starts_again_afterwards(tmp_path
         assert [e.reason for e in why] == ["WaitingForPreempted"]
 
     play(tmp_path, story)
+
+
+def test_who_was_stopped_and_waits_is_told_for_whom_and_what_is_kept(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
+        await rig.until("low", "running")
+        assert (await rig.platform.jobs.why("ann", "low")).stopped is None
+        ckpt = rig.paths.workspace("ann", "low") / "ckpt"
+        ckpt.mkdir(parents=True, exist_ok=True)
+        (ckpt / "weights").write_text("w")
+        await rig.submit("urgent", workers=3, priority="high", sim={"DURATION": 60})
+        await rig.until("low", "queued")
+        why = await rig.platform.jobs.why("ann", "low")
+        assert why.stopped is not None
+        assert why.stopped.kind == "preempted"
+        assert why.stopped.message.startswith("stopped to make room for urgent of ann in default")
+        assert why.stopped.checkpoint_at is not None
+        assert "checkpoint" in why.stopped.kept
+        await rig.platform.jobs.suspend("ann", "low")
+        await rig.until("low", "suspended")
+        assert (await rig.platform.jobs.why("ann", "low")).stopped == why.stopped
+        frames = [f async for f in _until_synced(rig, "low")]
+        assert [f["why"].stopped for f in frames if f["type"] == "why"] == [why.stopped]
+        await rig.platform.jobs.suspend("ann", "urgent")
+        await rig.until("urgent", "suspended")
+        own = (await rig.platform.jobs.why("ann", "urgent")).stopped
+        assert own is not None
+        assert (own.kind, own.message, own.checkpoint_at) == ("suspended", "suspended by its user", None)
+        assert own.kept.startswith("it left no checkpoint")
+
+    play(tmp_path, story)
+
+
+def test_who_was_stopped_for_another_tenant_learns_no_name_of_it(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for name in ("red", "blue"):
+            await rig.platform.tenants.create(TenantCreate(name=name, cpu=2, cohort="main"))
+        await rig.platform.tenants.set_member("red", "ann", "member")
+        await rig.platform.tenants.set_member("blue", "zoe", "member")
+        await rig.submit("lent", tenant="red", workers=4, sim={"DURATION": 60, "STOP": 0.05})
+        await rig.until("lent", "running")
+        await rig.submit("secret-work", "zoe", tenant="blue", workers=2, sim={"DURATION": 60})
+        await rig.until("lent", "queued")
+        why = await rig.platform.jobs.why("ann", "lent")
+        assert why.stopped is not None
+        assert "a job of tenant blue" in why.stopped.message
+        assert "zoe" not in repr(why)
+        assert "secret-work" not in repr(why)
+
+    play(tmp_path, story)
+
+
+async def _until_synced(rig: Rig, name: str) -> AsyncIterator[dict[str, Any]]:
+    async for frame in rig.platform.watch("ann", name):
+        if frame["type"] == "synced":
+            return
+        yield frame
 
 
 def test_equal_work_is_never_stopped(tmp_path: Path) -> None:

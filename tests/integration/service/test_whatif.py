@@ -146,6 +146,25 @@ def test_a_scenario_is_run_as_the_command_does(tmp_path: Path) -> None:
         ({"from": "now", "changes": {"new_nodes": [{"name": "n1"}]}}, "there is a node n1 already"),
         ({"from": "now", "changes": {"new_tenants": {"a": {"parent": "b"}}}}, "there is no tenant b"),
         (
+            {"from": "now", "changes": {"new_tenants": {"a": {"cpu": 1, "lending_limit": {"cpu": 1}}}}},
+            "has no meaning without a cohort",
+        ),
+        (
+            {
+                "from": "now",
+                "changes": {"new_tenants": {"a": {"cpu": 1, "cohort": "c", "lending_limit": {"cpu": 2}}}},
+            },
+            "a cannot lend more than it has",
+        ),
+        (
+            {"from": "now", "changes": {"new_tenants": {"a": {"cohort": "default"}}}},
+            "is the name of a tenant",
+        ),
+        (
+            {"from": "now", "changes": {"new_tenants": {"a": {"cohort": "c", "parent": "default"}}}},
+            "name one of the two",
+        ),
+        (
             {"from": "now", "changes": {"new_tenants": {"a": {"parent": "b"}, "b": {"parent": "a"}}}},
             "round in a circle",
         ),
@@ -231,6 +250,7 @@ def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
         await busy(rig)
         document = await rig.platform.whatif.export("root", None)
         assert document.pop("remarks")
+        assert datetime.fromisoformat(document.pop("begin")).tzinfo is not None
         found = await rig.platform.whatif.simulate("admin", asked(**document))
         assert (found.after.jobs, found.after.finished) == (5, 5)
         past = await rig.platform.whatif.export("root", 1)

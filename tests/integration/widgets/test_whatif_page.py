@@ -45,6 +45,54 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_sent(pages: Pages, fr
     expect(page.get_by_text("No change yet")).to_be_visible()
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_with_whom_a_tenant_shares_can_be_other(pages: Pages, front: FrontService, look: str) -> None:
+    dark, width = LOOKS[look]
+    page = pages.panel("admin/what-if", dark=dark, width=width)
+    page.get_by_role("button", name="Sharing of red").press("Enter")
+    sharing = page.get_by_role("group", name="Sharing of red")
+    sharing.get_by_label("Lend CPU").fill("9")
+    page.get_by_role("button", name="Run").click()
+    expect(sharing.get_by_role("alert")).to_have_text("needs a cohort or a parent")
+    expect(sharing.get_by_label("Lend CPU")).to_be_focused()
+    sharing.get_by_label("Cohort").fill("main")
+    expect(sharing.get_by_role("alert")).to_have_text("is above the quota")
+    shot(page, f"panel-what-if-sharing-{look}", full=True)
+    assert fits(page)
+    assert not front.data.simulated
+    sharing.get_by_label("Lend CPU").fill("1")
+    sharing.get_by_label("Borrow memory").fill("4 GiB")
+    page.get_by_role("button", name="Sharing of blue").click()
+    blue = page.get_by_role("group", name="Sharing of blue")
+    blue.get_by_label("Borrow memory").fill("")
+    expect(blue).to_contain_text("now 8 GiB")
+    expect(page.get_by_text("4 changes")).to_be_visible()
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("region", name="In all")).to_be_visible()
+    assert front.data.simulated[0]["changes"]["tenants"] == {
+        "red": {"cohort": "main", "borrowing_limit": {"ram": 4096}, "lending_limit": {"cpu": 1}},
+        "blue": {"borrowing_limit": None},
+    }
+    assert not pages.unexpected()
+
+
+def test_where_nothing_changes_it_says_what_is_waited_for(pages: Pages, front: FrontService) -> None:
+    answer = front.data.simulation
+    answer["after"] = answer["before"] = answer["before"] | {
+        "waited_for": {"WaitingForResources": 2, "Reserved": 1}
+    }
+    answer["moves"] |= {"earlier": 0, "later": 0, "only_before": 0, "only_after": 0, "most": []}
+    page = pages.panel("admin/what-if")
+    page.get_by_label("CPU of red").fill("16")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("note")).to_contain_text(
+        "Nobody waits for quota in this work, so other quotas alone move no start. What they wait for as it is: "
+        "2 jobs: waits for room on the nodes; 1 job: the room is kept for others."
+    )
+    shot(page, "panel-what-if-same")
+    assert not pages.unexpected()
+
+
 def test_a_refused_run_is_shown_and_tried_again(pages: Pages, front: FrontService) -> None:
     msg = "this would be a run of 30000 jobs; at most 20000 are run here"
     front.data.forced["POST /simulate"] = (403, {"msg": msg, "reason": "Invalid"})
@@ -80,7 +128,8 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
             "time": admitted["time"],
             "kind": "admitted",
             "summary": "admitted on node node-1: the best of the places with room",
-            "waited_for": "red may use 4 cpu; 4 in use",
+            "waited_for": "waits for quota",
+            "waited_reason": "WaitingForQuota",
             "changed": ["job digits-3 of bob ended"],
             "position": 1,
             "policy": "fair",
@@ -98,6 +147,7 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
     button = page.get_by_role("button", name="Why admitted?")
     button.press("Enter")
     told = page.get_by_role("group", name="Why admitted")
+    expect(told.get_by_title("WaitingForQuota")).to_have_text("Until then: waits for quota.")
     for text in ("job digits-3 of bob ended", "node-2", "a job of another tenant", "2 jobs have no lower"):
         expect(told).to_contain_text(text)
     button.press("Enter")

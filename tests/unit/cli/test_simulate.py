@@ -139,19 +139,35 @@ def test_an_export_is_yaml_that_runs_with_its_remarks_on_top(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []
+    begin = "2026-11-14T23:00:00+00:00"
     document = {"version": 1, "nodes": [{"name": "n", "cpu": 4}], "tenants": [{"name": "red"}]}
-    jobs = [{"name": "ann/a", "tenant": "red", "workers": "2:4", "duration": 10}]
+    jobs = [
+        {"name": "ann/a", "tenant": "red", "workers": "2:4", "duration": 10},
+        {
+            "name": "ann/b",
+            "tenant": "red",
+            "submit": 574_123.5,
+            "duration": 10,
+            "topology": {"required": "rack"},
+        },
+    ]
 
     def answer(_settings: object, method: str, path: str, **_more: object) -> Answer:
         asked.append(f"{method} {path}")
         return Answer(
-            200, json.dumps({**document, "jobs": jobs, "remarks": ["One job is guessed."]}).encode()
+            200,
+            json.dumps(
+                {**document, "jobs": jobs, "remarks": ["One job is guessed."], "begin": begin}
+            ).encode(),
         )
 
     monkeypatch.setattr(simulate, "ask_service", answer)
     assert run(["simulate", "--export", "now"]) == 0
     text = capsys.readouterr().out
     assert "# One job is guessed." in text
+    assert "# Seconds count from 2026-11-14 23:00:00 UTC." in text
+    assert "  # 2026-11-21 14:28:43 UTC" in text
+    assert text.count("2026-11") == 2
     path = tmp_path / "now.yaml"
     path.write_text(text)
     assert run(["simulate", str(path)]) == 0

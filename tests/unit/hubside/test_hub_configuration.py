@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from traitlets import TraitError
 from traitlets.config import Config
@@ -38,6 +40,19 @@ def test_a_hub_that_ends_leaves_servers_and_proxy_alone(config):
     assert config.JupyterHub.cleanup_servers is False
     assert config.JupyterHub.cleanup_proxy is False
     assert config.SocketProxy.should_start is False
+
+
+@pytest.mark.parametrize(
+    ("user", "goes_to"),
+    [
+        (None, ""),
+        (SimpleNamespace(admin=False, active=False), ""),
+        (SimpleNamespace(admin=True, active=True), ""),
+        (SimpleNamespace(admin=True, active=False), "/services/mlp/admin"),
+    ],
+)
+def test_an_administrator_without_a_server_arrives_at_the_panel(config, user, goes_to):
+    assert config.JupyterHub.default_url(SimpleNamespace(current_user=user)) == goes_to
 
 
 def test_nobody_can_sign_up_as_the_administrator(config):

@@ -119,6 +119,14 @@ def test_a_log_is_read_over_all_pages_and_its_end_alone(world):
     assert repr(job.logs(tail=2)) == "0: line 3\n0: line 4"
 
 
+def test_a_job_that_was_stopped_and_waits_again_still_shows_what_all_its_ranks_wrote(world):
+    world.jobs["digits"] = job_record(phase="queued", restarts=1, workers="1:3")
+    world.lines["digits"] = [line("saved on SIGTERM")]
+    assert repr(Job(client(world), job_record()).logs()) == "0: saved on SIGTERM"
+    world.jobs["digits"] = job_record(phase="queued", restarts=1, workers=1)
+    assert repr(Job(client(world), job_record()).logs()) == "saved on SIGTERM"
+
+
 def test_a_job_without_output_says_why_there_is_none(world):
     world.jobs["digits"] = job_record()
     assert "digits is queued and has no output yet; mlp why digits says more." in repr(

@@ -124,6 +124,30 @@ def test_why_says_how_sure_a_start_is() -> None:
     assert "How sure" not in str(tables.why(told))
 
 
+STOPPED = {
+    "kind": "preempted",
+    "time": "2026-11-21T12:00:00Z",
+    "message": "stopped to make room for a job of tenant blue: blue takes back what red had borrowed",
+    "kept": "its newest checkpoint was written 35 s before it was stopped; what came after it is to be done again",
+    "checkpoint_at": "2026-11-21T11:59:25Z",
+}
+
+
+def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
+    told = {**QUEUED, "stopped": STOPPED, "cut_short": "with 900 jobs waiting no smaller request was tried"}
+    lines = tables.why(told).lines
+    at = words.clock_time(STOPPED["time"])
+    assert lines[1:4] == [
+        f"Its last attempt ended {at}: {STOPPED['message']}.",
+        "Its newest checkpoint was written 35 s before it was stopped; what came after it is to be done again.",
+        "Waits for quota: red may use 1 cpu",
+    ]
+    assert lines[-1] == "With 900 jobs waiting no smaller request was tried."
+    drawn = picture.text({"job": job_record(phase="queued"), "why": told})
+    assert "stopped to make room for a job of tenant blue" in drawn
+    assert words.stopped({}) == words.stopped({"stopped": None}) == []
+
+
 def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
     decision = {
         "time": "2026-11-21T12:00:00Z",

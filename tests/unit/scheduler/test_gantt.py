@@ -168,3 +168,18 @@ def test_a_share_of_a_row_is_split_where_no_gap_holds_it_whole() -> None:
 )  # fmt: skip
 def test_the_axis_has_round_times(least: float, step: float) -> None:
     assert _step(least) == pytest.approx(step)
+
+
+@pytest.mark.parametrize(
+    ("duration", "ticks"),
+    [
+        (300, ["0 s", "50 s", "100 s"]),
+        (6000, ["0 min", "20 min", "40 min"]),
+        (40_000, ["0 h", "2 h", "4 h"]),
+        (7 * 86_400, ["0 d", "2 d", "4 d"]),
+    ],
+)
+def test_an_axis_has_one_unit_fit_for_its_length(duration: int, ticks: list[str]) -> None:
+    only = {"name": "a", "tenant": "red", "duration": duration}
+    axis = re.findall(r'text-anchor="middle">([\d.]+ (?:s|min|h|d))<', few(jobs=[only]))
+    assert axis[:3] == ticks

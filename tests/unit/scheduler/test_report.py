@@ -159,7 +159,7 @@ def test_columns_are_aligned_numbers_to_the_right() -> None:
 
 @pytest.mark.parametrize(
     ("span", "text"),
-    [(0, "0 s"), (0.25, "0.25 s"), (90, "90 s"), (1418.4, "1418 s"), (7500, "2 h 05 min"), (359999, "100 h 00 min")],
+    [(0, "0 s"), (0.25, "0.25 s"), (90, "90 s"), (599.6, "10 min 00 s"), (1418.4, "23 min 38 s"), (7500, "2 h 05 min"), (172_799, "2 d 00 h"), (574_123, "6 d 15 h")],
 )  # fmt: skip
 def test_times_are_short(span: float, text: str) -> None:
     assert seconds(span) == text

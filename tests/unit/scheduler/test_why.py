@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import Resources
+from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.model import Why
-from mlp_hub.scheduler.why import explain
+from mlp_hub.scheduler.model import Snapshot, WaitingJob, Why
+from mlp_hub.scheduler.smaller import Tries
+from mlp_hub.scheduler.why import explain, explain_planned
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 
@@ -119,3 +123,54 @@ def test_what_only_waits_is_possible() -> None:
     busy = runs(job("busy", workers=4), "n", "n", "n", "n")
     assert check_possible(snapshot(running=(busy,)), job("a", workers=4)) is None
     assert check_possible(snapshot(nodes=(node(up=False),)), job("a")) is None
+
+
+def crowded(n: int) -> tuple[Snapshot, list[WaitingJob]]:
+    """One tenant holds all that it may; another has room left, and big jobs of it wait."""
+    busy = runs(job("busy", workers=4, tenant="blue"), *["n"] * 4)
+    waiting = [
+        job(f"j{i}", workers=3, cpu=2, ram=1000, at=float(i), tenant=("red", "blue")[i % 2]) for i in range(n)
+    ]
+    tenants = (tenant("red", 4), tenant("blue", 4))
+    return snapshot(*waiting, nodes=(node(cpu=32),), tenants=tenants, running=(busy,)), waiting
+
+
+def planned(s: Snapshot) -> Core:
+    core = Core.of(s, 0.0)
+    core.plan(0.0)
+    return core
+
+
+def test_a_core_that_is_kept_answers_with_the_same_changes_however_much_waits() -> None:
+    s, waiting = crowded(400)
+    answers = [explain_planned(planned(s), j.uid, 0.0) for j in waiting[:2]]
+    assert answers == [explain(s, j.uid, 0.0) for j in waiting[:2]]
+    assert [a and a.would_start_now for a in answers] == [("--workers 2", "--cpu 1.3"), ()]
+    assert [a and a.cut_short for a in answers] == ["", ""]
+
+
+def test_a_look_for_smaller_requests_ends_at_its_bound_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    s, waiting = crowded(400)
+    monkeypatch.setattr("mlp_hub.scheduler.why.MOST_TRYING", 1)
+    why = explain_planned(planned(s), waiting[0].uid, 0.0)
+    assert why is not None
+    assert why.would_start_now == ("--workers 1",)
+    assert why.cut_short == "with 400 jobs waiting only 1 smaller request was tried, there may be better ones"
+    monkeypatch.setattr("mlp_hub.scheduler.why.MOST_TRYING", 0)
+    none = explain_planned(planned(s), waiting[0].uid, 0.0)
+    assert none is not None
+    assert (none.would_start_now, none.cut_short) == (
+        (),
+        "with 400 jobs waiting no smaller request was tried, there may be one that starts now",
+    )
+
+
+def test_tries_leave_the_core_as_it_is() -> None:
+    s, waiting = crowded(40)
+    core = planned(s)
+    before = core.snapshot(0.0)
+    tries = Tries(core, waiting[0], 1e9)
+    less = replace(waiting[0], workers_min=1, workers_max=1)
+    assert [tries.starts(j) for j in (less, waiting[0], less)] == [True, False, True]
+    assert core.snapshot(0.0) == before
+    assert core.plan(0.0) == []

@@ -37,7 +37,64 @@ def cohort(red: float, blue: float, **more: Any):
 
 def test_no_change_for_anybody_is_said_too() -> None:
     found = shown(snapshot(tenants=(tenant("red", 4),)), 4)
-    assert texts(found) == [("idle", "No running or waiting job is touched")]
+    assert texts(found) == [("idle", "No running or waiting job is touched: of red none waits and none runs")]
+    running = snapshot(nodes=(node(cpu=8),), tenants=(tenant("red", 4),), running=(holding("x", 2),))
+    assert texts(shown(running, 3)) == [
+        ("idle", "No running or waiting job is touched: of red none waits, and what runs is inside the quota")
+    ]
+
+
+def test_where_nobody_waits_for_quota_it_says_what_they_wait_for() -> None:
+    waiting = (job("a", workers=2, at=400.0), job("b", at=900.0))
+    world = snapshot(*waiting, nodes=(node(cpu=2),), tenants=(tenant("red", 8),), running=(holding("x", 2),))
+    assert texts(shown(world, 16)) == [
+        ("idle", "Nothing changes now: no job of red waits for quota"),
+        ("idle", "2 jobs would still wait for room on the nodes: a, b (the longest for 10 min now)"),
+    ]
+
+
+def test_where_the_quota_stays_too_small_its_numbers_are_said() -> None:
+    world = snapshot(
+        job("a", workers=4, at=880.0),
+        nodes=(node(cpu=16),),
+        tenants=(tenant("red", 4),),
+        running=(holding("x", 2),),
+    )
+    assert texts(shown(world, 5)) == [
+        ("idle", "Nothing changes now: for 1 job that waits the quota is still too small"),
+        (
+            "idle",
+            "1 job would still wait for quota: a (for 2 min now). Of a: red may use 5 cpu; 2 in use by job x of reds (2); "
+            "this job asks for 4",
+        ),
+    ]
+
+
+def test_an_elastic_job_that_would_grow_is_named() -> None:
+    grown = runs(job("e", workers=1, workers_max=4, tenant="red", user="reds"), "n", since=0.0)
+    world = snapshot(nodes=(node(cpu=8),), tenants=(tenant("red", 1),), running=(grown,))
+    assert texts(shown(world, 3)) == [("good", "Could grow: e of reds to 3 workers")]
+
+
+def test_who_is_inside_its_own_quota_is_no_alarm_when_another_holds_too_much() -> None:
+    # red borrows 3 of blue's 4; with less of its own it is red that is over, and blue's one core is its own
+    running = (holding("x", 7), holding("y", 1, of="blue"))
+    world = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=running)
+    found = shown(world, 2, cohort="main")
+    assert [(o.tenant, o.inuse, o.may_hold) for o in found.over] == [("red", 7.0, 5.0)]
+    assert not [n for n in found.notes if "blue" in n.text]
+
+
+def test_what_would_be_reserved_out_of_another_s_use_is_told_without_alarm() -> None:
+    running = (holding("y", 3, of="blue"),)
+    world = snapshot(nodes=(node(cpu=8),), tenants=(tenant("red", 8), tenant("blue", 4)), running=running)
+    found = shown(world, 8, reserved=Quota(cpu=6000))
+    assert texts(found) == [
+        (
+            "wait",
+            "Tenant blue is inside its quota; of the 3 cpu in use there 1 cpu would be kept for others. What runs goes on",
+        )
+    ]
 
 
 def test_a_larger_quota_names_what_could_start_and_what_asks_for_too_much() -> None:

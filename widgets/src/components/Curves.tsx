@@ -3,8 +3,9 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { JobStore } from "../core/jobstore";
 import type { XMode } from "../core/series";
+import { Earlier } from "./basics";
 import { Chart, type Readout } from "./chart";
-import { metric as show } from "../core/format";
+import { clock, metric as show } from "../core/format";
 
 export interface CurveOptions {
   ranks: boolean;
@@ -71,9 +72,18 @@ function ChartBox({ store, name, options }: { store: JobStore; name: string; opt
   );
 }
 
-export function Curves({ store, names }: { store: JobStore; names: string[] }): JSX.Element {
+export function Curves({ store, names, ends, earlier, now }: {
+  store: JobStore;
+  names: string[];
+  /** When earlier attempts ended, in milliseconds. */
+  ends: number[];
+  /** The job waits: all that is here is of earlier attempts. */
+  earlier: boolean;
+  now: number;
+}): JSX.Element {
   const [options, setOptions] = useState<CurveOptions>({ ranks: false, log: false, x: "step" });
   const many = Math.max(0, ...names.map((n) => store.metrics.tracks.get(n)?.size ?? 0)) > 1;
+  const followed = ends.filter((end) => store.metrics.lastTime * 1000 > end);
   const toggle = (label: string, on: boolean, change: Partial<CurveOptions>): JSX.Element => (
     <button type="button" class="mlp-toggle" aria-pressed={on} onClick={() => setOptions({ ...options, ...change })}>
       {label}
@@ -89,6 +99,10 @@ export function Curves({ store, names }: { store: JobStore; names: string[] }): 
           {toggle("By time", options.x === "time", { x: options.x === "time" ? "step" : "time" })}
         </div>
       </div>
+      {earlier ? <Earlier attempts={ends.length} /> : null}
+      {followed.length ? (
+        <p class="mlp-dim mlp-attempts">{`A dashed line is where another attempt began to report, after the one before ended ${followed.slice(-3).map((t) => clock(t, now)).join(", ")}.`}</p>
+      ) : null}
       <div class="mlp-charts">
         {names.map((name) => (
           <ChartBox key={name} store={store} name={name} options={options} />

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { paths, words, type Client } from "../core/api";
 import { decisionOf, victimName } from "../core/decisions";
 import { trim } from "../core/format";
+import { capital } from "../core/reasons";
 import type { Decision, JobEvent } from "../core/wire";
 import { useId } from "./hooks";
 
@@ -46,7 +47,7 @@ export function WhyButton({ event, asks }: { event: JobEvent; asks: Asks }): JSX
 }
 
 const ended = (text: string): string => `${text}${/[.!?]$/.test(text) ? "" : "."}`;
-const sentence = (text: string): string => ended(`${text.charAt(0).toUpperCase()}${text.slice(1)}`);
+const sentence = (text: string): string => ended(capital(text));
 
 function Story({ d }: { d: Decision }): JSX.Element {
   const chosen = d.nodes.filter((n) => n.chosen);
@@ -54,7 +55,7 @@ function Story({ d }: { d: Decision }): JSX.Element {
   return (
     <>
       <p>{sentence(d.summary)}</p>
-      {d.waited_for ? <p><b>Until then:</b> {ended(d.waited_for)}</p> : null}
+      {d.waited_for ? <p title={d.waited_reason ?? undefined}><b>Until then:</b> {ended(d.waited_for)}</p> : null}
       {d.changed.length ? <p><b>What changed:</b> {ended(d.changed.join("; "))}</p> : null}
       {chosen.length ? (
         <table class="mlp-table mlp-decision-table">

@@ -3,7 +3,9 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JobStore } from "../core/jobstore";
 import type { Line } from "../core/logs";
+import { withMarks } from "../core/attempts";
 import { plural } from "../core/format";
+import { Earlier } from "./basics";
 
 const ROW = 18;
 const SPARE = 8;
@@ -28,12 +30,16 @@ function useLines(store: JobStore, paused: boolean): { lines: Line[]; version: n
   return { lines: held.current, version };
 }
 
-export function LogTail({ store, rank, onRank, settled }: {
+export function LogTail({ store, rank, onRank, settled, ends, earlier }: {
   store: JobStore;
   rank: number | null;
   onRank: (rank: number | null) => void;
   /** No more lines will come: the box may be as small as what it holds. */
   settled: boolean;
+  /** When earlier attempts ended, in milliseconds. */
+  ends: number[];
+  /** The job waits: all that is here is of earlier attempts. */
+  earlier: boolean;
 }): JSX.Element {
   const [follow, setFollow] = useState(true);
   const [errOnly, setErrOnly] = useState(false);
@@ -43,8 +49,8 @@ export function LogTail({ store, rank, onRank, settled }: {
   const { lines, version } = useLines(store, !follow);
   const ranks = [...store.logs.ranks].sort((a, b) => a - b);
   const shown = useMemo(
-    () => (rank === null && !errOnly ? lines : lines.filter((l) => (rank === null || l.rank === rank) && (!errOnly || l.err))),
-    [lines, lines.length, version, rank, errOnly],
+    () => withMarks(rank === null && !errOnly ? lines : lines.filter((l) => (rank === null || l.rank === rank) && (!errOnly || l.err)), ends),
+    [lines, lines.length, version, rank, errOnly, ends],
   );
   useEffect(() => {
     const el = box.current;
@@ -92,13 +98,16 @@ export function LogTail({ store, rank, onRank, settled }: {
           </button>
         </div>
       </div>
+      {earlier ? <Earlier attempts={ends.length} /> : null}
       <div ref={box} class={settled ? "mlp-log mlp-log-settled" : "mlp-log"} role="log" aria-live="off" aria-label="Log lines" tabIndex={0} onScroll={scrolled}>
         {shown.length === 0 ? (
           <p class="mlp-log-none">{errOnly ? "Nothing on the error output" : rank === null ? "Nothing printed yet" : `Nothing printed by rank ${rank} yet`}</p>
         ) : (
           // rows keep their place by padding alone: a moved layer of its own is at times not painted by Chromium
           <div class="mlp-log-all" style={{ height: `${total}px`, paddingTop: `${first * ROW}px` }}>
-            {shown.slice(first, last).map((line) => (
+            {shown.slice(first, last).map((line) => "attempt" in line ? (
+              <div key={line.key} class="mlp-line mlp-line-attempt">{`Attempt ${line.attempt}`}</div>
+            ) : (
               <div key={line.id} class={line.err ? "mlp-line mlp-line-err" : "mlp-line"} title={line.time}>
                 {several ? <span class="mlp-line-rank">{line.rank}</span> : null}
                 <span class="mlp-line-mark" aria-label={line.err ? "error output" : undefined}>{line.err ? "!" : ""}</span>

@@ -1,7 +1,8 @@
 /** The job monitor: the same in a notebook cell and on a job's page. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Client } from "../core/api";
+import { attemptEnds } from "../core/attempts";
 import { ago, clock, cores, duration, ms, ram } from "../core/format";
 import type { LiveJob } from "../core/live";
 import { isFinal, isWaiting, word, workersWords, type ActionName } from "../core/phase";
@@ -12,7 +13,7 @@ import { Empty, ErrorBox, Icon, Loading, StateBadge } from "./basics";
 import { Curves } from "./Curves";
 import { useNow, useView } from "./hooks";
 import { LogTail } from "./LogTail";
-import { FailureBox, Progress, RankGrid, stoppedBy, Timeline, WhyBox } from "./parts";
+import { FailureBox, Progress, RankGrid, Timeline, WhyBox } from "./parts";
 
 export interface MonitorProps {
   client: Client;
@@ -31,6 +32,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
   const now = useNow(1000, running || view.connection === "reconnecting");
   const [rank, setRank] = useState<number | null>(null);
   useDrawnEvent(live);
+  const ends = useMemo(() => attemptEnds(view.events), [view.events]);
   if (!job) return <Absent view={view} live={live} client={client} user={user} name={name} />;
   return (
     <div class="mlp-monitor" data-phase={job.phase} data-connection={view.connection} data-synced={view.synced}>
@@ -54,14 +56,14 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
       <Facts job={job} now={now} />
       <StateReason job={job} view={view} />
       <LoginNote view={view} client={client} live={live} />
-      <WhyBox job={job} why={view.why} now={now} stopped={stoppedBy(view.events)} />
+      <WhyBox job={job} why={view.why} now={now} />
       <FailureBox job={job} onRank={setRank} />
       <Progress job={job} left={view.saved === null ? live.store.timeLeft() : null} />
-      {view.metrics.length ? <Curves store={live.store} names={view.metrics} /> : <NoCurves job={job} />}
-      {job.ranks.length || !isWaiting(job.phase) ? (
+      {view.metrics.length ? <Curves store={live.store} names={view.metrics} ends={ends} earlier={isWaiting(job.phase)} now={now} /> : <NoCurves job={job} />}
+      {job.ranks.length || !isWaiting(job.phase) || live.store.logs.lines.length ? (
         <div class={job.ranks.length ? "mlp-two" : ""}>
           {job.ranks.length ? <RankGrid job={job} selected={rank} onSelect={setRank} /> : null}
-          <LogTail store={live.store} rank={rank} onRank={setRank} settled={isFinal(job.phase)} />
+          <LogTail store={live.store} rank={rank} onRank={setRank} settled={isFinal(job.phase)} ends={ends} earlier={isWaiting(job.phase)} />
         </div>
       ) : null}
       <Timeline

@@ -14,6 +14,16 @@ const ICONS: Record<string, string> = {
   warn: "M8 2.5l6 11H2zM8 6.5v3.2M8 11.6v.2",
 };
 
+/** What stands below is of attempts that ended; the job waits for its next one. */
+export function Earlier({ attempts }: { attempts: number }): JSX.Element {
+  return (
+    <p class="mlp-earlier">
+      <Icon name="wait" />
+      {attempts > 1 ? "Of its earlier attempts; it waits to go on" : "Of its earlier attempt; it waits to go on"}
+    </p>
+  );
+}
+
 export function Icon({ name }: { name: string }): JSX.Element {
   const filled = name === "run";
   return (

@@ -1,7 +1,9 @@
 /** uPlot fed from a job's metric store; follows size and theme, draws at most once a frame. */
 import uPlot from "uplot";
+import { attemptEnds, breaks } from "../core/attempts";
 import { mean, perRank, positive, type Aligned, type Range } from "../core/decimate";
 import { metric as show, trim } from "../core/format";
+import { elapsed, STEPS, tickWords } from "../core/timeaxis";
 import type { JobStore } from "../core/jobstore";
 import type { Track } from "../core/series";
 import type { CurveOptions } from "./Curves";
@@ -49,6 +51,8 @@ export class Chart {
   private visible = true;
   private stale = true;
   private base = 0;
+  /** Where new attempts begin, on the x axis. */
+  private breaks: number[] = [];
   private readonly undo: (() => void)[] = [];
   private cursor: number | null = null;
 
@@ -126,6 +130,9 @@ export class Chart {
     const width = this.host.clientWidth;
     if (!tracks.length || width < 20) return;
     const data = this.data(tracks, Math.max(50, width - 56));
+    const base = this.options.x === "time" ? this.base : 0;
+    this.breaks = breaks(tracks.map(([, t]) => t), this.options.x, attemptEnds(this.store.view.events)).map((x) => x - base);
+    this.host.dataset["breaks"] = String(this.breaks.length);
     const key = `${data.length}/${tracks.map(([r]) => r).join()}/${tracks.some(([, t]) => !t.ascends)}`;
     if (!this.plot || key !== this.shapeKey) {
       this.plot?.destroy();
@@ -171,7 +178,26 @@ export class Chart {
     const note = this.options.ranks && all.length > RANKS_MAX ? `Showing ${RANKS_MAX} of ${all.length} ranks` : "";
     const time = this.options.x === "time";
     const xLabel = time ? "after" : all.some(([, t]) => !t.ascends) ? "report" : "step";
-    this.tell({ last, xLabel, x: x === null ? null : time ? `${trim(x, 1)} s` : trim(x, 1), values, note });
+    this.tell({ last, xLabel, x: x === null ? null : time ? elapsed(x) : trim(x, 1), values, note });
+  }
+
+  /** A dashed line at the first point of each attempt but the first. */
+  private drawBreaks(u: uPlot, color: string): void {
+    const { ctx, bbox } = u;
+    const { min, max } = u.scales["x"] ?? {};
+    ctx.save();
+    ctx.strokeStyle = color;
+    ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+    for (const x of this.breaks) {
+      if (x < (min ?? x) || x > (max ?? x)) continue;
+      const at = Math.round(u.valToPos(x, "x", true)) + 0.5;
+      ctx.beginPath();
+      ctx.moveTo(at, bbox.top);
+      ctx.lineTo(at, bbox.top + bbox.height);
+      ctx.stroke();
+    }
+    ctx.restore();
   }
 
   private plotOptions(tracks: [number, Track][], width: number, columns: number): uPlot.Options {
@@ -196,7 +222,9 @@ export class Chart {
       series,
       ...(isMean ? { bands: [{ series: [3, 2] as [number, number], fill: faint(color(0)) }] } : {}),
       axes: [
-        { ...axis, size: 22, space: 70, values: (_u, v) => v.map((n) => short(n, this.options.x === "time")) },
+        this.options.x === "time"
+          ? { ...axis, size: 22, space: 70, incrs: STEPS, values: (_u, v) => tickWords(v) }
+          : { ...axis, size: 22, space: 70, values: (_u, v) => v.map(short) },
         { ...axis, size: 48, space: 28, values: (_u, v) => v.map((n) => (n === null ? "" : show(n))) },
       ],
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
@@ -214,6 +242,7 @@ export class Chart {
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
           this.draw();
         }],
+        draw: [(u) => this.drawBreaks(u, c.text)],
         ready: [(u) => u.over.addEventListener("dblclick", () => this.resetView())],
       },
     };
@@ -242,9 +271,8 @@ function near(column: (number | null)[] | undefined, at: number): number | null 
   return null;
 }
 
-function short(n: number | null, seconds: boolean): string {
+function short(n: number | null): string {
   if (n === null) return "";
-  if (seconds) return n >= 7200 ? `${trim(n / 3600, 1)} h` : n >= 180 ? `${trim(n / 60, 1)} min` : `${trim(n, n < 1 ? 2 : 1)} s`;
   if (Math.abs(n) >= 1e6) return `${trim(n / 1e6, 1)}M`;
   return Math.abs(n) >= 1e4 ? `${trim(n / 1e3, 1)}k` : trim(n, 2);
 }

@@ -69,10 +69,11 @@ export function useId(prefix: string): string {
   return id;
 }
 
-/** Colours and the like follow the theme: calls back when JupyterLab's or the system's theme changes. */
+/** Colours and the like follow the theme: calls back when JupyterLab's, the page's or the system's theme changes. */
 export function onThemeChange(fn: () => void): () => void {
   const observer = new MutationObserver(fn);
   observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light", "class"] });
+  observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-mlp-theme"] });
   const query = matchMedia("(prefers-color-scheme: dark)");
   query.addEventListener("change", fn);
   return () => {

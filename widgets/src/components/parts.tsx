@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { isExplained } from "../core/decisions";
 import { clock, cores, duration, ms, plural, ram, ramOf, trim } from "../core/format";
 import { causeWords, ending, isFinal, isWaiting, rankState } from "../core/phase";
+import { capital, reasonWords, unknownStart } from "../core/reasons";
 import type { Failure, Job, JobEvent, Rank, Why } from "../core/wire";
 import { Bar, Icon } from "./basics";
 import { WhyButton, type Asks } from "./Explained";
@@ -36,19 +37,17 @@ export function Progress({ job, left }: { job: Job; left: number | null }): JSX.
 const numberName = (key: string): string => key.replaceAll("_", " ").replace("inuse", "in use");
 const numberText = (key: string, value: number): string => (key.startsWith("ram") ? ram(value) : trim(value, 2));
 
-/** "No time can be told: long of bob has no time limit." */
-function unknownStart(because: string): string {
-  const text = because.startsWith("no time can be told") ? because : `no time can be told: ${because}`;
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+/** What became of the last attempt of a job that waits again, and what of its work is kept. */
+function Stopped({ stopped, now }: { stopped: NonNullable<Why["stopped"]>; now: number }): JSX.Element {
+  return (
+    <p class="mlp-stopped">
+      <b title={stopped.kind}>{`Its last attempt ended ${clock(stopped.time, now)}: `}</b>
+      {`${stopped.message}. ${capital(stopped.kept)}.`}
+    </p>
+  );
 }
 
-/** Why a job that ran waits again: what was said when it was stopped for another one; null when it runs or never ran. */
-export function stoppedBy(events: JobEvent[]): string | null {
-  const last = [...events].reverse().find((e) => e.kind === "preempted" || e.kind === "admitted" || e.kind === "suspended");
-  return last?.kind === "preempted" ? last.message : null;
-}
-
-export function WhyBox({ job, why, now, stopped }: { job: Job; why: Why | null; now: number; stopped: string | null }): JSX.Element | null {
+export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: number }): JSX.Element | null {
   if (!isWaiting(job.phase)) return null;
   const position = why?.position ?? job.position;
   const start = ms(why?.expected_start ?? job.expected_start);
@@ -77,12 +76,15 @@ export function WhyBox({ job, why, now, stopped }: { job: Job; why: Why | null; 
             </span>
           ) : null}
         </p>
-        {stopped ? <p>{`It ran before and was ${stopped}`}</p> : null}
+        {why?.stopped ? <Stopped stopped={why.stopped} now={now} /> : null}
         {start === null && why?.expected_because && job.phase !== "suspended" ? <p>{unknownStart(why.expected_because)}</p> : null}
         {reasons.length === 0 && job.message ? <p>{job.message}</p> : null}
         {reasons.map((reason, i) => (
           <div key={i} class="mlp-reason">
-            <p>{reason.message}</p>
+            <p>
+              <b title={reason.reason}>{`${capital(reasonWords(reason.reason))}: `}</b>
+              {reason.message}
+            </p>
             {Object.keys(reason.numbers).length ? (
               <dl class="mlp-numbers">
                 {Object.entries(reason.numbers).map(([key, value]) => (
@@ -106,6 +108,7 @@ export function WhyBox({ job, why, now, stopped }: { job: Job; why: Why | null; 
             ))}
           </p>
         ) : null}
+        {why?.cut_short ? <p class="mlp-dim">{`${capital(why.cut_short)}.`}</p> : null}
       </div>
     </section>
   );

@@ -1,14 +1,11 @@
 /** The service's answer to what a change of a tenant would mean, as lines to read. Pure. */
-import { ago, clock, plural } from "./format";
+import { clock } from "./format";
 import type { TenantPreview, Tone } from "./wire";
 
 export interface Line {
   tone: Tone;
   text: string;
 }
-
-/** Waiting jobs of which one reads since when they wait; the rest is counted. */
-const MOST = 3;
 
 export function previewLines(p: TenantPreview, now: number): Line[] {
   const lines: Line[] = p.notes.map((n) => ({ tone: n.tone, text: n.text }));
@@ -19,11 +16,6 @@ export function previewLines(p: TenantPreview, now: number): Line[] {
     // beside what is over, before what follows from it
     const at = lines.findLastIndex((l) => l.tone === "bad" && / above /.test(l.text));
     lines.splice(at + 1, 0, { tone: "idle", text });
-  }
-  const since = p.waiting.slice(0, MOST).map((w) => `${w.name} of ${w.user} for ${ago(w.since, now).replace(" ago", "")}`);
-  if (since.length) {
-    const rest = p.waiting.length - since.length;
-    lines.push({ tone: "idle", text: `Waiting: ${since.join(", ")}${rest > 0 ? ` and ${plural(rest, "more", "more")}` : ""}` });
   }
   return lines;
 }

@@ -131,6 +131,26 @@ function limitFault(word: LimitWord, value: number, quota: number | null, shares
   return null;
 }
 
+/** What is wrong with a tenant's place among others, where these are all there would be. */
+export function placeFaults(name: string, all: ReadonlyMap<string, Pick<Texts, "cohort" | "parent">>): Faults {
+  const faults: Faults = {};
+  const own = all.get(name);
+  const [cohort, parent] = [own?.cohort.trim() ?? "", own?.parent.trim() ?? ""];
+  // one name for a cohort and a tenant would mix up their trees
+  if (cohort && all.has(cohort)) faults.cohort = `${cohort} is a tenant: give the cohort another name, or make ${cohort} the parent`;
+  if (name && [...all.values()].some((t) => t.cohort.trim() === name)) faults.name = `${name} is the name of a cohort: use another one`;
+  if (parent && !all.has(parent)) faults.parent = `there is no tenant ${parent}`;
+  const seen = new Set([name]);
+  for (let at = parent; at && all.has(at); at = all.get(at)?.parent.trim() ?? "") {
+    if (seen.has(at)) {
+      faults.parent = parent === name ? "a tenant cannot be its own parent" : `${parent} is below ${name}, so it cannot be above it too`;
+      break;
+    }
+    seen.add(at);
+  }
+  return faults;
+}
+
 /** The body of a PUT: all that the tenant is from now on; what the form does not show stays as it is. */
 export function update(tenant: Tenant, texts: Texts, r: Read): TenantSettings {
   return {

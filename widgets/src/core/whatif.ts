@@ -1,17 +1,11 @@
 /** What-if: from what the form says to the request, and from two runs to better and worse. Pure. */
-import { badName, clock, cores, duration, parseAmount, parseRam, ram, trim } from "./format";
-import type { Node, SimulatedRun, SimulatedWork, Tenant } from "./wire";
+import { clock, cores, duration, parseAmount, parseRam, plural, ram, trim } from "./format";
+import { reasonWords } from "./reasons";
+import { EMPTY, LIMITS, placeFaults, read, SHARING_FIELDS, textsOf, type FieldName, type Read, type Texts } from "./tenantform";
+import type { Node, Simulated, SimulatedRun, SimulatedWork, Tenant } from "./wire";
 
-export interface TenantTexts {
-  cpu: string;
-  gpu: string;
-  ram: string;
-  weight: string;
-}
-
-export interface NewTenant extends TenantTexts {
-  name: string;
-}
+/** The fields of a tenant that have a column of their own; those of sharing are below the row. */
+export const AMOUNTS = ["cpu", "gpu", "ram", "weight"] as const;
 
 export interface NewNodes {
   count: string;
@@ -34,8 +28,8 @@ export interface Kind {
 export interface Draft {
   /** "now", or how many days back. */
   from: string;
-  tenants: Record<string, TenantTexts>;
-  added: NewTenant[];
+  tenants: Record<string, Texts>;
+  added: Texts[];
   /** How many nodes of a kind there would be. */
   kinds: Record<string, string>;
   nodes: NewNodes[];
@@ -43,15 +37,9 @@ export interface Draft {
   preemption: string;
 }
 
-export const NO_TENANT: NewTenant = { name: "", cpu: "", gpu: "", ram: "", weight: "1" };
+export const NO_TENANT: Texts = EMPTY;
 export const NO_NODES: NewNodes = { count: "1", cpu: "8", ram: "32 GiB", gpu: "0", gpu_kind: "" };
 const MOST_NODES = 10_000;
-
-const text = (value: number | null): string => (value === null ? "" : cores(value));
-
-export function textsOf(tenant: Tenant): TenantTexts {
-  return { cpu: text(tenant.cpu), gpu: text(tenant.gpu), ram: tenant.ram === null ? "" : ram(tenant.ram), weight: trim(tenant.weight, 4) };
-}
 
 export function kindsOf(nodes: Node[]): Kind[] {
   const found = new Map<string, Kind>();
@@ -83,51 +71,69 @@ export function draftOf(tenants: Tenant[], kinds: Kind[]): Draft {
 
 export interface Asked {
   body: Record<string, unknown>;
-  /** What is wrong, by field: `red.cpu`, `new-0.name`, `kind.KEY`, `nodes-0.count`. */
+  /** What is wrong, by field: `red.cpu`, `red.lend_cpu`, `new-0.name`, `kind.KEY`, `nodes-0.count`. */
   faults: Record<string, string>;
   /** How many things are other than they are. */
   changes: number;
+}
+
+const FIELDS: FieldName[] = [...AMOUNTS, ...SHARING_FIELDS];
+
+const changedFields = (texts: Texts, was: Texts): FieldName[] => FIELDS.filter((f) => texts[f].trim() !== was[f]);
+
+/** How many fields of sharing are other than they are. */
+export const sharingChanges = (texts: Texts, was: Texts): number => changedFields(texts, was).filter((f) => SHARING_FIELDS.includes(f)).length;
+
+/** These fields of what was read, as the request has them: limits of one kind go together. */
+function settings(found: Read, fields: FieldName[]): Record<string, unknown> {
+  const out: Record<string, unknown> = {};
+  for (const field of fields) {
+    if (field === "weight") out["weight"] = found.weight;
+    else if (field === "cohort" || field === "parent") out[field] = found.sharing[field];
+    else if (field === "cpu" || field === "gpu" || field === "ram") out[field] = found.amounts[field];
+    else {
+      const word = Object.keys(LIMITS).find((w) => field.startsWith(`${w}_`)) as keyof typeof LIMITS;
+      out[LIMITS[word]] = found.sharing[LIMITS[word]];
+    }
+  }
+  return out;
 }
 
 /** The request that the form means. */
 export function askedOf(draft: Draft, tenants: Tenant[], kinds: Kind[], now: number): Asked {
   const faults: Record<string, string> = {};
   let count = 0;
-  const read = (key: string, what: string, value: string, parse: (t: string, what: string) => ReturnType<typeof parseAmount>): number | null => {
-    const found = parse(value, what);
-    if (!found.ok) faults[key] = found.msg;
-    return found.ok ? found.value : null;
+  const taken = tenants.map((t) => t.name);
+  const after = new Map<string, Pick<Texts, "cohort" | "parent">>([
+    ...tenants.map((t) => [t.name, draft.tenants[t.name] ?? textsOf(t)] as const),
+    ...draft.added.map((t) => [t.name.trim(), t] as const),
+  ]);
+  const note = (key: string, name: string, found: Read, fields: readonly FieldName[] = FIELDS): void => {
+    const wrong = { ...placeFaults(name, after), ...found.faults };
+    for (const field of fields) {
+      const said = wrong[field];
+      if (said) faults[`${key}.${field}`] = said;
+    }
   };
-  const weightOf = (key: string, value: string): number => {
-    const weight = /^\d+(\.\d+)?$/.test(value.trim()) ? Number(value) : 0;
-    if (!(weight > 0 && weight <= 1e6)) faults[key] = "A weight is a number above 0, such as 1 or 2.5";
-    return weight;
-  };
-  const amounts = (key: string, t: TenantTexts): Record<string, number | null> => ({
-    cpu: read(`${key}.cpu`, "CPU", t.cpu, parseAmount),
-    gpu: read(`${key}.gpu`, "GPU", t.gpu, parseAmount),
-    ram: read(`${key}.ram`, "Memory", t.ram, (x) => parseRam(x)),
-    weight: weightOf(`${key}.weight`, t.weight),
-  });
   const changed: Record<string, Record<string, unknown>> = {};
   for (const tenant of tenants) {
     const texts = draft.tenants[tenant.name];
     if (!texts) continue;
-    const was = textsOf(tenant);
-    const values = amounts(tenant.name, texts);
-    for (const field of ["cpu", "gpu", "ram", "weight"] as const) {
-      if (texts[field].trim() === was[field]) continue;
-      (changed[tenant.name] ??= {})[field] = values[field];
-      count += 1;
-    }
+    const others = changedFields(texts, textsOf(tenant));
+    // of one that stays as it is nothing is wrong, also where it is in the way of others
+    if (!others.length) continue;
+    const found = read(texts, null, tenant);
+    note(tenant.name, tenant.name, found);
+    count += others.length;
+    changed[tenant.name] = settings(found, others);
   }
   const added: Record<string, Record<string, unknown>> = {};
-  const taken = new Set(tenants.map((t) => t.name));
   draft.added.forEach((t, i) => {
-    const bad = badName(t.name.trim()) ?? (taken.has(t.name.trim()) ? `there is a tenant ${t.name.trim()} already` : null);
-    if (bad) faults[`new-${i}.name`] = bad;
-    taken.add(t.name.trim());
-    added[t.name.trim()] = amounts(`new-${i}`, t);
+    const texts = { ...t, name: t.name.trim() };
+    const found = read(texts, taken);
+    note(`new-${i}`, texts.name, found, ["name", ...FIELDS]);
+    taken.push(texts.name);
+    added[texts.name] = settings(found, [...AMOUNTS, ...changedFields(texts, EMPTY).filter((f) => SHARING_FIELDS.includes(f))]);
     count += 1;
   });
   const nodes = nodeChanges(draft, kinds, faults);
@@ -242,6 +248,21 @@ export function rowOf(figure: Figure, before: SimulatedWork, after: SimulatedWor
   const differs = mark(a, b, -1) !== "same";
   const by = found !== "same" ? `${figure.show(Math.abs(b - a))} ${b < a ? "less" : "more"}` : others && figure.wish && differs ? "of other jobs: not all start in both" : "";
   return { title: figure.title, hint: figure.hint, before: figure.show(a), after: figure.show(b), mark: found, by };
+}
+
+/** Why nothing is other than before, from what the jobs waited for; null where something is. */
+export function whyTheSame(answer: Simulated): string | null {
+  const { before, after, moves } = answer;
+  if (!before || !moves) return null;
+  const moved = moves.earlier + moves.later + moves.only_before + moves.only_after;
+  if (moved || WHOLE.some((f) => mark(f.of(before), f.of(after), -1) !== "same")) return null;
+  const waited = Object.entries(before.waited_for).sort((a, b) => b[1] - a[1]);
+  if (!waited.length) return "Nothing changes: as it is, no job has to wait.";
+  const parts = waited.map(([reason, n]) => `${plural(n, "job")}: ${reasonWords(reason)}`).join("; ");
+  const quota = Object.hasOwn(before.waited_for, "WaitingForQuota");
+  return quota
+    ? `Nothing changes: what is other here lets no job start sooner or later. What they wait for as it is: ${parts}.`
+    : `Nothing changes. Nobody waits for quota in this work, so other quotas alone move no start. What they wait for as it is: ${parts}.`;
 }
 
 /** A start in words: "at once", "after 5 min", "not at all". */

@@ -213,6 +213,10 @@ export interface Why {
   how_sure?: "sure" | "likely" | "unknown";
   sure_because?: string;
   would_start_now: string[];
+  /** What was not looked at, because too much waits; empty where all was. */
+  cut_short?: string;
+  /** How the last attempt of a job that waits again was stopped. */
+  stopped?: { kind: string; time: string; message: string; kept: string; checkpoint_at: string | null } | null;
 }
 
 /** Why the scheduler did something with a job; names of other tenants are null for who may not know them. */
@@ -221,6 +225,7 @@ export interface Decision {
   kind: string;
   summary: string;
   waited_for: string | null;
+  waited_reason: string | null;
   changed: string[];
   position: number | null;
   policy: string;
@@ -277,6 +282,8 @@ export interface QueueEntry {
   submitted_at: string;
   started_at: string | null;
   expected_start: string | null;
+  /** Which end makes it possible, or why no start can be told; empty where nobody has looked yet. */
+  expected_because: string;
 }
 
 export interface Node {
@@ -322,6 +329,8 @@ export interface SimulatedRun extends SimulatedWork {
   utilization: Record<string, number>;
   lost_work_s: number;
   per_tenant: Record<string, SimulatedTenant>;
+  /** Jobs by the reason for which they waited; one with several counts in each. */
+  waited_for: Record<string, number>;
   gantt: string | null;
 }
 

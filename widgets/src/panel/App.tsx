@@ -3,6 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ErrorBox, Empty, Loading } from "../components/basics";
 import { ApiError, paths, type Client } from "../core/api";
+import { THEMES, type Theme, type Themes } from "../core/theme";
 import type { Session, User } from "../core/wire";
 import { useLoad } from "../components/hooks";
 import { plural } from "../core/format";
@@ -80,7 +81,22 @@ function SignUps({ client }: { client: Client }): JSX.Element | null {
   ) : null;
 }
 
-function Nav({ client, session, nav }: { client: Client; session: Session; nav: string }): JSX.Element {
+function ThemeChoice({ themes }: { themes: Themes }): JSX.Element {
+  const [theme, setTheme] = useState(themes.chosen);
+  const choose = (chosen: Theme): void => {
+    themes.choose(chosen);
+    setTheme(chosen);
+  };
+  return (
+    <select class="mlp-select mlp-theme" aria-label="Theme" title="Theme" value={theme} onChange={(e) => choose(e.currentTarget.value as Theme)}>
+      {THEMES.map(([key, text]) => (
+        <option key={key} value={key}>{text}</option>
+      ))}
+    </select>
+  );
+}
+
+function Nav({ client, session, nav, themes }: { client: Client; session: Session; nav: string; themes: Themes }): JSX.Element {
   const item = (key: string, to: string, text: ComponentChildren): JSX.Element => (
     <Link to={to} cls="mlp-nav-link" current={nav === key}>
       {text}
@@ -107,6 +123,7 @@ function Nav({ client, session, nav }: { client: Client; session: Session; nav: 
         ) : null}
       </nav>
       <div class="mlp-top-end">
+        <ThemeChoice themes={themes} />
         <span class="mlp-who" title={session.admin ? "Platform admin" : "Logged in"}>
           {session.username}
         </span>
@@ -119,7 +136,7 @@ function Nav({ client, session, nav }: { client: Client; session: Session; nav: 
   );
 }
 
-export function App({ client }: { client: Client }): JSX.Element {
+export function App({ client, themes }: { client: Client; themes: Themes }): JSX.Element {
   const parts = useRoute();
   const [session, setSession] = useState<Session | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -154,7 +171,7 @@ export function App({ client }: { client: Client }): JSX.Element {
       <a class="mlp-skip" href="#main">
         Skip to the page
       </a>
-      <Nav client={client} session={session} nav={shown.nav} />
+      <Nav client={client} session={session} nav={shown.nav} themes={themes} />
       <main class="mlp-main" id="main">
         {shown.page}
       </main>

@@ -7,6 +7,7 @@ import type { Client } from "../core/api";
 import { ago, clock, cores, ms, plural, ram } from "../core/format";
 import { backoff } from "../core/stream";
 import { isWaiting } from "../core/phase";
+import { capital, reasonWords, unknownStart } from "../core/reasons";
 import type { QueueEntry } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
@@ -65,9 +66,21 @@ function need(e: QueueEntry): string {
   return [`${cores(e.cpu)} cpu`, e.gpu ? `${cores(e.gpu)} gpu` : "", ram(e.ram)].filter(Boolean).join(", ");
 }
 
+/** Why it waits, and where its start is not known why that is so. */
+function Waits({ e }: { e: QueueEntry }): JSX.Element {
+  const unknown = e.phase === "queued" && ms(e.expected_start) === null && e.expected_because;
+  return (
+    <>
+      <span title={e.reason ?? undefined}>{e.message || capital(reasonWords(e.reason ?? ""))}</span>
+      {unknown ? <span class="mlp-dim mlp-unknown">{unknownStart(e.expected_because)}</span> : null}
+    </>
+  );
+}
+
 function expected(e: QueueEntry, now: number): JSX.Element | string {
-  if (ms(e.expected_start) !== null) return clock(e.expected_start, now);
-  return e.phase === "queued" ? <span class="mlp-dim" title="What it waits for has no known end; the job's page says more">not known</span> : "–";
+  if (ms(e.expected_start) !== null) return <span title={e.expected_because}>{clock(e.expected_start, now)}</span>;
+  if (e.phase !== "queued") return "–";
+  return <span class="mlp-dim" title={e.expected_because ? unknownStart(e.expected_because) : "Not looked at yet; the job's page says more"}>not known</span>;
 }
 
 const key = (e: QueueEntry): string => `${e.user}/${e.name}`;
@@ -88,7 +101,7 @@ export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: bo
     job,
     ...common,
     { title: "Asks for", cell: need, kind: "low" },
-    { title: "Why it waits", cell: (e) => e.message || e.reason || "", kind: "grow" },
+    { title: "Why it waits", cell: (e) => <Waits e={e} />, kind: "grow" },
     { title: "Expected", cell: (e) => expected(e, now), kind: "num" },
     { title: "Waiting", cell: (e) => ago(e.submitted_at, now).replace(" ago", ""), kind: "num low" },
   ];

@@ -1,7 +1,6 @@
-/** The folded part of the tenant form: whom the tenant shares with, and within what limits. */
+/** Whom a tenant shares with, and within what limits: the folded part of the tenant's form and of the what-if's rows. */
 import type { JSX } from "preact";
 import { fieldsOf, type Dimension, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
-import type { Tenant } from "../core/wire";
 import { Field } from "./form";
 
 const NAMES: Record<Dimension, string> = { cpu: "CPU", gpu: "GPU", ram: "memory", rom: "storage" };
@@ -11,21 +10,27 @@ const ROWS: { word: LimitWord; verb: string; title: string; says: string; empty:
   { word: "reserve", verb: "Reserve", title: "Keep reserved", says: "Of its own quota, kept free for it on the nodes, used or not, whatever others may use.", empty: "nothing" },
 ];
 
-export function SharingFields({ texts, set, wrong, others }: {
+export function SharingFields({ texts, set, wrong, others, prefix = "", was }: {
   texts: Texts;
   set: (field: FieldName) => (value: string) => void;
   wrong: (field: FieldName) => string | null;
-  others: Tenant[];
+  /** The other tenants: each may be its parent. */
+  others: Pick<Texts, "name" | "cohort">[];
+  /** Begins the fields' names, where there are several such parts. */
+  prefix?: string;
+  /** What it is now, said below what is other; absent where that is no matter. */
+  was?: Texts | undefined;
 }): JSX.Element {
-  const cohorts = [...new Set(others.flatMap((t) => (t.cohort ? [t.cohort] : [])))].sort();
+  const cohorts = [...new Set(others.flatMap((t) => (t.cohort.trim() ? [t.cohort.trim()] : [])))].sort();
   const choices = { cohort: cohorts, parent: others.map((t) => t.name).sort() };
+  const now = (name: FieldName, none: string): string => (was && texts[name].trim() !== was[name] ? `now ${was[name] || none}` : "");
   const field = (name: FieldName, label: string, hint: string, placeholder: string): JSX.Element => (
     <Field
-      name={name}
+      name={`${prefix}${name}`}
       label={label}
       value={texts[name]}
       onInput={set(name)}
-      hint={hint}
+      hint={now(name, placeholder) || hint}
       error={wrong(name)}
       placeholder={placeholder}
       choices={name === "cohort" || name === "parent" ? choices[name] : undefined}

@@ -103,7 +103,7 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
         <summary>
           Sharing <span class="mlp-dim">{where || "with nobody"}</span>
         </summary>
-        {unfolded ? <SharingFields texts={texts} set={set} wrong={wrong} others={others} /> : null}
+        {unfolded ? <SharingFields texts={texts} set={set} wrong={wrong} others={others.map(textsOf)} /> : null}
       </details>
       {tenant ? <PreviewBox tenant={tenant} texts={texts} read={r} fresh={fresh} /> : null}
       {refused && !refused.field ? <ErrorBox error={refused.error} /> : null}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ class Life:
     finished: float | None = None
     refused: str | None = None
     waits: str | None = None  # why, as it was said last
+    waited_for: set[str] = field(default_factory=set)  # all reasons for which it ever waited
     preemptions: int = 0
 
 
@@ -60,6 +62,7 @@ class Lives:
             found.refused = line["message"]
         elif event == "waiting":
             found.waits = line["message"]
+            found.waited_for.add(line["reason"])
         elif event == "preempted":
             found.preemptions += 1
 
@@ -109,6 +112,7 @@ def figures(lives: Iterable[Life], summary: dict[str, Any], weights: dict[str, f
         "utilization": summary["utilization"],
         "lost_work_s": summary["lost_work_s"],
         "per_tenant": per_tenant,
+        "waited_for": dict(sorted(Counter(r for life in lives for r in life.waited_for).items())),
     }
 
 

@@ -331,7 +331,13 @@ def _axis(top: float, bottom: float, scale: _Scale) -> Iterator[str]:
         x = scale.x(i * step)
         anchor = "end" if x > LEFT + CHART - 30 else "middle"
         yield f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom + 6}"/>'
-        yield f'<text class="s" x="{x:.1f}" y="{bottom + 22}" text-anchor="{anchor}">{seconds(i * step)}</text>'
+        yield f'<text class="s" x="{x:.1f}" y="{bottom + 22}" text-anchor="{anchor}">{_tick(i * step, step)}</text>'
+
+
+def _tick(at: float, step: float) -> str:
+    """Write a time on the axis: all of them in the largest unit of which a step has one or more."""
+    size, unit = next(((s, u) for s, u in ((86400, "d"), (3600, "h"), (60, "min")) if step >= s), (1, "s"))
+    return f"{at / size:g} {unit}"
 
 
 def _step(least: float) -> float:

@@ -298,13 +298,19 @@ def aligned(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def seconds(span: float) -> str:
-    """Write a time: "0.25 s", "90.0 s", "2 h 05 min"."""
+    """Write a time: "0.25 s", "90 s", "15 min 40 s", "2 h 05 min", "6 d 15 h"."""
     if span < 100:
         return f"{span:.3g} s"
-    if span < 7200:
+    if round(span) < 600:
         return f"{span:.0f} s"
+    if round(span) < 7200:
+        minutes, rest = divmod(round(span), 60)
+        return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(round(span / 60), 60)
-    return f"{hours} h {minutes:02d} min"
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    days, hours = divmod(round(span / 3600), 24)
+    return f"{days} d {hours:02d} h"
 
 
 def _two(shares: dict[str, float]) -> str:

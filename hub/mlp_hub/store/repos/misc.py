@@ -82,6 +82,12 @@ class Events(Repo):
         query = select(e).where(e.c.job == job, e.c.seq > seq).order_by(e.c.seq).limit(limit)
         return [JobEvent(r.seq, r.time, r.kind, r.message, r.reason) for r in self._c.execute(query)]
 
+    def last(self, job: str, most: int) -> list[JobEvent]:
+        """Return the last `most` steps, in order."""
+        e = job_event
+        query = select(e).where(e.c.job == job).order_by(e.c.seq.desc()).limit(most)
+        return [JobEvent(r.seq, r.time, r.kind, r.message, r.reason) for r in self._c.execute(query)][::-1]
+
     def trim(self, job: str, keep: int) -> int:
         """Remove all but the last `keep` steps, so that a job that fails for ever stays small."""
         e = job_event

@@ -1,0 +1,121 @@
+"""A job that was stopped and waits again: what it printed and reported before is there, marked as such."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from browser import shot
+from front_pages import LOOKS, Pages, fits
+from front_service import FrontService
+from front_shapes import job, when
+
+LONG = 9000.0
+"""Seconds that the first attempt ran."""
+
+
+def told(front: FrontService, seq: int, kind: str, at: float, message: str = "") -> dict[str, Any]:
+    return front.data.event(seq, kind, message) | {"time": when(at)}
+
+
+def line(text: str, at: float, rank: int = 0) -> dict[str, Any]:
+    lines = [{"time": when(at), "stream": "stdout", "text": text}]
+    return {"type": "log", "rank": rank, "lines": lines, "offset": 1}
+
+
+def stopped_story(front: FrontService, *, again: bool) -> None:
+    """An attempt of some hours that was stopped for another job; `again`: another one is under way."""
+    data = front.data
+    begin = -LONG - 700
+    texts = "stopped to make room for urgent of bob in red: its priority is 200, that of this job 50"
+    events = [
+        told(front, 1, "running", begin, "running on node node-1"),
+        told(front, 2, "preempted", -605, texts),
+        told(front, 3, "requeued", -600, "back in the queue with its age kept"),
+    ]
+    points = [data.point(n, n % 2) | {"time": time.time() + begin + n * LONG / 200} for n in range(200)]
+    data.keep(line("epoch 1 is done", begin + 100))
+    data.keep(line("saved on SIGTERM", -601, 1))
+    if again:
+        events.append(told(front, 4, "running", -300, "running on node node-2"))
+        points += [data.point(150 + n, n % 2) | {"time": time.time() - 300 + n} for n in range(60)]
+        data.keep(line("going on at epoch 1", -299))
+        data.keep({"type": "job", "job": job("digits", restarts=1, version=2)})
+    else:
+        waits = {"phase": "queued", "state": "creating", "position": 1, "ranks": [], "started_at": None}
+        data.keep({"type": "job", "job": job("digits", restarts=1, version=2, progress=60, **waits)})
+        data.why = {
+            "job": "digits",
+            "phase": "queued",
+            "reasons": [{"reason": "WaitingForResources", "message": "needs 2 ranks at once", "numbers": {}}],
+            "position": 1,
+            "queue_length": 1,
+            "expected_start": None,
+            "expected_because": "no time can be told: urgent of bob has no time limit",
+            "would_start_now": [],
+            "cut_short": "with 4000 jobs waiting only 12 smaller requests were tried, there may be one that starts now",
+            "stopped": {
+                "kind": "preempted",
+                "time": when(-600),
+                "message": texts,
+                "kept": "its newest checkpoint was written 35 s before it was stopped; what came after it is to be done again",
+                "checkpoint_at": when(-635),
+            },
+        }
+    data.keep({"type": "metrics", "points": points})
+    data.keep({"type": "events", "events": events})
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_job_that_waits_again_shows_what_it_did_before(
+    pages: Pages, front: FrontService, look: str
+) -> None:
+    stopped_story(front, again=False)
+    dark, width = LOOKS[look]
+    for where in ("widget", "page"):
+        if where == "widget":
+            page = pages.widget(dark=dark, width=min(width, 1000))
+        else:
+            page = pages.panel("jobs/ann/digits", dark=dark, width=width)
+        box = page.get_by_role("region", name="Why it waits")
+        for text in (
+            "Its last attempt ended",
+            "stopped to make room for urgent of bob in red",
+            "Its newest checkpoint was written 35 s before it was stopped",
+            "Waits for room on the nodes: needs 2 ranks at once",
+            "No time can be told: urgent of bob has no time limit.",
+            "With 4000 jobs waiting only 12 smaller requests were tried",
+        ):
+            expect(box).to_contain_text(text)
+        expect(box.get_by_title("WaitingForResources")).to_have_text("Waits for room on the nodes:")
+        for region in ("Curves", "Log"):
+            part = page.get_by_role("region", name=region, exact=True)
+            expect(part).to_contain_text("Of its earlier attempt; it waits to go on")
+        expect(page.get_by_text("A dashed line")).to_have_count(0)
+        expect(page.locator(".mlp-line-text")).to_have_text(["epoch 1 is done", "saved on SIGTERM"])
+        expect(page.locator(".mlp-chart canvas")).to_have_count(3)
+        page.wait_for_timeout(150)
+        shot(page, f"{where}-stopped-{look}", full=True)
+        assert fits(page)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_new_attempt_is_marked_in_curves_and_log(pages: Pages, front: FrontService, look: str) -> None:
+    stopped_story(front, again=True)
+    dark, width = LOOKS[look]
+    page = pages.widget(dark=dark, width=min(width, 1000))
+    expect(page.get_by_text("A dashed line is where another attempt began to report")).to_be_visible()
+    expect(page.locator('.mlp-plot[data-breaks="1"]')).to_have_count(3)
+    expect(page.locator(".mlp-line-attempt")).to_have_text("Attempt 2")
+    page.get_by_role("button", name="By time").click()
+    expect(page.locator('.mlp-plot[data-breaks="1"]')).to_have_count(3)
+    plot = page.locator(".mlp-plot").first
+    plot.focus()
+    page.keyboard.press("End")
+    expect(page.locator(".mlp-chart-at").first).to_have_text("after 2 h 37 min")
+    page.wait_for_timeout(150)
+    shot(page, f"widget-second-attempt-{look}", full=True)
+    assert fits(page)

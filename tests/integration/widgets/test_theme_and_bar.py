@@ -1,0 +1,63 @@
+"""The pages' frame: a theme of one's own choice, and a navigation bar that is all there on a small screen."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser import shot
+from front_pages import Pages, fits, story
+from front_service import FrontService
+
+DARK = "rgb(21, 24, 27)"
+LIGHT = "rgb(255, 255, 255)"
+
+
+def has_ground(page: Page, color: str) -> None:
+    expect(page.locator("#app")).to_have_css("background-color", color)
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_a_theme_is_chosen_against_the_system_s_and_kept(
+    pages: Pages, front: FrontService, system: str
+) -> None:
+    story(front)
+    other = {"light": "dark", "dark": "light"}[system]
+    mine, theirs = (LIGHT, DARK) if system == "light" else (DARK, LIGHT)
+    page = pages.panel("jobs/ann/digits", dark=system == "dark")
+    theme = page.get_by_label("Theme")
+    expect(theme).to_have_value("system")
+    has_ground(page, mine)
+    theme.select_option(other)
+    has_ground(page, theirs)
+    page.reload()
+    expect(theme).to_have_value(other)
+    expect(page.locator(".mlp-chart canvas")).to_have_count(3)
+    has_ground(page, theirs)
+    page.wait_for_timeout(150)
+    shot(page, f"panel-theme-{other}-on-{system}", full=True)
+    theme.select_option("system")
+    has_ground(page, mine)
+    page.emulate_media(color_scheme="light" if system == "dark" else "dark")
+    has_ground(page, theirs)
+
+
+@pytest.mark.parametrize("width", [420, 360])
+def test_the_bar_is_all_there_on_a_small_screen(pages: Pages, front: FrontService, width: int) -> None:
+    story(front)
+    page = pages.panel("admin/queue", width=width)
+    for place in ("Jobs", "Quota", "Tenants", "Users", "Queue", "Nodes", "What-if", "Hub home"):
+        link = page.get_by_role("banner").get_by_role("link", name=place)
+        box = link.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width, place
+    assert fits(page)
+    shot(page, f"panel-bar-{width}")
+
+
+def test_the_queue_says_why_no_start_is_known(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/queue")
+    row = page.get_by_role("row", name="digits-5")
+    expect(row).to_contain_text("No time can be told: digits-3 of bob has no time limit.")
+    expect(row).to_contain_text("not known")

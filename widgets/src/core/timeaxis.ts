@@ -1,0 +1,31 @@
+/** Time since the begin of a run as people read it: one unit along the axis, whole steps of it between the ticks. Pure. */
+import { duration, trim } from "./format";
+
+const MIN = 60;
+const H = 3600;
+const DAY = 86_400;
+
+/** Steps between ticks, in seconds: of ten below a minute, then of clocks and calendars. */
+export const STEPS = [
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30,
+  MIN, 2 * MIN, 5 * MIN, 10 * MIN, 15 * MIN, 30 * MIN, H, 2 * H, 3 * H, 6 * H, 12 * H,
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500].map((n) => n * DAY),
+];
+
+/** Labels of an axis: seconds, minutes, hours or days for all of its ticks, by the largest. */
+export function tickWords(ticks: (number | null)[]): string[] {
+  const known = ticks.filter((t): t is number => t !== null);
+  const most = Math.max(0, ...known.map(Math.abs));
+  const step = known.length > 1 ? Math.abs((known[1] as number) - (known[0] as number)) : most;
+  const [size, unit] = most >= 2 * DAY && step >= DAY / 2 ? [DAY, "d"] : most >= 2 * H && step >= H / 2 ? [H, "h"] : most >= 2 * MIN && step >= MIN / 2 ? [MIN, "min"] : [1, "s"];
+  return ticks.map((t) => {
+    if (t === null) return "";
+    const n = t / size;
+    return `${trim(n, size === 1 && step < 1 ? 3 : 1)} ${unit}`;
+  });
+}
+
+/** One moment, exactly: "4.2 s", "1 h 30 min". */
+export function elapsed(seconds: number): string {
+  return seconds < MIN && seconds % 1 ? `${trim(seconds, 1)} s` : duration(seconds);
+}
