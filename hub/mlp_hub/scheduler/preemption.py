@@ -156,8 +156,7 @@ def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence
         for d, v in held.vector.items():
             freed[d] = freed.get(d, 0) + v
     if rights.short:
-        over = quotas.excess(rights.tenant, rights.vector)
-        return all(freed.get(d, 0) + available >= asked for d, asked, available in over)
+        return all(freed.get(d, 0) + available >= asked for d, asked, available in rights.over)
     return any(freed.get(d, 0) for d in rights.vector)
 
 
@@ -339,7 +338,7 @@ class _Trial:
         return self._has_quota() and self.nodes.fitting() >= self.entry.cls.ranks_min
 
     def _has_quota(self) -> bool:
-        return not self.quotas.excess(self.entry.cls.tenant, self.entry.cls.vector)
+        return self.quotas.fits(self.entry.cls.tenant, self.entry.cls.vector)
 
 
 def without_last(held: Held, n: int) -> tuple[tuple[str, ...], Devices]:

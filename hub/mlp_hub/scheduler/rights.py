@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import attrgetter
 
-from mlp_hub.scheduler.fitting import is_entitled, is_inside, is_safe
+from mlp_hub.scheduler.fitting import is_safe, standing_of
 from mlp_hub.scheduler.ordering import dominant_share, is_one_queue, job_key
 from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
@@ -39,10 +39,11 @@ class Rights:
         self.vector = entry.cls.vector
         quotas = state.quotas
         self.root = quotas.root(self.tenant)
-        self.short = [d for d, _, _ in quotas.excess(self.tenant, self.vector)]
-        """Dimensions in which it lacks quota."""
-        self.inside = is_inside(quotas, self.tenant, self.vector)
-        self.entitled = is_entitled(quotas, self.tenant, self.vector)
+        standing = standing_of(quotas, entry.cls)
+        self.over = [] if standing.fits else quotas.excess(self.tenant, self.vector)
+        """What it lacks of its quota: dimension, asked for, available."""
+        self.inside, self.entitled = standing.inside, standing.entitled
+        self.short = [d for d, _, _ in self.over]
         self._by_turn = not is_one_queue(state.policy)
         self._fairer: dict[str, bool] = {}
         self.looked_at = 0  # tenants and running jobs, as a measure of what it cost
