@@ -44,9 +44,10 @@ _Line = list[tuple[tuple[tuple[float, float, str], str], int, JobClass]]
 class Cycle:
     """The working state of one cycle."""
 
-    def __init__(self, state: State, now: float) -> None:
+    def __init__(self, state: State, now: float, *, tells: bool = True) -> None:
         self.state = state
         self.now = now
+        self.tells = tells  # whether anybody listens to why jobs wait
         self.plan = Plan(state, now)
         self.touched: dict[int, JobClass] = {}
         self.reservations = Reservations(state)
@@ -339,6 +340,8 @@ class Cycle:
         told: dict[str, None] = {}
         fresh = list(state.unanswered)
         state.unanswered.clear()
+        if not self.tells:
+            return
         for cls in self.touched.values():
             if cls.jobs and cls.asleep is not Asleep.NO and cls.said is not cls.reason:
                 if cls.said is not None:

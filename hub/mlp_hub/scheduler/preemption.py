@@ -135,8 +135,11 @@ def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]
     best: RoomMade | None = None
     best_cost = math.inf
     for order in _orders(rights, candidates, cost):
-        found = _Trial(rights).run(order, shrinkable)
+        trial = _Trial(rights)
+        found = trial.run(order, shrinkable)
         if found is None:
+            if trial.stopped_all:
+                break  # in no other order are there more
             continue
         total = sum(cost[h.run.job.uid] for h in found.victims)
         if total < best_cost:
@@ -183,8 +186,9 @@ def _orders(rights: Rights, candidates: list[Held], cost: dict[str, float]) -> I
                 priced.append((price, name, used))
     if priced:
         priced.sort(key=lambda p: p[:2])
-        chosen = {h.run.job.uid: h for _, _, used in priced for h in used}
-        yield list(chosen.values())
+        chosen = list({h.run.job.uid: h for _, _, used in priced for h in used}.values())
+        if chosen != candidates:
+            yield chosen
 
 
 def _price(
@@ -222,6 +226,8 @@ class _Trial:
     entry: Entry = field(init=False)
     nodes: Scratch = field(init=False)
     quotas: QuotaTree = field(init=False)
+    stopped_all: bool = field(init=False, default=False)
+    """All there were had been stopped and it still did not fit."""
 
     def __post_init__(self) -> None:
         self.state, self.entry = self.rights.state, self.rights.entry
@@ -239,6 +245,7 @@ class _Trial:
             self._shrink(held, cut)
         gone = self._stop_in(order, cut)
         if not self.fits():
+            self.stopped_all = len(gone) == len(order)
             return None
         gone = self._prune(gone)
         self._prune_cuts(cut, by_uid, {g.held.run.job.uid for g in gone})

@@ -12,6 +12,7 @@ nodes, though: `moving` may stop it for larger work where it fits elsewhere at t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from operator import attrgetter
 
 from mlp_hub.scheduler.fitting import is_safe, standing_of
@@ -161,10 +162,14 @@ class Rights:
         """Whether this job's tenant would still hold a smaller weighted share than the other one."""
         known = self._fairer.get(tenant)
         if known is None:
-            state = self.state
-            used = state.quotas.used(self.tenant)
-            for d, v in self.vector.items():
-                used[d] = used.get(d, 0) + v
-            share = dominant_share(resources_of(used), state.index.total)
-            known = self._fairer[tenant] = share / state.weight(self.tenant) <= state.weighted_share(tenant)
+            known = self._fairer[tenant] = self._share_after <= self.state.weighted_share(tenant)
         return known
+
+    @cached_property
+    def _share_after(self) -> float:
+        """The weighted share of its tenant once it runs."""
+        state = self.state
+        used = state.quotas.used(self.tenant)
+        for d, v in self.vector.items():
+            used[d] = used.get(d, 0) + v
+        return dominant_share(resources_of(used), state.index.total) / state.weight(self.tenant)
