@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.elastic import grow, growable
-from mlp_hub.scheduler.fitting import is_entitled, is_inside, most_seats, seats, vector_on
+from mlp_hub.scheduler.fitting import most_seats, seats, standing_of, vector_on
 from mlp_hub.scheduler.model import Booking, Decision
 from mlp_hub.scheduler.moving import make_way
 from mlp_hub.scheduler.ordering import end_of
@@ -44,9 +44,10 @@ _Line = list[tuple[tuple[tuple[float, float, str], str], int, JobClass]]
 class Cycle:
     """The working state of one cycle."""
 
-    def __init__(self, state: State, now: float) -> None:
+    def __init__(self, state: State, now: float, *, tells: bool = True) -> None:
         self.state = state
         self.now = now
+        self.tells = tells  # whether anybody listens to why jobs wait
         self.plan = Plan(state, now)
         self.touched: dict[int, JobClass] = {}
         self.reservations = Reservations(state)
@@ -93,7 +94,7 @@ class Cycle:
         if self.insiders is None:
             quotas = self.state.quotas
             self.insiders = any(
-                is_inside(quotas, cls.tenant, cls.vector)
+                standing_of(quotas, cls).inside
                 for group in self.state.sleepers.awake.values()
                 for cls in group.values()
             )
@@ -155,11 +156,11 @@ class Cycle:
 
     def _line_up(self, entry: Entry) -> None:
         state, cls = self.state, entry.cls
+        if self.reservations.has_no_place_for(cls.tenant):
+            return
         # as things are now: since it was last tried, others may have taken its quota, or the room that it had to leave
         has_room = state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min
-        if state.quotas.excess(cls.tenant, cls.vector) or (
-            has_room and cls.reason is Reason.WAITING_FOR_QUOTA
-        ):
+        if not standing_of(state.quotas, cls).fits or (has_room and cls.reason is Reason.WAITING_FOR_QUOTA):
             self.reservations.line_up_for_quota(entry)
         elif not has_room or cls.reason is not Reason.RESERVED:
             self.reservations.line_up_for_nodes(entry)
@@ -171,7 +172,7 @@ class Cycle:
         state, cls = self.state, entry.cls
         state.effort += 1
         self.touched[cls.serial] = cls
-        if state.quotas.excess(cls.tenant, cls.vector):
+        if not standing_of(state.quotas, cls).fits:
             return self._blocked(entry, on_quota=True)
         if self._is_held_up(cls):
             state.sleepers.sleep(cls)
@@ -191,7 +192,7 @@ class Cycle:
         known = self.held_up.get((cls.demand, cls.topology, cls.ranks_min))
         if known is None or self.now + cls.shortest < known[0]:
             return False
-        if self.state.policy.preemption and is_entitled(self.state.quotas, cls.tenant, cls.vector):
+        if self.state.policy.preemption and standing_of(self.state.quotas, cls).entitled:
             return False
         cls.reason, cls.ahead = Reason.RESERVED, known[1]
         return True
@@ -239,8 +240,10 @@ class Cycle:
         """The first of its class would delay somebody: one behind it that is shorter may pass all the same."""
         state, cls = self.state, entry.cls
         cls.reason = Reason.RESERVED
-        longest = end_of(entry.job, self.now)
+        longest, least = end_of(entry.job, self.now), self.now + cls.shortest
         for _, uid in cls.jobs[1:MOST_TOLD]:
+            if longest <= least:
+                break  # nobody is shorter
             other = state.waiting[uid]
             end = end_of(other.job, self.now)
             if end >= longest:
@@ -271,12 +274,12 @@ class Cycle:
             state.sleepers.sleep(cls)
             return False
         if state.policy.preemption and self.looks < MOST_LOOKS:
-            rights = Rights(state, entry)
-            if not rights.inside and self._insiders_wait():
+            if not standing_of(state.quotas, cls).inside and self._insiders_wait():
                 # else one of them might take back from this one what others were stopped for
                 self.deferred = True
                 self._note(entry, on_quota=on_quota)
                 return False  # it stays awake
+            rights = Rights(state, entry)
             made = make_room(rights, self.spared)
             if not isinstance(made, RoomMade):
                 made = make_way(rights, made, self.spared)
@@ -337,6 +340,8 @@ class Cycle:
         told: dict[str, None] = {}
         fresh = list(state.unanswered)
         state.unanswered.clear()
+        if not self.tells:
+            return
         for cls in self.touched.values():
             if cls.jobs and cls.asleep is not Asleep.NO and cls.said is not cls.reason:
                 if cls.said is not None:

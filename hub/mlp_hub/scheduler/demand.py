@@ -30,7 +30,7 @@ class Demand:
         kind = gpu_kind if per_rank.gpu else None
         return cls(per_rank.cpu, per_rank.ram, per_rank.rom, whole, part, kind, tenant)
 
-    @property
+    @cached_property
     def gpu(self) -> int:
         """Return the thousandths of GPUs."""
         return self.whole * MILLI + self.part

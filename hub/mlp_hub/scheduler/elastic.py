@@ -93,7 +93,7 @@ def _extra(state: State, held: Held, reservations: Reservations) -> tuple[str, .
             want = min(want - 1, _room(state, held))
             continue
         vector = vector_on(state.index, demand, seats)
-        if not state.quotas.excess(tenant, vector):
+        if state.quotas.fits(tenant, vector):
             start = Start(f"{run.job.uid}+{run.workers}", tenant, demand, seats, vector, end)
             delay = reservations.delayed_by(start)
             if delay is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.queues import JobClass
+from mlp_hub.scheduler.queues import JobClass, Standing
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.vectors import Vector, vector_of_ranks
 
@@ -30,16 +30,16 @@ def seats(
     """Return the node of each rank (workers first, then PS) for so many workers, None when they do not fit."""
     ranks = workers + cls.ps
     demand = cls.demand
-    if quotas.excess(cls.tenant, vector_of_ranks(demand, ranks)):
+    if not quotas.fits(cls.tenant, vector_of_ranks(demand, ranks)):
         return None
     found = index.place(demand, ranks, cls.topology, avoid)
     if found is None:
         return None
-    if demand.gpu and not demand.gpu_kind and quotas.excess(cls.tenant, vector_on(index, demand, found)):
+    if demand.gpu and not demand.gpu_kind and not quotas.fits(cls.tenant, vector_on(index, demand, found)):
         # the quota of one kind of GPU is used up: look for another kind
         for kind in index.kinds():
             one = replace(demand, gpu_kind=kind)
-            if quotas.excess(cls.tenant, vector_of_ranks(one, ranks)):
+            if not quotas.fits(cls.tenant, vector_of_ranks(one, ranks)):
                 continue
             found = index.place(one, ranks, cls.topology, avoid)
             if found is not None:
@@ -94,25 +94,35 @@ def in_rank_order(seats: tuple[str, ...], workers: int, ps: int) -> tuple[str, .
     return tuple(placement)
 
 
+def standing_of(quotas: QuotaTree, cls: JobClass) -> Standing:
+    """Return how a class stands to its quota, worked out anew only after anything was charged or given back."""
+    known = cls.standing
+    if known is None or known.stamp != quotas.stamp:
+        tenant, vector = cls.tenant, cls.vector
+        known = cls.standing = Standing(
+            quotas.stamp,
+            quotas.fits(tenant, vector),
+            is_inside(quotas, tenant, vector),
+            is_entitled(quotas, tenant, vector),
+        )
+    return known
+
+
 def is_entitled(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
     """Whether a tenant was promised room on nodes for this and asks for no more than that.
 
     The promise is nominal quota of GPUs, or of cores where no GPU is asked for.
     """
     main = "gpu" if "gpu" in vector else "cpu"
-    return has_nominal(quotas, tenant, vector, main) and quotas.within_nominal(tenant, vector)
+    promised = quotas.promises(tenant, (d for d in vector if d.startswith(main)))
+    return promised and quotas.within_nominal(tenant, vector)
 
 
 def is_inside(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
     """Whether a tenant that has nominal quota in one of these dimensions stays inside it with this besides."""
-    return has_nominal(quotas, tenant, vector) and quotas.within_nominal(tenant, vector)
+    return quotas.promises(tenant, vector) and quotas.within_nominal(tenant, vector)
 
 
 def is_safe(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
     """Whether a tenant holds no more than its nominal quota in these dimensions: no other tenant has a right to it."""
-    return has_nominal(quotas, tenant, vector) and not quotas.borrows(tenant, vector)
-
-
-def has_nominal(quotas: QuotaTree, tenant: str, vector: Vector, base: str = "") -> bool:
-    """Whether the tenant has a limit of its own in a dimension of these whose name begins so."""
-    return any(quotas.nominal(tenant, d) is not None for d in vector if d.startswith(base))
+    return quotas.promises(tenant, vector) and not quotas.borrows(tenant, vector)

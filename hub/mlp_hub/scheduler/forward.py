@@ -123,7 +123,7 @@ class Forecast:
         for uid in ended:
             self._core.end(uid, at)
         again: list[WaitingJob] = []
-        for decision in self._core.plan(at):
+        for decision in self._core.plan_unheard(at):
             uid = decision.uid
             if isinstance(decision, Admit):
                 running = self._running(uid)

@@ -110,7 +110,7 @@ def _start_again(rights: Rights, made: RoomMade, moved: list[Held]) -> bool:
         if placement is None:
             return False
         vector = vector_on(index, held.demand, placement)
-        if quotas.excess(job.tenant, vector):
+        if not quotas.fits(job.tenant, vector):
             return False
         quotas.charge(job.tenant, vector)
         index.take(held.demand, placement)

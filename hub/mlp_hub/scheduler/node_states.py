@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import exp
 
 from mlp_hub.domain.resources import MILLI, Resources
@@ -262,6 +263,7 @@ def are_kept_for_tenants(nodes: Iterable[Node]) -> bool:
     return any(t.startswith(TENANT_TAINT) for n in nodes for t in n.taints)
 
 
+@lru_cache(maxsize=1 << 14)
 def gpus_of(devices: tuple[int, ...]) -> Gpus:
     """Return what is free per GPU, by GPU number, as part of a state."""
     return tuple(sorted((d for d in devices if d > 0), reverse=True))

@@ -60,6 +60,9 @@ class NodeIndex:
         self._names_shared = False
         self._free: dict[NodeClass, list[int]] = {}  # cpu, ram, rom, gpu and number of the nodes that are up
         self._views = Views()
+        # what was asked since the last change; a fork shares these answers until either changes
+        self._fitting: dict[tuple[Demand, str | None], int] = {}
+        self._places: dict[tuple[Demand, int, str | None, str], tuple[str, ...] | None] = {}
         for node in nodes:
             self.add(node)
 
@@ -80,7 +83,7 @@ class NodeIndex:
     def kind(self, name: str) -> str | None:
         """Return the kind of GPU that a node has; None without GPUs, and for a node that is gone."""
         record = self._records.get(name)
-        return None if record is None or not record.node.capacity.gpu else record.node.gpu_kind
+        return None if record is None or not record.cls.gpu else record.cls.kind
 
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds of GPU that nodes have, sorted."""
@@ -173,6 +176,12 @@ class NodeIndex:
 
     def total_slots(self, demand: Demand, topology: str | None = None) -> int:
         """Count the ranks that fit on all nodes; for a required topology, in the best single domain."""
+        known = self._fitting.get((demand, topology))
+        if known is None:
+            known = self._fitting[demand, topology] = self._count_slots(demand, topology)
+        return known
+
+    def _count_slots(self, demand: Demand, topology: str | None) -> int:
         label, required = domain_label(topology)
         ask = self.catalog.ask(demand)
         if label is None or not required:
@@ -190,7 +199,13 @@ class NodeIndex:
         rule: str | None = None,
     ) -> tuple[str, ...] | None:
         """Return the node of each of `ranks` ranks, or None when they do not fit all at once. Changes nothing."""
-        return place(self, demand, ranks, topology, avoid=avoid, rule=rule or self.rule)
+        rule = rule or self.rule
+        if avoid:
+            return place(self, demand, ranks, topology, avoid=avoid, rule=rule)
+        key = (demand, ranks, topology, rule)
+        if key not in self._places:
+            self._places[key] = place(self, demand, ranks, topology, avoid=(), rule=rule)
+        return self._places[key]
 
     # ---- holding and giving back -----------------------------------------------------------------------------
 
@@ -358,12 +373,16 @@ class NodeIndex:
                 else:
                     members[after] = [new.number]
                     self._mine.add(after)
-        self.changes += 1
+        self._note_change()
         if self._views.note(old, new, len(self._records) + 2048):
             states = self.catalog.states
             if len(states) > 2 * len(members) + 4000:
                 # forget states that no node is in; one that comes back is made anew
                 self.catalog.states = {state.key: state for state in members}
+
+    def _note_change(self) -> None:
+        self.changes += 1
+        self._fitting, self._places = {}, {}  # new ones, since forks may go on with the old
 
     def _own(self, state: NodeState) -> list[int]:
         """Return the numbers of a state's nodes, to be changed: forks share lists until either changes one."""

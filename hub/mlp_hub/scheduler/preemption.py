@@ -135,8 +135,11 @@ def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]
     best: RoomMade | None = None
     best_cost = math.inf
     for order in _orders(rights, candidates, cost):
-        found = _Trial(rights).run(order, shrinkable)
+        trial = _Trial(rights)
+        found = trial.run(order, shrinkable)
         if found is None:
+            if trial.stopped_all:
+                break  # in no other order are there more
             continue
         total = sum(cost[h.run.job.uid] for h in found.victims)
         if total < best_cost:
@@ -156,8 +159,7 @@ def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence
         for d, v in held.vector.items():
             freed[d] = freed.get(d, 0) + v
     if rights.short:
-        over = quotas.excess(rights.tenant, rights.vector)
-        return all(freed.get(d, 0) + available >= asked for d, asked, available in over)
+        return all(freed.get(d, 0) + available >= asked for d, asked, available in rights.over)
     return any(freed.get(d, 0) for d in rights.vector)
 
 
@@ -184,8 +186,9 @@ def _orders(rights: Rights, candidates: list[Held], cost: dict[str, float]) -> I
                 priced.append((price, name, used))
     if priced:
         priced.sort(key=lambda p: p[:2])
-        chosen = {h.run.job.uid: h for _, _, used in priced for h in used}
-        yield list(chosen.values())
+        chosen = list({h.run.job.uid: h for _, _, used in priced for h in used}.values())
+        if chosen != candidates:
+            yield chosen
 
 
 def _price(
@@ -223,6 +226,8 @@ class _Trial:
     entry: Entry = field(init=False)
     nodes: Scratch = field(init=False)
     quotas: QuotaTree = field(init=False)
+    stopped_all: bool = field(init=False, default=False)
+    """All there were had been stopped and it still did not fit."""
 
     def __post_init__(self) -> None:
         self.state, self.entry = self.rights.state, self.rights.entry
@@ -240,6 +245,7 @@ class _Trial:
             self._shrink(held, cut)
         gone = self._stop_in(order, cut)
         if not self.fits():
+            self.stopped_all = len(gone) == len(order)
             return None
         gone = self._prune(gone)
         self._prune_cuts(cut, by_uid, {g.held.run.job.uid for g in gone})
@@ -339,7 +345,7 @@ class _Trial:
         return self._has_quota() and self.nodes.fitting() >= self.entry.cls.ranks_min
 
     def _has_quota(self) -> bool:
-        return not self.quotas.excess(self.entry.cls.tenant, self.entry.cls.vector)
+        return self.quotas.fits(self.entry.cls.tenant, self.entry.cls.vector)
 
 
 def without_last(held: Held, n: int) -> tuple[tuple[str, ...], Devices]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from mlp_hub.domain.errors import Reason
@@ -29,6 +29,16 @@ class Asleep(Enum):
     QUOTA = 1
     NODES = 2
     ANYTHING = 3
+
+
+@dataclass(eq=False, slots=True)
+class Standing:
+    """How the smallest gang of a class stands to its tenant's quota, under one stamp of the quotas."""
+
+    stamp: int
+    fits: bool
+    inside: bool  # its tenant stays inside nominal quota with it
+    entitled: bool  # its tenant was promised room on nodes for it
 
 
 @dataclass(eq=False, slots=True)
@@ -52,7 +62,13 @@ class JobClass:
     )
     said: Reason | None = None  # the reason that was last told
     shortest: float = math.inf  # expected run time of the shortest job that was ever in it
-    _vector: Vector | None = None
+    standing: Standing | None = None  # as it was last worked out, see `fitting`
+    ranks_min: int = field(init=False)  # the fewest ranks that the gang starts with
+    vector: Vector = field(init=False)  # what the smallest gang takes of the quota; not to be changed
+
+    def __post_init__(self) -> None:
+        self.ranks_min = self.workers_min + self.ps
+        self.vector = vector_of_ranks(self.demand, self.ranks_min)
 
     @property
     def key(self) -> ClassKey:
@@ -66,18 +82,6 @@ class JobClass:
             self.priority,
         )
 
-    @property
-    def ranks_min(self) -> int:
-        """Return the fewest ranks that the gang starts with."""
-        return self.workers_min + self.ps
-
-    @property
-    def vector(self) -> Vector:
-        """Return what the smallest gang takes of the quota; not to be changed."""
-        if self._vector is None:
-            self._vector = vector_of_ranks(self.demand, self.ranks_min)
-        return self._vector
-
     def add(self, key: JobKey, uid: str) -> None:
         """Let a job wait at its place."""
         insort(self.jobs, (key, uid))
@@ -88,6 +92,14 @@ class JobClass:
         if at == len(self.jobs) or self.jobs[at][1] != uid:
             raise KeyError(uid)
         del self.jobs[at]
+
+    def fork(self) -> JobClass:
+        """Return an independent copy."""
+        other = JobClass.__new__(JobClass)
+        for name in JobClass.__slots__:  # a forecast copies every class there is
+            setattr(other, name, getattr(self, name))
+        other.jobs = self.jobs[:]
+        return other
 
     def ahead_of(self, key: JobKey) -> int:
         """Count the jobs of this class that stand before a key."""
@@ -153,8 +165,7 @@ class Queue:
 
     def fork(self) -> Queue:
         """Return an independent copy, with copies of the classes."""
-        classes = {key: replace(cls, jobs=cls.jobs[:]) for key, cls in self.classes.items()}
-        return Queue(self.tenant, classes, self.length)
+        return Queue(self.tenant, {key: cls.fork() for key, cls in self.classes.items()}, self.length)
 
     def position(self, key: JobKey) -> int:
         """Return the place in this queue, from 1, of a job with this key."""

@@ -22,6 +22,7 @@ Amounts are whole numbers in the units of `domain.resources`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 
 from mlp_hub.scheduler.model import TenantQueue
 from mlp_hub.scheduler.quota_layout import NO_LIMIT_ABOVE, UNLIMITED, Path, layout_of, shape
@@ -30,14 +31,19 @@ from mlp_hub.scheduler.vectors import Vector, limits_of
 
 _Over = tuple[str, int, int]
 
+_STAMPS = count(1)
+
 
 class QuotaTree:
     """Who may take how much now. It starts with nothing used: charge what is held, `TenantQueue.used` too.
 
     Every method that takes a tenant raises KeyError for one it does not know.
+
+    `stamp` is another one after each change, and no two trees that differ ever have the same: what was asked under a
+    stamp holds for all trees that bear it.
     """
 
-    __slots__ = ("_booked", "_capacity", "_layout", "_loose", "_reserve", "_tenants", "_used")
+    __slots__ = ("_booked", "_capacity", "_layout", "_loose", "_reserve", "_tenants", "_used", "stamp")
 
     def __init__(self, tenants: Iterable[TenantQueue]) -> None:
         """Arrange the tenants; ValueError on an unknown parent or on a circle of parents, naming it."""
@@ -49,6 +55,7 @@ class QuotaTree:
         self._capacity: Vector | None = None
         self._booked: Mapping[str, Vector] = {}
         self._reserve: Reserve | None = None
+        self.stamp = next(_STAMPS)
 
     def __contains__(self, tenant: str) -> bool:
         return tenant in self._tenants
@@ -66,6 +73,7 @@ class QuotaTree:
         paths, used = self._layout.paths[tenant], self._used
         if vector and min(vector.values()) < 0:
             raise ValueError(f"{tenant} cannot be charged less than nothing: {dict(vector)}")
+        self.stamp = next(_STAMPS)
         if self._reserve is not None:
             self._reserve.charge(tenant, vector)
         for dimension, asked in vector.items():
@@ -91,6 +99,7 @@ class QuotaTree:
             held = self._loose.get(tenant, {}).get(dimension, 0) if path is None else used[path[0][0]]
             if not 0 <= amount <= held:
                 raise ValueError(f"{tenant} cannot give back {amount} of {dimension}: it holds {held}")
+        self.stamp = next(_STAMPS)
         if self._reserve is not None:
             self._reserve.charge(tenant, vector, -1)
         for dimension, given in vector.items():
@@ -130,22 +139,20 @@ class QuotaTree:
         over: list[_Over] = []
         for dimension, asked in vector.items():
             path = paths.get(dimension)
-            if path is None or asked <= 0:
-                continue
-            rest = (
-                asked  # what the guarantees below do not cover; below zero it pays for an overfull node above
-            )
-            for at, kept, most in path:
-                held = used[at]
-                if held < kept:
-                    rest -= kept - held
-                    held = kept
-                if held + rest > most:
-                    over.append((dimension, asked, self._room(path)))
-                    break
+            if path is not None and asked > 0 and not _has_room(used, path, asked):
+                over.append((dimension, asked, self._room(path)))
         if self._reserve is not None:
             self._beyond_reserve(self._reserve, tenant, vector, over)
         return over
+
+    def fits(self, tenant: str, vector: Vector) -> bool:
+        """Whether the tenant may take so much now: `excess` without the numbers, for the many who only ask that."""
+        paths, used = self._layout.paths[tenant], self._used
+        for dimension, asked in vector.items():
+            path = paths.get(dimension)
+            if path is not None and asked > 0 and not _has_room(used, path, asked):
+                return False
+        return self._reserve is None or not self.excess(tenant, vector)
 
     def _beyond_reserve(self, reserve: Reserve, tenant: str, vector: Vector, over: list[_Over]) -> None:
         known = {d for d, _, _ in over}
@@ -183,6 +190,15 @@ class QuotaTree:
         """Return the tenant's nominal quota (of a parent: what its children leave), None without a limit."""
         path = self._layout.paths[tenant].get(dimension)
         return self._layout.nominal[path[0][0]] if path else None
+
+    def promises(self, tenant: str, dimensions: Iterable[str]) -> bool:
+        """Whether the tenant has nominal quota, a limit of its own, in one of these dimensions."""
+        paths, nominal = self._layout.paths[tenant], self._layout.nominal
+        for dimension in dimensions:
+            path = paths.get(dimension)
+            if path and nominal[path[0][0]] is not None:
+                return True
+        return False
 
     def within_nominal(self, tenant: str, vector: Vector) -> bool:
         """Whether the tenant would hold no more than nominal with this besides, wherever it has a limit."""
@@ -294,6 +310,7 @@ class QuotaTree:
             yield from self._reserve.unused(dimension, but)
 
     def _keep_free(self) -> None:
+        self.stamp = next(_STAMPS)
         kept: dict[str, dict[str, int]] = {}
         for name, tenant in self._tenants.items():
             if tenant.reserved is not None or name in self._booked:
@@ -314,6 +331,7 @@ class QuotaTree:
         copy._loose = self._loose.copy()  # noqa: SLF001
         copy._capacity, copy._booked = self._capacity, self._booked  # noqa: SLF001 # likewise
         copy._reserve = None if self._reserve is None else self._reserve.fork()  # noqa: SLF001
+        copy.stamp = self.stamp
         return copy
 
     def set_tenant(self, tenant: TenantQueue) -> None:
@@ -365,3 +383,16 @@ class QuotaTree:
             room = kept - held + min(room, most - kept) if held < kept else min(room, most - held)
         # an overfull node above (a quota was lowered) is paid for first, as in Kueue: nobody is told a debt
         return max(0, room)
+
+
+def _has_room(used: list[int], path: Path, asked: int) -> bool:
+    """Whether every node on the way up has room for what the guarantees below it do not cover."""
+    rest = asked  # below zero it pays for an overfull node above
+    for at, kept, most in path:
+        held = used[at]
+        if held < kept:
+            rest -= kept - held
+            held = kept
+        if held + rest > most:
+            return False
+    return True

@@ -11,9 +11,12 @@ from mlp_hub.scheduler.model import Node
 from mlp_hub.scheduler.node_states import Ask, Catalog, NodeClass, NodeState, gpus_of, split_devices
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Record:
-    """A node as it stands; replaced, never changed. `state` is None while it is down or gone."""
+    """A node as it stands; replaced, never changed. `state` is None while it is down or gone.
+
+    Not `frozen`, which would make them several times as dear: trials make very many.
+    """
 
     number: int
     node: Node

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fitting import is_entitled, seats, vector_on
@@ -57,7 +57,7 @@ class Reservation:
     kept: dict[str, Devices] = field(default_factory=dict)  # who passed it and will still be there
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Start:
     """A job, or more workers of one, that could start now: on these nodes, until `end` as far as is known."""
 
@@ -101,6 +101,8 @@ class Reservations:
         self._blocked: dict[str, Entry] = {}  # the first of each tenant, for `backfill: false`
         self._base: RoomMade | None = None
         self._windows: list[Window] | None = None
+        self._delays: dict[tuple[object, ...], Delay] = {}  # found since anything was last kept or charged
+        self._stamp = 0  # of the quotas under which they were found
 
     @property
     def wanted(self) -> bool:
@@ -123,6 +125,16 @@ class Reservations:
         if not mine or (len(line) < MOST_ON_QUOTA and mine < MOST_OF_TENANT):
             line.append(entry)
 
+    def has_no_place_for(self, tenant: str) -> bool:
+        """Whether no other job of a tenant would get a reservation, so that it need not be asked what it lacks."""
+        if tenant not in self._blocked:
+            return False
+        if len(self._on_nodes) < MOST_ON_NODES and self._of_tenant.get(tenant, 0) < MOST_OF_TENANT:
+            return False
+        line = self._on_quota.get(self._root(tenant), ())
+        mine = sum(e.cls.tenant == tenant for e in line)
+        return mine >= MOST_OF_TENANT or (mine > 0 and len(line) >= MOST_ON_QUOTA)
+
     @property
     def first(self) -> str | None:
         """Return the uid of the first job that nodes are kept for."""
@@ -130,6 +142,7 @@ class Reservations:
 
     def forget(self) -> None:
         """Work all reservations out anew: something was preempted."""
+        self._delays.clear()
         self._made.clear()
         self._made_quota.clear()
         self._windows = None
@@ -152,13 +165,27 @@ class Reservations:
 
     def delayed_by(self, start: Start) -> Delay | None:
         """Return whom this start would delay; None when nobody."""
+        quotas = self._state.quotas
+        if self._stamp != quotas.stamp:
+            self._stamp = quotas.stamp
+            self._delays.clear()
+        # equal jobs of other priorities ask the same; those that lined up since may delay it before the one that did
+        lined_up = len(self._on_quota.get(self._root(start.tenant), ())), len(self._on_nodes)
+        ask = (start.tenant, start.demand, start.placement, start.end, start.by_right, lined_up)
+        known = self._delays.get(ask)
+        if known is None:
+            known = self._find_delay(start)
+            if known is not None:
+                self._delays[ask] = known
+        return known
+
+    def _find_delay(self, start: Start) -> Delay | None:
         policy = self._state.policy
         shut = self._delayed_by_booking(start)
         if shut is not None:
             return shut
         right = start.by_right and policy.preemption and self._is_entitled(start.tenant, start.vector)
-        if right != start.by_right:
-            start = replace(start, by_right=right)
+        end = start.end
         if not policy.backfill:
             if is_one_queue(policy) and not right:
                 first = next(iter(self._blocked.values()), None)
@@ -166,11 +193,13 @@ class Reservations:
                 first = self._blocked.get(start.tenant)
             if first is not None:
                 return Delay(first)
-            start = replace(start, end=math.inf)
-        return self._delayed_in_quota(start) or self._delayed_on_nodes(start)
+            end = math.inf
+        delay = self._delayed_in_quota(start, end, right=right)
+        return delay or self._delayed_on_nodes(start, end, right=right)
 
     def keep(self, start: Start) -> None:
         """Count a job that passes among what will be there at the times that were promised."""
+        self._delays.clear()
         for window in self._windows or ():
             if start.end > window.booking.start:
                 window.quotas.charge(start.tenant, start.vector)
@@ -193,7 +222,7 @@ class Reservations:
         if self._windows is None:
             self._windows = self._open_windows()
         for window in self._windows:
-            if start.end > window.booking.start and window.quotas.excess(start.tenant, start.vector):
+            if start.end > window.booking.start and not window.quotas.fits(start.tenant, start.vector):
                 return Delay(window.booking)
         return None
 
@@ -224,7 +253,7 @@ class Reservations:
         tenant = entry.cls.tenant
         return self._blocked.get(tenant) is entry and self._is_entitled(tenant, entry.cls.vector)
 
-    def _delayed_in_quota(self, start: Start) -> Delay | None:
+    def _delayed_in_quota(self, start: Start, end: float, *, right: bool) -> Delay | None:
         root = self._root(start.tenant)
         line = self._on_quota.get(root, [])
         made = self._made_quota.setdefault(root, [])
@@ -232,23 +261,23 @@ class Reservations:
             if i == len(made):
                 made.append(self._reserve(entry, made[:i], nodes=False))
             r = made[i]
-            if start.by_right and entry.cls.tenant != start.tenant:
+            if right and entry.cls.tenant != start.tenant:
                 continue  # nobody needs what lies inside another's nominal quota to get its own
-            if r is not None and _outlasts(start.end, r) and r.quotas.excess(start.tenant, start.vector):
+            if r is not None and _outlasts(end, r) and not r.quotas.fits(start.tenant, start.vector):
                 return Delay(entry)
         return None
 
-    def _delayed_on_nodes(self, start: Start) -> Delay | None:
+    def _delayed_on_nodes(self, start: Start, end: float, *, right: bool) -> Delay | None:
         for i, entry in enumerate(self._on_nodes):
             if i == len(self._made):
                 self._made.append(self._reserve(entry, self._made[:i], nodes=True))
             r = self._made[i]
-            if r is None or r.index is None or not _outlasts(start.end, r):
+            if r is None or r.index is None or not _outlasts(end, r):
                 continue
-            other = start.by_right and entry.cls.tenant != start.tenant
+            other = right and entry.cls.tenant != start.tenant
             if other and not self._is_first_and_entitled(entry):
                 continue
-            if not other and r.quotas.excess(start.tenant, start.vector):
+            if not other and not r.quotas.fits(start.tenant, start.vector):
                 return Delay(entry)
             if _short(r.index, start.demand, start.placement):
                 held = dict.fromkeys(r.placement)
@@ -267,7 +296,8 @@ class Reservations:
             r = Reservation(entry, state.now, base.quotas.fork(), index, (), _START, running.holds)
         else:
             index = None if before.index is None else before.index.fork()
-            r = replace(before, entry=entry, quotas=before.quotas.fork(), index=index, kept=dict(before.kept))
+            at, reached, serial = before.at, before.reached, before.serial
+            r = Reservation(entry, at, before.quotas.fork(), index, (), reached, serial, dict(before.kept))
         if nodes or state.quotas.reserves:
             ends = running.ends
         else:
@@ -310,7 +340,7 @@ class Reservations:
 
     def _fits(self, index: NodeIndex | None, quotas: QuotaTree, entry: Entry) -> tuple[str, ...] | None:
         cls = entry.cls
-        if quotas.excess(cls.tenant, cls.vector):
+        if not quotas.fits(cls.tenant, cls.vector):
             return None
         if index is None:
             return ()

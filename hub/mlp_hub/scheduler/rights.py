@@ -12,9 +12,10 @@ nodes, though: `moving` may stop it for larger work where it fits elsewhere at t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from operator import attrgetter
 
-from mlp_hub.scheduler.fitting import is_entitled, is_inside, is_safe
+from mlp_hub.scheduler.fitting import is_safe, standing_of
 from mlp_hub.scheduler.ordering import dominant_share, is_one_queue, job_key
 from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
@@ -39,10 +40,11 @@ class Rights:
         self.vector = entry.cls.vector
         quotas = state.quotas
         self.root = quotas.root(self.tenant)
-        self.short = [d for d, _, _ in quotas.excess(self.tenant, self.vector)]
-        """Dimensions in which it lacks quota."""
-        self.inside = is_inside(quotas, self.tenant, self.vector)
-        self.entitled = is_entitled(quotas, self.tenant, self.vector)
+        standing = standing_of(quotas, entry.cls)
+        self.over = [] if standing.fits else quotas.excess(self.tenant, self.vector)
+        """What it lacks of its quota: dimension, asked for, available."""
+        self.inside, self.entitled = standing.inside, standing.entitled
+        self.short = [d for d, _, _ in self.over]
         self._by_turn = not is_one_queue(state.policy)
         self._fairer: dict[str, bool] = {}
         self.looked_at = 0  # tenants and running jobs, as a measure of what it cost
@@ -160,10 +162,14 @@ class Rights:
         """Whether this job's tenant would still hold a smaller weighted share than the other one."""
         known = self._fairer.get(tenant)
         if known is None:
-            state = self.state
-            used = state.quotas.used(self.tenant)
-            for d, v in self.vector.items():
-                used[d] = used.get(d, 0) + v
-            share = dominant_share(resources_of(used), state.index.total)
-            known = self._fairer[tenant] = share / state.weight(self.tenant) <= state.weighted_share(tenant)
+            known = self._fairer[tenant] = self._share_after <= self.state.weighted_share(tenant)
         return known
+
+    @cached_property
+    def _share_after(self) -> float:
+        """The weighted share of its tenant once it runs."""
+        state = self.state
+        used = state.quotas.used(self.tenant)
+        for d, v in self.vector.items():
+            used[d] = used.get(d, 0) + v
+        return dominant_share(resources_of(used), state.index.total) / state.weight(self.tenant)

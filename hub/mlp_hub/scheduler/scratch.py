@@ -1,4 +1,7 @@
-"""What one demand would see of the nodes if some ranks were gone: tried without touching the index."""
+"""What one demand would see of the nodes if some ranks were gone: tried without touching the index.
+
+Moves are only noted until somebody asks what fits: a job that will not have the quota either never asks.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,11 @@ class Scratch:
         self._by_slots: dict[int, int] = {}  # change of how many nodes hold so many ranks
         self._by_value: dict[str, int] = {}  # change of the ranks that fit by value of the label
         self._total = index.total_slots(demand)
+        self._noted: list[tuple[Demand, Sequence[str], Devices, int]] = []
 
     def fitting(self) -> int:
         """Count the ranks that fit; with a required topology, in the best single domain."""
+        self._catch_up()
         if not self._required:
             return self._total
         if self._label == NODE:
@@ -44,24 +49,31 @@ class Scratch:
 
     def give(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Count these ranks as gone."""
-        self._move(demand, placement, devices, 1)
+        self._noted.append((demand, placement, devices, 1))
 
     def take(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Count these ranks as there again."""
-        self._move(demand, placement, devices, -1)
+        self._noted.append((demand, placement, devices, -1))
 
     def slots(self, name: str) -> int:
         """Count the ranks that fit on one node."""
+        self._catch_up()
         return self._slots(self._record(name))
 
     def on(self, name: str) -> Scratch:
         """Return a trial of one node alone, as it stands here."""
+        self._catch_up()
         return Scratch(self._index, self._ask.demand, None, {name: self._record(name)})
 
     def give_on(self, name: str, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Count those of these ranks as gone that are on one node."""
         here = [(n, d) for n, d in zip(placement, devices, strict=True) if n == name]
-        self._move(demand, [n for n, _ in here], tuple(d for _, d in here), 1)
+        self.give(demand, [n for n, _ in here], tuple(d for _, d in here))
+
+    def _catch_up(self) -> None:
+        for move in self._noted:
+            self._move(*move)
+        self._noted.clear()
 
     def _move(self, demand: Demand, placement: Sequence[str], devices: Devices, sign: int) -> None:
         seats: dict[str, list[tuple[int, ...]]] = {}

@@ -79,6 +79,7 @@ class State:
         self._borrowers = Borrowers()
         self._keys: dict[str, tuple[float, float, str]] = {}  # of tenants, in this cycle
         self._first: list[str] | None = None
+        self._standings: dict[str, tuple[float, float]] = {}  # of tenants, and the time for which they hold
         self._serial = 0
         self._kept_for_tenants = are_kept_for_tenants(nodes)
         for tenant in tenants:
@@ -149,6 +150,7 @@ class State:
             self.withdraw(job.uid)
         self.policy = policy
         self.meter.half_life = max(policy.half_life_s, 1.0)
+        self._standings.clear()
         for job in jobs:
             self.submit(job)
         self.sleepers.all_changed = True
@@ -162,8 +164,9 @@ class State:
     # --- jobs --------------------------------------------------------------------------------------
 
     def demand_of(self, job: WaitingJob) -> Demand:
-        """Return what one rank of the job needs."""
-        return Demand.of(job.per_worker, job.gpu_kind, job.tenant if self._kept_for_tenants else None)
+        """Return what one rank of the job needs, the same object for equal needs: it is looked up by in all that follows."""
+        demand = Demand.of(job.per_worker, job.gpu_kind, job.tenant if self._kept_for_tenants else None)
+        return self.index.catalog.ask(demand).demand
 
     def submit(self, job: WaitingJob) -> None:
         """Let a job wait."""
@@ -248,15 +251,22 @@ class State:
         """
         if is_one_queue(self.policy):
             return head
-        share = self.meter.share(name)
-        if self.policy.name == "fair":
-            share += self.meter.average(name, self.now)
-        share /= self.weight(name)
+        share = self._standing(name) / self.weight(name)
         if head[2] == self.promised:
             # room was kept for it: when the last who was in its way ends, an older job of equal share shall not take it
             return (share, -math.inf, name)
         # of equal shares the job that waits longest goes first, lest one tenant's stream holds up another for ever
         return (share, head[1], name)
+
+    def _standing(self, name: str) -> float:
+        """Return the share that a tenant's turn goes by; asked for after each job that is looked at."""
+        known = self._standings.get(name)
+        if known is None or known[0] != self.now:
+            share = self.meter.share(name)
+            if self.policy.name == "fair":
+                share += self.meter.average(name, self.now)
+            known = self._standings[name] = (self.now, share)
+        return known[1]
 
     def send_long_ahead(self) -> None:
         """Under `finish`, put work first that would outlast all the rest, running or waiting."""
@@ -395,7 +405,7 @@ class State:
         """Return an independent copy; what never changes is shared."""
         other = State.__new__(State)
         own = {"_exposed": dict(self._exposed), "_borrowers": self._borrowers.fork()}
-        other.__dict__.update(self.__dict__, _keys={}, _first=None, **own)
+        other.__dict__.update(self.__dict__, _keys={}, _first=None, _standings={}, **own)
         other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
         other.queues = {name: queue.fork() for name, queue in self.queues.items()}
         copies = {cls.serial: cls for queue in other.queues.values() for cls in queue.classes.values()}
@@ -415,6 +425,7 @@ class State:
     def _share_changed(self, tenant: str) -> None:
         self._exposed.pop(tenant, None)
         self._borrowers.changed(tenant)
+        self._standings.pop(tenant, None)
         used = resources_of(self.quotas.used(tenant))
         now = self.now if self.now > -math.inf else 0.0
         self.meter.set_share(tenant, dominant_share(used, self.index.total), now)

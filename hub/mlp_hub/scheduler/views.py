@@ -35,7 +35,6 @@ class View(Protocol):
     """What the index asks of a view."""
 
     at: int
-    shared: bool
 
     def __len__(self) -> int:
         """Return its size, in entries."""
@@ -53,12 +52,11 @@ class View(Protocol):
 class Totals:
     """How many ranks fit, in all and per node."""
 
-    __slots__ = ("ask", "at", "by_slots", "shared", "total")
+    __slots__ = ("ask", "at", "by_slots", "total")
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         self.at = 0
-        self.shared = False
         self.total = 0
         self.by_slots: dict[int, int] = {}  # ranks that fit on a node -> how many such nodes
 
@@ -102,7 +100,7 @@ class Totals:
 class Order:
     """The states that hold `ranks` ranks (or exactly that many), the best place for them first."""
 
-    __slots__ = ("ask", "at", "catalog", "entries", "exact", "ranks", "rule", "shared", "where")
+    __slots__ = ("ask", "at", "catalog", "entries", "exact", "ranks", "rule", "where")
 
     def __init__(self, catalog: Catalog, ask: Ask, ranks: int, rule: str, *, exact: bool) -> None:
         self.catalog = catalog
@@ -111,7 +109,6 @@ class Order:
         self.rule = rule
         self.exact = exact
         self.at = 0
-        self.shared = False
         self.entries: list[ScoredState] = []
         self.where: dict[NodeState, ScoredState] = {}
 
@@ -168,13 +165,12 @@ class Order:
 class Domains:
     """How many ranks fit per value of a label, and on which nodes."""
 
-    __slots__ = ("ask", "at", "label", "nodes", "shared", "totals")
+    __slots__ = ("ask", "at", "label", "nodes", "totals")
 
     def __init__(self, ask: Ask, label: str) -> None:
         self.ask = ask
         self.label = label
         self.at = 0
-        self.shared = False
         self.totals: dict[str, int] = {}
         self.nodes: dict[str, dict[int, tuple[int, NodeState]]] = {}  # value -> number -> slots, state
 
@@ -232,6 +228,7 @@ class Views:
         self._log: list[Change] = []
         self._base = 0  # how many changes were dropped from the log's front
         self._views: dict[ViewKey, View] = {}
+        self._mine: set[ViewKey] = set()  # those that no fork shares
         self._entries = 0  # of all views together
         self._missed: dict[ViewKey, None] = {}  # what forks had to work out by themselves; they share it
 
@@ -262,7 +259,7 @@ class Views:
             behind = -1
         else:
             behind = now - view.at
-            if behind and view.shared:
+            if behind and key not in self._mine:
                 self._entries -= len(view)
                 view = view.copy()
                 self._entries += len(view)
@@ -277,9 +274,11 @@ class Views:
             else:
                 view.follow(islice(self._log, view.at - self._base, None), members)
             view.at = now
+            self._mine.add(key)
             self._entries += len(view)
             while self._entries > VIEW_ENTRIES and self._views:
                 oldest = next(iter(self._views))
+                self._mine.discard(oldest)
                 self._entries -= len(self._views.pop(oldest))
         self._views[key] = view  # the last used is the last to go
         return view
@@ -292,15 +291,14 @@ class Views:
 
     def clear(self) -> None:
         """Forget all views: what they were made of does not hold any more."""
-        self._views = {}
+        self._views, self._mine = {}, set()
         self._entries = 0
         self._base += len(self._log)
         self._log = []
 
     def fork(self) -> Views:
         """Return an independent copy; the views themselves are shared until either changes."""
-        for view in self._views.values():
-            view.shared = True
+        self._mine = set()
         other = Views()
         other._log, other._base = self._log[:], self._base
         other._views, other._entries = dict(self._views), self._entries

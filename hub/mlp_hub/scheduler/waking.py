@@ -87,7 +87,7 @@ class _Waking:
 
     def _wake_within_quota(self, group: Group) -> None:
         """Wake those whose quota has room now."""
-        fitting = [c for c in group.values() if not self.state.quotas.excess(c.tenant, c.vector)]
+        fitting = [c for c in group.values() if self.state.quotas.fits(c.tenant, c.vector)]
         self.sleepers.wake_first(group, fitting, MOST_WOKEN, self.state.turn_of)
         self._retry(group)
 
