@@ -223,7 +223,7 @@ class Service:
         self._thread.join()
         out = (self.home / "service.out").read_text()
         if out:
-            sys.stdout.write(f"  the service said: {out[-1500:]}\n")
+            sys.stdout.write(f"  the service said: {out[-15000:]}\n")
 
 
 class Connection:

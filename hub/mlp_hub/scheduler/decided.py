@@ -1,6 +1,7 @@
 """Why the core decided as it did: the plan taken once more, step by step, with a look around before each.
 
-Pure, and outside of the cycle: it costs a core made anew, so it is for plans of few decisions on a state of moderate size.
+Pure, and outside of the cycle: it costs a copy of the core from before the plan, so it is for plans of few decisions on a
+state of moderate size.
 What it tells is of the moment before the decision: which places there were, and whom a job could have stopped.
 """
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.fitting import is_safe
-from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, RunningJob, Snapshot
+from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, RunningJob
 from mlp_hub.scheduler.ordering import dominant_share
 from mlp_hub.scheduler.preemption import lost_work
 from mlp_hub.scheduler.queues import Entry
@@ -64,10 +65,13 @@ class Explained:
     share: float | None = None  # dominant share of its tenant, before
 
 
-def explain_decisions(snapshot: Snapshot, plan: Sequence[Decision], now: float) -> list[Explained]:
-    """Return what stood behind each admission, preemption and resize of a plan made from this snapshot, in its order."""
-    core = Core.of(snapshot, now)
+def explain_decisions(core: Core, plan: Sequence[Decision], now: float) -> list[Explained]:
+    """Return what stood behind each admission, preemption and resize of a plan, in its order.
+
+    `core` is a copy of the one that planned, from before it did; the plan is followed on it, so it is used up.
+    """
     state = core.state
+    state.begin_cycle(now)
     victims: dict[str, set[str]] = {}
     for decision in plan:
         if isinstance(decision, Preempt):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 
+from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.backlog import Backlog
 from mlp_hub.scheduler.bookings import Bookings
@@ -207,7 +208,7 @@ class State:
         devices = take_seats(self.index, demand, run, force=force)
         vector = vector_on(self.index, demand, run.placement)
         root = self._root_of(job.tenant)
-        run = replace(run, devices=devices) if devices != run.devices else run
+        run = changed(run, devices=devices) if devices != run.devices else run
         self.running.add(run, demand, vector, self.now, root)
         if root is not None:
             self.quotas.charge(job.tenant, vector)

@@ -82,8 +82,7 @@ class Admission:
         self._shown: dict[str, Wait | None] = {}  # what watchers were last told
         self._usage_at = 0.0  # when usage was stored
         self._usage_changed = False
-        self._can_run: tuple[tuple[NodeInfo, ...], CanRun] | None = None
-        self._changes = 0  # of tenants and holders
+        self._can_run: tuple[tuple[NodeInfo, ...], asyncio.Future[CanRun]] | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._refusals = 0  # cycles in a row in which something was refused
@@ -119,7 +118,6 @@ class Admission:
         """Tell that tenants, or what others than jobs hold, have changed; often is as good as once."""
         self._holders_changed = True
         self._can_run = None
-        self._changes += 1
         self._wake.set()
 
     # --- answers
@@ -183,14 +181,17 @@ class Admission:
         """Return what tells whether a job can ever run, with the tenants and nodes of now."""
         nodes = tuple(self._nodes())
         if self._can_run is None or self._can_run[0] != nodes:
-            asked = self._changes
-            made = CanRun(await self.capacity())
-            if asked != self._changes:
-                return (
-                    made  # somebody changed something meanwhile: good enough for this one, not for the next
-                )
+            # made once for all who ask at the same time
+            made = asyncio.ensure_future(self._make_possible())
             self._can_run = (nodes, made)
-        return self._can_run[1]
+        return await asyncio.shield(self._can_run[1])
+
+    async def _make_possible(self) -> CanRun:
+        try:
+            return CanRun(await self.capacity())
+        except BaseException:
+            self._can_run = None  # the next one tries again
+            raise
 
     # --- the cycle
 

@@ -23,7 +23,7 @@ class Paths:
 
     def workspace(self, user: str, job: str) -> Path:
         """Return the job's directory."""
-        return self.jobs / component(user) / component(job)
+        return self.jobs.joinpath(component(user), component(job))
 
 
 @dataclass(frozen=True, slots=True)

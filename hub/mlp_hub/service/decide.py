@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from mlp_hub.domain.changed import changed
 from mlp_hub.domain.job import Cause, Failure, Job, Phase, RankStatus, Target, check_move
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.sentences import ended, ranks_on
@@ -127,7 +128,7 @@ def _move(
 ) -> Move:
     check_move(job.spec.name, job.phase, phase)
     fields: dict[str, object] = {"phase": phase, "reason": reason, "message": message, **changes}
-    return Move(replace(job, **fields), kind, message, reason)  # type: ignore[arg-type]
+    return Move(changed(job, **fields), kind, message, reason)
 
 
 def start_of(job: Job) -> Move:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -18,7 +18,7 @@ from mlp_api import whatif as api
 from mlp_hub.domain.errors import WORDS, not_found
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.decided import Candidate, Explained, explain_decisions
-from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, Snapshot, Verdict
+from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, Verdict
 from mlp_hub.scheduler.words import amount, count, listing
 from mlp_hub.service.sentences import ranks_on
 from mlp_hub.service.wire import when
@@ -33,18 +33,19 @@ FEW = 500
 MOST_JOBS = 5000
 MOST_NODES = 2000
 """On a larger state decisions always get the short form."""
-COST_S = 60e-6
-"""What explaining takes for each part of the state, about,"""
-LOOK = 0.2
-"""of that the look at what was there before, which is for nothing where nothing is decided;"""
+LOOK_S = 3e-6
+"""What it takes to keep a copy of what was there before a plan, for each part of the state, about;"""
+TELL_S = 600e-6
+"""what it takes to explain one decision and to put it into words;"""
 PART = 0.05
-"""of the time it takes so much at most,"""
+"""of the time both together take so much at most,"""
 SAVED_S = 0.2
-"""and what it did not take is saved up to so many seconds: a few decisions in a row on a small state are all explained."""
+"""and what they did not take is saved up to so many seconds: a few decisions in a row on a small state are all explained."""
 KEPT_S = 14 * 86_400.0
 MOST_CHANGES = 5
 MOST_SHOWN = 200
 FOREIGN = "a job of another tenant"
+_WORD = re.compile(r"[\w-]+")
 
 
 class Waited(Protocol):
@@ -95,39 +96,39 @@ class Decisions:
         self._budget = SAVED_S
         self._as_of = 0.0
 
-    def wants(self, core: Core, now: float) -> Snapshot | None:
-        """Return what the next plan is to be explained from, None where that would cost too much."""
+    def wants(self, core: Core, now: float) -> Core | None:
+        """Return a copy of the core from which its next plan is to be explained, None where that would cost too much."""
         state = core.state
         self._budget = min(self._budget + max(now - self._as_of, 0.0) * PART, SAVED_S)
         self._as_of = now
         jobs, nodes = len(state.waiting) + len(state.running), len(state.index.names)
-        cost = (jobs + nodes + len(state.queues)) * COST_S
-        if jobs > MOST_JOBS or nodes > MOST_NODES or self._budget < min(cost, SAVED_S):
+        cost = (jobs + nodes + len(state.queues)) * LOOK_S
+        if jobs > MOST_JOBS or nodes > MOST_NODES or self._budget < cost + TELL_S:
             return None
-        self._budget -= cost * LOOK
-        return core.snapshot(now)
+        self._budget -= cost
+        return core.fork()
 
     def cycle(
         self,
-        snapshot: Snapshot | None,
+        before: Core | None,
         plan: Sequence[Decision],
         waited: Mapping[str, Waited],
         policy: str,
         now: float,
     ) -> Told:
-        """Work out what stands behind a plan. `snapshot` is what it was made from, `waited` what was said before."""
+        """Work out what stands behind a plan. `before` is what it was made from, `waited` what was said before."""
         acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
         if not acts:
-            self._seen = _seen(snapshot) if snapshot is not None and _size(snapshot) <= FEW else None
+            self._seen = _seen(before) if before is not None and _size(before) <= FEW else None
             return Told({})
-        if snapshot is None or len(acts) > MOST_EXPLAINED:
+        if before is None or len(acts) > MOST_EXPLAINED:
             self._seen = None
             return Told({d.uid: _Short(d, waited.get(d.uid), policy, now) for d in acts})
-        seen = _seen(snapshot)
-        teller = _Teller(snapshot, waited, self._seen, seen, now)
+        seen = _seen(before)
+        teller = _Teller(before, waited, self._seen, seen, now)
         self._seen = seen
-        self._budget -= _size(snapshot) * COST_S * (1 - LOOK)
-        told = explain_decisions(snapshot, plan, now)
+        self._budget -= len(acts) * TELL_S
+        told = explain_decisions(before, plan, now)
         by_uid = dict(zip((d.uid for d in acts), zip(acts, told, strict=True), strict=True))
         return Told({uid: _Full(teller, d, e) for uid, (d, e) in by_uid.items()})
 
@@ -144,16 +145,21 @@ class Decisions:
         return [_to_wire(record, everything=everything) for record in found]
 
 
-def _size(snapshot: Snapshot) -> int:
-    """Return how many parts a snapshot has: what explaining costs is about in proportion."""
-    return len(snapshot.waiting) + len(snapshot.running) + len(snapshot.tenants) + len(snapshot.nodes)
+def _size(core: Core) -> int:
+    """Return how many parts a state has: what a look at it costs is about in proportion."""
+    state = core.state
+    return len(state.waiting) + len(state.running) + len(state.queues) + len(state.index.names)
 
 
-def _seen(snapshot: Snapshot) -> _Seen:
+def _seen(core: Core) -> _Seen:
+    state = core.state
+    running = {uid: held.run.job for uid, held in state.running.items()}
+    nodes = [state.index.node(name) for name in state.index.names]
+    tenants = [queue.tenant for queue in state.queues.values()]
     return _Seen(
-        {r.job.uid: (r.job.name, r.job.user, r.job.tenant) for r in snapshot.running},
-        {n.name: (n.up, n.capacity) for n in snapshot.nodes},
-        {t.name: (t.quota, t.borrowing_limit, t.lending_limit) for t in snapshot.tenants},
+        {uid: (job.name, job.user, job.tenant) for uid, job in running.items()},
+        {n.name: (n.up, n.capacity) for n in nodes},
+        {t.name: (t.quota, t.borrowing_limit, t.lending_limit) for t in tenants},
     )
 
 
@@ -217,8 +223,9 @@ class _Full:
 
     def __call__(self) -> StoredDecision:
         d, teller = self.decision, self.teller
-        whole = teller.tell(d, self.explained, None)
-        own = teller.tell(d, self.explained, teller.infos[d.uid][2])
+        places = teller.places(self.explained)
+        whole = teller.tell(d, self.explained, None) | {"nodes": places}
+        own = teller.tell(d, self.explained, teller.infos[d.uid][2]) | {"nodes": places}
         return _stored(d.uid, teller.now, self.explained.kind, whole, own)
 
 
@@ -227,25 +234,26 @@ class _Teller:
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        core: Core,
         waited: Mapping[str, Waited],
         before: _Seen | None,
         after: _Seen,
         now: float,
     ) -> None:
+        state = core.state
         self.now = now
-        self.policy = snapshot.policy.name
+        self.policy = state.policy.name
         self.waited = waited
         self.before = before
         self.after = after
         self.infos: dict[str, Info] = dict(before.running) if before else {}
         self.infos |= after.running
-        self.infos |= {j.uid: (j.name, j.user, j.tenant) for j in snapshot.waiting}
-        self.priority = {r.job.uid: r.job.priority for r in snapshot.running}
-        self.tenants = {t.name for t in snapshot.tenants}
+        self.infos |= {uid: (e.job.name, e.job.user, e.job.tenant) for uid, e in state.waiting.items()}
+        self.priority = {uid: held.run.job.priority for uid, held in state.running.items()}
+        self.tenants = set(state.queues)
 
     def tell(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> dict[str, Any]:
-        """Return the parts of an `api.Decision`."""
+        """Return the parts of an `api.Decision` but the nodes, which are the same for everybody."""
         waited = self.waited.get(d.uid)
         return {
             "summary": self._summary(d, e, tenant),
@@ -255,20 +263,23 @@ class _Teller:
             "position": None if waited is None else waited.position,
             "policy": self.policy,
             "share": e.share,
-            "nodes": [
-                {
-                    "node": p.node,
-                    "ranks": p.ranks,
-                    "chosen": p.chosen,
-                    "free_after": amount(replace(p.free_after, rom=0)),
-                    "score": list(p.score),
-                }
-                for p in e.places
-            ],
             "only": e.only,
             "victims": [self._victim(c, tenant) for c in e.candidates],
             "spared": [f"{count(n, 'job')} {_plural(what, n)}" for what, n in e.spared],
         }
+
+    def places(self, e: Explained) -> list[dict[str, Any]]:
+        """Return the nodes of an `api.Decision`."""
+        return [
+            {
+                "node": p.node,
+                "ranks": p.ranks,
+                "chosen": p.chosen,
+                "free_after": amount(p.free_after.but(rom=0)),
+                "score": list(p.score),
+            }
+            for p in e.places
+        ]
 
     def _summary(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> str:
         if isinstance(d, Admit):
@@ -358,7 +369,8 @@ class _Teller:
                 text = text.replace(f"job {name} of {user}", FOREIGN).replace(f"{name} of {user}", FOREIGN)
         mine = {info[1] for info in self.infos.values() if info[2] == tenant}
         words = {i[1] for i in foreign if i[1] not in mine} | (self.tenants - {tenant})
-        if any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words):
+        said = set(_WORD.findall(text))
+        if not words.isdisjoint(said) or any(not _WORD.fullmatch(w) and w in text for w in words):
             return WORDS[verdict.reason]
         return text
 

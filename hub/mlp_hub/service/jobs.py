@@ -10,7 +10,6 @@ from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, WAITING, Job, JobSpec, Phase, State, Target, state_of
 from mlp_hub.domain.resources import units
-from mlp_hub.domain.tenant import Member
 from mlp_hub.executors.base import AttemptPhase, Executor, LogChunk, Observation
 from mlp_hub.scheduler.model import Verdict, Why
 from mlp_hub.service import decide as d
@@ -41,7 +40,7 @@ _RUNS = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESIZING})
 _SUSPENDABLE = _STOPPABLE - {Phase.FINISHING, Phase.CANCELLING}
 
 
-Places = tuple[list[Member], str]
+Places = tuple[frozenset[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +107,8 @@ class Jobs:
         return _offer(spec, placement, why.expected_start, why.reasons, why.would_start_now)
 
     async def _checked(self, user: str, asked: api.JobCreate) -> JobSpec:
-        members, default = await self._places_of(user)
-        spec = submit.checked_spec(asked, user, members, default, self._paths)
+        tenants, default = await self._places_of(user)
+        spec = submit.checked_spec(asked, user, tenants, default, self._paths)
         home = str(self._paths.home(user))
         submit.check_runtime(spec.runtime, lambda name: self._executor.lacks(name, home), spec.env)
         return spec
@@ -120,7 +119,7 @@ class Jobs:
         if known is not None:
             return known
         before = self._places
-        found = await self._board.db.read(lambda tx: (places(tx, user), default_tenant(tx, user)))
+        found = await self._board.db.read(lambda tx: _places(tx, user))
         if len(before) >= MOST_PLACES:
             before.clear()
         before[user] = found  # into what was forgotten meanwhile, if it was
@@ -452,3 +451,7 @@ def _offer(
         reasons=[wire.verdict_to(v) for v in reasons],
         would_start_now=list(smaller),
     )
+
+
+def _places(tx: Tx, user: str) -> Places:
+    return frozenset(member.tenant for member in places(tx, user)), default_tenant(tx, user)

@@ -87,7 +87,10 @@ class Ledger:
             tx.ledger.purge(now - KEEP_S)
             return self.expire(tx, now)
 
-        return await self._write(work)
+        expired = await self._db.write(work)
+        if expired:
+            self.changed()
+        return expired
 
     # ------------------------------------------------ inside a transaction
 

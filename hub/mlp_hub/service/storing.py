@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from mlp_hub.domain.changed import changed
 from mlp_hub.domain.job import HOLDING, Job, Phase, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.base import NodeInfo
@@ -181,7 +182,7 @@ def _admission(job: Job, admit: Admit, now: float, token: JobToken | None) -> Mo
     message = f"admitted: {len(admit.placement)} ranks {ranks_on(admit.placement)}"
     if len(admit.placement) == 1:
         message = f"admitted {ranks_on(admit.placement)}"
-    new = replace(
+    new = changed(
         job,
         phase=Phase.ADMITTED,
         target=Target.RUN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,7 +14,6 @@ import msgspec
 from mlp_api.types import MOST_RANKS, JobCreate
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import PRIORITIES, JobSpec
-from mlp_hub.domain.tenant import Member
 from mlp_hub.scheduler.feasible import Possible
 from mlp_hub.scheduler.model import Snapshot, Verdict
 from mlp_hub.service.config import Paths
@@ -29,9 +28,7 @@ _TOPOLOGY = re.compile(r"(same-node|same-rack|spread|(required|preferred):[A-Za-
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
-def checked_spec(
-    asked: JobCreate, user: str, members: Sequence[Member], default: str, paths: Paths
-) -> JobSpec:
+def checked_spec(asked: JobCreate, user: str, tenants: Container[str], default: str, paths: Paths) -> JobSpec:
     """Return the job that was asked for, with defaults filled in; raise `Refused` for what cannot be meant."""
     _check_program(asked)
     low, high = workers_of(asked.workers)
@@ -61,7 +58,7 @@ def checked_spec(
         )
     _check_env(asked)
     entry = None if asked.entry is None else entry_in(paths.home(user), asked.entry, user)
-    return spec_of(asked, user, tenant_for(asked.tenant, members, default), runtime, entry)
+    return spec_of(asked, user, tenant_for(asked.tenant, tenants, default), runtime, entry)
 
 
 class CanRun:
@@ -103,11 +100,11 @@ def check_runtime(runtime: str, lacks: Callable[[str], str | None], env: Mapping
     )
 
 
-def tenant_for(asked: str | None, members: Sequence[Member], default: str) -> str:
+def tenant_for(asked: str | None, tenants: Container[str], default: str) -> str:
     """Return the tenant of the job; one that the user is not in answers like one that does not exist."""
     if asked is None:
         return default
-    if asked not in [m.tenant for m in members]:
+    if asked not in tenants:
         raise not_found("tenant", asked)
     return asked
 

@@ -141,9 +141,12 @@ class Tenants:
 
         def work(tx: Tx) -> None:
             in_use, counts = tx.ledger.in_use_by_tenant(now), tx.jobs.counts()
-            for name in tx.tenants.names():
-                running, waiting = counts.get(name, (0, 0))
-                tx.usage.sample(name, UsageSample(now, in_use.get(name, ZERO), running, waiting))
+            tx.usage.sample(
+                {
+                    name: UsageSample(now, in_use.get(name, ZERO), *counts.get(name, (0, 0)))
+                    for name in tx.tenants.names()
+                }
+            )
             tx.usage.sweep(now - HISTORY_S)
 
         await self._db.write(work)

@@ -191,7 +191,7 @@ def test_a_quota_that_is_lowered_while_a_job_is_resized_stops_nothing_and_leaks_
         await rig.platform.tenants.set_member("red", "ann")
         await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.5})
         await rig.until("other", "running", user="bob")
-        await rig.submit("wide", tenant="red", workers="1:4", sim={"DURATION": 0.6, "STOP": 0.2})
+        await rig.submit("wide", tenant="red", workers="1:4", sim={"DURATION": 2, "STOP": 1})
         await rig.until("wide", "running")
         await rig.until("wide", "resizing")
         await rig.platform.tenants.update("red", TenantUpdate(cpu=1))

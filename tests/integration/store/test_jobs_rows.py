@@ -191,7 +191,7 @@ def test_keys_settings_usage_and_audit_are_kept(db: Database) -> None:
         tx.usage.put("red", DecayedUsage(2.5, 3.0))
         assert tx.usage.all() == {"red": DecayedUsage(2.5, 3.0)}
         for at in (1.0, 2.0, 3.0):
-            tx.usage.sample("red", UsageSample(at, Resources(cpu=1), 1, 2))
+            tx.usage.sample({"red": UsageSample(at, Resources(cpu=1), 1, 2)})
         assert [s.time for s in tx.usage.history("red", since=1.0)] == [2.0, 3.0]
         assert [s.time for s in tx.usage.history("red", limit=2)] == [2.0, 3.0]
         assert tx.usage.sweep(2.0) == 1

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mlp_hub.domain.resources import Quota
-from mlp_hub.scheduler.core import plan_cycle
+from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.decided import MOST_CANDIDATES, MOST_PLACES, Explained, explain_decisions
 from mlp_hub.scheduler.model import Snapshot
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 
 def explained(s: Snapshot, now: float = 0.0) -> list[Explained]:
-    return explain_decisions(s, plan_cycle(s, now), now)
+    return explain_decisions(Core.of(s, now), plan_cycle(s, now), now)
 
 
 def test_an_admission_names_its_nodes_and_the_next_best_ones() -> None:

@@ -11,11 +11,8 @@ from mlp_api.types import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import JobSpec
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant import Member
 from mlp_hub.service.config import Paths
 from mlp_hub.service.submit import check_runtime, checked_spec, free_name, name_taken
-
-RED = [Member("red", "ann")]
 
 
 @pytest.fixture
@@ -31,7 +28,7 @@ def paths(tmp_path: Path) -> Paths:
 
 def check(paths: Paths, **fields: Any) -> JobSpec:
     fields = {"name": "j", **({} if "entry" in fields else {"code": "x"}), **fields}
-    return checked_spec(JobCreate(**fields), "ann", RED, "red", paths)
+    return checked_spec(JobCreate(**fields), "ann", {"red"}, "red", paths)
 
 
 def test_what_was_left_out_is_filled_in(paths: Paths) -> None:

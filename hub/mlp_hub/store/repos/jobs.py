@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
 from sqlalchemy import bindparam, case, delete, func, or_, select, update
 
+from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.store import codec
@@ -123,7 +123,7 @@ class Jobs(Repo):
         done = self._c.execute(_UPDATE, {**values, "b_uid": job.uid, "b_version": job.version})
         if not done.rowcount:
             raise Stale(job)
-        return replace(job, version=job.version + 1)
+        return changed(job, version=job.version + 1)
 
     def versions(self, uids: Iterable[str]) -> dict[str, int]:
         """Return the stored version of each of these jobs that is there."""
@@ -142,7 +142,7 @@ class Jobs(Repo):
         ]
         if self._many(_UPDATE, rows) != len(jobs):
             raise Stale(jobs[0])
-        return [replace(j, version=j.version + 1) for j in jobs]
+        return [changed(j, version=j.version + 1) for j in jobs]
 
     def insert_many(self, jobs: Sequence[Job]) -> set[str]:
         """Store new jobs in one statement; return the uids of those stored. Not stored is whose user has one of that name."""

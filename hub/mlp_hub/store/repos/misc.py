@@ -197,22 +197,23 @@ class Usages(Repo):
             rows = [{"tenant": t, "value": v.value, "as_of": v.as_of} for t, v in values.items()]
             self._c.execute(self._upsert(usage, ("tenant",)), rows)
 
-    def sample(self, tenant: str, sample: UsageSample) -> None:
-        """Store what a tenant holds now, for its curve over time."""
-        a = sample.amount
-        values = {
-            "cpu": a.cpu,
-            "gpu": a.gpu,
-            "ram": a.ram,
-            "rom": a.rom,
-            "running": sample.running,
-            "waiting": sample.waiting,
-        }
-        self._c.execute(
-            self._insert(usage_sample)
-            .values(tenant=tenant, time=sample.time, **values)
-            .on_conflict_do_update(index_elements=["tenant", "time"], set_=values)
-        )
+    def sample(self, samples: Mapping[str, UsageSample]) -> None:
+        """Store what tenants hold now, for their curves over time."""
+        rows = [
+            {
+                "tenant": tenant,
+                "time": sample.time,
+                "cpu": sample.amount.cpu,
+                "gpu": sample.amount.gpu,
+                "ram": sample.amount.ram,
+                "rom": sample.amount.rom,
+                "running": sample.running,
+                "waiting": sample.waiting,
+            }
+            for tenant, sample in samples.items()
+        ]
+        if rows:
+            self._many(self._upsert(usage_sample, ("tenant", "time")), rows)
 
     def history(self, tenant: str, since: float = 0, limit: int = 2000) -> list[UsageSample]:
         """Return the last `limit` samples of a tenant taken after `since`, in order of time."""
