@@ -15,7 +15,7 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.backlog import Backlog
 from mlp_hub.scheduler.bookings import Bookings
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.fitting import is_entitled, vector_on
+from mlp_hub.scheduler.fitting import has_claim, vector_on
 from mlp_hub.scheduler.model import (
     Booking,
     Devices,
@@ -359,7 +359,7 @@ class State:
             return False
         if self.running.elastic or self.running.any_preemptible_below(cls.priority):
             return True
-        return is_entitled(self.quotas, cls.tenant, cls.vector)
+        return has_claim(self.quotas, cls)
 
     # --- the whole
 
@@ -389,7 +389,9 @@ class State:
     def fork(self) -> State:
         """Return an independent copy; what never changes is shared."""
         other = State.__new__(State)
-        other.__dict__.update(self.__dict__, _keys={}, _first=None, _standings={}, _exposed=dict(self._exposed))
+        other.__dict__.update(
+            self.__dict__, _keys={}, _first=None, _standings={}, _exposed=dict(self._exposed)
+        )
         other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
         other.queues = {name: queue.fork() for name, queue in self.queues.items()}
         copies = {cls.serial: cls for queue in other.queues.values() for cls in queue.classes.values()}
