@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.elastic import grow, growable
-from mlp_hub.scheduler.fitting import most_seats, seats, standing_of, vector_on
+from mlp_hub.scheduler.fitting import has_claim, most_seats, seats, standing_of, stays_inside, vector_on
 from mlp_hub.scheduler.model import Booking, Decision
 from mlp_hub.scheduler.moving import make_way
 from mlp_hub.scheduler.ordering import end_of
@@ -94,7 +94,7 @@ class Cycle:
         if self.insiders is None:
             quotas = self.state.quotas
             self.insiders = any(
-                standing_of(quotas, cls).inside
+                stays_inside(quotas, cls)
                 for group in self.state.sleepers.awake.values()
                 for cls in group.values()
             )
@@ -192,7 +192,7 @@ class Cycle:
         known = self.held_up.get((cls.demand, cls.topology, cls.ranks_min))
         if known is None or self.now + cls.shortest < known[0]:
             return False
-        if self.state.policy.preemption and standing_of(self.state.quotas, cls).entitled:
+        if self.state.policy.preemption and has_claim(self.state.quotas, cls):
             return False
         cls.reason, cls.ahead = Reason.RESERVED, known[1]
         return True
@@ -274,7 +274,7 @@ class Cycle:
             state.sleepers.sleep(cls)
             return False
         if state.policy.preemption and self.looks < MOST_LOOKS:
-            if not standing_of(state.quotas, cls).inside and self._insiders_wait():
+            if not stays_inside(state.quotas, cls) and self._insiders_wait():
                 # else one of them might take back from this one what others were stopped for
                 self.deferred = True
                 self._note(entry, on_quota=on_quota)

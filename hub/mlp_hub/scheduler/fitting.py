@@ -12,8 +12,15 @@ from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.vectors import Vector, vector_of_ranks
 
 
-def vector_on(index: NodeIndex, demand: Demand, placement: Collection[str]) -> Vector:
-    """Return what ranks on these nodes take of a quota, GPUs by their nodes' kinds too."""
+def vector_on(index: NodeIndex, demand: Demand, placement: tuple[str, ...]) -> Vector:
+    """Return what ranks on these nodes take of a quota, GPUs by their nodes' kinds too; not to be changed."""
+    known = index.vectors.get((demand, placement))
+    if known is None:
+        known = index.vectors[demand, placement] = _vector_on(index, demand, placement)
+    return known
+
+
+def _vector_on(index: NodeIndex, demand: Demand, placement: tuple[str, ...]) -> Vector:
     vector = vector_of_ranks(demand, len(placement))
     if gpu := demand.gpu:
         vector = {d: v for d, v in vector.items() if not d.startswith("gpu:")}
@@ -30,7 +37,7 @@ def seats(
     """Return the node of each rank (workers first, then PS) for so many workers, None when they do not fit."""
     ranks = workers + cls.ps
     demand = cls.demand
-    if not quotas.fits(cls.tenant, vector_of_ranks(demand, ranks)):
+    if not quotas.fits(cls.tenant, cls.vector if ranks == cls.ranks_min else vector_of_ranks(demand, ranks)):
         return None
     found = index.place(demand, ranks, cls.topology, avoid)
     if found is None:
@@ -98,14 +105,24 @@ def standing_of(quotas: QuotaTree, cls: JobClass) -> Standing:
     """Return how a class stands to its quota, worked out anew only after anything was charged or given back."""
     known = cls.standing
     if known is None or known.stamp != quotas.stamp:
-        tenant, vector = cls.tenant, cls.vector
-        known = cls.standing = Standing(
-            quotas.stamp,
-            quotas.fits(tenant, vector),
-            is_inside(quotas, tenant, vector),
-            is_entitled(quotas, tenant, vector),
-        )
+        known = cls.standing = Standing(quotas.stamp, quotas.fits(cls.tenant, cls.vector))
     return known
+
+
+def stays_inside(quotas: QuotaTree, cls: JobClass) -> bool:
+    """Whether its tenant stays inside nominal quota with the smallest gang of a class; see `is_inside`."""
+    known = standing_of(quotas, cls)
+    if known.inside is None:
+        known.inside = is_inside(quotas, cls.tenant, cls.vector)
+    return known.inside
+
+
+def has_claim(quotas: QuotaTree, cls: JobClass) -> bool:
+    """Whether its tenant was promised room on nodes for the smallest gang of a class; see `is_entitled`."""
+    known = standing_of(quotas, cls)
+    if known.entitled is None:
+        known.entitled = is_entitled(quotas, cls.tenant, cls.vector)
+    return known.entitled
 
 
 def is_entitled(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:

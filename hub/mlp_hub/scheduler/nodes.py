@@ -26,6 +26,7 @@ from mlp_hub.scheduler.node_states import (
 )
 from mlp_hub.scheduler.placement import NODE, domain_label, place
 from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved, record_of, with_state
+from mlp_hub.scheduler.vectors import Vector
 from mlp_hub.scheduler.views import Domains, Order, Totals, ViewKey, Views
 
 
@@ -63,6 +64,7 @@ class NodeIndex:
         # what was asked since the last change; a fork shares these answers until either changes
         self._fitting: dict[tuple[Demand, str | None], int] = {}
         self._places: dict[tuple[Demand, int, str | None, str], tuple[str, ...] | None] = {}
+        self.vectors: dict[tuple[Demand, tuple[str, ...]], Vector] = {}  # kept by `fitting`
         for node in nodes:
             self.add(node)
 
@@ -382,7 +384,7 @@ class NodeIndex:
 
     def _note_change(self) -> None:
         self.changes += 1
-        self._fitting, self._places = {}, {}  # new ones, since forks may go on with the old
+        self._fitting, self._places, self.vectors = {}, {}, {}  # new ones, since forks may go on with the old
 
     def _own(self, state: NodeState) -> list[int]:
         """Return the numbers of a state's nodes, to be changed: forks share lists until either changes one."""

@@ -37,8 +37,8 @@ class Standing:
 
     stamp: int
     fits: bool
-    inside: bool  # its tenant stays inside nominal quota with it
-    entitled: bool  # its tenant was promised room on nodes for it
+    inside: bool | None = None  # its tenant stays inside nominal quota with it; None: nobody asked yet
+    entitled: bool | None = None  # its tenant was promised room on nodes for it; likewise
 
 
 @dataclass(eq=False, slots=True)

@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.fitting import is_entitled, seats, vector_on
+from mlp_hub.scheduler.fitting import has_claim, is_entitled, seats, vector_on
 from mlp_hub.scheduler.model import Booking, Devices
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
@@ -251,7 +251,7 @@ class Reservations:
     def _is_first_and_entitled(self, entry: Entry) -> bool:
         """Whether a blocked job is the first of its tenant, lest one that waits for its own tenant's holds up others."""
         tenant = entry.cls.tenant
-        return self._blocked.get(tenant) is entry and self._is_entitled(tenant, entry.cls.vector)
+        return self._blocked.get(tenant) is entry and has_claim(self._state.quotas, entry.cls)
 
     def _delayed_in_quota(self, start: Start, end: float, *, right: bool) -> Delay | None:
         root = self._root(start.tenant)

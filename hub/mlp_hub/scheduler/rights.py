@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from operator import attrgetter
 
-from mlp_hub.scheduler.fitting import is_safe, standing_of
+from mlp_hub.scheduler.fitting import has_claim, is_safe, standing_of, stays_inside
 from mlp_hub.scheduler.ordering import dominant_share, is_one_queue, job_key
 from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
@@ -40,10 +40,10 @@ class Rights:
         self.vector = entry.cls.vector
         quotas = state.quotas
         self.root = quotas.root(self.tenant)
-        standing = standing_of(quotas, entry.cls)
-        self.over = [] if standing.fits else quotas.excess(self.tenant, self.vector)
+        fits = standing_of(quotas, entry.cls).fits
+        self.over = [] if fits else quotas.excess(self.tenant, self.vector)
         """What it lacks of its quota: dimension, asked for, available."""
-        self.inside, self.entitled = standing.inside, standing.entitled
+        self.inside, self.entitled = stays_inside(quotas, entry.cls), has_claim(quotas, entry.cls)
         self.short = [d for d, _, _ in self.over]
         self._by_turn = not is_one_queue(state.policy)
         self._fairer: dict[str, bool] = {}

@@ -17,7 +17,7 @@ from mlp_hub.scheduler.backlog import Backlog
 from mlp_hub.scheduler.bookings import Bookings
 from mlp_hub.scheduler.borrowers import Borrowers
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.fitting import is_entitled, vector_on
+from mlp_hub.scheduler.fitting import has_claim, vector_on
 from mlp_hub.scheduler.model import (
     Booking,
     Devices,
@@ -374,7 +374,7 @@ class State:
             return False
         if self.running.elastic or self.running.any_preemptible_below(cls.priority):
             return True
-        return is_entitled(self.quotas, cls.tenant, cls.vector)
+        return has_claim(self.quotas, cls)
 
     # --- the whole
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import DIMENSIONS, Resources
+from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import Booking, Verdict, Wait, WaitingJob
 from mlp_hub.scheduler.placement import NODE, domain_label
 from mlp_hub.scheduler.queues import Entry
@@ -21,7 +22,11 @@ MOST_STATES = 64
 """Beyond so many different states of nodes the sentence counts them by the ranks that they have room for."""
 
 
-def of(state: State, entry: Entry) -> Verdict:
+_Told = dict[tuple[object, ...], str]
+"""What was said of free nodes already, by what it depends on: many ask for the same in one breath."""
+
+
+def of(state: State, entry: Entry, told: _Told) -> Verdict:
     """Return why the class of a waiting job could not start when it was last tried."""
     reason = entry.cls.reason
     if reason is Reason.WAITING_FOR_QUOTA:
@@ -36,12 +41,13 @@ def of(state: State, entry: Entry) -> Verdict:
         stopping = [state.running[uid].run.job for uid in state.running.stopping]
         names = [f"job {job.name} of {job.user}" for job in stopping]
         return waits_for_preempted(names, tuple(state.running.stopping))
-    return waits_for_nodes(state, entry)
+    return waits_for_nodes(state, entry, told)
 
 
 def waits(state: State, uids: Iterable[str]) -> Iterator[Wait]:
     """Say why to those of these jobs that wait; equals are told the same."""
     made: dict[int, Verdict] = {}
+    told: _Told = {}
     for uid in uids:
         entry = state.waiting.get(uid)
         if entry is None:
@@ -53,7 +59,7 @@ def waits(state: State, uids: Iterable[str]) -> Iterator[Wait]:
         cls = entry.cls
         verdict = made.get(cls.serial)
         if verdict is None:
-            verdict = made[cls.serial] = of(state, entry)
+            verdict = made[cls.serial] = of(state, entry, told)
         yield Wait(uid, verdict, state.queues[cls.tenant].position(entry.key))
 
 
@@ -115,13 +121,13 @@ def waits_for_quota(state: State, entry: Entry) -> Verdict:
     return Verdict(Reason.WAITING_FOR_QUOTA, ". ".join(sentences), numbers, holders)
 
 
-def waits_for_nodes(state: State, entry: Entry) -> Verdict:
+def waits_for_nodes(state: State, entry: Entry, told: _Told) -> Verdict:
     """Say that the quota would do, but nodes are full: how much is free where."""
     cls, job = entry.cls, entry.job
     ranks = cls.ranks_min
     label, required = domain_label(cls.topology)
     fitting = min(state.index.total_slots(cls.demand), ranks)
-    free = _free(state, entry)
+    free = _free(state, entry, told)
     blockers = tuple(uid for _, _, uid in state.running.ends[:MOST_GROUPS])
     if required and fitting >= ranks:
         where = "one node" if label == NODE else f"one {label}"
@@ -235,15 +241,23 @@ def _of(resources: Resources, dimension: str) -> int:
     return dict(resources.kinds).get(kind, 0) if kind else int(getattr(resources, base))
 
 
-def _free(state: State, entry: Entry) -> str:
+def _free(state: State, entry: Entry, told: _Told) -> str:
     """Say what is free in the dimensions that the job asks for, equal nodes together: "2 nodes with 3 gpu each"."""
     demand = entry.cls.demand
     if state.index.variety > MOST_STATES:
         return _free_of_many(state, entry)
+    dimensions = tuple(d for d, need in entry.job.per_worker.items() if need)
+    ask = (demand.gpu_kind if demand.gpu else None, demand.tenant, dimensions)
+    known = told.get(ask)
+    if known is None:
+        known = told[ask] = _free_by_node(state, demand, dimensions)
+    return known
+
+
+def _free_by_node(state: State, demand: Demand, dimensions: tuple[str, ...]) -> str:
     groups: dict[str, tuple[int, str]] = {}
     for free, n, first in state.index.groups(demand):
-        asked = Resources(**{d: max(getattr(free, d), 0) for d, need in entry.job.per_worker.items() if need})
-        what = amount(asked)
+        what = amount(Resources(**{d: max(getattr(free, d), 0) for d in dimensions}))
         known = groups.get(what)
         groups[what] = (n, first) if known is None else (known[0] + n, min(known[1], first))
     parts = [
