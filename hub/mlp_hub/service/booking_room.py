@@ -51,6 +51,17 @@ class Ground:
         up = vector_of(total_of(n for n in nodes if n.up))
         return cls({t.name: t for t in tenants}, vector_of(total_of(nodes)), up)
 
+    def way_up(self, name: str) -> Iterator[Tenant]:
+        """Yield a tenant, its parent, and so on."""
+        tenant = self.tenants.get(name)
+        while tenant is not None:
+            yield tenant
+            tenant = None if tenant.parent is None else self.tenants.get(tenant.parent)
+
+    def is_below(self, name: str, top: str) -> bool:
+        """Whether a tenant is the other one or below it."""
+        return any(t.name == top for t in self.way_up(name))
+
     def reserved(self) -> dict[str, dict[str, int]]:
         """Return what tenants reserve; a guarantee that is lowered comes back when it is wanted, so all of it counts."""
         found = {name: owner_of(t.configured).reserved for name, t in self.tenants.items()}
@@ -64,21 +75,29 @@ def lacks(
 
     Nodes that are down count, since they are expected back, unless `only_up`.
     """
-    owner = ground.tenants[window.tenant]
+    above = list(ground.way_up(window.tenant))
+    owner = above[0]
     reserved = ground.reserved()
     have = ground.up_nodes if only_up else ground.all_nodes
     others = [w for w in others if w.overlaps(window.start, window.end)]
     for moment in sorted({window.start, *(w.start for w in others if w.start > window.start)}):
         at_once = [w for w in others if w.start <= moment < w.end]
-        mine = [w for w in at_once if w.tenant == owner.name]
         for dimension, asked in limits_of(window.amount).items():
             if not asked:
                 continue
-            own = _own(owner, dimension)
-            if own is not None:
-                kept = [(reserved.get(owner.name, {}).get(dimension, 0), "reserved", owner.name)]
-                there = f"the quota of {owner.name} is {number(dimension, own)} {unit(dimension)}"
-                lack = _lack((dimension, asked, own), there, (*kept, *_booked(mine, dimension)), moment)
+            for top in above:
+                own = _own(top, dimension)
+                if own is None:
+                    continue
+                # of a tenant above, what it keeps for itself is what it keeps for those below it
+                kept = [
+                    (v.get(dimension, 0), "reserved", t)
+                    for t, v in reserved.items()
+                    if t == owner.name or (t != top.name and ground.is_below(t, top.name))
+                ]
+                beside = [w for w in at_once if ground.is_below(w.tenant, top.name)]
+                there = f"the quota of {top.name} is {number(dimension, own)} {unit(dimension)}"
+                lack = _lack((dimension, asked, own), there, (*kept, *_booked(beside, dimension)), moment)
                 if lack is not None:
                     yield lack
             all_ = have.get(dimension, 0)

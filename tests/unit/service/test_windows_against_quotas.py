@@ -66,3 +66,27 @@ def test_a_window_that_stays_short_keeps_since_when() -> None:
     assert short is not None
     assert (short.since, short.left) == (3.0, Quota(cpu=2000))
     assert short.message == "needs 4 cpu, 2 are left: the quota of blue is 2 cpu"
+
+
+def test_a_window_is_held_against_the_quotas_above_its_tenant_with_all_that_is_kept_below_them() -> None:
+    size = Resources(cpu=90_000)
+    tenants = [
+        Tenant("top", Quota(cpu=8000)),
+        Tenant("kid", Quota(), parent="top"),
+        Tenant("grandkid", Quota(), parent="kid"),
+        Tenant("sister", Quota(), parent="top", reserved=Quota(cpu=2000)),
+        Tenant("other", Quota()),
+    ]
+    ground = Ground.of(tenants, [NodeInfo("n", size, size)])
+    first = BookedWindow("grandkid", "a", 10.0, 20.0, Quota(cpu=5000), made_at=1.0)
+    second = BookedWindow("kid", "b", 15.0, 30.0, Quota(cpu=4000), made_at=2.0)
+    elsewhere = BookedWindow("other", "c", 0.0, 99.0, Quota(cpu=60_000), made_at=3.0)
+    seen = checked([first, second, elsewhere], ground, now=5.0)
+    assert seen["grandkid", "a"].short is None
+    assert seen["other", "c"].short is None
+    short = seen["kid", "b"].short
+    assert short is not None
+    assert short.left == Quota(cpu=1000)
+    assert short.message == (
+        "needs 4 cpu, 1 is left: the quota of top is 8 cpu, of which 7 is reserved or booked besides"
+    )
