@@ -181,6 +181,22 @@ def test_force_holds_what_an_overfull_snapshot_says() -> None:
     assert (index.free("a"), index.devices("a")) == (Resources(1000, 1000, 8192), (1000,))
 
 
+def test_an_answer_that_a_fork_gave_does_not_outlive_a_change_on_either_side() -> None:
+    index = NodeIndex([node("a", cpu=4), node("b", cpu=2)])
+    demand = Demand(cpu=2000)
+    fork = index.fork()  # before either has answered anything
+    index.take(demand, ("a",))
+    assert index.total_slots(demand) == 2
+    assert fork.total_slots(demand) == 3
+    assert fork.place(demand, 3) is not None
+    assert index.place(demand, 3) is None
+    later = index.fork()  # shares what was answered
+    later.take(demand, ("a",))
+    assert (later.total_slots(demand), index.total_slots(demand)) == (1, 2)
+    assert later.place(demand, 2) is None
+    assert index.place(demand, 2) is not None
+
+
 def test_a_fork_and_its_origin_do_not_see_each_others_changes() -> None:
     index = NodeIndex([node("a", cpu=4), node("b", cpu=4)])
     assert index.total_slots(CORE) == 8

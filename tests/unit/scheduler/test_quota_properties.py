@@ -244,6 +244,8 @@ class QuotaMachine(RuleBasedStateMachine):
                 else:
                     assert self.tree.excess(name, {d: room}) == []
                     assert self.tree.excess(name, {d: room + 1}) == [(d, room + 1, room)]
+                    assert self.tree.fits(name, {d: room})
+                    assert not self.tree.fits(name, {d: room + 1})
                     assert room <= self.tree.limit(name, d)
 
     @invariant()

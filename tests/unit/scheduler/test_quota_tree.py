@@ -238,3 +238,28 @@ def test_a_tenant_that_only_weighs_more_leaves_the_arrangement_as_it_is():
     assert tree._layout is layout
     tree.set_tenant(tenant("a", 2))
     assert table(tree) == {"a": (3, 0, 2, 0, True)}
+
+
+# --- stamps: what was asked under one holds as long as it stands
+
+
+def test_every_change_gives_a_tree_another_stamp_and_only_an_unchanged_fork_shares_it():
+    tree = tree_of(tenant("a", 6), tenant("b", 4))
+    fork = tree.fork()
+    assert fork.stamp == tree.stamp
+    seen = [tree.stamp]
+    tree.charge("a", {"cpu": 1})
+    seen.append(tree.stamp)
+    fork.charge("a", {"cpu": 1})
+    seen.append(fork.stamp)
+    tree.release("a", {"cpu": 1})
+    seen.append(tree.stamp)
+    tree.set_tenant(tenant("a", 7))
+    seen.append(tree.stamp)
+    tree.set_capacity({"cpu": 10})
+    seen.append(tree.stamp)
+    tree.remove_tenant("b")
+    seen.append(tree.stamp)
+    assert len(set(seen)) == len(seen)
+    assert not fork.fits("a", {"cpu": 6})
+    assert tree.fits("a", {"cpu": 7})
