@@ -26,13 +26,13 @@ from mlp_hub.settings import Settings
 NAME = "kueue"
 ABOUT = (
     "Kueue's generator against one service process (SQLite, fsync at each commit, simulated executor) over its UNIX socket: "
-    "jobs are submitted one a request at their times, by one user a cohort over 4 connections each; all done is the last end, "
+    "jobs are submitted one a request at their times, by one user a cohort over 8 connections each; all done is the last end, "
     "wait is admission less submission. The hub that names users is a stand-in; 16 nodes of 2,048 cores hold up nobody, as Kueue's "
     "test has no nodes either. Kueue's own runs were limited to 50 API calls a second"
 )
 BASE = "/services/mlp/api/v1"
 NODES = "nodes:\n  - {name: sim, count: 16, cpu: 2048, ram: 8388608}\n"
-CONNECTIONS = 4
+CONNECTIONS = 8
 PRIORITY = {50: "low", 100: "normal", 200: "high"}
 COMMAND = "make bench ONLY=kueue"
 
