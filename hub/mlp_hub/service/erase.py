@@ -11,15 +11,17 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def remove_workspace(workspace: Path) -> None:
+def remove_workspace(workspace: Path, goes_on: Callable[[], None] = lambda: None) -> None:
     """Remove the directory with all in it; nothing is done where there is none, a link in its place is removed.
 
-    Raises OSError when something cannot be removed.
+    `goes_on` is called before each step, and may raise to leave the rest where it is. Raises OSError when something cannot
+    be removed.
     """
     try:
         found = workspace.lstat()
@@ -31,22 +33,22 @@ def remove_workspace(workspace: Path) -> None:
     _open_up(workspace)
     top = os.open(workspace, _DIRECTORY)
     try:
-        _empty_all(top)
+        _empty_all(top, goes_on)
     finally:
         os.close(top)
     workspace.rmdir()
 
 
-def _empty_all(top: int) -> None:
+def _empty_all(top: int, goes_on: Callable[[], None]) -> None:
     # no program can have guessed it, so nothing has such a name already
     fresh = secrets.token_hex(16)
     moved = 0
-    while below := _clear(top):
+    while below := _clear(top, goes_on):
         for name in below:
             _open_up(name, top)
             directory = os.open(name, _DIRECTORY, dir_fd=top)
             try:
-                for inner in _clear(directory):
+                for inner in _clear(directory, goes_on):
                     moved += 1
                     _open_up(inner, directory)
                     os.rename(inner, f"{fresh}-{moved}", src_dir_fd=directory, dst_dir_fd=top)
@@ -55,11 +57,12 @@ def _empty_all(top: int) -> None:
             os.rmdir(name, dir_fd=top)
 
 
-def _clear(directory: int) -> list[str]:
+def _clear(directory: int, goes_on: Callable[[], None]) -> list[str]:
     """Remove all that is no directory; return the names of those that are."""
     below = []
     with os.scandir(directory) as entries:
         for entry in entries:
+            goes_on()
             if entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)
             else:
