@@ -14,6 +14,8 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+MOST_NAMES = 10_000
+"""Kept in memory at a time: a program can make millions."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -48,23 +50,26 @@ def _empty_all(top: int, goes_on: Callable[[], None]) -> None:
             _open_up(name, top)
             directory = os.open(name, _DIRECTORY, dir_fd=top)
             try:
-                for inner in _clear(directory, goes_on):
-                    moved += 1
-                    _open_up(inner, directory)
-                    os.rename(inner, f"{fresh}-{moved}", src_dir_fd=directory, dst_dir_fd=top)
+                while inside := _clear(directory, goes_on):
+                    for inner in inside:
+                        moved += 1
+                        _open_up(inner, directory)
+                        os.rename(inner, f"{fresh}-{moved}", src_dir_fd=directory, dst_dir_fd=top)
             finally:
                 os.close(directory)
             os.rmdir(name, dir_fd=top)
 
 
 def _clear(directory: int, goes_on: Callable[[], None]) -> list[str]:
-    """Remove all that is no directory; return the names of those that are."""
+    """Remove what is no directory; return the names of those that are, some of them where there are very many."""
     below = []
     with os.scandir(directory) as entries:
         for entry in entries:
             goes_on()
             if entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)
+                if len(below) >= MOST_NAMES:
+                    break
             else:
                 os.unlink(entry.name, dir_fd=directory)
     return below
