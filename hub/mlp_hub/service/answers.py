@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.feasible import check_possible
 from mlp_hub.scheduler.model import Admit, Snapshot, Verdict, Wait, WaitingJob, Why
 from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned
-from mlp_hub.service.claims import without_claims
+from mlp_hub.service.claims import is_claim, without_claims
 from mlp_hub.service.discreet import without_names
 from mlp_hub.service.snapshot import waiting_job
 
@@ -99,9 +100,9 @@ class Answers:
         a = self._admission
         async with self._list:
             if not 0 <= now - self._listed[0] < LIST_FRESH_S and uids and a.kept is not None:
+                # whoever asks first: the answer is for all who ask soon after
                 core, jobs, claims = a.kept.core.fork(), a.jobs(), a.claims()
-                asked = [uid for uid in uids if uid in core.state.waiting][:MOST_EXPECTED]
-                found = await asyncio.to_thread(expectations, core, asked, now, LIST_EFFORT)
+                found = await asyncio.to_thread(_expectations, core, now)
                 self._listed = (now, await asyncio.to_thread(_discreet, found, jobs, claims))
         listed = self._listed[1]
         found = {uid: listed[uid] for uid in uids if uid in listed}
@@ -157,6 +158,18 @@ class Answers:
         if self._fork is None or self._fork[0] != a.cycles:
             self._fork = (a.cycles, kept.core.fork())
         return await asyncio.to_thread(explain_planned, self._fork[1], uid, now)
+
+
+def _expectations(core: Core, now: float) -> dict[str, Expected]:
+    """Return what is expected of the waiting jobs that are first in their queues, of all tenants alike."""
+    seen: Counter[str] = Counter()
+    places: dict[str, int] = {}
+    for uid, entry in sorted(core.state.waiting.items(), key=lambda e: e[1].key):
+        if not is_claim(uid):
+            places[uid] = seen[entry.cls.tenant]
+            seen[entry.cls.tenant] += 1
+    first = heapq.nsmallest(MOST_EXPECTED, places, key=places.__getitem__)
+    return expectations(core, first, now, LIST_EFFORT)
 
 
 def _discreet(
