@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mlp_hub.executors.base import Executor, LaunchSpec
+from mlp_hub.service import clearing
 from mlp_hub.service.erase import remove_workspace
 from mlp_hub.service.lease import Leadership, LeaseLost
 
@@ -26,6 +28,9 @@ class Acts:
     def __init__(self, executor: Executor, lease: Leadership) -> None:
         self._executor = executor
         self._lease = lease
+        self._erasers = ThreadPoolExecutor(
+            clearing.MOST, "erase"
+        )  # its own: it may take minutes, and others start jobs
 
     async def start(self, spec: LaunchSpec) -> None:
         """Start an attempt."""
@@ -43,15 +48,19 @@ class Acts:
         await self._executor.forget(attempt, self._lease.epoch)
 
     async def erase(self, workspace: Path) -> None:
-        """Remove a job's directory."""
+        """Remove a job's directory. What a program left may take long: who loses the lease meanwhile leaves the rest."""
         await self._lease.sure()
         epoch = self._lease.epoch
 
+        def goes_on() -> None:
+            if not self._lease.is_held or self._lease.epoch != epoch:
+                raise LeaseLost
+
         def remove() -> None:
             with self._executor.acting(epoch):
-                remove_workspace(workspace)
+                remove_workspace(workspace, goes_on)
 
-        await asyncio.to_thread(remove)
+        await asyncio.get_running_loop().run_in_executor(self._erasers, remove)
 
     async def still_decides(self) -> bool:
         """After `Superseded`: whether the database says that this service decides, whoever else acts."""

@@ -29,7 +29,7 @@ from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.service.answers import Answers
 from mlp_hub.service.board import Board, WaitChanged
 from mlp_hub.service.broker import job_topic
-from mlp_hub.service.claims import of_core
+from mlp_hub.service.claims import claims_for, of_core
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import why_for
@@ -165,9 +165,18 @@ class Admission:
         """Return the jobs of now, for `told_to` after an answer that takes its time."""
         return dict(self._board.jobs)
 
-    def told_to(self, tenant: str, why: Why, before: Mapping[str, Job]) -> Why:
-        """Return an answer in words for a tenant; `before` are the jobs when it was asked, some of which may have ended."""
-        return why_for(why, tenant, {**before, **self._board.jobs})
+    def claims(self) -> Mapping[str, ResourceRequest]:
+        """Return the claims that the core knows now, for `told_to` too."""
+        return dict(self._claims())
+
+    def told_to(
+        self, tenant: str, why: Why, before: Mapping[str, Job], claims: Mapping[str, ResourceRequest]
+    ) -> Why:
+        """Return an answer in words for a tenant.
+
+        `before` are the jobs when it was asked, and `claims` the claims; some of both may have ended.
+        """
+        return why_for(claims_for(why, tenant, claims), tenant, {**before, **self._board.jobs})
 
     async def offer(self, spec: JobSpec, uid: str) -> tuple[Why, dict[str, int]]:
         """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""

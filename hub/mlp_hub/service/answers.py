@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,10 +13,12 @@ from weakref import WeakValueDictionary
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec
+from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.feasible import check_possible
 from mlp_hub.scheduler.model import Admit, Snapshot, Verdict, Wait, WaitingJob, Why
 from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned
+from mlp_hub.service.claims import is_claim, without_claims
 from mlp_hub.service.discreet import without_names
 from mlp_hub.service.snapshot import waiting_job
 
@@ -78,13 +81,13 @@ class Answers:
             if known is not None:
                 return known
             cycle = self._admission.cycles
-            jobs = self._admission.jobs()
+            jobs, claims = self._admission.jobs(), self._admission.claims()
             why = await self._explain(uid, now)
             if why is not None:
                 job = jobs.get(uid) or self._admission.jobs().get(uid)
                 if job is None:
                     return None  # it is gone, and nobody knows whose eyes the answer is for
-                why = self._admission.told_to(job.spec.tenant, why, jobs)
+                why = self._admission.told_to(job.spec.tenant, why, jobs, claims)
                 self._known = {u: k for u, k in self._known.items() if k[0] == cycle}
                 self._known[uid] = (cycle, why)
             return why
@@ -97,10 +100,10 @@ class Answers:
         a = self._admission
         async with self._list:
             if not 0 <= now - self._listed[0] < LIST_FRESH_S and uids and a.kept is not None:
-                core, jobs = a.kept.core.fork(), a.jobs()
-                asked = [uid for uid in uids if uid in core.state.waiting][:MOST_EXPECTED]
-                found = await asyncio.to_thread(expectations, core, asked, now, LIST_EFFORT)
-                self._listed = (now, await asyncio.to_thread(_discreet, found, jobs))
+                # whoever asks first: the answer is for all who ask soon after
+                core, jobs, claims = a.kept.core.fork(), a.jobs(), a.claims()
+                found = await asyncio.to_thread(_expectations, core, now)
+                self._listed = (now, await asyncio.to_thread(_discreet, found, jobs, claims))
         listed = self._listed[1]
         found = {uid: listed[uid] for uid in uids if uid in listed}
         # a full answer looks farther ahead
@@ -121,14 +124,14 @@ class Answers:
             self._offers = +self._offers
 
     async def _offer(self, spec: JobSpec, uid: str, now: float) -> tuple[Why, dict[str, int]]:
-        jobs = self._admission.jobs()
+        jobs, claims = self._admission.jobs(), self._admission.claims()
         snapshot = await self._admission.snapshot()
         probe = waiting_job(spec, uid, now)
         if len(snapshot.waiting) + len(snapshot.running) > FEW:
             why, placement = await asyncio.to_thread(_offered, snapshot, probe, now)
         else:
             why, placement = _offered(snapshot, probe, now)
-        return self._admission.told_to(spec.tenant, why, jobs), placement
+        return self._admission.told_to(spec.tenant, why, jobs, claims), placement
 
     @asynccontextmanager
     async def _turn(self, user: str) -> AsyncIterator[None]:
@@ -157,7 +160,21 @@ class Answers:
         return await asyncio.to_thread(explain_planned, self._fork[1], uid, now)
 
 
-def _discreet(found: Mapping[str, Expected], jobs: Mapping[str, Job]) -> dict[str, Expected]:
+def _expectations(core: Core, now: float) -> dict[str, Expected]:
+    """Return what is expected of the waiting jobs that are first in their queues, of all tenants alike."""
+    seen: Counter[str] = Counter()
+    places: dict[str, int] = {}
+    for uid, entry in sorted(core.state.waiting.items(), key=lambda e: e[1].key):
+        if not is_claim(uid):
+            places[uid] = seen[entry.cls.tenant]
+            seen[entry.cls.tenant] += 1
+    first = heapq.nsmallest(MOST_EXPECTED, places, key=places.__getitem__)
+    return expectations(core, first, now, LIST_EFFORT)
+
+
+def _discreet(
+    found: Mapping[str, Expected], jobs: Mapping[str, Job], claims: Mapping[str, ResourceRequest]
+) -> dict[str, Expected]:
     """Put what is expected into words for the tenants of the jobs; many jobs are told the same."""
     told: dict[tuple[str, str], str] = {}
     shown: dict[str, Expected] = {}
@@ -166,7 +183,8 @@ def _discreet(found: Mapping[str, Expected], jobs: Mapping[str, Job]) -> dict[st
             continue
         key = (job.spec.tenant, because)
         if key not in told:
-            told[key] = without_names(because, job.spec.tenant, jobs.values())
+            text = without_names(because, job.spec.tenant, jobs.values())
+            told[key] = without_claims(text, job.spec.tenant, claims.values())
         shown[uid] = (at, told[key])
     return shown
 

@@ -18,8 +18,9 @@ from mlp_hub.domain.job import PRIORITIES
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.scheduler.fitting import is_inside
-from mlp_hub.scheduler.model import Verdict, WaitingJob
+from mlp_hub.scheduler.model import Verdict, WaitingJob, Why
 from mlp_hub.scheduler.vectors import vector_of
+from mlp_hub.service.discreet import replaced
 from mlp_hub.service.quota import Quotas
 from mlp_hub.service.refusals import holder_of
 from mlp_hub.store.tx import Tx
@@ -115,14 +116,32 @@ def claim_of(wanted: ResourceRequest, before: ResourceRequest | None, expires_at
 
 def named_for(verdict: Verdict, tenant: str, claims: Mapping[str, ResourceRequest]) -> Verdict:
     """Return a verdict for a tenant's eyes: of others' claims they learn that there is a server, not whose."""
-    message = verdict.message
     about = [claims[uid] for uid in verdict.blocked_by if uid in claims]
-    for claim in about:
-        who = holder_of(claim) if claim.tenant == tenant else f"a notebook server of tenant {claim.tenant}"
-        named = f"{NAME} of {claim.user}"
-        message = message.replace(f"{named} in {claim.tenant}", who).replace(named, who)
     jobs = tuple(uid for uid in verdict.blocked_by if not is_claim(uid))
-    return replace(verdict, message=message, blocked_by=jobs) if about else verdict
+    if not about:
+        return verdict
+    return replace(verdict, message=without_claims(verdict.message, tenant, about), blocked_by=jobs)
+
+
+def without_claims(text: str, tenant: str, claims: Iterable[ResourceRequest]) -> str:
+    """Return the text for a tenant's eyes: what the core calls these claims is put into words, others' without a user."""
+    for claim in claims:
+        named = f"{NAME} of {claim.user}"
+        if named not in text:
+            continue
+        who = holder_of(claim) if claim.tenant == tenant else f"a notebook server of tenant {claim.tenant}"
+        text = replaced(text, named, claim.tenant, who)
+    return text
+
+
+def claims_for(why: Why, tenant: str, claims: Mapping[str, ResourceRequest]) -> Why:
+    """Return a whole answer for a tenant's eyes, as far as it is about claims."""
+    return replace(
+        why,
+        reasons=tuple(named_for(v, tenant, claims) for v in why.reasons),
+        expected_because=without_claims(why.expected_because, tenant, claims.values()),
+        sure_because=without_claims(why.sure_because, tenant, claims.values()),
+    )
 
 
 def sentence(tenant: str, outlook: Outlook, kept_s: float, refused: Refused) -> Refused:

@@ -27,11 +27,15 @@ def without_names(text: str, tenant: str, jobs: Iterable[Job]) -> str:
         named = f"{spec.name} of {spec.user}"
         if named not in text:
             continue
-        # whole names only: "a of bo" is in "data of bob" too, and half a name would be left of that
-        whole = rf"(?<![\w.-])(?:job )?{re.escape(named)}(?: in {re.escape(spec.tenant)})?(?![\w@-]|\.\w)"
-        shown = f"a job of tenant {spec.tenant}"
-        text = re.sub(whole, lambda _, shown=shown: shown, text)  # type: ignore[misc]
+        text = replaced(text, named, spec.tenant, f"a job of tenant {spec.tenant}")
     return text
+
+
+def replaced(text: str, named: str, tenant: str, shown: str) -> str:
+    """Replace what is named "NAME of USER" in a text, with "job" before it and its tenant after it where they are there."""
+    # whole names only: "a of bo" is in "data of bob" too, and half a name would be left of that
+    whole = rf"(?<![\w.-])(?:job )?{re.escape(named)}(?: in {re.escape(tenant)})?(?![\w@-]|\.\w)"
+    return re.sub(whole, lambda _: shown, text)
 
 
 def reason_for(verdict: Verdict, tenant: str, jobs: Mapping[str, Job]) -> Verdict:

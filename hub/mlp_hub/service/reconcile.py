@@ -21,6 +21,7 @@ from mlp_hub.service import decide as d
 from mlp_hub.service.acts import Acts
 from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import APPLIER, Board, Changes, Moving, Step, release
+from mlp_hub.service.clearing import Clearing
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.launch import launch_spec
 from mlp_hub.service.lease import Leadership, LeaseLost
@@ -93,6 +94,7 @@ class Reconciler:
             str, str
         ] = {}  # tokens of attempts that were stored as starting, and that nobody has started
         self._moves: Batch[Moving, Job] = Batch(self._store_all)
+        self._clearing = Clearing()
         self._numbers: dict[str, int] = {}  # of users
         self._stopped = True
         self._listens = False
@@ -123,6 +125,7 @@ class Reconciler:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._clearing.clear()
         await self._moves.stop()
 
     def will_start(self, attempt: str, token: JobToken | None) -> None:
@@ -325,8 +328,13 @@ class Reconciler:
         return self._policy.first_uid + self._numbers[name]
 
     async def _erase(self, job: Job) -> None:
-        workspace = self._paths.workspace(job.spec.user, job.spec.name)
-        await self._acts.erase(workspace)
+        if not self._clearing.begin(job.uid, job.spec.user):
+            return
+        try:
+            await self._acts.erase(self._paths.workspace(job.spec.user, job.spec.name))
+        finally:
+            for uid in self._clearing.end(job.uid):
+                self.look_at(uid)
 
         def work(tx: Tx, changes: Changes) -> None:
             if tx.jobs.remove(job.uid):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model import Verdict, Why
+from mlp_hub.scheduler.why import Expected
+from mlp_hub.service.answers import _discreet
+from mlp_hub.service.claims import claims_for, uid_of
 from mlp_hub.service.discreet import reason_for, stop_for, why_for, without_names
 
 
@@ -88,3 +92,36 @@ def test_a_name_with_signs_that_mean_something_to_patterns_is_replaced_as_it_is(
         without_names(r"room for a of e+v\1(e@x.org in blue: so", "red", [odd])
         == "room for a job of tenant blue: so"
     )
+
+
+def claim(user: str, tenant: str) -> ResourceRequest:
+    return ResourceRequest(
+        f"{user}/",
+        "sp",
+        tenant,
+        Resources(1000),
+        RequestPhase.CLAIMED,
+        0.0,
+        user=user,
+        holder=f"{user}'s notebook",
+    )
+
+
+def test_whose_server_it_is_that_others_wait_for_is_told_to_its_own_tenant_alone() -> None:
+    claims = {uid_of(c): c for c in (claim("lou", "lender"), claim("louise", "lender"))}
+    text = "no time can be told: notebook of louise and notebook of lou have no time limit"
+    why = Why((verdict(Reason.RESERVED, f"behind {text}", *claims),), 1, 1, None, text, (), "likely", text)
+    theirs, own = claims_for(why, "red", claims), claims_for(why, "lender", claims)
+    for told in (theirs.expected_because, theirs.sure_because, theirs.reasons[0].message):
+        assert told.endswith(
+            "a notebook server of tenant lender and a notebook server of tenant lender have no time limit"
+        )
+    assert theirs.reasons[0].blocked_by == ()
+    assert own.expected_because.count("louise") == own.expected_because.count("lou's") == 1
+
+
+def test_lists_name_nobodys_server_to_others() -> None:
+    found: dict[str, Expected] = {"1": (None, "no time can be told: notebook of lou has no time limit")}
+    claims = {"sp/lou/": claim("lou", "lender")}
+    shown = _discreet(found, JOBS, claims)
+    assert shown["1"][1] == "no time can be told: a notebook server of tenant lender has no time limit"

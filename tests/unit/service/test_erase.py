@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mlp_hub.service import erase
 from mlp_hub.service.erase import remove_workspace
 
 
@@ -61,3 +62,32 @@ def test_what_is_no_directory_is_no_obstacle(tmp_path: Path, what: str) -> None:
     remove_workspace(job)
     assert not os.path.lexists(job)
     assert (tmp_path / "outside").exists()
+
+
+def test_many_directories_are_removed_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erase, "MOST_NAMES", 3)
+    job = tmp_path / "job"
+    for n in range(8):
+        for k in range(8):
+            (job / f"d{n}" / f"e{k}" / "more").mkdir(parents=True)
+            (job / f"d{n}" / f"f{k}").touch()
+    remove_workspace(job)
+    assert not job.exists()
+
+
+def test_what_is_left_when_it_may_not_go_on_is_removed_by_the_next(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    for n in range(8):
+        (job / f"d{n}" / "e").mkdir(parents=True)
+        (job / f"d{n}" / "file").touch()
+    left = iter(range(12))
+
+    def goes_on() -> None:
+        if next(left, None) is None:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        remove_workspace(job, goes_on)
+    assert job.exists()
+    remove_workspace(job)
+    assert not job.exists()

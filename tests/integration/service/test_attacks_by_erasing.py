@@ -1,0 +1,124 @@
+"""Directories that take minutes to remove hold up their owner's removals, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.domain.errors import Refused
+from mlp_hub.service import acts
+from mlp_hub.service.lease import NAME
+from mlp_hub.store.records import Lease
+from platform_rig import FAST, Rig, node, play, until
+
+MANY = 12
+
+
+class Endless:
+    """Removes directories of a user for ever, as one with millions of files would take, until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, user: str = "mal") -> None:
+        self.user = user
+        self.open = threading.Event()
+        self.begun: list[str] = []
+        self.most = 0
+        self._now = 0
+        self._lock = threading.Lock()
+        self._real = acts.remove_workspace
+        monkeypatch.setattr(acts, "remove_workspace", self.remove)
+
+    def remove(self, workspace: Path, goes_on: Callable[[], None]) -> None:
+        if self.user in workspace.parts:
+            self._wait(workspace, goes_on)
+        self._real(workspace, goes_on)
+
+    def _wait(self, workspace: Path, goes_on: Callable[[], None]) -> None:
+        with self._lock:
+            self.begun.append(workspace.name)
+            self._now += 1
+            self.most = max(self.most, self._now)
+        try:
+            while not self.open.wait(0.005):
+                goes_on()
+        finally:
+            with self._lock:
+                self._now -= 1
+
+
+async def gone(rig: Rig, name: str, user: str) -> None:
+    async def look() -> bool:
+        try:
+            await rig.platform.jobs.get(user, name)
+        except Refused:
+            return True
+        return False
+
+    await until(look, what=f"{name} to be gone")
+
+
+async def ended(rig: Rig, names: list[str], user: str) -> None:
+    for name in names:
+        await rig.submit(name, user=user, cpu=0.1, sim={"DURATION": 0.01})
+    for name in names:
+        await rig.until(name, "finished", user=user)
+
+
+def test_one_users_huge_directories_take_no_threads_or_turns_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = Endless(monkeypatch)
+
+    async def story(rig: Rig) -> None:
+        mine = [f"m{i}" for i in range(MANY)]
+        await ended(rig, mine, "mal")
+        await ended(rig, ["v"], "vic")
+        for name in mine:
+            await rig.platform.jobs.delete("mal", name)
+        await until(lambda: _is(bool(endless.begun)))
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: 42), 20) == 42
+        await rig.platform.jobs.delete("vic", "v")
+        await gone(rig, "v", "vic")
+        await ended(rig, ["w"], "vic")
+        assert len(endless.begun) == 1
+        endless.open.set()
+        for name in mine:
+            await gone(rig, name, "mal")
+        assert sorted(endless.begun) == sorted(mine)
+        assert endless.most == 1
+
+    try:
+        play(tmp_path, story, node(cpu=4))
+    finally:
+        endless.open.set()
+
+
+def test_who_loses_the_lease_leaves_what_it_was_removing_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = Endless(monkeypatch)
+
+    async def story(rig: Rig) -> None:
+        await ended(rig, ["m"], "mal")
+        await rig.platform.jobs.delete("mal", "m")
+        await until(lambda: _is(bool(endless.begun)))
+        # another one had the lease for a moment: to have it again, no act under the old epoch may be under way
+        other = Lease("elsewhere/1/0", time.time(), rig.platform.lease.epoch + 1)
+        await rig.db.write(lambda tx: tx.leases.put(NAME, other))
+        await until(lambda: _is(len(endless.begun) == 2))
+        endless.open.set()
+        await gone(rig, "m", "mal")
+
+    try:
+        play(tmp_path, story, policy=replace(FAST, lease_s=3.0))
+    finally:
+        endless.open.set()
+
+
+async def _is(value: bool) -> bool:
+    return value

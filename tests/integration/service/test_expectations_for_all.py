@@ -1,0 +1,54 @@
+"""What is worked out for one who lists the queue is there for all who list it soon after, whosever jobs they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mlp_api.types import TenantCreate
+from mlp_hub.service import answers
+from platform_rig import Rig, node, play, until
+
+OF = {"red": "ann", "blue": "bob"}
+
+
+async def full(rig: Rig, waiting: int) -> None:
+    """Let each of two tenants run one job, and have `waiting` more that do not fit."""
+    for tenant, user in OF.items():
+        await rig.platform.tenants.create(TenantCreate(name=tenant, cpu=4))
+        await rig.platform.users.ensure(user)
+        await rig.platform.tenants.set_member(tenant, user)
+        await rig.submit("runs", user, cpu=2.0, tenant=tenant, sim={"DURATION": 60})
+        await rig.until("runs", "running", user=user)
+        for n in range(waiting):
+            await rig.submit(f"w{n}", user, cpu=4.0, tenant=tenant, sim={"DURATION": 60})
+
+
+async def expected(rig: Rig, tenant: str) -> dict[str, str]:
+    queue = await rig.platform.jobs.queue(tenant)
+    return {e.name: e.expected_because for e in queue if e.phase == "queued"}
+
+
+@pytest.mark.parametrize("most", [300, 2])
+def test_who_lists_the_own_queue_again_and_again_hides_nothing_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(answers, "LIST_FRESH_S", 3600.0)
+    monkeypatch.setattr(answers, "MOST_EXPECTED", most)
+
+    async def story(rig: Rig) -> None:
+        await full(rig, 2)
+
+        async def all_wait() -> bool:
+            kept = rig.platform.admission.kept
+            return kept is not None and len(kept.core.state.waiting) == 4
+
+        await until(all_wait)
+        rig.platform.admission.answers._listed = (-3600.0, {})  # nobody asked yet
+        for tenant in OF:
+            told = await expected(rig, tenant)
+            assert "no time limit" in told["w0"]
+            assert bool(told["w1"]) is (most > 2)
+
+    play(tmp_path, story, node(cpu=8))
