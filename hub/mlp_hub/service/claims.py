@@ -27,14 +27,25 @@ from mlp_hub.store.tx import Tx
 
 NAME = "notebook"
 """What the core calls what is claimed for; its user tells whose it is."""
+ENDED_S = 10.0
+"""Who is asked to end does so within this time, mostly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the core has decided about a claim: in how many seconds its room is free, about."""
+    """What the core has decided about a claim: in how many seconds its room is free at the latest.
+
+    `grace_s` of them are what those who are stopped may take to end; most take less.
+    """
 
     seconds: float
+    grace_s: float
     made: bool = False  # room was set aside for it; else nobody is stopped for it yet
+
+    @property
+    def soonest(self) -> float:
+        """Return in how many seconds it is worth while to look."""
+        return max(self.seconds - self.grace_s + min(self.grace_s, ENDED_S), 1.0)
 
 
 class Reclaimer(Protocol):
@@ -148,7 +159,7 @@ def sentence(tenant: str, outlook: Outlook, kept_s: float, refused: Refused) -> 
     """Return the refusal of a try for which room is being made."""
     seconds = max(outlook.seconds, 1.0)
     if outlook.made:
-        what = f"{tenant} takes back what it lent: room is being made, free in about {seconds:.0f} s"
+        what = f"{tenant} takes back what it lent: room is being made, free in {seconds:.0f} s at the latest"
     else:
         what = (
             f"{tenant} may take back what it lent in about {seconds:.0f} s, when those who have it have run for their "
@@ -157,7 +168,7 @@ def sentence(tenant: str, outlook: Outlook, kept_s: float, refused: Refused) -> 
     return Refused(
         Reason.WAITING_FOR_PREEMPTED,
         f"{what}. Ask again until then: the place is kept for {kept_s:g} s after each time. Now: {refused.msg}",
-        retry_after=seconds,
+        retry_after=outlook.soonest,
     )
 
 

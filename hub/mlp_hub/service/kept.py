@@ -264,9 +264,9 @@ class KeptCore:
         entry = state.waiting.get(uid)
         undecided = entry is None or entry.cls.asleep is Asleep.NO
         if entry is None or undecided or entry.cls.reason is Reason.WAITING_FOR_PREEMPTED:
-            return Outlook(grace_s)
+            return Outlook(grace_s, grace_s)
         ripe = [at for at, _, cls in state.sleepers.alarms if cls is entry.cls and at > now]
-        return Outlook(min(ripe) - now + grace_s) if ripe else None
+        return Outlook(min(ripe) - now + grace_s, grace_s) if ripe else None
 
     def hold_back(self, job: Job, now: float) -> None:
         """Take a growth back: the room is not free yet. The job is not asked again before all who leave are gone."""

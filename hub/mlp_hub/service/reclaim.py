@@ -65,5 +65,9 @@ class Reclaims:
         claims = await self._db.read(lambda tx: {uid_of(c): c for c in tx.ledger.claims(now)})
         claim, kept = claims.get(uid), self._admission.kept
         if claim is None or claim.shares:
-            return Outlook(self._grace_s, made=True)  # or it holds by now, which the next try finds out
-        return Outlook(self._grace_s) if kept is None else kept.outlook(uid, now, self._grace_s)
+            return Outlook(
+                self._grace_s, self._grace_s, made=True
+            )  # or it holds by now, which the next try finds out
+        return (
+            Outlook(self._grace_s, self._grace_s) if kept is None else kept.outlook(uid, now, self._grace_s)
+        )

@@ -32,7 +32,7 @@ class Core:
         with self.bench.db.begin() as tx:
             (claim,) = [c for c in tx.ledger.claims(self.bench.now) if f"{c.applier}/{c.id}" == uid]
             tx.ledger.put(replace(claim, shares=(("n1", claim.amount),)))
-        return Outlook(7.0, made=True)
+        return Outlook(7.0, 7.0, made=True)
 
 
 @pytest.fixture
@@ -203,3 +203,9 @@ def test_others_learn_of_a_claim_that_there_is_a_server_and_not_whose() -> None:
     )
     assert named_for(said, "red", {}) is said
     assert not waiting_of_claim(claim).preemptible
+
+
+def test_who_may_take_long_to_end_is_looked_for_soon_all_the_same() -> None:
+    assert Outlook(90.0, 90.0, made=True).soonest == 10.0
+    assert Outlook(120.0, 90.0).soonest == 40.0
+    assert Outlook(5.0, 5.0, made=True).soonest == 5.0
