@@ -45,7 +45,6 @@ from mlp_hub.store import Database, Tx
 T = TypeVar("T")
 P = RequestPhase
 TTL_S = 120.0
-CLAIM_S = 60.0
 KEEP_S = 7 * 86_400.0
 NODE_APPLIERS = frozenset({"sp"})  # what they run, they run on a node that the ledger chooses
 
@@ -68,7 +67,7 @@ class Ledger:
         changed: Callable[[], None] = lambda: None,
         asks: Callable[[str], Awaitable[None]] | None = None,
         reclaimer: Reclaimer | None = None,
-        claim_s: float = CLAIM_S,
+        claim_s: float = TTL_S,
     ) -> None:
         self._db = db
         self._clock = clock
