@@ -45,7 +45,7 @@ _LINES = (
     (
         "`waiting`",
         "`reason`, `message`, `expected_start`",
-        "it begins to wait, or waits for another reason than before; null where no start can be told",
+        "it begins to wait, or waits for a reason that it was not told since; null where no start can be told",
     ),
     ("`admitted`", "", "it has quota and nodes"),
     ("`started`", "`placement`", "it runs; the node of each rank"),

@@ -329,7 +329,7 @@ def test_the_same_file_gives_the_same_lines() -> None:
 
 
 def test_lines_are_made_as_they_are_asked_for() -> None:
-    lines = Simulation(read_value({"version": 1, "nodes": [ONE], "tenants": [{"name": "red"}], "jobs": [job("a", count=1_000_000, every=1000)]})).lines()  # fmt: skip
+    lines = Simulation(read_value({"version": 1, "nodes": [ONE], "tenants": [{"name": "red"}], "jobs": [job("a", count=250_000, every=1000)]})).lines()  # fmt: skip
     assert [next(lines)["job"] for _ in range(8)] == ["a-0"] * 4 + ["a-1"] * 4
 
 
@@ -436,3 +436,22 @@ def _nothing_is_held_twice(held: dict[str, Line], jobs: dict[str, Line]) -> None
             for node in placement.values():
                 used[node] = used.get(node, 0.0) + jobs[name][dimension]
         assert all(amount <= capacity for amount in used.values())
+
+
+def test_a_reason_that_goes_and_comes_back_is_told_once_in_each_wait() -> None:
+    nodes = [{"name": "n", "cpu": 4, "ram": 1000}]
+    jobs = [
+        job("half", cpu=2, duration=50, time_limit=50),
+        job("long", cpu=2, duration=100, time_limit=100),
+        job("wide", cpu=4, duration=10, time_limit=10, submit=1),
+        job("small", cpu=1, duration=300, time_limit=500, submit=2),
+        # takes what is kept for `wide` for a while, and gives it back in time: then nothing is free, and then it is kept again
+        job("short", cpu=2, duration=20, time_limit=20, submit=51),
+    ]
+    scenario = read_value({"version": 1, "nodes": nodes, "tenants": [{"name": "red"}], "jobs": jobs})
+    lines = list(Simulation(scenario).lines())
+    told = [(line["t"], line["reason"]) for line in lines if line.get("job") == "small" and "reason" in line]
+    assert told == [(2.0, "WaitingForResources"), (50.0, "Reserved")]
+    assert [line["t"] for line in lines if (line.get("event"), line.get("job")) == ("started", "short")] == [
+        51.0
+    ]

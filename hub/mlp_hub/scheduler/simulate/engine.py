@@ -321,23 +321,25 @@ class Simulation:
         self._core.submit(self._waiting(run))
 
     def _tell_waits(self) -> None:
+        """Say why jobs wait: of each wait every reason once, because in a crowd they go back and forth at each event."""
         new = [
             (run, wait.verdict)
             for uid, wait in self._waits.items()
             if (run := self._runs.get(uid)) is not None
             and run.attempt is None
-            and run.reason != str(wait.verdict.reason)
+            and str(wait.verdict.reason) not in run.told
         ]
         self._waits.clear()
         if not new:
             return
         expected = self._forecast([run.uid for run, _ in new])
         for run, verdict in new:
-            run.reason = str(verdict.reason)
+            reason = str(verdict.reason)
+            run.told.add(reason)
             self._tell(
                 "waiting",
                 run,
-                reason=run.reason,
+                reason=reason,
                 message=verdict.message,
                 expected_start=expected.get(run.uid),
             )
@@ -382,7 +384,7 @@ class Simulation:
 
     def _stops_waiting(self, run: Run) -> None:
         run.waited += self.now - run.waiting_since
-        run.reason = None
+        run.told.clear()
 
     def _over(self, run: Run, state: str) -> None:
         """Forget a job; `tally` keeps its figures."""

@@ -14,7 +14,8 @@ DIMENSIONS = ("cpu", "ram", "gpu", "rom")
 PRIORITIES = dict(sorted(OF_HUB.items(), key=lambda named: -named[1]))
 """The classes that are there in any scenario, the hub's own, unless it gives them other values."""
 
-MOST_JOBS = 5_000_000
+MOST_JOBS = 250_000
+"""So many end in minutes and within 2 GiB; the long public traces of a hundred thousand jobs fit."""
 MOST_NODES = 200_000
 MOST_WORKERS = 1_000_000
 

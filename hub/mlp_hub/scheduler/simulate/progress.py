@@ -8,7 +8,7 @@ the work of an attempt begins.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mlp_hub.scheduler.model import WaitingJob
 from mlp_hub.scheduler.simulate.scenario import JobLine
@@ -85,7 +85,7 @@ class Run:
     attempt: Attempt | None = None
     placement: tuple[str, ...] = ()
     placed_at: float = 0.0  # since when it holds just this
-    reason: str | None = None  # of waiting, as last told
+    told: set[str] = field(default_factory=set)  # reasons of the present wait
     version: int = 0  # an end in the calendar that bears another one is out of date
 
     def as_waiting(self, priority: int, restart_cost: float) -> WaitingJob:

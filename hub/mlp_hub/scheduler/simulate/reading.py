@@ -245,7 +245,9 @@ class _Reader:
             total += line.count
             found.append(line)
         if total > MOST_JOBS:
-            self.faults.add("jobs", f"these lines make {total} jobs; the most is {MOST_JOBS}")
+            self.faults.add(
+                "jobs", f"these lines make {total} jobs; the most is {MOST_JOBS}, so simulate a part of them"
+            )
         self._unique(lines, "job")
         by_name = {line.name: line for line in found}
         for f, line in zip(lines, found, strict=True):
