@@ -63,11 +63,6 @@ class History:
         """Phase as last seen."""
         return str(self.job.get("phase", ""))
 
-    @property
-    def final(self) -> bool:
-        """Tell whether the job has ended."""
-        return self.phase in FINAL
-
     def take(self, frame: Mapping[str, Any], *, replay: bool = False) -> list[Json]:
         """Take a frame in; returns the log lines that are new with it."""
         kind = frame.get("type")

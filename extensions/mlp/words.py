@@ -11,8 +11,6 @@ from typing import Any
 
 from mlp.history import FINAL
 
-Json = dict[str, Any]
-
 CAUSES = {
     "program-error": "The program ended with an error",
     "signal": "A rank was killed by a signal",
@@ -132,11 +130,6 @@ def _sized(value: float, units: tuple[str, ...]) -> str:
 def memory(mib: float | None) -> str:
     """Write an amount of memory, given in MiB: 512 MiB, 1.46 GiB."""
     return "no limit" if mib is None else _sized(mib, ("MiB", "GiB", "TiB", "PiB"))
-
-
-def storage(count: float | None) -> str:
-    """Write an amount of storage, given in bytes: 252 GiB."""
-    return "no limit" if count is None else _sized(count, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
 
 
 def workers(job: Mapping[str, Any]) -> str:

@@ -21,7 +21,6 @@ SOURCE_PATTERN = r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$(?!\n)"
 Name = Annotated[
     str, Meta(pattern=NAME_PATTERN, max_length=50, description="a-z, 0-9 and -, 1 to 50 characters")
 ]
-UserName = Annotated[str, Meta(min_length=1, max_length=255)]
 Cpu = Annotated[float, Meta(ge=0.1, le=1_000_000)]
 Gpu = Annotated[float, Meta(ge=0, le=100_000)]
 Ram = Annotated[int, Meta(ge=100, le=1_000_000_000)]
@@ -59,61 +58,6 @@ class Fault(Response):
     """Body of every server fault (503)."""
 
     msg: str
-
-
-# ---------------------------------------------------------------- users
-
-
-class UserCreate(Request):
-    """Sign up. The password goes to the hub's authenticator and is kept nowhere else."""
-
-    username: UserName
-    password: Annotated[str, Meta(min_length=1, max_length=1024)]
-    tenant: Name | None = None
-
-
-class User(Response):
-    """A user of the hub. `new` is who asked for an account and was never let in, `applied_for` the tenant they named."""
-
-    username: str
-    state: Literal["NotActive", "Actived"]
-    tenants: list[str]
-    admin: bool = False
-    default_tenant: str = "default"
-    new: bool = False
-    applied_for: str | None = None
-
-
-class SpawnInfo(Response):
-    """What the spawner needs to know of a user: `GET /users/{user}:spawn`, with the ledger's scope only.
-
-    Where the hub runs as root, the user's processes run as system user `first_uid` plus `number`.
-    """
-
-    number: int
-    tenants: list[str]
-    default_tenant: str
-    room: dict[str, SpawnRoom]
-
-
-class SpawnRoom(Response):
-    """What is left of a tenant's quota: cpu in cores, ram in MiB. Null quotas: what the nodes have."""
-
-    cpu: float | None
-    cpu_free: float | None
-    ram: int | None
-    ram_free: int | None
-
-
-class Session(Response):
-    """Who is asking; what a page needs before anything else."""
-
-    username: str
-    admin: bool
-    tenants: list[str]
-    tenant_admin: list[str]
-    xsrf: str
-    version: str
 
 
 # -------------------------------------------------------------- tenants

@@ -7,7 +7,7 @@ device, ram in MiB, rom in bytes. The wire's floats are turned into these at its
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 MILLI = 1000
 DIMENSIONS = ("cpu", "gpu", "ram", "rom")
@@ -88,25 +88,6 @@ class Quota:
     ram: int | None = None
     rom: int | None = None
     kinds: Mapping[str, int] = field(default_factory=dict)
-
-    def exceeded_by(self, amount: Resources) -> list[tuple[str, int, int]]:
-        """List (dimension, asked, limit) for each dimension in which `amount` is over the limit.
-
-        A gpu kind appears as `gpu:KIND`. An empty list means that the amount is within the quota.
-        """
-        over: list[tuple[str, int, int]] = []
-        for f in fields(self):
-            if f.name == "kinds":
-                continue
-            limit = getattr(self, f.name)
-            asked = getattr(amount, f.name)
-            if limit is not None and asked > limit:
-                over.append((f.name, asked, limit))
-        for kind, asked in amount.kinds:
-            limit = self.kinds.get(kind)
-            if limit is not None and asked > limit:
-                over.append((f"gpu:{kind}", asked, limit))
-        return over
 
 
 def milli(value: float) -> int:

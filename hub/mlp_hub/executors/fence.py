@@ -8,12 +8,13 @@ process that ends are gone with it.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from mlp_hub.domain.errors import Unavailable
@@ -89,6 +90,24 @@ class Fence:
             if epoch > int(os.pread(fd, _DIGITS, 0) or 0):
                 os.pwrite(fd, b"%0*d" % (_DIGITS, epoch), 0)
                 os.fsync(fd)
+
+
+class Fenced:
+    """What an executor says and does about epochs by its fence."""
+
+    _fence: Fence
+
+    def epoch(self) -> int:
+        """Return the highest epoch that was ever seen beside the attempts."""
+        return self._fence.seen
+
+    async def fence(self, epoch: int, wait_s: float) -> None:
+        """Refuse older epochs from now on; return once nothing is under way that was begun under one."""
+        await asyncio.to_thread(self._fence.raise_to, epoch, wait_s)
+
+    def acting(self, epoch: int) -> AbstractContextManager[None]:
+        """Do something to a job's files under this epoch."""
+        return self._fence.acting(epoch)
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from mlp_hub.executors.base import (
     Observation,
     check_placement,
 )
-from mlp_hub.executors.fence import Fence
+from mlp_hub.executors.fence import Fence, Fenced
 from mlp_hub.executors.local_gpus import assign
 from mlp_hub.executors.local_prepare import Surroundings, make_directories, sandbox_spec
 from mlp_hub.executors.local_usage import UsageMeter
@@ -49,7 +48,7 @@ _PHASES = {
 }
 
 
-class LocalExecutor:
+class LocalExecutor(Fenced):
     """The executor of one machine; see `Executor` for what its methods promise.
 
     `run_root` holds a run directory per attempt. `python` is the interpreter of the jobs' environment. `binds`
@@ -93,18 +92,6 @@ class LocalExecutor:
     def lacks(self, runtime: str, home: str) -> str | None:
         """Look into the environment that all jobs of this machine share, and for what the user installed at home."""
         return runtimes.missing(runtime, self._python, home)
-
-    def epoch(self) -> int:
-        """Return the highest epoch that was ever seen in the run directories."""
-        return self._fence.seen
-
-    async def fence(self, epoch: int, wait_s: float) -> None:
-        """Refuse older epochs from now on; return once nothing is under way that was begun under one."""
-        await asyncio.to_thread(self._fence.raise_to, epoch, wait_s)
-
-    def acting(self, epoch: int) -> AbstractContextManager[None]:
-        """Do something to a job's files under this epoch."""
-        return self._fence.acting(epoch)
 
     async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Start the attempt unless it was ever started; what cannot be started has failed at once."""

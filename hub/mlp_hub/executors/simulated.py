@@ -12,7 +12,6 @@ import asyncio
 import heapq
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -30,7 +29,7 @@ from mlp_hub.executors.base import (
     Observation,
     check_placement,
 )
-from mlp_hub.executors.fence import Fence
+from mlp_hub.executors.fence import Fence, Fenced
 from mlp_hub.executors.roles import roles_of
 from mlp_hub.executors.simulated_attempt import DONE, Attempt, Script, from_json, to_json
 
@@ -38,7 +37,7 @@ MOST_LINES = 1000  # of one workspace's forgotten attempts
 MOST_LOGS = 1000
 
 
-class SimulatedExecutor:
+class SimulatedExecutor(Fenced):
     """Runs attempts in simulation on given nodes.
 
     `journal` (a file) makes what was started outlive the process; with `directories` each job gets its
@@ -84,18 +83,6 @@ class SimulatedExecutor:
         """Nothing is missing: simulated ranks run no program."""
         del runtime, home
         return None
-
-    def epoch(self) -> int:
-        """Return the highest epoch that was ever seen, beside the journal too."""
-        return self._fence.seen
-
-    async def fence(self, epoch: int, wait_s: float) -> None:
-        """Refuse older epochs from now on; return once nothing is under way that was begun under one."""
-        await asyncio.to_thread(self._fence.raise_to, epoch, wait_s)
-
-    def acting(self, epoch: int) -> AbstractContextManager[None]:
-        """Do something to a job's files under this epoch."""
-        return self._fence.acting(epoch)
 
     async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Begin the attempt unless it was ever begun or forgotten; `CannotStart` where its nodes are not ours."""

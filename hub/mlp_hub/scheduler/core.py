@@ -107,10 +107,6 @@ class Core:
         """Say which windows are booked; those that are not named are given up."""
         self.state.set_bookings(bookings)
 
-    def set_policy(self, policy: SchedulingPolicy) -> None:
-        """Go on under another policy."""
-        self.state.set_policy(policy)
-
     def snapshot(self, now: float) -> Snapshot:
         """Return what a core made from nothing has to know to go on from `now` as this one would."""
         return self.state.snapshot(now)
@@ -126,7 +122,11 @@ class Core:
 
     def verdict(self, uid: str) -> Wait | None:
         """Return why a job waits as the last cycle found it, with today's numbers; None when it does not."""
-        return next(verdicts.waits(self.state, (uid,)), None)
+        return self.verdicts((uid,)).get(uid)
+
+    def verdicts(self, uids: Iterable[str]) -> dict[str, Wait]:
+        """Return the verdicts of those of these jobs that wait; equals share one."""
+        return {wait.uid: wait for wait in verdicts.waits(self.state, uids)}
 
     @property
     def running(self) -> dict[str, RunningJob]:

@@ -1,6 +1,7 @@
 """What the scheduling core sees and what it says: frozen, free of clocks and of I/O.
 
-`plan_cycle(snapshot, now)` in `core.py` turns a `Snapshot` into a list of `Decision`s. Times are seconds since the epoch.
+`plan_cycle(snapshot, now)` in `core` turns a `Snapshot` into a list of `Decision`s; a hub keeps a `Core` and tells it what
+changes instead. Times are seconds since the epoch.
 """
 
 from __future__ import annotations

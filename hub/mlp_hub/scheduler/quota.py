@@ -334,15 +334,12 @@ class QuotaTree:
         copy.stamp = self.stamp
         return copy
 
-    def set_tenant(self, tenant: TenantQueue) -> None:
-        """Add a tenant or change one; what it holds stays held, even above a quota that is lower now.
-
-        ValueError on an unknown parent or a circle of parents; then nothing is changed.
-        """
-        self.set_tenants((tenant,))
-
     def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
-        """Add or change several tenants at once: the tree is arranged once, which costs milliseconds."""
+        """Add tenants or change them; what they hold stays held, even above a quota that is lower now.
+
+        However many: the tree is arranged once, which costs milliseconds. ValueError on an unknown parent or a circle of
+        parents; then nothing is changed.
+        """
         changed = dict(self._tenants)
         arranged, kept = True, True
         for tenant in tenants:

@@ -143,18 +143,6 @@ class State:
         self.index.remove(name)
         self._capacity_changed()
 
-    def set_policy(self, policy: SchedulingPolicy) -> None:
-        """Go on under another policy."""
-        jobs = [e.job for e in self.waiting.values()]
-        for job in jobs:
-            self.withdraw(job.uid)
-        self.policy = policy
-        self.meter.half_life = max(policy.half_life_s, 1.0)
-        self._standings.clear()
-        for job in jobs:
-            self.submit(job)
-        self.sleepers.all_changed = True
-
     def set_bookings(self, bookings: Iterable[Booking]) -> None:
         """Say which windows are booked; the old ones are forgotten."""
         self.bookings = Bookings(bookings)

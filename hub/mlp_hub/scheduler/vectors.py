@@ -45,6 +45,12 @@ def resources_of(vector: Vector) -> Resources:
     )
 
 
+def part(amount: Resources, dimension: str) -> int:
+    """Return one dimension of an amount, `gpu:KIND` too."""
+    base, _, kind = dimension.partition(":")
+    return dict(amount.kinds).get(kind, 0) if kind else int(getattr(amount, base))
+
+
 def limits_of(quota: Quota | None) -> dict[str, int]:
     """Return the limits of a quota by dimension, its kinds of GPU by name; what is not limited is left out."""
     if quota is None:

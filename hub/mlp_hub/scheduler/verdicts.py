@@ -13,7 +13,7 @@ from mlp_hub.scheduler.placement import NODE, domain_label
 from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.state import State
-from mlp_hub.scheduler.vectors import limits_of, resources_of
+from mlp_hub.scheduler.vectors import limits_of, part, resources_of
 from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
 
 MOST_GROUPS = 4
@@ -225,7 +225,7 @@ def users_of(state: State, dimension: str, tenant: str) -> str:
     """Name who uses a dimension of a tenant: "bob's notebook (0.2) and job digits of bob (2)"."""
     parts = []
     queue = state.queues[tenant].tenant
-    others = _of(queue.used, dimension)
+    others = part(queue.used, dimension)
     if others:
         parts.append(f"{listing(queue.others) or 'others'} ({number(dimension, others)})")
     parts += [
@@ -234,11 +234,6 @@ def users_of(state: State, dimension: str, tenant: str) -> str:
         if h.vector.get(dimension)
     ]
     return listing(parts)
-
-
-def _of(resources: Resources, dimension: str) -> int:
-    base, _, kind = dimension.partition(":")
-    return dict(resources.kinds).get(kind, 0) if kind else int(getattr(resources, base))
 
 
 def _free(state: State, entry: Entry, told: _Told) -> str:

@@ -289,13 +289,6 @@ class Views:
         self._missed.clear()
         return missed
 
-    def clear(self) -> None:
-        """Forget all views: what they were made of does not hold any more."""
-        self._views, self._mine = {}, set()
-        self._entries = 0
-        self._base += len(self._log)
-        self._log = []
-
     def fork(self) -> Views:
         """Return an independent copy; the views themselves are shared until either changes."""
         self._mine = set()

@@ -27,8 +27,7 @@ from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, Preempt, Resize, Snapshot, Wait, Why
 from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.service.answers import Answers
-from mlp_hub.service.board import Board, WaitChanged
-from mlp_hub.service.broker import job_topic
+from mlp_hub.service.board import Board
 from mlp_hub.service.claims import claims_for, of_core
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.decisions import Decisions, Told
@@ -41,6 +40,7 @@ from mlp_hub.service.storing import Claimed, Decided, Stored, store_apart
 from mlp_hub.service.submit import CanRun
 from mlp_hub.service.tenant_words import Words
 from mlp_hub.service.tokens import JobToken, make_token
+from mlp_hub.service.waits import Waits
 from mlp_hub.store.records import DecayedUsage
 
 T = TypeVar("T")
@@ -73,6 +73,7 @@ class Admission:
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of, self._shelf)
         self.answers = Answers(self)
         self._words = Words(board, self._claims)
+        self._waits = Waits(board, self._words)
         self.decisions = Decisions(board.db)
         self.starts: Callable[[str, JobToken | None], None] | None = None
         """Who starts attempts and takes their tokens (None: it was not admitted); without it, admissions only are stored."""
@@ -82,8 +83,6 @@ class Admission:
         self._holders: Holders | None = None
         self._holders_changed = True
         self._known_nodes: tuple[NodeInfo, ...] = ()
-        self._said: dict[str, Wait] = {}  # what was last written down of those that wait
-        self._shown: dict[str, Wait | None] = {}  # what watchers were last told
         self._usage_at = 0.0  # when usage was stored
         self._usage_changed = False
         self._can_run: tuple[tuple[NodeInfo, ...], asyncio.Future[CanRun]] | None = None
@@ -142,16 +141,7 @@ class Admission:
 
     def waits(self, uids: Sequence[str]) -> dict[str, Wait]:
         """Return why each of these jobs waits, of those that do."""
-        kept = self.kept
-        if kept is None:
-            return {uid: self._said[uid] for uid in uids if uid in self._said}
-        found: dict[str, Wait] = {}
-        for uid in uids:
-            promised = kept.promised.get(uid)
-            if promised is not None:
-                found[uid] = self._words.until_stopped(promised)
-        told = self.answers.verdicts(kept.core, [u for u in uids if u not in found])
-        return found | {uid: self._words.discreet(wait) for uid, wait in told.items()}
+        return self._waits.of(self.kept, uids)
 
     def expected(self, uid: str) -> Why | None:
         """Return the last full answer for a job, if it is not out of date."""
@@ -226,7 +216,7 @@ class Admission:
             self._forget()  # what the core believes may not be what is stored
             raise
         self.cycles += 1
-        self._show()
+        self._waits.show(self.kept)
         return len(stored.admitted)
 
     async def _up_to_date(self, now: float) -> KeptCore:
@@ -310,7 +300,7 @@ class Admission:
             plan = kept.plan(now)
         self.durations.append(time.perf_counter() - begun)
         return plan, self.decisions.cycle(
-            before, plan.decisions, self._said, self._policy.scheduling.name, now
+            before, plan.decisions, self._waits.said, self._policy.scheduling.name, now
         )
 
     async def _store(self, kept: KeptCore, plan: Plan, told: Told, now: float) -> Stored:
@@ -332,7 +322,7 @@ class Admission:
                 r if r.verdict is None else replace(r, verdict=self._words.stop_for(r.uid, r.verdict))
                 for r in plan.resizes
             ],
-            self._news(kept, plan),
+            self._waits.news(kept, plan),
             self._usage(now) if self._usage_changed and now >= self._usage_at + USAGE_EVERY_S else {},
             {uid: jobs[uid] for uid in concerned if uid in jobs},
             self._known_nodes,
@@ -351,9 +341,7 @@ class Admission:
             self._wake.set()
         if decided.usage:
             self._usage_at, self._usage_changed = now, False
-        for wait in decided.waits:
-            if wait.uid in self._board.waiting:
-                self._said[wait.uid] = wait
+        self._waits.written(decided.waits)
         self._learn(kept, stored, now)
         return stored
 
@@ -362,7 +350,7 @@ class Admission:
         self._usage_changed = self._usage_changed or bool(stored.admitted)
         for uid in stored.admitted:
             kept.kept_promise(uid)
-            self._said.pop(uid, None)
+            self._waits.forget(uid)
         for uid in stored.stale:
             # somebody else changed it: what it is now is known, or will be told
             kept.promised.pop(uid, None)
@@ -418,16 +406,6 @@ class Admission:
                 void = True  # others may have been promised its room
         return void
 
-    def _news(self, kept: KeptCore, plan: Plan) -> list[Wait]:
-        """Return the reasons that are to be written down: those that are new or not of the kind said before."""
-        promised = [self._words.until_stopped(a) for a in plan.admits if a.uid in kept.promised]
-        news = []
-        for wait in (*map(self._words.discreet, plan.waits), *promised):
-            said = self._said.get(wait.uid)
-            if said is None or said.verdict.reason is not wait.verdict.reason:
-                news.append(wait)
-        return news
-
     def _usage_of(self, tenant: str, now: float) -> float:
         return self._meter.value(tenant, now)
 
@@ -435,18 +413,6 @@ class Admission:
         tenants = () if self._holders is None else self._holders.tenants
         values = {t.name: self._meter.value(t.name, now) for t in tenants}
         return {name: DecayedUsage(value, now) for name, value in values.items() if value > 0}
-
-    def _show(self) -> None:
-        """Tell watchers whose reason or place has changed."""
-        broker = self._board.broker
-        watched = [uid for uid in broker.watched_jobs() if uid in self._board.waiting]
-        if not watched and not self._shown:
-            return
-        now = self.waits(watched)
-        for uid, wait in now.items():
-            if self._shown.get(uid) != wait:
-                broker.publish(job_topic(uid), WaitChanged())
-        self._shown = dict(now)
 
     # --- when
 
@@ -493,7 +459,7 @@ class Admission:
 
     def _board_says(self, job: Job, before: Job | None) -> None:
         if job.phase is not Phase.QUEUED:
-            self._said.pop(job.uid, None)
+            self._waits.forget(job.uid)
         if job.phase in FINAL:
             self._shelf.forget(job.uid)
         if before is None or matters(job, before):

@@ -16,7 +16,7 @@ from mlp_hub.domain.job import Job, JobSpec
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.model import Admit, Snapshot, Verdict, Wait, WaitingJob, Why
+from mlp_hub.scheduler.model import Admit, Snapshot, WaitingJob, Why
 from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned
 from mlp_hub.service.claims import is_claim, without_claims
 from mlp_hub.service.discreet import without_names
@@ -54,24 +54,6 @@ class Answers:
         """Return the answer for a job, if nothing was decided since it was made."""
         known = self._known.get(uid)
         return known[1] if known is not None and known[0] == self._admission.cycles else None
-
-    def verdicts(self, core: Core, uids: Sequence[str]) -> dict[str, Wait]:
-        """Return why these jobs wait; equal requests share one verdict."""
-        found: dict[str, Wait] = {}
-        shared: dict[int, Verdict] = {}
-        state = core.state
-        for uid in uids:
-            entry = state.waiting.get(uid)
-            verdict = None if entry is None else shared.get(entry.cls.serial)
-            if entry is not None and verdict is not None:
-                found[uid] = Wait(uid, verdict, state.queues[entry.cls.tenant].position(entry.key))
-                continue
-            wait = core.verdict(uid)
-            if wait is not None:
-                found[uid] = wait
-                if entry is not None:
-                    shared[entry.cls.serial] = wait.verdict
-        return found
 
     async def explain(self, uid: str, now: float) -> Why | None:
         """Return why a job waits and until when; None when it does not wait."""

@@ -13,12 +13,12 @@ from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import Quota
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.vectors import limits_of
+from mlp_hub.scheduler.vectors import limits_of, part
 from mlp_hub.scheduler.words import listing
 from mlp_hub.service import wire
 from mlp_hub.service.board import APPLIER
 from mlp_hub.service.booking_room import Ground, changed, lacks, review_in
-from mlp_hub.service.refusals import number, part, unit
+from mlp_hub.service.refusals import number, unit
 from mlp_hub.store import Database, Tx
 
 T = TypeVar("T")

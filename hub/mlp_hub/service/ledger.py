@@ -45,7 +45,6 @@ from mlp_hub.store import Database, Tx
 T = TypeVar("T")
 P = RequestPhase
 TTL_S = 120.0
-CLAIM_S = 60.0
 KEEP_S = 7 * 86_400.0
 NODE_APPLIERS = frozenset({"sp"})  # what they run, they run on a node that the ledger chooses
 
@@ -68,7 +67,7 @@ class Ledger:
         changed: Callable[[], None] = lambda: None,
         asks: Callable[[str], Awaitable[None]] | None = None,
         reclaimer: Reclaimer | None = None,
-        claim_s: float = CLAIM_S,
+        claim_s: float = TTL_S,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -175,36 +174,6 @@ class Ledger:
                 f"resource request {applier}/{request_id} is {row.phase} and cannot be cancelled; "
                 + ("ask for the amount anew" if row.kind == "release" else "release it"),
             )
-
-    def hold(
-        self, tx: Tx, request: ResourceRequest, *, placement: Mapping[str, Resources] | None = None
-    ) -> ResourceRequest:
-        """Hold a request for good, in the transaction of the decision that it belongs to; return its row.
-
-        `placement` is what it takes of which node; both the quota and the nodes are checked against what is
-        in use at this moment. Doing it again changes nothing. Raises `Refused` as `try_` does.
-        """
-        now = self._clock()
-        row = self._row(tx, request.applier, request.id, now)
-        wanted = replace(request, shares=tuple(sorted((placement or {}).items())))
-        if row is not None and row.held:
-            _check_same(row, wanted)
-            return row if row.phase is P.CONFIRMED else self._move(tx, row, P.CONFIRMED, "confirm")
-        claims = set_aside(tx.ledger.claims(now))
-        quota.Quotas(tx, now, self._nodes(), claims).check(wanted.tenant, wanted.amount)
-        if placement:
-            quota.check_nodes(placement, self._nodes(), node_use(tx, now, claims))
-        held = replace(wanted, phase=P.CONFIRMED, expires_at=None, last="confirm", kind="request")
-        tx.ledger.put(held)
-        return held
-
-    def release(self, tx: Tx, applier: str, request_id: str) -> bool:
-        """Give back whatever the request holds, in the transaction of the decision; False: it held nothing."""
-        row = self._row(tx, applier, request_id, self._clock())
-        if row is None or not row.held:
-            return False
-        self._move(tx, row, P.CANCELLED if row.phase is P.TRIED else P.RELEASED, "release")
-        return True
 
     def expire(self, tx: Tx, now: float) -> int:
         """Write down which claims and tries are over: requests hold nothing any more, releases are taken back."""

@@ -61,12 +61,6 @@ class Metrics:
             self._show(uid, done)
         return MetricAck(last=last)
 
-    async def replay(self, user: str, name: str, since: int = 0) -> AsyncIterator[list[dict[str, Any]]]:
-        """Yield all stored points above number `since`, in order, in pages, as frames show them."""
-        job = await self._find(user, name)
-        async for page in self.pages(job.uid, since):
-            yield [frame_of(p) for p in page]
-
     async def pages(self, uid: str, since: int) -> AsyncIterator[list[MetricPoint]]:
         """Yield the stored points of a job above number `since`, in pages."""
         while page := await self._page(uid, since):

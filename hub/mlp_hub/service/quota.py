@@ -138,10 +138,6 @@ class Quotas:
         """Count what the tenant takes; whether it fits is not asked here."""
         self.tree(name).charge(name, vector_of(amount))
 
-    def give_back(self, name: str, amount: Resources) -> None:
-        """Undo `take`."""
-        self.tree(name).release(name, vector_of(amount))
-
     def check(self, name: str, asked: Resources) -> None:
         """Raise `Refused` unless the tenant may take so much beside what is in use.
 
@@ -263,25 +259,6 @@ def choose_node(
         Reason.WAITING_FOR_RESOURCES,
         f"no node has room for {words(need)} now: {have}. Ask for less, or wait until something ends",
     )
-
-
-def check_nodes(
-    placement: Mapping[str, Resources], nodes: Sequence[NodeInfo], used: Mapping[str, Resources]
-) -> None:
-    """Raise `Refused` unless each node has the room that the placement takes of it."""
-    by_name = {n.name: n for n in nodes}
-    for name, share in placement.items():
-        node = by_name.get(name)
-        if node is None or not node.up:
-            raise Refused(
-                Reason.WAITING_FOR_RESOURCES, f"node {name} is {'gone' if node is None else 'down'}"
-            )
-        free = capacity_of(node) - used.get(name, ZERO)
-        if not _fits(share.but(rom=0), free):
-            raise Refused(
-                Reason.WAITING_FOR_RESOURCES,
-                f"node {name} has {words(_positive(free))} free; this asks for {words(share.but(rom=0))}",
-            )
 
 
 def _exceeds(tree: QuotaTree, tenant: Tenant, vector: Mapping[str, int], have: Quota) -> bool:

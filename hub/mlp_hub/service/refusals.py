@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import APPLIERS, ResourceRequest
-from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.domain.resources import Quota
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.scheduler import words as plain
 from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.vectors import part
 from mlp_hub.scheduler.words import listing
 from mlp_hub.service.kept_free import by_quota_alone
 
@@ -29,12 +30,6 @@ def number(dimension: str, value: int) -> str:
 def unit(dimension: str) -> str:
     """Name the unit of a dimension."""
     return "GiB storage (rom)" if dimension == "rom" else plain.unit(dimension)
-
-
-def part(amount: Resources, dimension: str) -> int:
-    """Return one dimension of an amount, `gpu:KIND` too."""
-    base, _, kind = dimension.partition(":")
-    return dict(amount.kinds).get(kind, 0) if kind else int(getattr(amount, base))
 
 
 def limit_in(quota: Quota, dimension: str) -> int | None:

@@ -42,12 +42,6 @@ class Room:
             self._free[node] -= amount
         return True
 
-    def give_back(self, job: Job, admit: Admit) -> None:
-        """Undo `take`."""
-        self._quotas.give_back(job.spec.tenant, admit.amount)
-        for node, amount in self.shares(job, admit):
-            self._free[node] += amount
-
     def shares(self, job: Job, admit: Admit) -> tuple[tuple[str, Resources], ...]:
         """Return what the job takes of each node."""
         return shares_of(job.spec.per_worker, admit.placement, self._kinds)

@@ -14,6 +14,7 @@ import pytest
 
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.service.metrics import frame_of
 from platform_rig import FAST, Rig, play, until
 
 
@@ -25,7 +26,8 @@ def batch(source: str, first: int, last: int, **values: float | None) -> MetricB
 
 
 async def points(rig: Rig, name: str, since: int = 0) -> list[dict[str, Any]]:
-    return [p async for page in rig.platform.metrics.replay("ann", name, since) for p in page]
+    uid = (await rig.platform.jobs.get("ann", name)).uid
+    return [frame_of(p) async for page in rig.platform.metrics.pages(uid, since) for p in page]
 
 
 def spool(root: Path, job: str, source: str, numbers: range, tail: str = "", **values: float) -> None:
@@ -189,7 +191,8 @@ def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> N
             assert (await m.append("ann", "j", batch(f"0.0.b{n}", 1, 5))).last == 5
         assert len(await points(rig, "j")) == 10
         uid = (await rig.platform.jobs.get("ann", "j")).uid
-        assert set(rig.db.read_now(lambda tx: tx.metrics.sources(uid))) == {"0.0.a"}
+        last = rig.db.read_now(lambda tx: [tx.metrics.last(uid, f"0.0.{s}") for s in ("a", "b0", "b19")])
+        assert last == [10, 0, 0]
         spool(tmp_path, "j", "0.0.c", range(1, 30))
         await rig.platform.jobs.cancel("ann", "j")
         await rig.until("j", "cancelled")

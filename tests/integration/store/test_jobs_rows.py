@@ -223,8 +223,8 @@ def test_keys_settings_usage_and_audit_are_kept(db: Database) -> None:
         assert tx.idempotency.get("bob", "k") is None
         assert tx.idempotency.sweep(2.0) == 1
         assert tx.idempotency.get("ann", "k") is None
-        tx.usage.put("red", DecayedUsage(1.5, 2.0))
-        tx.usage.put("red", DecayedUsage(2.5, 3.0))
+        tx.usage.put_many({"red": DecayedUsage(1.5, 2.0)})
+        tx.usage.put_many({"red": DecayedUsage(2.5, 3.0)})
         assert tx.usage.all() == {"red": DecayedUsage(2.5, 3.0)}
         for at in (1.0, 2.0, 3.0):
             tx.usage.sample({"red": UsageSample(at, Resources(cpu=1), 1, 2)})

@@ -65,7 +65,7 @@ def test_points_are_numbered_in_the_job_over_all_sources(store: Database) -> Non
     ]
     assert found[1].values == {"loss": 0.5, "step": 2}
     with store.reading() as tx:
-        assert tx.metrics.sources(UID) == {A: 3, B: 2}
+        assert [tx.metrics.last(UID, source) for source in (A, B)] == [3, 2]
         assert (tx.metrics.last_seq(UID), tx.metrics.last_seq("nobody")) == (5, 0)
 
 

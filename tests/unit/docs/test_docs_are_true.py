@@ -108,6 +108,18 @@ def test_folders_in_the_readmes_map_are_there() -> None:
     assert [name for name in named if not (ROOT / name).is_dir()] == []
 
 
+def test_modules_that_the_pages_for_maintainers_name_are_there() -> None:
+    hub = ROOT / "hub/mlp_hub"
+    for path in (
+        ROOT / "CONTRIBUTING.md",
+        DOCS / "explanation/architecture.md",
+        DOCS / "explanation/scheduling.md",
+    ):
+        named = re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|ts|tsx|md)|[\w/-]+/)`", path.read_text())
+        assert named, path
+        assert [n for n in named if not any((at / n).exists() for at in (ROOT, hub, hub / "store"))] == []
+
+
 def test_variables_in_the_documentation_exist() -> None:
     known = {row.variable for row in table()}
     sources = "".join(

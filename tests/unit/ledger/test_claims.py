@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from admissions import admit_one
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
@@ -97,9 +98,8 @@ def test_what_is_set_aside_is_refused_to_everybody_else(lent) -> None:
     with pytest.raises(Refused):
         lent.try_("ann/", applier="sp", cpu=0.5)
     core = Resources(cpu=1000)
-    job = ResourceRequest("j.0", "jm", "red", core, RequestPhase.TRIED, lent.now)
-    with lent.db.begin() as tx, pytest.raises(Refused):
-        lent.ledger.hold(tx, job, placement={"n1": core})
+    with lent.db.begin() as tx:
+        assert not admit_one(tx, lent.nodes, "j.0", "red", core, lent.now, "n1")
     lent.cancel("bob/", "sp")
     assert lent.phase("bob/", "sp") == "cancelled"
     lent.held("other", cpu=1)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from admissions import admit_one
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.ledger import RequestPhase
 from mlp_hub.domain.resources import ZERO, Resources
 
 
@@ -191,34 +192,25 @@ def test_an_unknown_tenant_is_not_found(bench) -> None:
             bench.try_("a", tenant="blue", cpu=1, release=release)
 
 
-def test_a_decision_holds_and_releases_in_its_own_transaction(bench) -> None:
-    request = ResourceRequest(
-        "j.0", "jm", "red", Resources(cpu=2000, ram=1024), RequestPhase.TRIED, bench.now
-    )
-    placement = {"n1": Resources(cpu=2000, ram=1024)}
+def test_an_admission_holds_at_once_and_its_end_gives_back(bench) -> None:
+    amount = Resources(cpu=2000, ram=1024)
     with bench.db.begin() as tx:
-        held = bench.ledger.hold(tx, request, placement=placement)
-        assert bench.ledger.hold(tx, request, placement=placement) == held
-        assert held.phase is RequestPhase.CONFIRMED
-        assert tx.ledger.node_use(bench.now) == placement
+        assert admit_one(tx, bench.nodes, "j.0", "red", amount, bench.now, "n1")
+        assert tx.ledger.node_use(bench.now) == {"n1": amount}
+    assert bench.in_use() == amount
     with bench.db.begin() as tx:
-        assert bench.ledger.release(tx, "jm", "j.0")
-        assert not bench.ledger.release(tx, "jm", "j.0")
-        assert not bench.ledger.release(tx, "jm", "nobody")
+        tx.ledger.release_many("jm", ["j.0", "j.0", "nobody"])
         assert tx.ledger.node_use(bench.now) == {}
-    assert bench.in_use() == ZERO
+    assert (bench.in_use(), bench.phase("j.0")) == (ZERO, "released")
 
 
-def test_a_hold_is_refused_where_a_notebook_took_the_node_in_the_meantime(bench) -> None:
+def test_an_admission_is_refused_where_a_notebook_took_the_node_in_the_meantime(bench) -> None:
     bench.tenant("red")
     bench.held("ann", applier="sp", ram=7000, user="ann", tenant="default")
-    request = ResourceRequest("j.0", "jm", "red", Resources(ram=2048), RequestPhase.TRIED, bench.now)
-    with (
-        bench.db.begin() as tx,
-        refused(Reason.WAITING_FOR_RESOURCES, "node n1 has 4 cpu and 1192 MiB ram free"),
-    ):
-        bench.ledger.hold(tx, request, placement={"n1": Resources(ram=2048)})
-    assert bench.in_use() == ZERO
+    with bench.db.begin() as tx:
+        assert not admit_one(tx, bench.nodes, "j.0", "red", Resources(ram=2048), bench.now, "n1")
+        assert admit_one(tx, bench.nodes, "k.0", "red", Resources(ram=1192), bench.now, "n1")
+    assert bench.in_use() == Resources(ram=1192)
 
 
 def test_rows_that_ended_long_ago_are_forgotten_and_held_ones_never(bench) -> None:

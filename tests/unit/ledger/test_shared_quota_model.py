@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import delete
 
+from admissions import admit
 from mlp_api import types as api
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.ledger import RequestPhase
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.model import Admit, TenantQueue
+from mlp_hub.scheduler.model import TenantQueue
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.vectors import vector_of
 from mlp_hub.service.ledger import Ledger
@@ -116,30 +116,17 @@ class SharedQuotas(RuleBasedStateMachine):
         if not known:
             assert done is fits
 
-    @rule(name=names, number=st.integers(0, 3), n=cores)
-    def hold(self, name: str, number: int, n: int) -> None:
-        amount = Resources(cpu=n * 1000)
-        request = ResourceRequest(f"h{number}", "jm", name, amount, RequestPhase.CONFIRMED, self.now)
-        self.does(lambda tx: self.ledger.hold(tx, request, placement={"n": amount}))
-
-    @rule(asks=st.lists(st.tuples(names, cores), min_size=1, max_size=6), drop=st.booleans())
-    def admit(self, asks: list[tuple[str, int]], drop: bool) -> None:
-        """Take several in one transaction, as a cycle does, and sometimes give one of them back."""
+    @rule(asks=st.lists(st.tuples(names, cores), min_size=1, max_size=6))
+    def admit(self, asks: list[tuple[str, int]]) -> None:
+        """Take several in one transaction, as a cycle does."""
         with _db.begin() as tx:
             room, tree = Room(tx, NODES, self.now), self.rebuilt(tx)
             for i, (name, n) in enumerate(asks):
-                uid = f"{self.now}-{i}"
                 amount = Resources(cpu=n * 1000)
-                job = Job(uid, JobSpec(uid, "u", name, "plain", amount), Phase.QUEUED, Target.RUN, 0.0)
-                decision = Admit(uid, ("n",), 1, amount)
-                taken = room.take(job, decision)
-                assert taken is not bool(tree.excess(name, vector_of(amount)))
-                if taken and drop and i == 0:
-                    room.give_back(job, decision)
-                elif taken:
+                fits = not tree.excess(name, vector_of(amount))
+                assert admit(room, tx, f"{self.now}-{i}", name, amount, self.now) is fits
+                if fits:
                     tree.charge(name, vector_of(amount))
-                    row = ResourceRequest(uid, "jm", name, amount, RequestPhase.CONFIRMED, self.now)
-                    tx.ledger.put(row)
         self.now += 0.5
 
     # -------------------------------------------------------- what gives back
@@ -158,7 +145,10 @@ class SharedQuotas(RuleBasedStateMachine):
             rows = tx.ledger.held(self.now)
             if rows:
                 row = rows[which % len(rows)]
-                self.ledger.release(tx, row.applier, row.id)
+                if row.phase is RequestPhase.TRIED:
+                    self.ledger.cancel_in(tx, row.applier, row.id)
+                else:
+                    tx.ledger.release_many(row.applier, [row.id])
 
         self.does(one)
 

@@ -30,14 +30,14 @@ UNKNOWN = "No time can be told: long of bob has no time limit."
 
 @pytest.mark.parametrize(
     ("write", "rows"),
-    [(words.memory, TABLE["ram"]), (words.storage, TABLE["bytes"]), (words.amount, TABLE["cpu"])],
+    [(words.memory, TABLE["ram"]), (words.amount, TABLE["cpu"])],
 )
 def test_amounts_read_as_in_the_widget(write, rows):
     assert [[value, write(value)] for value, _ in rows] == rows
 
 
 def test_no_amount_is_no_limit():
-    assert {words.memory(None), words.storage(None), words.amount(None)} == {"no limit"}
+    assert {words.memory(None), words.amount(None)} == {"no limit"}
 
 
 def test_why_of_a_failed_job_names_rank_and_exception():

@@ -175,12 +175,6 @@ class CoreMachine(RuleBasedStateMachine):
         if wake is not None and wake <= self.now:
             self.settle()
 
-    @rule(policy=policies)
-    def other_policy(self, policy: SchedulingPolicy) -> None:
-        self.policy = policy
-        self.core.set_policy(policy)
-        self.settle()
-
     # --- a plan and what holds after it
 
     def settle(self) -> None:

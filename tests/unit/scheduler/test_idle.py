@@ -127,11 +127,11 @@ def test_what_an_idle_tenant_gives_up_others_may_borrow_and_it_can_have_it_back(
     assert tree.available("blue", "cpu") == 6000
     idle = IdleTenant("red", red.quota, red.lending_limit, idle_since=0.0)
     (lowered,) = idle_quota([idle], NOW, POLICY)
-    tree.set_tenant(replace(red, lending_limit=lowered.lending_limit))
+    tree.set_tenants([replace(red, lending_limit=lowered.lending_limit)])
     assert tree.available("blue", "cpu") == 9000
     tree.charge("blue", {"cpu": 9000})
     (restored,) = idle_quota([replace(idle, idle_since=None, lowered=lowered)], NOW, POLICY)
-    tree.set_tenant(replace(red, lending_limit=restored.lending_limit))
+    tree.set_tenants([replace(red, lending_limit=restored.lending_limit)])
     assert tree.available("red", "cpu") == 3000
     assert tree.may_reclaim("red", "blue", ["cpu"], {"cpu": 10_000})
 

@@ -197,7 +197,7 @@ class QuotaMachine(RuleBasedStateMachine):
     def change_a_quota(self, data):
         old = self.bounds.tenants[data.draw(st.sampled_from(sorted(self.tree)))]
         new = data.draw(shapes(old.name, old.parent, old.cohort))
-        self.tree.set_tenant(new)
+        self.tree.set_tenants([new])
         self.bounds.tenants[new.name] = new
         self.kept_to_the_rules = not self.charges and self.kept_to_the_rules
 
@@ -219,8 +219,8 @@ class QuotaMachine(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(sorted(fork)))
         fork.charge(name, vector)
         changed = self.bounds.tenants[data.draw(st.sampled_from(sorted(fork)))]
-        fork.set_tenant(data.draw(shapes(changed.name, changed.parent, changed.cohort)))
-        fork.set_tenant(TenantQueue("new", Quota(cpu=1), parent=name))
+        fork.set_tenants([data.draw(shapes(changed.name, changed.parent, changed.cohort))])
+        fork.set_tenants([TenantQueue("new", Quota(cpu=1), parent=name)])
         assert views(self.tree) == before
         after = views(fork)
         one = dict.fromkeys(vector, 1)

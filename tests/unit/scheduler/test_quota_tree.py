@@ -212,7 +212,7 @@ def test_an_unknown_parent_and_a_circle_of_parents_are_named_and_change_nothing(
     tree = tree_of(tenant("a", 4), tenant("b", 2, parent="a"), b=1)
     before = table(tree)
     with pytest.raises(ValueError, match="circle"):
-        tree.set_tenant(tenant("a", 4, parent="b"))
+        tree.set_tenants([tenant("a", 4, parent="b")])
     with pytest.raises(ValueError, match=r"^b has an unknown parent: a$"):
         tree.remove_tenant("a")
     with pytest.raises(ValueError, match=r"^b cannot be removed: it holds {'cpu': 1}$"):
@@ -234,9 +234,9 @@ def test_giving_back_more_than_is_held_and_taking_less_than_nothing_change_nothi
 def test_a_tenant_that_only_weighs_more_leaves_the_arrangement_as_it_is():
     tree = tree_of(tenant("a", 4), a=3)
     layout = tree._layout
-    tree.set_tenant(replace(tenant("a", 4), weight=2.0, decayed_usage=7.0))
+    tree.set_tenants([replace(tenant("a", 4), weight=2.0, decayed_usage=7.0)])
     assert tree._layout is layout
-    tree.set_tenant(tenant("a", 2))
+    tree.set_tenants([tenant("a", 2)])
     assert table(tree) == {"a": (3, 0, 2, 0, True)}
 
 
@@ -254,7 +254,7 @@ def test_every_change_gives_a_tree_another_stamp_and_only_an_unchanged_fork_shar
     seen.append(fork.stamp)
     tree.release("a", {"cpu": 1})
     seen.append(tree.stamp)
-    tree.set_tenant(tenant("a", 7))
+    tree.set_tenants([tenant("a", 7)])
     seen.append(tree.stamp)
     tree.set_capacity({"cpu": 10})
     seen.append(tree.stamp)

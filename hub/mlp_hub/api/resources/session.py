@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from mlp_api.types import Session
+from mlp_api.users import Session
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.principal import Kind
 from mlp_hub.api.routes import Relation, Route

@@ -6,7 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from mlp_api.types import SpawnInfo, SpawnRoom, Tenant, User, UserCreate
+from mlp_api.types import Tenant
+from mlp_api.users import SpawnInfo, SpawnRoom, User, UserCreate
 from mlp_hub.api.call import Call
 from mlp_hub.api.hubclient import Account
 from mlp_hub.api.principal import Kind

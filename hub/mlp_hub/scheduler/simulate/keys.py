@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlp_hub.domain.job import PRIORITIES as OF_HUB
 from mlp_hub.scheduler.ordering import POLICIES
 
 PLACEMENTS = ("fgd", "bestfit", "packing", "spread", "random")
 RUNTIMES = ("mpi", "tf", "torch", "plain")
 TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")
 DIMENSIONS = ("cpu", "ram", "gpu", "rom")
-PRIORITIES = {"high": 200, "normal": 100, "low": 50}
-"""The classes that are there in any scenario, unless it gives them other values."""
+PRIORITIES = dict(sorted(OF_HUB.items(), key=lambda named: -named[1]))
+"""The classes that are there in any scenario, the hub's own, unless it gives them other values."""
 
 MOST_JOBS = 250_000
 """So many end in minutes and within 2 GiB; the long public traces of a hundred thousand jobs fit."""

@@ -77,10 +77,6 @@ class Metrics(Repo):
         """Return the highest number of this source that is stored; 0 when there is none."""
         return self._c.scalar(_LAST, {"job": job, "source": source}) or 0
 
-    def sources(self, job: str) -> dict[str, int]:
-        """Return the highest stored number of each source of the job."""
-        return {row.source: row.last for row in self._c.execute(select(s).where(s.c.job == job))}
-
     def last_seq(self, job: str) -> int:
         """Return how many points of the job are stored; the last one's `seq`."""
         return self._c.scalar(_LAST_SEQ, {"job": job}) or 0

@@ -191,15 +191,6 @@ class Usages(Repo):
         """Return the decayed usage of each tenant that has any."""
         return {r.tenant: DecayedUsage(r.value, r.as_of) for r in self._c.execute(select(usage))}
 
-    def put(self, tenant: str, value: DecayedUsage) -> None:
-        """Store a tenant's decayed usage."""
-        values = {"value": value.value, "as_of": value.as_of}
-        self._c.execute(
-            self._insert(usage)
-            .values(tenant=tenant, **values)
-            .on_conflict_do_update(index_elements=["tenant"], set_=values)
-        )
-
     def put_many(self, values: Mapping[str, DecayedUsage]) -> None:
         """Store the decayed usage of many tenants in one statement."""
         if values:

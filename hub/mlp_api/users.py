@@ -1,0 +1,63 @@
+"""Objects of the REST contract that are about people: accounts, sessions, and what the spawner asks of a user."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from mlp_api.types import Name, Request, Response
+
+UserName = Annotated[str, Meta(min_length=1, max_length=255)]
+
+
+class UserCreate(Request):
+    """Sign up. The password goes to the hub's authenticator and is kept nowhere else."""
+
+    username: UserName
+    password: Annotated[str, Meta(min_length=1, max_length=1024)]
+    tenant: Name | None = None
+
+
+class User(Response):
+    """A user of the hub. `new` is who asked for an account and was never let in, `applied_for` the tenant they named."""
+
+    username: str
+    state: Literal["NotActive", "Actived"]
+    tenants: list[str]
+    admin: bool = False
+    default_tenant: str = "default"
+    new: bool = False
+    applied_for: str | None = None
+
+
+class SpawnInfo(Response):
+    """What the spawner needs to know of a user: `GET /users/{user}:spawn`, with the ledger's scope only.
+
+    Where the hub runs as root, the user's processes run as system user `first_uid` plus `number`.
+    """
+
+    number: int
+    tenants: list[str]
+    default_tenant: str
+    room: dict[str, SpawnRoom]
+
+
+class SpawnRoom(Response):
+    """What is left of a tenant's quota: cpu in cores, ram in MiB. Null quotas: what the nodes have."""
+
+    cpu: float | None
+    cpu_free: float | None
+    ram: int | None
+    ram_free: int | None
+
+
+class Session(Response):
+    """Who is asking; what a page needs before anything else."""
+
+    username: str
+    admin: bool
+    tenants: list[str]
+    tenant_admin: list[str]
+    xsrf: str
+    version: str

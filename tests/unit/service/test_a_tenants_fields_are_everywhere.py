@@ -1,0 +1,88 @@
+"""What is configured of a tenant reaches the store, the scheduler, scenarios, what-ifs and the panel."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+
+from mlp_api import types as api
+from mlp_api.whatif import WhatIfTenant
+from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant import Tenant
+from mlp_hub.scheduler.model import TenantQueue
+from mlp_hub.scheduler.simulate import keys, recorded_file
+from mlp_hub.scheduler.simulate.reading import read_value
+from mlp_hub.service import wire
+from mlp_hub.service.quota import owner_of
+from mlp_hub.store import codec
+
+WIRE = Path(__file__).parents[3] / "widgets/src/core/wire.ts"
+QUOTA = {"cpu", "gpu", "ram", "rom", "gpu_kinds"}
+NO_MATTER_OF_SCHEDULING = {"isolation", "description"}
+OF_THE_MOMENT = {"used", "decayed_usage", "others"}
+FULL = api.TenantCreate(
+    name="red",
+    cpu=4,
+    gpu=2,
+    ram=4096,
+    rom=2**30,
+    gpu_kinds={"h100": 1},
+    weight=2.5,
+    cohort="main",
+    parent="org",
+    borrowing_limit={"cpu": 1},
+    lending_limit={"cpu": 2, "gpu:h100": 0.5},
+    reserved={"ram": 512},
+    description="a team",
+)
+
+
+def names(struct: type[msgspec.Struct]) -> set[str]:
+    return {f.name for f in msgspec.structs.fields(struct)}
+
+
+def test_the_example_sets_every_field_that_has_more_than_one_value_here() -> None:
+    given = {f.name for f in msgspec.structs.fields(FULL) if getattr(FULL, f.name) != f.default}
+    assert given | {"isolation"} == names(api.TenantCreate) == names(api.TenantUpdate)
+
+
+def test_the_answer_shows_all_that_was_configured_and_a_row_keeps_it() -> None:
+    tenant = wire.tenant_from(FULL, FULL.name)
+    row = SimpleNamespace(**codec.tenant_row(tenant), idle_since=None, lowered=None)
+    for kept in (tenant, codec.tenant_of(row)):  # type: ignore[arg-type]
+        shown = wire.tenant_to(kept, ZERO)
+        assert {n: getattr(shown, n) for n in names(api.TenantCreate)} == msgspec.structs.asdict(FULL)
+
+
+def test_the_scheduler_is_told_of_every_field_that_is_its_matter() -> None:
+    owner = owner_of(wire.tenant_from(FULL, FULL.name))
+    plain = TenantQueue("other")
+    told = {f.name for f in fields(TenantQueue) if getattr(owner, f.name) != getattr(plain, f.name)}
+    assert told == {f.name for f in fields(TenantQueue)} - OF_THE_MOMENT
+    configured = {f.name for f in fields(Tenant)} - {"idle_since", "lowered"}
+    assert told == configured - NO_MATTER_OF_SCHEDULING
+
+
+def test_a_scenario_and_a_what_if_have_what_the_scheduler_knows() -> None:
+    known = {f.name for f in fields(TenantQueue)} - OF_THE_MOMENT
+    assert {key.name for key in keys.TENANT} == known
+    owner = owner_of(wire.tenant_from(FULL, FULL.name))
+    exported = recorded_file._tenant(owner)
+    assert set(exported) == known
+    scenario = {"version": 1, "nodes": [{"name": "n"}], "tenants": [{"name": "org"}, exported], "jobs": []}
+    assert read_value(scenario).tenants[1] == owner
+    assert names(WhatIfTenant) == names(api.TenantCreate) - NO_MATTER_OF_SCHEDULING - {"name"}
+    assert names(WhatIfTenant) - QUOTA == known - {"name", "quota"}
+
+
+def test_the_browser_knows_a_tenant_by_the_same_fields() -> None:
+    found = re.search(
+        r"export interface TenantSettings extends Amounts \{(.*?)\n\}", WIRE.read_text(), re.DOTALL
+    )
+    assert found is not None
+    plain = {"cpu", "gpu", "ram", "rom"}
+    assert set(re.findall(r"^  (\w+)\??:", found[1], re.MULTILINE)) == names(api.TenantCreate) - plain
