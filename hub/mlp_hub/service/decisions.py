@@ -161,7 +161,10 @@ def _seen(core: Core) -> _Seen:
     return _Seen(
         {uid: (job.name, job.user, job.tenant) for uid, job in running.items()},
         {n.name: (n.up, n.capacity) for n in nodes},
-        {t.name: (t.quota, t.borrowing_limit, t.lending_limit) for t in tenants},
+        {
+            t.name: (t.quota, t.borrowing_limit, t.lending_limit, t.reserved, t.cohort, t.parent)
+            for t in tenants
+        },
     )
 
 
@@ -343,7 +346,7 @@ class _Teller:
         said += self._changed_nodes(self.before)
         for name, limits in self.after.tenants.items():
             if self.before.tenants.get(name, limits) != limits and tenant in (None, name):
-                said.append(f"the quota of {name} was changed")
+                said.append(f"the quota of {name}, or how it shares, was changed")
         if not said:
             said.append("what notebooks or other tenants hold, or who is next, has changed")
         return said[: 2 * MOST_CHANGES]
