@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
 import signal
 import subprocess
@@ -64,26 +64,34 @@ def test_an_act_that_ends_well_lets_the_next_one_begin(tmp_path: Path) -> None:
             pytest.fail("the older one may act")
 
 
-def _contend(place: str, epochs: range) -> list[int]:
-    fence, taken = Fence(place), []
-    for epoch in epochs:
-        try:
-            fence.raise_to(epoch, 30.0)
-        except Superseded:
-            continue
+CONTENDS = """
+import json, sys
+from mlp_hub.executors.fence import Fence, Superseded
+fence, taken = Fence(sys.argv[1]), []
+for epoch in range(int(sys.argv[2]), 300, 3):
+    try:
+        fence.raise_to(epoch, 30.0)
         taken.append(epoch)
-        try:
-            with fence.acting(epoch):
-                assert fence.seen >= epoch
-        except Superseded:
-            continue
-    return taken
+        with fence.acting(epoch):
+            assert fence.seen >= epoch
+    except Superseded:
+        continue
+print(json.dumps(taken))
+"""
 
 
 def test_of_many_who_contend_the_highest_is_seen_in_the_end_and_none_goes_back(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(3) as pool:
-        taken = pool.starmap(_contend, [(str(tmp_path), range(n, 300, 3)) for n in (1, 2, 3)])
+    contenders = [
+        subprocess.Popen(
+            [sys.executable, "-c", CONTENDS, str(tmp_path), str(first)], stdout=subprocess.PIPE, text=True
+        )
+        for first in (1, 2, 3)
+    ]
+    taken = []
+    for contender in contenders:
+        out, _ = contender.communicate(timeout=120)
+        assert contender.returncode == 0
+        taken.append(json.loads(out))
     assert Fence(tmp_path).seen == 300 - 1
     for mine in taken:
         assert mine == sorted(mine)
