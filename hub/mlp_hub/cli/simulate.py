@@ -26,6 +26,8 @@ def simulate(source: str, *, as_json: bool, policy: str | None = None, plot: str
     """Run the scenario of a file, `-` for standard input. A scenario with faults ends with status 2 and all of them."""
     if policy is not None and policy not in POLICIES:
         raise UsageFailure(f"there is no policy {policy}; choose one of {', '.join(POLICIES)}")
+    if plot is not None and Path(plot).suffix.lower() != ".svg":
+        raise UsageFailure(f"--plot is {plot}; the chart is an SVG, so name a file that ends in .svg")
     scenario = _scenario(source)
     if policy is not None:
         scenario = scenario.with_policy(policy)

@@ -199,7 +199,7 @@ def _candidates(
 
 def _why(chosen: bool, cost: float, dearest: float, young: float) -> str:
     if chosen:
-        return "the least work is lost by what makes enough room"
+        return "of those that may be stopped, the least work is lost by what makes enough room"
     if young:
         return f"it had not run for {young:g} s yet; nothing is stopped before that"
     if cost > dearest:

@@ -62,7 +62,7 @@ class Possible:
         way = f"With --workers {fitting} it would fit" if fitting else "Ask for less per rank"
         return Verdict(
             Reason.EXCEEDS_MAX_QUOTA,
-            f"{what}. {way}, or ask an admin of {job.tenant} for more quota.",
+            f"{what}. {way}, or ask an administrator of the hub for more quota for {job.tenant}.",
             numbers,
         )
 
@@ -101,10 +101,8 @@ class Possible:
             if need > getattr(largest, d):
                 have = getattr(largest, d)
                 numbers |= {f"{d}_asked": in_units(d, need), f"{d}_limit": in_units(d, have)}
-                message = (
-                    f"each rank asks for {number(d, need)} {unit(d)}, and the largest node has {number(d, have)}. "
-                    f"Ask for at most {number(d, have)} per rank."
-                )
+                way = f"Ask for at most {number(d, have)} per rank." if have else "Ask for none."
+                message = f"each rank asks for {number(d, need)} {unit(d)}, and the largest node has {number(d, have)}. {way}"
                 return Verdict(Reason.EXCEEDS_MAX_QUOTA, message, numbers)
         label, required = domain_label(job.topology)
         fitting = max(0, index.total_slots(demand, job.topology) - job.ps)

@@ -30,10 +30,10 @@ from mlp_hub.service.answers import Answers
 from mlp_hub.service.board import Board
 from mlp_hub.service.claims import claims_for, of_core
 from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.cycle_watch import CycleWatch
 from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import why_for
 from mlp_hub.service.kept import KeptCore, Plan, matters
-from mlp_hub.service.reclaim import Turns
 from mlp_hub.service.shelf import Shelf
 from mlp_hub.service.snapshot import Holders, SnapshotMaker, node_of, queue_of, read_holders
 from mlp_hub.service.storing import Claimed, Decided, Stored, store_apart
@@ -89,7 +89,7 @@ class Admission:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._refusals = 0  # cycles in a row in which something was refused
-        self.turns = Turns()
+        self.watch = CycleWatch()
         self.cycles = 0
         self.differences: list[str] = []  # between the kept core and one made anew, where that is checked
         self.durations: deque[float] = deque(maxlen=1000)  # seconds of planning, of the last cycles
@@ -203,7 +203,7 @@ class Admission:
 
     async def cycle(self) -> int:
         """Run one cycle; return how many jobs were admitted."""
-        with self.turns.one():
+        with self.watch.one():
             return await self._cycle()
 
     async def _cycle(self) -> int:

@@ -128,6 +128,7 @@ def preview(
         running=sum(1 for r in snapshot.running if r.job.tenant == name),
         waits=[(waiting[d.uid], d.verdict) for d in waits],
         never=never,
+        now={d.uid: d.verdict.reason for d in before if isinstance(d, Wait)},
         since=now,
         windows=windows,
         same={(d.uid, type(d)) for d in before} == {(d.uid, type(d)) for d in after},

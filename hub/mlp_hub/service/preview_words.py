@@ -88,6 +88,7 @@ class Outcome:
     running: int  # jobs of the tenant
     waits: Sequence[tuple[WaitingJob, Verdict]]  # of the tenant
     never: frozenset[str] | set[str]  # uids of those that ask for more than there ever is
+    now: Mapping[str, Reason]  # by uid, why they wait as things are
     windows: Sequence[BookedWindow]  # that no longer fit then, or fit again
     since: float  # the present time
     same: bool  # every job is told the same now and then
@@ -96,7 +97,7 @@ class Outcome:
 def notes(o: Outcome) -> list[tenant_api.PreviewNote]:
     """Say it, the good first; never nothing."""
     found = [*_of_windows(o), *_of_starts(o), *_of_over(o), *_of_stops(o)]
-    if not found and o.same:
+    if not found and o.same and not _gets_quota(o):
         found = [_note("idle", _no_change(o))]
     return [*found, *_of_waits(o)]
 
@@ -163,6 +164,15 @@ def _of_waits(o: Outcome) -> Iterator[tenant_api.PreviewNote]:
     for reason, group in groups.items():
         jobs = [job for job, _ in group]
         what = WAITS_FOR.get(reason, reason.value)
+        other = [job for job in jobs if o.now.get(job.uid, reason) is Reason.WAITING_FOR_QUOTA is not reason]
+        if other:
+            text = (
+                f"{count(len(other), 'job')} would have the quota, and wait for {what} then: {_names(other)}"
+            )
+            yield _note("wait", text)
+            jobs = [job for job in jobs if job not in other]
+        if not jobs:
+            continue
         text = f"{count(len(jobs), 'job')} would still wait for {what}: {_names(jobs)}{_since(o, jobs)}"
         # with the quota in question it is worth its numbers
         if reason is Reason.WAITING_FOR_QUOTA:
@@ -172,6 +182,12 @@ def _of_waits(o: Outcome) -> Iterator[tenant_api.PreviewNote]:
     if never:
         noun = count(len(never), "waiting job")
         yield _note("bad", f"{noun} would ask for more than the whole quota: {_names(never)}")
+
+
+def _gets_quota(o: Outcome) -> bool:
+    """Whether a job that waits for quota now would wait for something else."""
+    quota = Reason.WAITING_FOR_QUOTA
+    return any(v.reason is not quota and o.now.get(job.uid) is quota for job, v in o.waits)
 
 
 def _since(o: Outcome, jobs: Sequence[WaitingJob]) -> str:

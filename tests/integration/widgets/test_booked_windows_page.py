@@ -72,3 +72,15 @@ def test_who_is_no_platform_admin_only_reads(pages: Pages, front: FrontService) 
     expect(region(page)).to_contain_text("conference-demo")
     expect(region(page)).to_contain_text("8 cpu, 2 a100 gpu")
     expect(region(page).get_by_role("button")).to_have_count(0)
+
+
+def test_windows_are_read_again_once_the_quota_is_saved(pages: Pages) -> None:
+    page, front = pages.panel("admin/tenants/teal"), pages.front
+    row = region(page).get_by_role("row").filter(has_text="conference-demo")
+    expect(row).to_contain_text("no longer fits")
+    window = next(w for w in front.data.bookings["teal"] if w["name"] == "conference-demo")
+    window["short"] = None
+    page.get_by_role("button", name="Edit quota").click()
+    page.get_by_label("CPU", exact=True).fill("16")
+    page.get_by_role("button", name="Save").click()
+    expect(row).not_to_contain_text("no longer fits", timeout=5_000)

@@ -89,6 +89,8 @@ def test_a_plot_is_drawn_into_a_file(
     assert "<title>two.yaml, policy fair</title>" in plot.read_text()
     assert len(capsys.readouterr().out.splitlines()) == 10
     assert run(["simulate", scenario, "--plot", str(tmp_path / "no" / "two.svg")]) == 1
+    assert run(["simulate", scenario, "--plot", str(tmp_path / "two.png")]) == 2
+    assert not (tmp_path / "two.png").exists()
     assert "cannot be written: No such file or directory" in capsys.readouterr().err
 
 

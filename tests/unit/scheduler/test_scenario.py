@@ -323,7 +323,7 @@ def test_all_faults_are_told_at_once_up_to_twenty() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "a scenario is a mapping that begins with `version: 1`; this is null"),
+        ("", "a scenario is a mapping that begins with `version: 1`; this is empty"),
         ("[]", "a scenario is a mapping that begins with `version: 1`; this is a list"),
         ("version: 1\nversion: 1\n", "line 2, column 1: the key version is given twice here; give it once"),
         ('{"version": 1, "version": 1}', "line 1, column 16: the key version is given twice here; give it once"),

@@ -84,7 +84,7 @@ def test_where_no_time_can_be_told_nothing_is_sure() -> None:
         (
             job("a", workers=9),
             Reason.EXCEEDS_MAX_QUOTA,
-            "red may use 6 cpu in all and this job asks for 9. With --workers 6 it would fit, or ask an admin of red for more quota.",
+            "red may use 6 cpu in all and this job asks for 9. With --workers 6 it would fit, or ask an administrator of the hub for more quota for red.",
         ),
         (
             job("a", cpu=5),

@@ -53,6 +53,18 @@ def test_where_nobody_waits_for_quota_it_says_what_they_wait_for() -> None:
     ]
 
 
+def test_who_would_have_the_quota_and_no_room_is_told_so() -> None:
+    world = snapshot(
+        job("a", workers=3, at=880.0),
+        nodes=(node(cpu=4),),
+        tenants=(tenant("red", 4),),
+        running=(holding("x", 2),),
+    )
+    assert texts(shown(world, 8)) == [
+        ("wait", "1 job would have the quota, and wait for room on the nodes then: a"),
+    ]
+
+
 def test_where_the_quota_stays_too_small_its_numbers_are_said() -> None:
     world = snapshot(
         job("a", workers=4, at=880.0),

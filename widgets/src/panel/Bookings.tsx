@@ -1,6 +1,6 @@
 /** Booked windows of a tenant: what is kept free for it at which time; a platform admin books and removes. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
 import { Confirm } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
@@ -13,10 +13,14 @@ import { Field } from "./form";
 
 const EVERY = 20_000;
 
-export function Bookings({ tenant }: { tenant: string }): JSX.Element {
+/** `saves` counts changes of the tenant: after each the windows may fit no longer, or again. */
+export function Bookings({ tenant, saves }: { tenant: string; saves: number }): JSX.Element {
   const { client, session } = useHub();
   const now = useNow(10_000);
   const windows = useLoad(`bookings ${tenant}`, () => client.list<Booking>(paths.bookings(tenant)), EVERY);
+  useEffect(() => {
+    if (saves) void windows.reload();
+  }, [saves]);
   const [making, setMaking] = useState(false);
   const [removing, setRemoving] = useState<Booking | null>(null);
   const items = windows.data?.items ?? [];

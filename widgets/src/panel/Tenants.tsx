@@ -112,6 +112,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
   const { client, session, say } = useHub();
   const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
+  const [saves, setSaves] = useState(0);
   const manages = session.admin || session.tenant_admin.includes(name);
   // asked for together, or holders and queue would contradict each other for a while
   const state = useLoad(
@@ -164,6 +165,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
               done={() => {
                 setEditing(false);
                 say(`Tenant ${name} saved`);
+                setSaves((n) => n + 1);
                 void state.reload();
               }}
               cancel={() => setEditing(false)}
@@ -176,7 +178,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <QuotaBars tenant={tenant} />
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
-          <Bookings tenant={name} />
+          <Bookings tenant={name} saves={saves} />
           {manages ? <TenantQueue rows={state.data.queue} /> : null}
           {manages ? <Members tenant={name} /> : null}
         </>

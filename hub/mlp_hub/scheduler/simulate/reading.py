@@ -47,7 +47,7 @@ def read_value(value: object) -> Scenario:
     top = Fields(faults, "", value, keys.TOP)
     if top.broken:
         faults = Faults()
-        faults.add("", f"a scenario is a mapping that begins with `version: 1`; this is {shown(value)}")
+        faults.add("", f"a scenario is a mapping that begins with `version: 1`; this is {_what(value)}")
         faults.check()
     version = top.given.get("version", 1)
     if isinstance(version, bool) or version != 1:
@@ -376,3 +376,7 @@ def _any(name: str) -> keys.Key:
 def _some(names: Collection[str]) -> str:
     few = sorted(names)[:8]
     return ", ".join(few) + (" or another" if len(names) > len(few) else "") if few else "those in `tenants`"
+
+
+def _what(value: object) -> str:
+    return "empty" if value is None else shown(value)
