@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.placement import TOPOLOGIES
 from mlp_hub.scheduler.simulate import keys
 from mlp_hub.scheduler.simulate.errors import ScenarioError
 from mlp_hub.scheduler.simulate.reading import read, read_value
-from mlp_hub.scheduler.simulate.scenario import Cancel, Flavor, JobLine, NodeDown, NodeUp, QuotaChange
+from mlp_hub.scheduler.simulate.scenario import Cancel, JobLine, NodeDown, NodeUp, QuotaChange
 from mlp_hub.service.runtimes import RUNTIME_NAMES
 
 WHOLE = """
@@ -56,7 +57,6 @@ def job(text: str) -> JobLine:
 def test_the_whole_format_is_read() -> None:
     s = read(WHOLE)
     assert s.policy == SchedulingPolicy()
-    assert s.flavors == (Flavor("default"),)
     assert s.nodes == tuple(
         Node(f"n-{i}", Resources(8000, 8000, 32768), gpu_kind="a100", labels={"zone": "z1", "rack": "r1"})
         for i in range(4)
@@ -168,7 +168,7 @@ def test_another_policy_may_be_tried() -> None:
     assert scenario().with_policy("fifo").policy == SchedulingPolicy(name="fifo")
 
 
-@pytest.mark.parametrize("topology", [*keys.TOPOLOGIES, "required:zone", "preferred:rack"])
+@pytest.mark.parametrize("topology", [*TOPOLOGIES, "required:zone", "preferred:rack"])
 def test_every_topology_is_read(topology: str) -> None:
     assert job(f"topology: {topology}").topology == topology
 
