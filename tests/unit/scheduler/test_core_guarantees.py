@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -116,18 +117,18 @@ backlogs = st.lists(
 )
 
 
+@pytest.mark.parametrize("name", POLICIES)
 @given(
     backlogs,
-    st.sampled_from(POLICIES),
     st.booleans(),
     st.booleans(),
     st.none() | st.sampled_from((5, 10, 20)),
     st.sampled_from(("low", "high")),
 )
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 def test_nobody_waits_for_ever_beside_an_endless_stream_of_small_jobs(
-    backlog: list[dict[str, Any]],
     name: str,
+    backlog: list[dict[str, Any]],
     backfill: bool,
     preemption: bool,
     estimate: float | None,

@@ -15,7 +15,7 @@ from mlp_api.whatif import PlacementRule, PolicyName
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import PRIORITIES
 from mlp_hub.scheduler.node_states import RULES
-from mlp_hub.scheduler.ordering import ONE_QUEUE, POLICIES
+from mlp_hub.scheduler.ordering import ONE_QUEUE, POLICIES, WITHOUT_PRIORITY
 from mlp_hub.scheduler.placement import TOPOLOGIES, domain_label
 from mlp_hub.scheduler.simulate.keys import PLACEMENTS
 from mlp_hub.service.config import Paths
@@ -44,7 +44,7 @@ def offered(option: str) -> list[str]:
 def test_every_order_can_be_set_and_asked_about() -> None:
     assert choices_of("scheduling_policy") == POLICIES
     assert get_args(PolicyName) == POLICIES
-    assert set(POLICIES) > ONE_QUEUE
+    assert set(POLICIES) > ONE_QUEUE | WITHOUT_PRIORITY
 
 
 def test_the_what_if_page_offers_every_order() -> None:
