@@ -19,7 +19,7 @@ from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.intake import Intake, Once
 from mlp_hub.service.metrics import Metrics
-from mlp_hub.service.stops import MOST_EVENTS, last_stop, newest_checkpoint
+from mlp_hub.service.stops import LOOKS_BACK, last_stop, newest_checkpoint
 from mlp_hub.service.tenants import default_tenant, places
 from mlp_hub.service.uids import UidMaker
 from mlp_hub.store.repos.jobs import Stale
@@ -184,7 +184,7 @@ class Jobs:
         """Say what became of the last attempt of a job that waits again."""
         if job.phase not in WAITING or not job.restarts:
             return None
-        stop = last_stop(await self._board.db.read(lambda tx: tx.events.last(job.uid, MOST_EVENTS)))
+        stop = last_stop(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
         if stop is None:
             return None
         workspace = self._paths.workspace(job.spec.user, job.spec.name)

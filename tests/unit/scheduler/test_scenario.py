@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.ordering import POLICIES
 from mlp_hub.scheduler.placement import TOPOLOGIES
 from mlp_hub.scheduler.simulate import keys
 from mlp_hub.scheduler.simulate.errors import ScenarioError
@@ -229,7 +230,7 @@ def test_a_wrong_value_of_a_job_is_named_with_what_would_be_right(line: str, fau
         ({"polcy": "{}"}, "polcy: there is no such key here; did you mean policy?"),
         (
             {"policy": "{name: fare}"},
-            'policy.name: "fare" is unknown; choose one of fair, maxmin, fifo, priority, finish',
+            f'policy.name: "fare" is unknown; choose one of {", ".join(POLICIES)}',
         ),
         ({"policy": "fair"}, 'policy: "fair" is no mapping; write its keys as in {name: ...}'),
         ({"until": "-1"}, "until: -1 is negative; write a number from 0 on"),
