@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from core_strategies import NAMES, limits
@@ -125,7 +125,8 @@ backlogs = st.lists(
     st.none() | st.sampled_from((5, 10, 20)),
     st.sampled_from(("low", "high")),
 )
-@settings(max_examples=3, deadline=None, derandomize=True)
+# not shrunk: that takes minutes, and three lines of a scenario read well enough
+@settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
 def test_nobody_waits_for_ever_beside_an_endless_stream_of_small_jobs(
     name: str,
     backlog: list[dict[str, Any]],
