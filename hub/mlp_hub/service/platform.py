@@ -23,6 +23,7 @@ from mlp_hub.service.nodes import Nodes
 from mlp_hub.service.preview import Previews
 from mlp_hub.service.reclaim import Reclaims
 from mlp_hub.service.reconcile import Reconciler
+from mlp_hub.service.retention import Retention
 from mlp_hub.service.tenants import Tenants
 from mlp_hub.service.users import Users
 from mlp_hub.service.watch import Frame, Watcher
@@ -33,6 +34,8 @@ from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 30.0
+MOST_SWEPT = 1000
+"""Entries of the audit log that are forgotten in one sweep."""
 CLAIM_S = 30.0
 """So long besides the grace of those who are stopped for it a claim is kept for who does not ask again."""
 
@@ -79,6 +82,7 @@ class Platform:
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy, self.lease)
         self.admission.starts = self.reconciler.will_start
+        self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
         self.tenants = Tenants(
@@ -145,6 +149,7 @@ class Platform:
         await self.idle.start()
         await self.reconciler.start()
         await self.admission.start()
+        await self.retention.start()
         self._leads = self.lease.is_held
 
     def _lease_lost(self) -> None:
@@ -159,6 +164,7 @@ class Platform:
 
     async def _act_no_more(self) -> None:
         self._leads = False
+        await self.retention.stop()
         await self.admission.stop()
         await self.reconciler.stop()
         self.board.stop()
@@ -171,6 +177,7 @@ class Platform:
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
+        await self.retention.stop()
         await self.jobs.stop()
         await self.admission.stop()
         await self.reconciler.stop()
@@ -199,12 +206,14 @@ class Platform:
                 await self.bookings.sweep()
                 await self.idle.sweep()
                 await self.tenants.sample()
-                await self.db.write(self._forget_keys)
+                await self.db.write(self._forget)
             except asyncio.CancelledError:
                 raise
             except Exception:  # it is tried again soon; nothing depends on it
                 log.exception("sweeping the ledger and idempotency keys failed")
 
-    def _forget_keys(self, tx: Tx) -> None:
+    def _forget(self, tx: Tx) -> None:
         tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)
         tx.decisions.sweep(self._clock() - KEPT_S)
+        if self.policy.keep.audit_s is not None:
+            tx.audit.sweep(self._clock() - self.policy.keep.audit_s, MOST_SWEPT)

@@ -145,6 +145,16 @@ class StoredDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A job that ended, since when, and about how many bytes are stored of it."""
+
+    job: str  # its uid
+    user: str
+    ended_at: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class AuditEntry:
     """Who changed what, when, and how."""
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0007"
+REVISION = "0008"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -122,6 +122,17 @@ job = Table(
     UniqueConstraint("user", "name"),
     Index(None, "phase"),
     Index(None, "tenant", "uid"),
+)
+
+ended_job = Table(  # what is stored of each job that ended; worked out once, since it changes no more and takes long to add up
+    "ended_job",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("user", String(255), nullable=False),
+    Column("ended_at", Double, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Index(None, "ended_at"),
+    Index(None, "user", "ended_at"),
 )
 
 job_event = Table(
@@ -242,6 +253,10 @@ audit = Table(
     Column("tenant", String(50)),
     Column("detail", Text, nullable=False),
     Index(None, "tenant", "id"),
+    Index(None, "actor", "id"),
+    Index(None, "action", "id"),
+    Index(None, "object", "id"),
+    Index(None, "time"),
 )
 
 setting = Table(

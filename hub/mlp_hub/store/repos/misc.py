@@ -236,7 +236,7 @@ class Usages(Repo):
 
 
 class Audit(Repo):
-    """Every decision and change: who, what, when. Rows are only ever added."""
+    """Every change: who, what, when. Rows are added and never changed; the oldest are forgotten at last."""
 
     __slots__ = ()
 
@@ -263,18 +263,52 @@ class Audit(Repo):
         )
 
     def page(
-        self, *, tenant: str | None = None, limit: int = 100, before: int | None = None
-    ) -> list[AuditEntry]:
-        """Return entries, the newest first; `before` is the id of the last one of the page before."""
-        query = select(audit).order_by(audit.c.id.desc()).limit(limit)
-        if tenant is not None:
-            query = query.where(audit.c.tenant == tenant)
+        self,
+        *,
+        tenant: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        name: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        limit: int = 100,
+        before: int | None = None,
+        most_bytes: int | None = None,
+    ) -> tuple[list[AuditEntry], int | None]:
+        """Return entries, the newest first, and the id to pass as `before` for the next page (None: this was the last).
+
+        Filters that are None let everything through; `since` is in, `until` is not. An action that ends with a dot means all
+        that begin with it. A page holds fewer than `limit` where details are long: about `most_bytes` of them, and one entry
+        at least.
+        """
+        query = select(audit).order_by(audit.c.id.desc()).limit(limit + 1)
+        equal = ((audit.c.tenant, tenant), (audit.c.actor, actor), (audit.c.object, name))
+        for column, value in equal:
+            if value is not None:
+                query = query.where(column == value)
+        if action is not None:
+            begins = audit.c.action.startswith(action, autoescape=True)
+            query = query.where(begins if action.endswith(".") else audit.c.action == action)
+        if since is not None:
+            query = query.where(audit.c.time >= since)
+        if until is not None:
+            query = query.where(audit.c.time < until)
         if before is not None:
             query = query.where(audit.c.id < before)
-        return [
-            AuditEntry(r.id, r.time, r.actor, r.action, r.object, r.tenant, codec.load_object(r.detail))
-            for r in self._c.execute(query)
-        ]
+        found: list[AuditEntry] = []
+        size = 0
+        for r in self._c.execute(query):
+            size += len(r.detail)
+            if len(found) == limit or (found and most_bytes is not None and size > most_bytes):
+                return found, found[-1].id
+            detail = codec.load_object(r.detail)
+            found.append(AuditEntry(r.id, r.time, r.actor, r.action, r.object, r.tenant, detail))
+        return found, None
+
+    def sweep(self, before: float, most: int) -> int:
+        """Forget entries from before a time, the oldest first and not more than so many; return how many."""
+        old = select(audit.c.id).where(audit.c.time < before).order_by(audit.c.id).limit(most)
+        return int(self._c.execute(delete(audit).where(audit.c.id.in_(old))).rowcount)
 
 
 class SettingsRepo(Repo):
