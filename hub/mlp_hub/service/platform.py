@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.admit import Admission
+from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.board import Board
 from mlp_hub.service.bookings import Bookings
 from mlp_hub.service.broker import QUEUE_TOPIC, Broker
@@ -106,6 +107,7 @@ class Platform:
         )
         self.nodes = Nodes(db, executor, clock)
         self.decisions = self.admission.decisions
+        self.audit = AuditLog(db)
         self.whatif = WhatIf(self.board, self.admission, clock)
         self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
         self._sweeper: asyncio.Task[None] | None = None

@@ -145,6 +145,16 @@ class StoredDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class OfJob:
+    """A decision with the job that it is about."""
+
+    user: str
+    name: str
+    tenant: str
+    decision: StoredDecision
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """A job that ended, since when, and about how many bytes are stored of it."""
 

@@ -155,6 +155,7 @@ decision = Table(  # why the scheduler did something with a job; kept for a whil
     Column("kind", String(16), nullable=False),
     Column("text", Text, nullable=False),
     Index(None, "job", "id"),
+    Index(None, "kind", "id"),
     Index(None, "time"),
 )
 

@@ -6,14 +6,13 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
 from mlp_hub.store.repos.ended import EndedJobs
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
 from mlp_hub.store.repos.metrics import Metrics
 from mlp_hub.store.repos.misc import (
-    Audit,
-    Decisions,
     Events,
     Idempotency,
     Leases,

@@ -110,7 +110,7 @@ def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_
 
         await rig.platform.bookings.remove("blue", "demo", actor="root")
         await rig.until("endless", "running")
-        audit = rig.db.read_now(lambda tx: tx.audit.page(tenant="blue"))
+        audit, _ = rig.db.read_now(lambda tx: tx.audit.page(tenant="blue"))
         assert [e.action for e in audit][:2] == ["booking.delete", "booking.create"]
 
     play(tmp_path, story, node(cpu=4))

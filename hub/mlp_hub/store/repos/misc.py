@@ -1,4 +1,4 @@
-"""The small tables: events, tokens, idempotency keys, usage, audit, settings."""
+"""The small tables: events, tokens, idempotency keys, usage, settings."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from sqlalchemy import bindparam, delete, func, select
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import codec
 from mlp_hub.store.records import (
-    AuditEntry,
     DecayedUsage,
     JobEvent,
     Lease,
     Remembered,
-    StoredDecision,
     UsageSample,
 )
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import (
-    audit,
-    decision,
     idempotency_key,
     job_event,
     job_token,
@@ -45,7 +41,6 @@ _ADD_EVENT = _ADD_EVENTS.returning(job_event.c.seq)
 """Made once: every step of every job comes by here."""
 
 
-_ADD_DECISION = decision.insert()
 _ADD_TOKEN = job_token.insert()
 _REVOKE = delete(job_token).where(job_token.c.job == bindparam("of"))
 
@@ -93,37 +88,6 @@ class Events(Repo):
         e = job_event
         last = self._c.scalar(select(func.max(e.c.seq)).where(e.c.job == job)) or 0
         return int(self._c.execute(delete(e).where(e.c.job == job, e.c.seq <= last - keep)).rowcount)
-
-
-class Decisions(Repo):
-    """Why the scheduler did what it did with jobs."""
-
-    __slots__ = ()
-
-    def add(self, records: Sequence[StoredDecision]) -> None:
-        """Store some, in one statement."""
-        rows = [{"job": r.job, "time": r.time, "kind": r.kind, "text": codec.text(r.text)} for r in records]
-        if rows:
-            self._many(_ADD_DECISION, rows)
-
-    def of(self, job: str, most: int) -> list[StoredDecision]:
-        """Return the last `most` of a job (its uid), the oldest first."""
-        d = decision
-        query = select(d).where(d.c.job == job).order_by(d.c.id.desc()).limit(most)
-        return [StoredDecision(r.job, r.time, r.kind, r.text) for r in self._c.execute(query)][::-1]
-
-    def trim(self, job: str, keep: int) -> int:
-        """Remove all but the last `keep` of a job, so that one that is stopped and started for ever stays small."""
-        d = decision
-        first = select(d.c.id).where(d.c.job == job).order_by(d.c.id.desc()).offset(keep).limit(1)
-        last = self._c.scalar(first)
-        if last is None:
-            return 0
-        return int(self._c.execute(delete(d).where(d.c.job == job, d.c.id <= last)).rowcount)
-
-    def sweep(self, before: float) -> int:
-        """Remove those from before a time; return how many."""
-        return int(self._c.execute(delete(decision).where(decision.c.time < before)).rowcount)
 
 
 class Tokens(Repo):
@@ -233,82 +197,6 @@ class Usages(Repo):
         """Forget a tenant that was deleted: another one of its name starts from nothing."""
         self._c.execute(delete(usage).where(usage.c.tenant == tenant))
         self._c.execute(delete(usage_sample).where(usage_sample.c.tenant == tenant))
-
-
-class Audit(Repo):
-    """Every change: who, what, when. Rows are added and never changed; the oldest are forgotten at last."""
-
-    __slots__ = ()
-
-    def add(
-        self,
-        now: float,
-        actor: str,
-        action: str,
-        name: str,
-        *,
-        tenant: str | None = None,
-        detail: Mapping[str, object] | None = None,
-    ) -> None:
-        """Write down that `actor` did `action` to the object of this name."""
-        self._c.execute(
-            audit.insert().values(
-                time=now,
-                actor=actor,
-                action=action,
-                object=name,
-                tenant=tenant,
-                detail=codec.dumps(dict(detail or {})),
-            )
-        )
-
-    def page(
-        self,
-        *,
-        tenant: str | None = None,
-        actor: str | None = None,
-        action: str | None = None,
-        name: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        limit: int = 100,
-        before: int | None = None,
-        most_bytes: int | None = None,
-    ) -> tuple[list[AuditEntry], int | None]:
-        """Return entries, the newest first, and the id to pass as `before` for the next page (None: this was the last).
-
-        Filters that are None let everything through; `since` is in, `until` is not. An action that ends with a dot means all
-        that begin with it. A page holds fewer than `limit` where details are long: about `most_bytes` of them, and one entry
-        at least.
-        """
-        query = select(audit).order_by(audit.c.id.desc()).limit(limit + 1)
-        equal = ((audit.c.tenant, tenant), (audit.c.actor, actor), (audit.c.object, name))
-        for column, value in equal:
-            if value is not None:
-                query = query.where(column == value)
-        if action is not None:
-            begins = audit.c.action.startswith(action, autoescape=True)
-            query = query.where(begins if action.endswith(".") else audit.c.action == action)
-        if since is not None:
-            query = query.where(audit.c.time >= since)
-        if until is not None:
-            query = query.where(audit.c.time < until)
-        if before is not None:
-            query = query.where(audit.c.id < before)
-        found: list[AuditEntry] = []
-        size = 0
-        for r in self._c.execute(query):
-            size += len(r.detail)
-            if len(found) == limit or (found and most_bytes is not None and size > most_bytes):
-                return found, found[-1].id
-            detail = codec.load_object(r.detail)
-            found.append(AuditEntry(r.id, r.time, r.actor, r.action, r.object, r.tenant, detail))
-        return found, None
-
-    def sweep(self, before: float, most: int) -> int:
-        """Forget entries from before a time, the oldest first and not more than so many; return how many."""
-        old = select(audit.c.id).where(audit.c.time < before).order_by(audit.c.id).limit(most)
-        return int(self._c.execute(delete(audit).where(audit.c.id.in_(old))).rowcount)
 
 
 class SettingsRepo(Repo):

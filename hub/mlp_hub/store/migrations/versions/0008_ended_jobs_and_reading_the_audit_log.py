@@ -1,4 +1,4 @@
-"""What is stored of jobs that ended; the audit log by actor, action, object and time."""
+"""What is stored of jobs that ended; the audit log by actor, action, object and time, decisions by kind."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ def upgrade() -> None:
     for column in READ_BY:
         op.create_index(f"ix_audit_{column}_id", "audit", [column, "id"])
     op.create_index("ix_audit_time", "audit", ["time"])
+    op.create_index("ix_decision_kind_id", "decision", ["kind", "id"])
 
 
 def downgrade() -> None:
     """Take them away."""
+    op.drop_index("ix_decision_kind_id", "decision")
     op.drop_index("ix_audit_time", "audit")
     for column in reversed(READ_BY):
         op.drop_index(f"ix_audit_{column}_id", "audit")
