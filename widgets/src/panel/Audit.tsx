@@ -14,7 +14,7 @@ import { href, Link } from "./router";
 const EVERY = 10_000;
 const SPANS: [string, string][] = [["", "All that is kept"], ["3600", "Last hour"], ["86400", "Last day"], ["604800", "Last 7 days"], ["2592000", "Last 30 days"]];
 const KINDS: [string, string][] = [["", "All decisions"], ["admitted", "Admitted"], ["preempted", "Preempted"], ["resized", "Resized"]];
-const TONES: Record<string, string> = { admitted: "good", preempted: "warn" };
+const TONES: Record<string, string> = { admitted: "good", preempted: "wait" };
 /** What the hub writes down; any other action may be typed too. */
 const ACTIONS = ["tenant.", "member.", "user.", "booking.", "quota.", "jobs.expire"];
 
@@ -172,7 +172,7 @@ export function AuditPage(): JSX.Element {
 
 function ObjectName({ entry }: { entry: AuditEntry }): JSX.Element {
   if (entry.tenant === entry.object && entry.action !== "tenant.delete") return <Link to={href("admin", "tenants", entry.object)}>{entry.object}</Link>;
-  return <>{entry.object}{entry.tenant && entry.tenant !== entry.object ? <span class="mlp-dim"> {`in ${entry.tenant}`}</span> : null}</>;
+  return <span class="mlp-wrap">{entry.object}{entry.tenant && entry.tenant !== entry.object ? <span class="mlp-dim"> {`in ${entry.tenant}`}</span> : null}</span>;
 }
 
 /** Long ones are cut after two lines, until somebody wants them. */
