@@ -79,7 +79,7 @@ class Rig:
             p.admission._task,
             p.lease._renewing,
         ]
-        for task in (*tasks, p._sweeper, *p.metrics._flushes.values()):
+        for task in (*tasks, p._sweeper, p.retention._task, *p.metrics._flushes.values()):
             if task is not None:
                 task.cancel()
         for timer in p.reconciler._queue.timers.values():
