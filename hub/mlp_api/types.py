@@ -17,6 +17,8 @@ MOST_RANKS = 10_000
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$(?!\n)"
 RANGE_PATTERN = r"^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$(?!\n)"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$(?!\n)"
+LINE_PATTERN = r"^[^\x00-\x1f\x7f]*$(?!\n)"
+CURSOR_PATTERN = r"^[0-9]{1,18}$(?!\n)"
 SOURCE_PATTERN = r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$(?!\n)"
 Name = Annotated[
     str, Meta(pattern=NAME_PATTERN, max_length=50, description="a-z, 0-9 and -, 1 to 50 characters")

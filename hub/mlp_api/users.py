@@ -52,6 +52,17 @@ class SpawnRoom(Response):
     ram_free: int | None
 
 
+class Keeping(Response):
+    """How long the hub keeps a user's jobs that have ended; null: without a limit.
+
+    They go `job_days` days after they ended; of more than `jobs`, or of more than `job_mib` in the database, the oldest first.
+    """
+
+    job_days: float | None
+    jobs: int | None
+    job_mib: float | None
+
+
 class Session(Response):
     """Who is asking; what a page needs before anything else."""
 
@@ -61,3 +72,4 @@ class Session(Response):
     tenant_admin: list[str]
     xsrf: str
     version: str
+    keeping: Keeping

@@ -31,7 +31,7 @@ from mlp_hub.executors.base import Executor, NodeInfo
 from mlp_hub.scheduler.collector import spare_the_collector
 from mlp_hub.scheduler.idle import IdlePolicy
 from mlp_hub.scheduler.model import SchedulingPolicy
-from mlp_hub.service.config import Paths, RunPolicy
+from mlp_hub.service.config import DAY_S, MIB, KeepPolicy, Paths, RunPolicy
 from mlp_hub.service.platform import Platform
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
@@ -208,11 +208,22 @@ def scheduling_of(settings: Settings) -> SchedulingPolicy:
     )
 
 
+def keep_of(settings: Settings) -> KeepPolicy:
+    """Tell the platform how long to keep what nobody deletes; 0 is without a limit."""
+    return KeepPolicy(
+        job_s=settings.keep_jobs_days * DAY_S or None,
+        jobs=settings.keep_jobs_most or None,
+        job_bytes=settings.keep_jobs_mib * MIB or None,
+        audit_s=settings.keep_audit_days * DAY_S or None,
+    )
+
+
 def policy_of(settings: Settings) -> RunPolicy:
     """Tell the platform how to run jobs."""
     return RunPolicy(
         scheduling=scheduling_of(settings),
         idle=IdlePolicy(settings.idle_quota_after, settings.idle_quota_floor),
+        keep=keep_of(settings),
         grace_s=settings.grace_s,
         job_network=settings.job_network,
         metric_points_max=settings.metric_points_max,

@@ -178,6 +178,37 @@ class Settings:
         low=0,
         high=1,
     )
+    keep_jobs_days: float = setting(
+        90.0,
+        "Jobs are deleted, with their directories, so long after they ended; 0: never.",
+        kind="float",
+        unit="days",
+        low=0,
+        high=36_500,
+    )
+    keep_jobs_most: int = setting(
+        10_000,
+        "Jobs that have ended are kept of one user; those that ended first are deleted first. 0: any number.",
+        kind="int",
+        unit="jobs",
+        low=0,
+    )
+    keep_jobs_mib: int = setting(
+        1024,
+        "So much the database keeps of one user's jobs that have ended (programs, timelines, metrics); those that ended first "
+        "are deleted first, the last one never. 0: any amount.",
+        kind="int",
+        unit="MiB",
+        low=0,
+    )
+    keep_audit_days: float = setting(
+        730.0,
+        "Entries of the audit log are forgotten after so long; 0: never.",
+        kind="float",
+        unit="days",
+        low=0,
+        high=36_500,
+    )
     allow_no_sandbox: bool = setting(
         False, "Run although this machine has no sandbox: users are then not kept apart.", kind="bool"
     )

@@ -7,7 +7,7 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
-from front_shapes import GIB, WAITS, Json, entry, holding, job, simulation, tenant, when, work
+from front_shapes import GIB, WAITS, Json, audited, entry, holding, job, simulation, tenant, when, work
 
 SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
 
@@ -26,8 +26,10 @@ class Data:
             "tenant_admin": ["red"],
             "xsrf": self.xsrf,
             "version": "0.1.0",
+            "keeping": {"job_days": 90.0, "jobs": 10_000, "job_mib": 1024.0},
         }
         self.forced: dict[str, tuple[int, Any]] = {}
+        self.page_of: dict[str, int] = {}  # rows on one page of these lists
         red = tenant(
             "red",
             cpu_inuse=3.2,
@@ -145,6 +147,16 @@ class Data:
         self.frames: dict[str, list[Json]] = {"metrics": [], "log": [], "events": []}
         self.why: Json | None = None
         self.decisions: list[Json] = []
+        self.audit = [
+            audited(
+                5, "system", "booking.short", "conference-demo", "teal", message="needs 8 cpu, 6 are left"
+            ),
+            audited(4, "ann", "tenant.update", "red", "red", was={"cpu": 2.0}, now={"cpu": 4.0}, cohort=None),
+            audited(3, "ann", "member.set", "bob", "red", role="member"),
+            audited(2, "system", "jobs.expire", "bob", None, jobs=["a-0"], why="ended more than 90 days ago"),
+            audited(1, "ann", "tenant.create", "<b>x</b>" + "y" * 60, None, description="long " * 80),
+        ]
+        self.made: list[Json] = []
         self.simulation = simulation(work(9000.0, 1), work(600.0, 0))
         self.simulated: list[Json] = []
         self.seq = 0
@@ -297,6 +309,10 @@ class Data:
                 return 200, self.simulation
             case "GET", ["users", _, "jobs", _, "decisions"], "":
                 return 200, self.decisions
+            case "GET", ["audit"], "":
+                return 200, self.audit
+            case "GET", ["decisions"], "":
+                return 200, self.made
             case _, ["tenants", *_], "":
                 return self._tenant(method, parts[1:], body)
         return 403, {"msg": f"there is no {path}", "reason": "NotFound"}

@@ -45,6 +45,7 @@ class FrontService:
         self.data = shapes.Data()
         self.sockets: set[Stream] = set()
         self.seen: list[str] = []
+        self.queries: list[str] = []
         self.accept = True
         """False: WebSockets are refused, as by a proxy whose service is away."""
         self._loop = asyncio.new_event_loop()
@@ -181,6 +182,7 @@ class Rest(RequestHandler):
         data = self.front.data
         key = f"{self.request.method} {path}"
         self.front.seen.append(key)
+        self.front.queries.append(f"{key}?{self.request.query}")
         if self.request.method != "GET" and self.request.headers.get("X-XSRFToken") != data.xsrf:
             status, body = 403, {"msg": "the XSRF token does not match", "reason": "Forbidden"}
         elif not data.logged_in:
@@ -195,7 +197,16 @@ class Rest(RequestHandler):
             status, body = 503, {"msg": "too late"}
         self.set_status(status)
         self.set_header("Content-Type", "application/json")
+        if isinstance(body, list) and key in data.page_of:
+            body = self._page(body, data.page_of[key])
         self.finish(json.dumps(body))
+
+    def _page(self, rows: list[Any], size: int) -> list[Any]:
+        """Give one page of a list, with the cursor of the next one: here the place where that begins."""
+        start = int(self.get_query_argument("cursor", "0"))
+        if start + size < len(rows):
+            self.set_header("X-Next-Cursor", str(start + size))
+        return rows[start : start + size]
 
     get = post = put = delete = _answer
 

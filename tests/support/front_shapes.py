@@ -197,3 +197,39 @@ def simulation(before: Json, after: Json) -> Json:
         "lines": None,
         "lines_left_out": 0,
     }
+
+
+def audited(number: int, actor: str, action: str, name: str, of: str | None, **detail: Any) -> Json:
+    return {
+        "id": number,
+        "time": when(-3600 * (6 - number)),
+        "actor": actor,
+        "action": action,
+        "object": name,
+        "tenant": of,
+        "detail": detail,
+    }
+
+
+def decided(user: str, name: str, **change: Any) -> Json:
+    """A decision of the scheduler as an admin's list has it."""
+    victim = {"job": "lstm", "user": "carol", "tenant": "blue", "priority": 50, "lost_work": 12.5}
+    decision = {
+        "time": when(-300),
+        "kind": "admitted",
+        "summary": "admitted on node node-1: the best of the places with room",
+        "waited_for": "waits for quota",
+        "waited_reason": "WaitingForQuota",
+        "changed": ["job digits-3 of bob ended"],
+        "position": 1,
+        "policy": "fair",
+        "share": 0.25,
+        "nodes": [
+            {"node": "node-1", "ranks": 2, "chosen": True, "free_after": "2 cpu", "score": [0.0]},
+            {"node": "node-2", "ranks": 2, "chosen": False, "free_after": "6 cpu", "score": [1.0]},
+        ],
+        "only": False,
+        "victims": [victim | {"over_nominal": True, "chosen": True, "why": "the least work is lost"}],
+        "spared": ["2 jobs have no lower priority"],
+    }
+    return {"user": user, "job": name, "tenant": "red", "decision": decision | change}

@@ -10,7 +10,14 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from mlp_api.types import NAME_PATTERN, RANGE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
+from mlp_api.types import (
+    CURSOR_PATTERN,
+    LINE_PATTERN,
+    NAME_PATTERN,
+    RANGE_PATTERN,
+    SOURCE_PATTERN,
+    VARIABLE_PATTERN,
+)
 from mlp_hub.domain.errors import Reason, Refused
 
 SHOWN = 60  # characters of a bad value that are repeated in the answer
@@ -22,6 +29,8 @@ PATTERN_WORDS = {
     NAME_PATTERN: NAME_WORDS,
     RANGE_PATTERN: "a number, or MIN:MAX such as 2:8",
     VARIABLE_PATTERN: "letters, digits and _, not beginning with a digit, at most 128 characters",
+    LINE_PATTERN: "one line of text without control characters",
+    CURSOR_PATTERN: "what X-Next-Cursor of the page before held",
     SOURCE_PATTERN: "RANK.RESTART.RANDOM such as 0.0.k3x9",
 }
 _KIND_WORDS = {

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from mlp_hub.api.resources import bookings, cluster, jobs, metrics, session, streams, tenants, users, whatif
+from mlp_hub.api.resources import (
+    audit,
+    bookings,
+    cluster,
+    jobs,
+    metrics,
+    session,
+    streams,
+    tenants,
+    users,
+    whatif,
+)
 from mlp_hub.api.routes import Route, RouteTable
 
-_MODULES = (session, users, tenants, bookings, jobs, metrics, streams, cluster, whatif)
+_MODULES = (session, users, tenants, bookings, jobs, metrics, streams, cluster, audit, whatif)
 
 
 def all_routes() -> tuple[Route, ...]:

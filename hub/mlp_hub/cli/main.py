@@ -96,6 +96,13 @@ def _user_add(settings: Settings, args: argparse.Namespace) -> int:
     return 0
 
 
+def _audit(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import audit  # noqa: PLC0415
+
+    filters = {name: getattr(args, name) for name in audit.FILTERS}
+    return audit.audit(settings, filters, lines=args.lines, as_json=args.json)
+
+
 def _simulate(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli import simulate  # noqa: PLC0415
     from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
@@ -171,6 +178,15 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--admin", action="store_true", help="make the user an administrator")
     sub.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
     sub.set_defaults(command=_user_add)
+    sub = add("audit", _audit, "print who changed what, the newest last")
+    sub.add_argument("--actor", metavar="NAME", help="who did it; system for the hub itself")
+    sub.add_argument("--action", metavar="A", help="what, as tenant.update; tenant. for all that begin so")
+    sub.add_argument("--object", metavar="NAME", help="to what: a tenant, a user, a window")
+    sub.add_argument("--tenant", metavar="T", help="in which tenant")
+    sub.add_argument("--since", metavar="TIME", help="2031-03-01T08:00Z, or 7d, 12h, 30m ago")
+    sub.add_argument("--until", metavar="TIME", help="as --since")
+    sub.add_argument("--lines", type=int, default=100, metavar="N", help="the last N (100)")
+    sub.add_argument("--json", action="store_true", help="print one JSON object a line")
     sub = add("simulate", _simulate, "run a scenario of nodes, tenants and jobs in virtual time")
     sub.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help="a file in YAML or JSON, - for standard input"

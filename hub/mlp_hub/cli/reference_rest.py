@@ -46,6 +46,7 @@ _TITLES = {
     "metrics": "Metrics",
     "streams": "WebSockets",
     "cluster": "Cluster and ledger",
+    "audit": "Who changed what, and what was decided",
     "whatif": "What-if",
 }
 

@@ -17,7 +17,7 @@ from mlp_hub.scheduler.vectors import limits_of, part
 from mlp_hub.scheduler.words import listing
 from mlp_hub.service import wire
 from mlp_hub.service.board import APPLIER
-from mlp_hub.service.booking_room import Ground, changed, lacks, review_in
+from mlp_hub.service.booking_room import Book, Ground, changed, review_in
 from mlp_hub.service.refusals import number, unit
 from mlp_hub.store import Database, Tx
 
@@ -27,7 +27,11 @@ LAST_S = 253_402_214_400.0  # a day before the year 10000
 MOST_DAYS = 30
 MOST_DAYS_AHEAD = 366
 MOST_OF_TENANT = 100
-"""Windows of one tenant that are not over."""
+"""Windows of one tenant that are not over,"""
+MOST_IN_ALL = 1000
+"""and of all together: all are looked at again when a quota or the nodes change."""
+REVIEW_EVERY_S = 600.0
+"""So often at least, though nothing that they depend on has changed."""
 
 
 class Bookings:
@@ -48,6 +52,8 @@ class Bookings:
         self._clock = clock
         self._nodes = nodes
         self._changed = changed
+        self._seen: list[NodeInfo] | None = None  # the nodes as of the last review
+        self._again = 0.0  # when a window opens or closes after that
 
     async def list(self, tenant: str) -> Sequence[tenant_api.Booking]:
         """Return the tenant's windows that are not over, the next one first. Raises `NotFound`."""
@@ -89,6 +95,11 @@ class Bookings:
                     Reason.CONFLICT,
                     f"{tenant} has a booked window {window.name} already; use another name, or remove that one",
                 )
+            if tx.bookings.count(now) >= MOST_IN_ALL:
+                raise Refused(
+                    Reason.INVALID,
+                    f"{MOST_IN_ALL} windows are booked, which is the most of all tenants together; remove one first",
+                )
             _check_room(tx, window, nodes, now)
             # one of that name may be over and not forgotten yet
             tx.bookings.remove(tenant, window.name)
@@ -116,10 +127,23 @@ class Bookings:
         return await self._write(work)
 
     async def review(self) -> None:
-        """Look whether all windows can be held as things are now: nodes may have come or gone, or a window opened."""
+        """Look whether all windows can be held as things are now: nodes may have come or gone, a window opened or closed.
+
+        Changes of tenants look at them in their own transaction.
+        """
         now, nodes = self._clock(), self._nodes()
-        if await self._db.read(lambda tx: changed(tx, nodes, now)):
+        if list(nodes) == self._seen and now < self._again <= now + REVIEW_EVERY_S:
+            return
+        again = now + REVIEW_EVERY_S
+
+        def work(tx: Tx) -> tuple[bool, float]:
+            times = [t for w in tx.bookings.current(now) for t in (w.start, w.end) if t > now]
+            return bool(changed(tx, nodes, now)), min([again, *times])
+
+        found, again = await self._db.read(work)
+        if found:
             await self._write(lambda tx: review_in(tx, nodes, now))
+        self._seen, self._again = list(nodes), again
 
     def review_in(self, tx: Tx) -> Sequence[str]:
         """Do so in the transaction of a change of tenants; return sentences on the windows that it concerns."""
@@ -134,6 +158,7 @@ class Bookings:
 
     async def _write(self, fn: Callable[[Tx], T]) -> T:
         result = await self._db.write(fn)
+        self._seen = None
         self._changed()
         return result
 
@@ -181,20 +206,27 @@ def _check_room(tx: Tx, window: BookedWindow, nodes: Sequence[NodeInfo], now: fl
 
     Others count with all that they booked, held or not: a window that does not fit now is not to be crowded out.
     """
-    lack = next(lacks(window, tx.bookings.current(now), Ground.of(tx.tenants.all(), nodes)), None)
-    if lack is None:
+    ground, others = Ground.of(tx.tenants.all(), nodes), tx.bookings.current(now)
+    book = Book(ground, (window, *others))
+    for other in others:
+        if other.overlaps(window.start, window.end):
+            book.enter(other, other.amount)
+    lacking = book.lacks(window)
+    if not lacking:
         return
+    lack = lacking[0]
     d = lack.dimension
-    of_nodes = lack.there_is.startswith("the nodes")
+    moment, kept = ground.kept_besides(lack, window, others)
+    of_nodes = lack.top is None
     taken = listing(
         f"{number(d, n)} is {why.replace(' ', f' for {whose} ', 1) if of_nodes and ' ' in why else why}"
         + (f" for {whose}" if of_nodes and " " not in why else "")
-        for n, why, whose in lack.kept
+        for n, why, whose in kept
     )
     way = f"Book {number(d, lack.left)} {unit(d)} at most" if lack.left > 0 else "Book less"
     raise Refused(
         Reason.EXCEEDS_MAX_QUOTA,
-        f"{lack.there_is}{f', of which at {_at(lack.moment)} {taken}' if taken else ''}; this window asks for "
+        f"{lack.there_is}{f', of which at {_at(moment)} {taken}' if taken else ''}; this window asks for "
         f"{number(d, lack.asked)}. {way}{', or another time' if taken else ''}",
     )
 

@@ -9,6 +9,9 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.scheduler.idle import IdlePolicy
 from mlp_hub.scheduler.model import SchedulingPolicy
 
+DAY_S = 86_400.0
+MIB = 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class Paths:
@@ -27,11 +30,30 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepPolicy:
+    """How long jobs are kept that have ended, and how many of one user; None: without a limit.
+
+    `job_bytes` is of what the database holds of them, not of their directories.
+    """
+
+    job_s: float | None = None
+    jobs: int | None = None
+    job_bytes: int | None = None
+    audit_s: float | None = None  # entries of the audit log
+
+    @property
+    def deletes_jobs(self) -> bool:
+        """Whether jobs that have ended are ever deleted but by people."""
+        return (self.job_s, self.jobs, self.job_bytes) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
 class RunPolicy:
     """How the platform runs jobs. Times in seconds."""
 
     scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)
     idle: IdlePolicy = field(default_factory=IdlePolicy)  # when guarantees of idle tenants shrink
+    keep: KeepPolicy = field(default_factory=KeepPolicy)  # when jobs that ended are deleted
     grace_s: float = 30.0  # between SIGTERM and SIGKILL
     job_network: str = "none"  # none or outbound
     first_uid: int | None = None  # user number N runs as first_uid + N; None: the hub's own uid

@@ -144,7 +144,7 @@ class Decisions:
         found = await self._db.read(work)
         if found is None:
             raise not_found("job", name)
-        return [_to_wire(record, everything=everything) for record in found]
+        return [to_wire(record, everything=everything) for record in found]
 
 
 def _size(core: Core) -> int:
@@ -181,7 +181,8 @@ _EMPTY: dict[str, Any] = {
 }
 
 
-def _to_wire(record: StoredDecision, *, everything: bool) -> api.Decision:
+def to_wire(record: StoredDecision, *, everything: bool) -> api.Decision:
+    """Return what is told; `everything`: with the names of other tenants' users and jobs."""
     parts = msgspec.json.decode(record.text)
     shown = parts["all"] if everything else parts.get("own", parts["all"])
     whole = {**_EMPTY, **shown, "time": when(record.time), "kind": record.kind}

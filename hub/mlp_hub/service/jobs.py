@@ -9,13 +9,13 @@ from dataclasses import replace
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, WAITING, Job, JobSpec, Phase, State, Target, state_of
-from mlp_hub.executors.base import AttemptPhase, Executor, LogChunk, Observation
+from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.scheduler.model import Why
-from mlp_hub.service import decide as d
 from mlp_hub.service import submit
 from mlp_hub.service import wire_jobs as wire
 from mlp_hub.service.admit import Admission
-from mlp_hub.service.board import Board, Changes, Step
+from mlp_hub.service.aiming import store_aimed
+from mlp_hub.service.board import Board, Changes
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.intake import Intake, Once
 from mlp_hub.service.metrics import Metrics
@@ -314,18 +314,7 @@ class Jobs:
             aimed = aim(job)
             if aimed is None:
                 return job
-            stored = changes.update(tx, aimed)
-            if job.phase in HOLDING:
-                changes.add_event(tx, job.uid, now, Step("asked", message))
-            # what runs nowhere moves at once
-            absent = Observation(stored.attempt, AttemptPhase.ABSENT)
-            while stored.phase not in HOLDING and stored.phase is not Phase.DELETING:
-                moves = [a for a in d.decide(stored, absent, now, 0.0) if isinstance(a, d.Move)]
-                if not moves:
-                    break
-                m = moves[0]
-                stored = changes.move(tx, stored, m.job, now, Step(m.kind, m.message, m.reason))
-            return stored
+            return store_aimed(tx, changes, job, aimed, now=now, message=message)
 
         for _ in range(TRIES - 1):
             try:

@@ -82,7 +82,12 @@ class Metrics:
         if job.phase not in FINAL:
             msg = f"job {name} is {job.phase}; its metrics can be deleted when it has ended, cancel it first"
             raise Refused(Reason.WRONG_STATE, msg)
-        await self._board.db.write(lambda tx: tx.metrics.delete(job.uid))
+
+        def work(tx: Tx) -> None:
+            tx.metrics.delete(job.uid)
+            tx.ended.put(tx.ended.measure([job.uid]))
+
+        await self._board.db.write(work)
 
     async def sweep(self, job: Job, workspace: Path) -> int:
         """Store what the job's processes spooled and never delivered; return how many points that were."""

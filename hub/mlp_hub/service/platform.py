@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.admit import Admission
+from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.board import Board
 from mlp_hub.service.bookings import Bookings
 from mlp_hub.service.broker import QUEUE_TOPIC, Broker
@@ -23,6 +24,7 @@ from mlp_hub.service.nodes import Nodes
 from mlp_hub.service.preview import Previews
 from mlp_hub.service.reclaim import Reclaims
 from mlp_hub.service.reconcile import Reconciler
+from mlp_hub.service.retention import Retention
 from mlp_hub.service.tenants import Tenants
 from mlp_hub.service.users import Users
 from mlp_hub.service.watch import Frame, Watcher
@@ -33,6 +35,8 @@ from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 30.0
+MOST_SWEPT = 1000
+"""Entries of the audit log that are forgotten in one sweep."""
 CLAIM_S = 30.0
 """So long besides the grace of those who are stopped for it a claim is kept for who does not ask again."""
 
@@ -79,6 +83,7 @@ class Platform:
         self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
         self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy, self.lease)
         self.admission.starts = self.reconciler.will_start
+        self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
         self.tenants = Tenants(
@@ -102,6 +107,7 @@ class Platform:
         )
         self.nodes = Nodes(db, executor, clock)
         self.decisions = self.admission.decisions
+        self.audit = AuditLog(db)
         self.whatif = WhatIf(self.board, self.admission, clock)
         self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
         self._sweeper: asyncio.Task[None] | None = None
@@ -145,6 +151,7 @@ class Platform:
         await self.idle.start()
         await self.reconciler.start()
         await self.admission.start()
+        await self.retention.start()
         self._leads = self.lease.is_held
 
     def _lease_lost(self) -> None:
@@ -159,6 +166,7 @@ class Platform:
 
     async def _act_no_more(self) -> None:
         self._leads = False
+        await self.retention.stop()
         await self.admission.stop()
         await self.reconciler.stop()
         self.board.stop()
@@ -171,6 +179,7 @@ class Platform:
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
+        await self.retention.stop()
         await self.jobs.stop()
         await self.admission.stop()
         await self.reconciler.stop()
@@ -199,12 +208,14 @@ class Platform:
                 await self.bookings.sweep()
                 await self.idle.sweep()
                 await self.tenants.sample()
-                await self.db.write(self._forget_keys)
+                await self.db.write(self._forget)
             except asyncio.CancelledError:
                 raise
             except Exception:  # it is tried again soon; nothing depends on it
                 log.exception("sweeping the ledger and idempotency keys failed")
 
-    def _forget_keys(self, tx: Tx) -> None:
+    def _forget(self, tx: Tx) -> None:
         tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)
         tx.decisions.sweep(self._clock() - KEPT_S)
+        if self.policy.keep.audit_s is not None:
+            tx.audit.sweep(self._clock() - self.policy.keep.audit_s, MOST_SWEPT)

@@ -145,6 +145,26 @@ class StoredDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class OfJob:
+    """A decision with the job that it is about."""
+
+    user: str
+    name: str
+    tenant: str
+    decision: StoredDecision
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A job that ended, since when, and about how many bytes are stored of it."""
+
+    job: str  # its uid
+    user: str
+    ended_at: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class AuditEntry:
     """Who changed what, when, and how."""
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0007"
+REVISION = "0008"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -124,6 +124,17 @@ job = Table(
     Index(None, "tenant", "uid"),
 )
 
+ended_job = Table(  # what is stored of each job that ended; worked out once, since it changes no more and takes long to add up
+    "ended_job",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("user", String(255), nullable=False),
+    Column("ended_at", Double, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Index(None, "ended_at"),
+    Index(None, "user", "ended_at"),
+)
+
 job_event = Table(
     "job_event",
     metadata,
@@ -144,6 +155,7 @@ decision = Table(  # why the scheduler did something with a job; kept for a whil
     Column("kind", String(16), nullable=False),
     Column("text", Text, nullable=False),
     Index(None, "job", "id"),
+    Index(None, "kind", "id"),
     Index(None, "time"),
 )
 
@@ -242,6 +254,10 @@ audit = Table(
     Column("tenant", String(50)),
     Column("detail", Text, nullable=False),
     Index(None, "tenant", "id"),
+    Index(None, "actor", "id"),
+    Index(None, "action", "id"),
+    Index(None, "object", "id"),
+    Index(None, "time"),
 )
 
 setting = Table(

@@ -6,13 +6,13 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
+from mlp_hub.store.repos.ended import EndedJobs
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
 from mlp_hub.store.repos.metrics import Metrics
 from mlp_hub.store.repos.misc import (
-    Audit,
-    Decisions,
     Events,
     Idempotency,
     Leases,
@@ -38,6 +38,11 @@ class Tx:
     def jobs(self) -> Jobs:
         """The jobs."""
         return Jobs(self.connection)
+
+    @cached_property
+    def ended(self) -> EndedJobs:
+        """How much is stored of the jobs that ended, and since when they have."""
+        return EndedJobs(self.connection)
 
     @cached_property
     def events(self) -> Events:

@@ -38,6 +38,7 @@ def test_a_session_tells_a_page_who_is_there(rig: ApiRig) -> None:
         "tenant_admin": ["red"],
         "xsrf": headers["X-XSRFToken"],
         "version": "0",
+        "keeping": {"job_days": None, "jobs": None, "job_mib": None},
     }
     assert rig.ask("GET", "/session", token=rig.root_user).json["admin"] is True
 

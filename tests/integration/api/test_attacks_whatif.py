@@ -50,6 +50,12 @@ BAD: list[Any] = [
     json.dumps({**SCENARIO, "jobs": [{"name": "x" * 3_000_000}]}).encode(),
     json.dumps({**SCENARIO, "jobs": [{"name": "a", "cpu": -4}]}).encode(),
     json.dumps({**SCENARIO, "jobs": [{"name": "a", "workers": 10**30}]}).encode(),
+    json.dumps(
+        {**SCENARIO, "jobs": [{"name": "a", "workers": 100_000, "count": 200_000, "cpu": 0}]}
+    ).encode(),
+    json.dumps(
+        {**SCENARIO, "tenants": [{"name": "red", "quota": {"cpu": 1}, "reserved": {"cpu": 2}}]}
+    ).encode(),
     json.dumps({**SCENARIO, "surprise": 1}).encode(),
     b'{"version":1,"nodes":' + b"[" * 500_000,
     b'{"version":1,"nodes":[{"name":"n","labels":' + b'{"a":' * 200_000,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +10,11 @@ import pytest
 
 from mlp_api.tenants import Booking, BookingCreate
 from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
+from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.executors.base import NodeInfo
+from mlp_hub.service import bookings
+from mlp_hub.store.tx import Tx
 from platform_rig import Rig, node, play
 
 LONG = {"DURATION": 60, "STOP": 0.1}
@@ -110,7 +115,7 @@ def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_
 
         await rig.platform.bookings.remove("blue", "demo", actor="root")
         await rig.until("endless", "running")
-        audit = rig.db.read_now(lambda tx: tx.audit.page(tenant="blue"))
+        audit, _ = rig.db.read_now(lambda tx: tx.audit.page(tenant="blue"))
         assert [e.action for e in audit][:2] == ["booking.delete", "booking.create"]
 
     play(tmp_path, story, node(cpu=4))
@@ -170,3 +175,53 @@ def test_what_cannot_be_booked_is_refused_with_its_numbers(tmp_path: Path) -> No
             await rig.platform.tenants.delete("blue")
 
     play(tmp_path, story, node(cpu=8))
+
+
+def test_windows_of_all_tenants_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bookings, "MOST_IN_ALL", 2)
+
+    async def story(rig: Rig) -> None:
+        await teams(rig)
+        await book(rig, HOUR, 2 * HOUR, cpu=1.0)
+        await book(rig, HOUR, 2 * HOUR, tenant="red", cpu=1.0)
+        with pytest.raises(Refused, match="2 windows are booked, which is the most of all") as caught:
+            await book(rig, HOUR, 2 * HOUR, name="third", cpu=1.0)
+        assert caught.value.reason is Reason.INVALID
+        await rig.platform.bookings.remove("red", "demo", actor="root")
+        assert (await book(rig, HOUR, 2 * HOUR, name="third", cpu=1.0)).name == "third"
+
+    play(tmp_path, story)
+
+
+def test_windows_are_looked_at_again_only_when_something_can_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[float] = []
+    real = bookings.changed
+
+    def note(tx: Tx, nodes: Sequence[NodeInfo], now: float) -> list[tuple[BookedWindow, BookedWindow]]:
+        looked.append(now)
+        return real(tx, nodes, now)
+
+    monkeypatch.setattr(bookings, "changed", note)
+
+    async def story(rig: Rig) -> None:
+        await teams(rig)
+        await book(rig, 60, 2 * HOUR, cpu=1.0)
+
+        async def looks() -> bool:
+            looked.clear()
+            await rig.platform.bookings.sweep()
+            return bool(looked)
+
+        assert await looks()
+        assert not await looks()
+        rig.ahead += 61  # it opens
+        assert await looks()
+        assert not await looks()
+        rig.executor.lose_node("n1")
+        assert await looks()
+        rig.ahead += bookings.REVIEW_EVERY_S
+        assert await looks()
+
+    play(tmp_path, story)

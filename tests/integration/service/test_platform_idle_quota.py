@@ -12,7 +12,7 @@ from mlp_api.types import ResourceRequestTry, Tenant, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.scheduler.idle import IdlePolicy
 from mlp_hub.service.idle_quota import IdleQuota
-from mlp_hub.store.repos.misc import Audit
+from mlp_hub.store.repos.audit import Audit
 from platform_rig import FAST, Rig, node, play
 
 LONG = {"DURATION": 60, "STOP": 0.1}
@@ -48,7 +48,7 @@ async def blue(rig: Rig) -> Tenant:
 
 def notes(rig: Rig, tenant: str = "blue") -> list[str]:
     """Return the actions of the audit log about guarantees, the oldest first."""
-    page = rig.db.read_now(lambda tx: tx.audit.page(tenant=tenant))
+    page, _ = rig.db.read_now(lambda tx: tx.audit.page(tenant=tenant))
     return [e.action for e in reversed(page) if e.action in ("quota.lower", "quota.restore")]
 
 

@@ -21,6 +21,7 @@ PAGES = {
     "queue": ("admin/queue", "red may use 4 cpu"),
     "nodes": ("admin/nodes", "node-2"),
     "what-if": ("admin/what-if", "Nothing was run yet"),
+    "audit": ("admin/audit", "tenant.update"),
 }
 
 
@@ -42,6 +43,7 @@ EMPTY = {
     "": "No jobs yet",
     "quota": "You are in no tenant yet",
     "admin/queue": "Nothing runs and nothing waits",
+    "admin/audit": "Nothing was changed yet",
 }
 
 
@@ -49,6 +51,7 @@ EMPTY = {
 def test_a_page_without_data_says_so(pages: Pages, front: FrontService, path: str) -> None:
     front.data.jobs.clear()
     front.data.queue.clear()
+    front.data.audit.clear()
     front.data.session["tenants"] = []
     expect(pages.panel(path).locator(".mlp-empty")).to_contain_text(EMPTY[path])
 
@@ -63,6 +66,7 @@ FAULTS = {
     "admin/queue": "GET /queue",
     "admin/nodes": "GET /nodes",
     "admin/what-if": "GET /nodes",
+    "admin/audit": "GET /audit",
 }
 
 

@@ -62,7 +62,7 @@ class Hub:
 
     def audit(self) -> list[tuple[str, str, str]]:
         with self.db.reading() as tx:
-            return [(e.actor, e.action, e.name) for e in reversed(tx.audit.page())]
+            return [(e.actor, e.action, e.name) for e in reversed(tx.audit.page()[0])]
 
 
 @pytest.fixture
@@ -377,7 +377,7 @@ def test_a_change_of_who_shares_is_in_the_audit(hub: Hub) -> None:
     hub.create("red", cpu=2)
     hub.update("red", cpu=2, cohort="main", borrowing_limit={"cpu": 1})
     with hub.db.reading() as tx:
-        entry = tx.audit.page()[0]
+        entry = tx.audit.page()[0][0]
     after = entry.detail["after"]
     assert (after["cohort"], after["borrowing_limit"]) == ("main", {"cpu": 1.0})
     assert not {"free", "borrowed", "lent", "lendable", "cpu_inuse"} & set(after)

@@ -296,6 +296,62 @@ def test_a_fault_anywhere_else_is_named_with_its_place(parts: dict[str, str], fa
     assert faults(**({"jobs": "[]"} if "tenants" in parts else {}), **parts)[0] == fault
 
 
+@pytest.mark.parametrize(
+    ("tenant", "fault"),
+    [
+        (
+            "quota: {cpu: 4}, reserved: {cpu: 5}",
+            "reserved.cpu: is 5, and the quota of tenant red is 4; it cannot reserve more than it has, so give 4 at most",
+        ),
+        (
+            "cohort: main, quota: {cpu: 4, ram: 100}, lending_limit: {cpu: 4, ram: 101}",
+            "lending_limit.ram: is 101, and the quota of tenant red is 100; it cannot lend more than it has, so give 100 "
+            "at most",
+        ),
+        (
+            "quota: {gpu: 2}, reserved: {gpu:a100: 2.5}",
+            "reserved.gpu:a100: is 2.5, and the quota of tenant red is 2; it cannot reserve more than it has, so give 2 at most",
+        ),
+    ],
+)
+def test_a_tenant_neither_lends_nor_reserves_more_than_it_has(tenant: str, fault: str) -> None:
+    assert faults("[]", tenants=f"[{{name: red, {tenant}}}]") == [f"tenants[0].{fault}"]
+
+
+@pytest.mark.parametrize(
+    "tenant",
+    [
+        "reserved: {cpu: 5}",
+        "quota: {cpu: null}, reserved: {cpu: 5}",
+        "quota: {ram: 1}, reserved: {cpu: 5}, lending_limit: {cpu: 9}",
+        "quota: {cpu: 5, gpu: 2, gpu:a100: 3}, reserved: {cpu: 5, gpu:a100: 3}, lending_limit: {cpu: 5}",
+    ],
+)
+def test_where_it_has_no_quota_what_it_lends_or_reserves_has_no_limit(tenant: str) -> None:
+    assert scenario("[]", tenants=f"[{{name: red, {tenant}}}]").tenants[0].name == "red"
+
+
+def test_a_quota_that_falls_later_below_what_is_lent_is_no_fault() -> None:
+    tenants = "[{name: red, cohort: main, quota: {cpu: 4}, lending_limit: {cpu: 4}}]"
+    assert scenario("[]", tenants=tenants, events="[{at: 1, tenant: red, quota: {cpu: 2}}]").events
+
+
+def test_workers_are_bounded_of_one_job_and_of_all_together_whatever_they_ask_for() -> None:
+    nothing = "cpu: 0, ram: 0"
+    assert faults(f"[{{name: a, workers: 100001, {nothing}}}]") == [
+        "jobs[0].workers: 100001 is too many; the most is 100000"
+    ]
+    assert faults(f'[{{name: a, workers: "1:100001", {nothing}}}]') == [
+        "jobs[0].workers: 100001 is too many; the most is 100000"
+    ]
+    assert scenario(f"[{{name: a, workers: 100000, count: 100, {nothing}}}]").number_of_jobs == 100
+    many = f'[{{name: a, workers: "2:100000", count: 100, {nothing}}}, {{name: b, workers: 3, {nothing}}}]'
+    assert faults(many) == [
+        "jobs: these lines make 10000003 workers, 10000000 of them the line a; the most of all jobs together is 10000000, "
+        "so simulate a part of them"
+    ]
+
+
 def test_a_job_of_a_line_is_cancelled_by_its_own_name() -> None:
     line = "[{name: a, count: 3}]"
     assert scenario(line, events="[{at: 1, cancel: a-2}]").events == (Cancel(1, "a-2"),)

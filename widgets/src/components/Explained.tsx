@@ -49,7 +49,8 @@ export function WhyButton({ event, asks }: { event: JobEvent; asks: Asks }): JSX
 const ended = (text: string): string => `${text}${/[.!?]$/.test(text) ? "" : "."}`;
 const sentence = (text: string): string => ended(capital(text));
 
-function Story({ d }: { d: Decision }): JSX.Element {
+/** All that stands behind a decision. */
+export function Story({ d }: { d: Decision }): JSX.Element {
   const chosen = d.nodes.filter((n) => n.chosen);
   const others = d.nodes.filter((n) => !n.chosen);
   return (

@@ -13,6 +13,25 @@ export interface Session {
   tenant_admin: string[];
   xsrf: string;
   version: string;
+  keeping: Keeping;
+}
+
+/** How long jobs are kept that have ended; null: without a limit. */
+export interface Keeping {
+  job_days: number | null;
+  jobs: number | null;
+  job_mib: number | null;
+}
+
+/** Who did what to which object. */
+export interface AuditEntry {
+  id: number;
+  time: string;
+  actor: string;
+  action: string;
+  object: string;
+  tenant: string | null;
+  detail: Record<string, unknown>;
 }
 
 export interface User {
@@ -243,6 +262,13 @@ export interface Decision {
     why: string;
   }[];
   spared: string[];
+}
+
+export interface JobDecision {
+  user: string;
+  job: string;
+  tenant: string;
+  decision: Decision;
 }
 
 export interface JobEvent {

@@ -7,6 +7,7 @@ import { THEMES, type Theme, type Themes } from "../core/theme";
 import type { Session, User } from "../core/wire";
 import { useLoad } from "../components/hooks";
 import { plural } from "../core/format";
+import { AuditPage } from "./Audit";
 import { HubProvider } from "./context";
 import { JobPage, JobsPage } from "./Jobs";
 import { NodesPage } from "./Nodes";
@@ -41,6 +42,7 @@ function place(parts: string[], session: Session): Place {
     if (b === "queue" && here === 2) return { title: "Queue", nav: "queue", page: <QueuePage /> };
     if (b === "nodes" && here === 2) return { title: "Nodes", nav: "nodes", page: <NodesPage /> };
     if (b === "what-if" && here === 2) return { title: "What-if", nav: "what-if", page: <WhatIfPage /> };
+    if (b === "audit" && here === 2) return { title: "Audit", nav: "audit", page: <AuditPage /> };
   }
   return {
     title: "Nothing here",
@@ -119,6 +121,7 @@ function Nav({ client, session, nav, themes }: { client: Client; session: Sessio
             {item("queue", href("admin", "queue"), "Queue")}
             {item("nodes", href("admin", "nodes"), "Nodes")}
             {item("what-if", href("admin", "what-if"), "What-if")}
+            {item("audit", href("admin", "audit"), "Audit")}
           </>
         ) : null}
       </nav>

@@ -7,6 +7,7 @@ import { Monitor } from "../components/Monitor";
 import { paths } from "../core/api";
 import { ago, clock, cores, duration, ms, plural, ram } from "../core/format";
 import { liveJob } from "../core/live";
+import { keepingWords } from "../core/keeping";
 import { isFinal, isWaiting, workersWords } from "../core/phase";
 import type { Job } from "../core/wire";
 import { useHub } from "./context";
@@ -86,6 +87,7 @@ export function JobsPage(): JSX.Element {
               </button>
             </p>
           ) : null}
+          {keepingWords(session.keeping) ? <p class="mlp-dim mlp-kept">{keepingWords(session.keeping)}</p> : null}
           {jobs.data.next && limit >= MOST ? <p class="mlp-dim mlp-more">{`The ${MOST} newest; choose a state to see older ones.`}</p> : null}
         </>
       )}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from mlp_api.users import Session
+from mlp_api.users import Keeping, Session
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.principal import Kind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.sessions import xsrf_token
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.service.config import DAY_S, MIB, KeepPolicy
 
 
 class Health(Struct):
@@ -37,6 +38,15 @@ async def session(call: Call) -> Session:
         tenant_admin=[m.tenant for m in places if m.role == "admin"],
         xsrf=xsrf_token(principal.session) if principal.session else "",
         version=call.service.config.version,
+        keeping=_keeping(call.platform.policy.keep),
+    )
+
+
+def _keeping(policy: KeepPolicy) -> Keeping:
+    return Keeping(
+        job_days=None if policy.job_s is None else policy.job_s / DAY_S,
+        jobs=policy.jobs,
+        job_mib=None if policy.job_bytes is None else policy.job_bytes / MIB,
     )
 
 

@@ -17,7 +17,10 @@ PRIORITIES = dict(sorted(OF_HUB.items(), key=lambda named: -named[1]))
 MOST_JOBS = 250_000
 """So many end in minutes and within 2 GiB; the long public traces of a hundred thousand jobs fit."""
 MOST_NODES = 200_000
-MOST_WORKERS = 1_000_000
+MOST_WORKERS = 100_000
+"""Of one job,"""
+MOST_WORKERS_IN_ALL = 10_000_000
+"""and of all jobs together: each costs a microsecond and a hundred bytes, even one that asks for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +105,8 @@ TENANT = (
     Key("weight", "number", "1", "its weight in fair share"),
     Key("quota", _QUOTA, "what the nodes have", "its nominal quota; what it does not name is not limited"),
     Key("borrowing_limit", _QUOTA, "no limit", "the most it may borrow beyond that"),
-    Key("lending_limit", _QUOTA, "no limit", "the most it lends to others"),
-    Key("reserved", _QUOTA, "none", "capacity that is kept for it, used or not"),
+    Key("lending_limit", _QUOTA, "no limit", "the most it lends to others; not above its quota"),
+    Key("reserved", _QUOTA, "none", "capacity that is kept for it, used or not; not above its quota"),
 )
 JOB = (
     Key("name", "text", None, "its name; with `count` above 1, its names begin so"),
@@ -115,7 +118,8 @@ JOB = (
         "workers",
         'whole number, or "MIN:MAX"',
         "1",
-        "its ranks. Elastic with MIN:MAX: its work is duration x MAX, done at the rate of the workers it has",
+        "its ranks. Elastic with MIN:MAX: its work is duration x MAX, done at the rate of the workers it has. At most "
+        f"{MOST_WORKERS:,}, and {MOST_WORKERS_IN_ALL:,} of all jobs together",
     ),
     Key("cpu", "cores", "1", "of each worker"),
     Key("ram", "MiB", "100", "of each worker"),

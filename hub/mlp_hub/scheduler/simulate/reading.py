@@ -14,7 +14,12 @@ from mlp_hub.scheduler.placement import TOPOLOGIES
 from mlp_hub.scheduler.simulate import keys
 from mlp_hub.scheduler.simulate.errors import Faults
 from mlp_hub.scheduler.simulate.fields import Fields, alike, shown
-from mlp_hub.scheduler.simulate.keys import DIMENSIONS, MOST_JOBS, MOST_NODES, MOST_WORKERS, PRIORITIES
+from mlp_hub.scheduler.simulate.keys import (
+    DIMENSIONS,
+    MOST_NODES,
+    MOST_WORKERS,
+    PRIORITIES,
+)
 from mlp_hub.scheduler.simulate.scenario import (
     Cancel,
     Event,
@@ -26,6 +31,7 @@ from mlp_hub.scheduler.simulate.scenario import (
     changed,
 )
 from mlp_hub.scheduler.simulate.text import parse
+from mlp_hub.scheduler.simulate.within import check_size, check_within_quota
 
 _RANGE = re.compile(r"(\d{1,9})(?::(\d{1,9}))?")
 _NUMBERED = re.compile(r"(.+)-(0|[1-9]\d*)", re.DOTALL)
@@ -167,6 +173,7 @@ class _Reader:
         for f in lines:
             name = f.text("name", "")
             parent = f.one_of("parent", "tenant", names)
+            check_within_quota(f, name)
             tenant = TenantQueue(
                 name,
                 self._quota(f, "quota") or Quota(),
@@ -245,16 +252,8 @@ class _Reader:
         usual = "default" if "default" in names else names[0] if len(names) == 1 else None
         known = frozenset(names)
         classes = tuple(priorities)
-        found: list[JobLine] = []
-        total = 0
-        for f in lines:
-            line = self._job(f, usual, known, classes)
-            total += line.count
-            found.append(line)
-        if total > MOST_JOBS:
-            self.faults.add(
-                "jobs", f"these lines make {total} jobs; the most is {MOST_JOBS}, so simulate a part of them"
-            )
+        found = [self._job(f, usual, known, classes) for f in lines]
+        check_size(self.faults, found)
         self._unique(lines, "job")
         by_name = {line.name: line for line in found}
         for f, line in zip(lines, found, strict=True):

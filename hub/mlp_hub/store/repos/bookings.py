@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.store import codec
@@ -18,6 +18,10 @@ class Bookings(Repo):
     """The booked windows."""
 
     __slots__ = ()
+
+    def count(self, now: float) -> int:
+        """Count the windows of all tenants that are not over."""
+        return int(self._c.scalar(select(func.count()).where(t.c.ends_at > now)) or 0)
 
     def current(self, now: float) -> list[BookedWindow]:
         """Return the windows that are not over at `now`, in the order in which they open."""

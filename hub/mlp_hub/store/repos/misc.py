@@ -1,4 +1,4 @@
-"""The small tables: events, tokens, idempotency keys, usage, audit, settings."""
+"""The small tables: events, tokens, idempotency keys, usage, settings."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from sqlalchemy import bindparam, delete, func, select
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import codec
 from mlp_hub.store.records import (
-    AuditEntry,
     DecayedUsage,
     JobEvent,
     Lease,
     Remembered,
-    StoredDecision,
     UsageSample,
 )
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import (
-    audit,
-    decision,
     idempotency_key,
     job_event,
     job_token,
@@ -45,7 +41,6 @@ _ADD_EVENT = _ADD_EVENTS.returning(job_event.c.seq)
 """Made once: every step of every job comes by here."""
 
 
-_ADD_DECISION = decision.insert()
 _ADD_TOKEN = job_token.insert()
 _REVOKE = delete(job_token).where(job_token.c.job == bindparam("of"))
 
@@ -93,37 +88,6 @@ class Events(Repo):
         e = job_event
         last = self._c.scalar(select(func.max(e.c.seq)).where(e.c.job == job)) or 0
         return int(self._c.execute(delete(e).where(e.c.job == job, e.c.seq <= last - keep)).rowcount)
-
-
-class Decisions(Repo):
-    """Why the scheduler did what it did with jobs."""
-
-    __slots__ = ()
-
-    def add(self, records: Sequence[StoredDecision]) -> None:
-        """Store some, in one statement."""
-        rows = [{"job": r.job, "time": r.time, "kind": r.kind, "text": codec.text(r.text)} for r in records]
-        if rows:
-            self._many(_ADD_DECISION, rows)
-
-    def of(self, job: str, most: int) -> list[StoredDecision]:
-        """Return the last `most` of a job (its uid), the oldest first."""
-        d = decision
-        query = select(d).where(d.c.job == job).order_by(d.c.id.desc()).limit(most)
-        return [StoredDecision(r.job, r.time, r.kind, r.text) for r in self._c.execute(query)][::-1]
-
-    def trim(self, job: str, keep: int) -> int:
-        """Remove all but the last `keep` of a job, so that one that is stopped and started for ever stays small."""
-        d = decision
-        first = select(d.c.id).where(d.c.job == job).order_by(d.c.id.desc()).offset(keep).limit(1)
-        last = self._c.scalar(first)
-        if last is None:
-            return 0
-        return int(self._c.execute(delete(d).where(d.c.job == job, d.c.id <= last)).rowcount)
-
-    def sweep(self, before: float) -> int:
-        """Remove those from before a time; return how many."""
-        return int(self._c.execute(delete(decision).where(decision.c.time < before)).rowcount)
 
 
 class Tokens(Repo):
@@ -233,48 +197,6 @@ class Usages(Repo):
         """Forget a tenant that was deleted: another one of its name starts from nothing."""
         self._c.execute(delete(usage).where(usage.c.tenant == tenant))
         self._c.execute(delete(usage_sample).where(usage_sample.c.tenant == tenant))
-
-
-class Audit(Repo):
-    """Every decision and change: who, what, when. Rows are only ever added."""
-
-    __slots__ = ()
-
-    def add(
-        self,
-        now: float,
-        actor: str,
-        action: str,
-        name: str,
-        *,
-        tenant: str | None = None,
-        detail: Mapping[str, object] | None = None,
-    ) -> None:
-        """Write down that `actor` did `action` to the object of this name."""
-        self._c.execute(
-            audit.insert().values(
-                time=now,
-                actor=actor,
-                action=action,
-                object=name,
-                tenant=tenant,
-                detail=codec.dumps(dict(detail or {})),
-            )
-        )
-
-    def page(
-        self, *, tenant: str | None = None, limit: int = 100, before: int | None = None
-    ) -> list[AuditEntry]:
-        """Return entries, the newest first; `before` is the id of the last one of the page before."""
-        query = select(audit).order_by(audit.c.id.desc()).limit(limit)
-        if tenant is not None:
-            query = query.where(audit.c.tenant == tenant)
-        if before is not None:
-            query = query.where(audit.c.id < before)
-        return [
-            AuditEntry(r.id, r.time, r.actor, r.action, r.object, r.tenant, codec.load_object(r.detail))
-            for r in self._c.execute(query)
-        ]
 
 
 class SettingsRepo(Repo):

@@ -1,0 +1,97 @@
+"""Who changed what, and what the scheduler decided."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from mlp_api.audit import AuditEntry, JobDecision
+from mlp_api.types import CURSOR_PATTERN, LINE_PATTERN, Name
+from mlp_hub.api import answers
+from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.paging import Page
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.scopes import CLUSTER_READ
+from mlp_hub.domain.errors import Reason, Refused
+
+Text = Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
+Time = Annotated[datetime, Meta(tz=True)]
+
+
+class Span(Page):
+    """Which page of what was written from `since` on and before `until`."""
+
+    cursor: Annotated[str, Meta(pattern=CURSOR_PATTERN)] | None = None
+    since: Time | None = None
+    until: Time | None = None
+
+
+class AuditQuery(Span, forbid_unknown_fields=True):
+    """Which entries. An `action` that ends with a dot means all that begin so, as `tenant.`."""
+
+    actor: Text | None = None
+    action: Annotated[str, Meta(min_length=1, max_length=64, pattern=LINE_PATTERN)] | None = None
+    object: Text | None = None
+    tenant: Name | None = None
+
+
+class DecisionsQuery(Span, forbid_unknown_fields=True):
+    """Which decisions."""
+
+    kind: Literal["admitted", "preempted", "resized"] | None = None
+    user: Text | None = None
+    job: Name | None = None
+
+
+async def entries(call: Call) -> Reply:
+    """List who changed what: tenants, members, windows, and what the hub did by itself; the newest first.
+
+    Kept for `MLP_KEEP_AUDIT_DAYS`. A page may hold fewer than `limit` where entries are long.
+    """
+    query: AuditQuery = call.query
+    found, cursor = await call.platform.audit.entries(
+        tenant=query.tenant, actor=query.actor, action=query.action, name=query.object, **_span(query)
+    )
+    return _page(found, cursor)
+
+
+async def decisions(call: Call) -> Reply:
+    """List what the scheduler decided about all jobs, and why then, why there, why this one; the newest first.
+
+    Kept for 14 days, and with the job at most. A page may hold fewer than `limit` where they are long.
+    """
+    query: DecisionsQuery = call.query
+    found, cursor = await call.platform.audit.decisions(
+        kind=query.kind, user=query.user, job=query.job, **_span(query)
+    )
+    return _page(found, cursor)
+
+
+def _span(query: Span) -> dict[str, Any]:
+    since = None if query.since is None else query.since.timestamp()
+    until = None if query.until is None else query.until.timestamp()
+    if since is not None and until is not None and until <= since:
+        raise Refused(Reason.INVALID, "until is not after since; give a later until")
+    return {"since": since, "until": until, "limit": query.limit, "cursor": query.cursor}
+
+
+def _page(found: Any, cursor: str | None) -> Reply:
+    return Reply(answers.encode(found), headers={"X-Next-Cursor": cursor} if cursor else {})
+
+
+P, C = Relation.PLATFORM, CLUSTER_READ
+ROUTES = (
+    Route("GET", "/audit", entries, "Who changed what", P, C, query=AuditQuery, reply=list[AuditEntry]),
+    Route(
+        "GET",
+        "/decisions",
+        decisions,
+        "What the scheduler decided",
+        P,
+        C,
+        query=DecisionsQuery,
+        reply=list[JobDecision],
+    ),
+)

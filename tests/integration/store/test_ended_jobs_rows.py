@@ -1,0 +1,143 @@
+"""What is stored of jobs that ended, added up; the audit log, filtered and in pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlp_api.metrics import MetricPoint
+from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.resources import Resources
+from mlp_hub.store import Database
+from mlp_hub.store.records import Kept, StoredDecision
+from mlp_hub.store.repos.ended import ROW_BYTES
+
+
+def ended(number: int, user: str = "ann", code: str = "", phase: Phase = Phase.FINISHED) -> Job:
+    spec = JobSpec(f"j{number}", user, "red", "plain", Resources(cpu=1000, ram=512), code=code)
+    made = Job(f"{number:026d}", spec, phase, Target.RUN, submitted_at=float(number))
+    return replace(made, finished_at=100.0 + number) if phase is Phase.FINISHED else made
+
+
+def uid(number: int) -> str:
+    return f"{number:026d}"
+
+
+def size_of(db: Database, number: int) -> int:
+    with db.reading() as tx:
+        (kept,) = tx.ended.measure([uid(number)])
+    return kept.bytes
+
+
+def test_all_that_is_stored_of_a_job_counts_in_bytes(db: Database) -> None:
+    with db.begin() as tx:
+        tx.jobs.insert(ended(1))
+        tx.jobs.insert(ended(2, code="\N{PILE OF POO}" * 1000))
+        tx.jobs.insert(ended(3))
+    assert size_of(db, 2) - size_of(db, 1) == 4000, "bytes, not letters"
+    before = size_of(db, 3)
+    with db.begin() as tx:
+        tx.events.add(uid(3), 1.0, "finished", "x" * 500)
+        tx.decisions.add([StoredDecision(uid(3), 1.0, "admitted", "y" * 300)])
+    assert size_of(db, 3) - before == 800 + 2 * ROW_BYTES
+    with db.begin() as tx:
+        tx.metrics.append(uid(3), "0.0.a", [MetricPoint(n=n, t=0.0, v={"loss": 1.5}) for n in range(1, 101)])
+    assert size_of(db, 3) - before > 800 + 100 * 15
+    assert size_of(db, 1) > 0
+
+
+def test_jobs_that_have_not_ended_are_neither_measured_nor_stored(db: Database) -> None:
+    with db.begin() as tx:
+        for number, phase in enumerate(Phase, 1):
+            tx.jobs.insert(ended(number, phase=phase))
+    final = [uid(n) for n, p in enumerate(Phase, 1) if p in (Phase.FINISHED, Phase.FAILED, Phase.CANCELLED)]
+    everybody = [uid(n) for n, _ in enumerate(Phase, 1)]
+    with db.begin() as tx:
+        assert sorted(tx.ended.unmeasured(100)) == final
+        assert len(tx.ended.unmeasured(2)) == 2
+        assert sorted(k.job for k in tx.ended.measure(everybody)) == final
+        tx.ended.put([Kept(u, "ann", 1.0, 10) for u in everybody])
+        assert tx.ended.total("ann") == (3, 30)
+        assert tx.ended.unmeasured(100) == []
+
+
+def test_who_has_too_many_and_which_of_them_ended_first(db: Database) -> None:
+    with db.begin() as tx:
+        for number in range(1, 7):
+            tx.jobs.insert(ended(number, "ann" if number < 5 else "bob"))
+        tx.ended.put(tx.ended.measure([uid(n) for n in range(1, 7)]))
+        tx.ended.put([Kept(uid(6), "bob", 106.0, 10**9)])
+    with db.reading() as tx:
+        assert tx.ended.first() == 101.0
+        assert tx.ended.over(3, None) == ["ann"]
+        assert tx.ended.over(None, 10**6) == ["bob"]
+        assert sorted(tx.ended.over(3, 10**6)) == ["ann", "bob"]
+        assert tx.ended.over(None, None) == tx.ended.over(4, 10**10) == []
+        assert [k.job for k in tx.ended.oldest("ann", 2)] == [uid(1), uid(2)]
+        assert [k.job for k in tx.ended.before(103.5, 2)] == [uid(1), uid(2)]
+        assert [k.job for k in tx.ended.before(106.5, 9, ["ann"])] == [uid(5), uid(6)]
+        assert tx.ended.total("nobody") == (0, 0)
+    with db.begin() as tx:
+        tx.ended.forget(uid(1))
+        tx.jobs.remove(uid(2))
+        assert tx.ended.total("ann")[0] == 2
+        assert tx.ended.first() == 103.0
+
+
+def fill(db: Database) -> None:
+    with db.begin() as tx:
+        for i in range(10):
+            tx.audit.add(
+                float(i),
+                ("ann", "root")[i % 2],
+                ("tenant.create", "tenant.update", "tenancy")[i % 3],
+                f"t{i % 4}",
+                tenant=f"t{i % 4}",
+                detail={"n": i, "text": "x" * 100},
+            )
+
+
+def test_the_audit_log_is_read_by_who_what_on_what_and_when(db: Database) -> None:
+    fill(db)
+
+    def times(**filters: object) -> list[int]:
+        with db.reading() as tx:
+            entries, following = tx.audit.page(**filters)  # type: ignore[arg-type]
+        assert following is None
+        return [int(e.time) for e in entries]
+
+    assert times() == list(range(9, -1, -1))
+    assert times(actor="root") == [9, 7, 5, 3, 1]
+    assert times(action="tenant.create") == [9, 6, 3, 0]
+    assert times(action="tenant.") == [9, 7, 6, 4, 3, 1, 0], "all whose name begins so"
+    assert times(action="ten%.") == []
+    assert times(name="t3") == times(tenant="t3") == [7, 3]
+    assert times(since=3.0, until=6.0) == [5, 4, 3]
+    assert times(actor="ann", action="tenant.update", since=2) == [4]
+
+
+def test_pages_of_the_audit_log_follow_each_other_and_are_bounded_in_bytes(db: Database) -> None:
+    fill(db)
+
+    def walk(**limits: int) -> list[list[int]]:
+        pages: list[list[int]] = []
+        before = None
+        while True:
+            with db.reading() as tx:
+                entries, before = tx.audit.page(before=before, **limits)
+            pages.append([int(e.time) for e in entries])
+            if before is None:
+                return pages
+
+    assert walk(limit=4) == [[9, 8, 7, 6], [5, 4, 3, 2], [1, 0]]
+    assert walk(limit=5) == [[9, 8, 7, 6, 5], [4, 3, 2, 1, 0]]
+    assert walk(most_bytes=250) == [[9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
+    assert [len(page) for page in walk(most_bytes=1)] == [1] * 10
+
+
+def test_the_oldest_entries_of_the_audit_log_are_forgotten_a_few_at_a_time(db: Database) -> None:
+    fill(db)
+    with db.begin() as tx:
+        assert tx.audit.sweep(7.0, 5) == 5
+        assert tx.audit.sweep(7.0, 5) == 2
+        assert tx.audit.sweep(7.0, 5) == 0
+        assert [e.time for e in tx.audit.page()[0]] == [9.0, 8.0, 7.0]

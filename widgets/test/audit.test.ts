@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { detailWords, filtered, NO_FILTERS, request } from "../src/core/audit";
+import { keepingWords } from "../src/core/keeping";
+import type { AuditEntry } from "../src/core/wire";
+
+const NOW = Date.parse("2026-01-08T12:00:00Z");
+const entry = (detail: Record<string, unknown>): AuditEntry => ({ id: 1, time: "2026-01-01T00:00:00Z", actor: "root", action: "tenant.update", object: "red", tenant: "red", detail });
+
+test("only the filters of what is shown are asked for", () => {
+  const f = { ...NO_FILTERS, actor: " ann ", kind: "preempted", back: "604800" };
+  assert.equal(request(f, NOW), "/audit?limit=100&actor=ann&since=2026-01-01T12%3A00%3A00.000Z");
+  assert.equal(request({ ...f, of: "decisions", back: "" }, NOW, "17"), "/decisions?limit=100&kind=preempted&cursor=17");
+});
+
+test("what people type is one value and no query of its own", () => {
+  assert.equal(request({ ...NO_FILTERS, object: "a&limit=9#x" }, NOW), "/audit?limit=100&object=a%26limit%3D9%23x");
+});
+
+test("filters of the other list leave nothing out here", () => {
+  assert.equal(filtered(NO_FILTERS), false);
+  assert.equal(filtered({ ...NO_FILTERS, kind: "resized" }), false);
+  assert.equal(filtered({ ...NO_FILTERS, of: "decisions", kind: "resized" }), true);
+  assert.equal(filtered({ ...NO_FILTERS, back: "3600" }), true);
+  assert.equal(filtered({ ...NO_FILTERS, actor: "  " }), false);
+});
+
+test("an entry's sentence comes first, and what is empty is left out", () => {
+  assert.equal(detailWords(entry({ cpu: 4, message: "it fits again", was: { cpu: 2 }, none: null, description: "" })), 'it fits again · cpu 4 · was {"cpu":2}');
+  assert.equal(detailWords(entry({})), "");
+});
+
+test("how long jobs are kept is said in words, or not at all", () => {
+  assert.equal(keepingWords({ job_days: null, jobs: null, job_mib: null }), "");
+  assert.equal(keepingWords({ job_days: 1, jobs: null, job_mib: null }), "Jobs that have ended are deleted, with their files, after 1 day.");
+  assert.equal(
+    keepingWords({ job_days: 90, jobs: 10000, job_mib: 1024 }),
+    "Jobs that have ended are deleted, with their files, after 90 days. You may keep 10,000 jobs that have ended and 1 GiB of their records; beyond that the oldest are deleted.",
+  );
+  assert.equal(keepingWords({ job_days: null, jobs: null, job_mib: 512 }), "You may keep 512 MiB of records of jobs that have ended; beyond that the oldest are deleted.");
+});
