@@ -64,6 +64,8 @@ class Fault(Response):
 
 # -------------------------------------------------------------- tenants
 
+QueueOrder = Literal["priority", "fifo"]
+
 
 class TenantCreate(Request):
     """A new tenant. A quota left out (null) means: what the nodes have."""
@@ -95,6 +97,13 @@ class TenantCreate(Request):
             description="kept free for it on the nodes, used or not, whatever others may borrow; not above the quota"
         ),
     ] = None
+    queue_order: Annotated[
+        QueueOrder,
+        Meta(
+            description="what its own jobs go by: `priority`, then age; or `fifo`, age alone, and no job of it stops another "
+            "for its priority. Where the hub orders the jobs of all tenants in one line, that order holds instead"
+        ),
+    ] = "priority"
     isolation: Annotated[
         Literal["shared", "encrypted", "dedicated"],
         Meta(
@@ -153,6 +162,7 @@ class Tenant(Response):
     lendable: dict[str, float]
     free: dict[str, float]
     lowered: LoweredGuarantee | None
+    queue_order: str
     isolation: str
     description: str
     members: int

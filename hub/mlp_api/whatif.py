@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from mlp_api.types import Cpu, Gpu, Name, QuotaCpu, QuotaRam, Ram, Request, Response, Rom
+from mlp_api.types import Cpu, Gpu, Name, QueueOrder, QuotaCpu, QuotaRam, Ram, Request, Response, Rom
 
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 Limits = dict[Annotated[str, Meta(min_length=1, max_length=80)], float | None]
@@ -30,6 +30,7 @@ class WhatIfTenant(Request):
     borrowing_limit: Limits | UnsetType | None = UNSET
     lending_limit: Limits | UnsetType | None = UNSET
     reserved: Limits | UnsetType | None = UNSET
+    queue_order: QueueOrder | UnsetType = UNSET
 
 
 class WhatIfNodes(Request):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import MILLI, Quota
 from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue, WaitingJob
-from mlp_hub.scheduler.ordering import POLICIES
+from mlp_hub.scheduler.ordering import ORDERS, POLICIES
 from scheduler_builders import job, node
 
 NAMES = ("a", "b", "c", "d")
@@ -45,6 +45,7 @@ def tenants(draw: st.DrawFn) -> tuple[TenantQueue, ...]:
                 borrowing_limit=limits(draw(amounts), draw(amounts)),
                 lending_limit=limits(draw(amounts), draw(amounts)),
                 reserved=draw(reserved),
+                queue_order=draw(st.sampled_from(ORDERS)),
             )
         )
     return tuple(out)

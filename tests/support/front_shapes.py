@@ -38,6 +38,7 @@ def tenant(name: str, **change: Any) -> Json:
         "lendable": {},
         "free": {},
         "lowered": None,
+        "queue_order": "priority",
         "isolation": "shared",
         "description": "",
         "members": 0,

@@ -7,7 +7,7 @@ import type { Tenant } from "../src/core/wire";
 const tenant = (change: object = {}): Tenant =>
   ({
     name: "red", cpu: 4, gpu: null, ram: 1024, rom: null, cpu_inuse: 3, gpu_inuse: 0, ram_inuse: 0, rom_inuse: 0, cohort: null, parent: null,
-    borrowing_limit: null, lending_limit: null, reserved: null, borrowed: {}, lent: {}, lendable: {}, free: { cpu: 1 }, lowered: null, ...change,
+    borrowing_limit: null, lending_limit: null, reserved: null, queue_order: "priority", borrowed: {}, lent: {}, lendable: {}, free: { cpu: 1 }, lowered: null, ...change,
   }) as unknown as Tenant;
 const said = (change: object): string => standingWords(standing(tenant(change), "cpu"), cores).join(" · ");
 

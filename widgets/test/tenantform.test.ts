@@ -6,7 +6,7 @@ import type { Tenant } from "../src/core/wire";
 const tenant = {
   name: "red", cpu: 2.5, gpu: 0, ram: 3072, rom: 123, gpu_kinds: { a100: 1 }, weight: 2, description: "d",
   cohort: "main", parent: null, isolation: "shared",
-  borrowing_limit: { cpu: 1, "gpu:a100": 2 }, lending_limit: { ram: 1024 }, reserved: null,
+  borrowing_limit: { cpu: 1, "gpu:a100": 2 }, lending_limit: { ram: 1024 }, reserved: null, queue_order: "priority",
 } as unknown as Tenant;
 
 test("the form reads what it shows, and an unchanged form changes nothing", () => {
@@ -15,9 +15,9 @@ test("the form reads what it shows, and an unchanged form changes nothing", () =
   const r = read(texts, null, tenant);
   assert.deepEqual(r.faults, {});
   assert.deepEqual(r.amounts, { cpu: 2.5, gpu: 0, ram: 3072, rom: 123 });
-  const { name, cpu, gpu, ram, rom, gpu_kinds, weight, description, cohort, parent, isolation, borrowing_limit, lending_limit, reserved } = tenant;
+  const { name, cpu, gpu, ram, rom, gpu_kinds, weight, description, cohort, parent, isolation, borrowing_limit, lending_limit, reserved, queue_order } = tenant;
   assert.deepEqual(update(tenant, texts, r), {
-    name, cpu, gpu, ram, rom, gpu_kinds, weight, description, cohort, parent, isolation, borrowing_limit, lending_limit, reserved,
+    name, cpu, gpu, ram, rom, gpu_kinds, weight, description, cohort, parent, isolation, borrowing_limit, lending_limit, reserved, queue_order,
   });
 });
 
@@ -40,7 +40,7 @@ test("limits that mean nothing, or promise more than there is, are told at their
 
 test("limits that the form does not show stay, those that it empties go", () => {
   const r = read({ ...textsOf(tenant), borrow_cpu: "", lend_ram: "" }, null, tenant);
-  assert.deepEqual(r.sharing, { cohort: "main", parent: null, borrowing_limit: { "gpu:a100": 2 }, lending_limit: null, reserved: null });
+  assert.deepEqual(r.sharing, { cohort: "main", parent: null, borrowing_limit: { "gpu:a100": 2 }, lending_limit: null, reserved: null, queue_order: "priority" });
 });
 
 test("a refusal is shown at the field it names", () => {

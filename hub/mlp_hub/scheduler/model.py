@@ -45,6 +45,7 @@ class TenantQueue:
     borrowing_limit: Quota | None = None
     lending_limit: Quota | None = None
     reserved: Quota | None = None
+    queue_order: str = "priority"  # see `ordering.ORDERS`
     others: tuple[str, ...] = ()  # who holds `used`, for messages: "ann's notebook"
 
 

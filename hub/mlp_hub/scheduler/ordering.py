@@ -1,4 +1,7 @@
-"""Who is next: between tenants by the hub's policy, within a tenant by priority and age.
+"""Who is next: between tenants by the hub's policy, within a tenant by the order of its queue.
+
+A queue goes by priority and age, or by age alone (`fifo`); where the policy puts the jobs of all tenants into one line,
+that line's order holds for all of them.
 
 Aging adds one point of priority for each `aging_s` of waiting. Since every job ages at the same rate, the
 order of two jobs never changes while both wait (so queues stay sorted), and no job waits for ever behind later
@@ -23,6 +26,8 @@ ONE_QUEUE = frozenset({"fifo", "priority", "finish"})
 WITHOUT_PRIORITY = frozenset({"fifo"})
 """Policies under which priority gives no right to stop others."""
 POLICIES = ("fair", "maxmin", "fifo", "priority", "finish")
+ORDERS = ("priority", "fifo")
+"""What the queue of one tenant may go by, where tenants take turns; the first is the default."""
 
 
 def span_of(job: WaitingJob) -> float | None:
@@ -38,14 +43,20 @@ def end_of(job: WaitingJob, start: float) -> float:
     return math.inf if span is None else start + span
 
 
-def job_key(job: WaitingJob, policy: SchedulingPolicy) -> JobKey:
-    """Sort key within a queue; smallest first, and equal ones by age and uid.
+def order_in(policy: SchedulingPolicy, order: str) -> str:
+    """Return what jobs of a queue with this order go by: the policy's own order where all are in one line."""
+    return policy.name if is_one_queue(policy) else order
+
+
+def job_key(job: WaitingJob, policy: SchedulingPolicy, order: str) -> JobKey:
+    """Sort key within a queue of this order; smallest first, and equal ones by age and uid.
 
     Priority with age; under `fifo` age alone; under `finish` the fair finish, work of unknown length by age.
     """
-    if policy.name == "fifo":
+    order = order_in(policy, order)
+    if order == "fifo":
         return (0.0, job.queued_at, job.uid)
-    if policy.name == "finish":
+    if order == "finish":
         return (0.0, job.queued_at + policy.patience * (span_of(job) or 0.0), job.uid)
     aged = job.priority - (job.queued_at / policy.aging_s if policy.aging_s > 0 else 0.0)
     return (-aged, job.queued_at, job.uid)

@@ -16,7 +16,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from mlp_hub.scheduler.fitting import has_claim, is_safe, standing_of, stays_inside
-from mlp_hub.scheduler.ordering import WITHOUT_PRIORITY, dominant_share, is_one_queue, job_key
+from mlp_hub.scheduler.ordering import WITHOUT_PRIORITY, dominant_share, is_one_queue, job_key, order_in
 from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.running import Held
@@ -46,6 +46,8 @@ class Rights:
         self.inside, self.entitled = stays_inside(quotas, entry.cls), has_claim(quotas, entry.cls)
         self.short = [d for d, _, _ in self.over]
         self._by_turn = not is_one_queue(state.policy)
+        self._order = state.queues[self.tenant].tenant.queue_order
+        self._without_priority = order_in(state.policy, self._order) in WITHOUT_PRIORITY
         self._fairer: dict[str, bool] = {}
         self.looked_at = 0  # tenants and running jobs, as a measure of what it cost
 
@@ -140,10 +142,10 @@ class Rights:
 
     def is_above(self, held: Held) -> bool:
         """Whether this job has a higher priority than a running one, which did not overtake it by age either."""
-        policy = self.state.policy
-        if policy.name in WITHOUT_PRIORITY or held.run.job.priority >= self.entry.job.priority:
+        if self._without_priority or held.run.job.priority >= self.entry.job.priority:
             return False
-        return self.entry.key < job_key(held.run.job, policy)
+        # against another tenant's job too by this queue's order: keys of two orders cannot be compared
+        return self.entry.key < job_key(held.run.job, self.state.policy, self._order)
 
     def has_its_turn(self, held: Held) -> bool:
         """Whether a job of another tenant starts in this very moment because its tenant was next."""

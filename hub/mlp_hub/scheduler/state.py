@@ -105,9 +105,11 @@ class State:
                 for uid in [u for u, j in self.orphaned.items() if j.tenant == tenant.name]:
                     self.submit(self.orphaned.pop(uid))
                 continue
-            before, queue.tenant = queue.tenant.used, tenant
-            if before != tenant.used:
-                self.quotas.release(tenant.name, vector_of(before))
+            before, queue.tenant = queue.tenant, tenant
+            if before.queue_order != tenant.queue_order:
+                self._put_in_order(queue)
+            if before.used != tenant.used:
+                self.quotas.release(tenant.name, vector_of(before.used))
                 self.quotas.charge(tenant.name, vector_of(tenant.used))
                 self._share_changed(tenant.name)
         self.running.group_ends(self._root_of)
@@ -170,7 +172,7 @@ class State:
             return
         self._serial += 1
         cls = queue.class_for(job, self.demand_of(job), self._serial)
-        entry = Entry(job, cls, job_key(job, self.policy))
+        entry = Entry(job, cls, job_key(job, self.policy, queue.tenant.queue_order))
         cls.shortest = min(cls.shortest, span_of(job) or math.inf)
         queue.add(entry)
         self.waiting[job.uid] = entry
@@ -409,6 +411,13 @@ class State:
         self.quotas.charge(tenant.name, vector_of(tenant.used))
         self.meter.load(tenant.name, tenant.decayed_usage, self.now if self.now > -math.inf else 0.0)
         self._share_changed(tenant.name)
+
+    def _put_in_order(self, queue: Queue) -> None:
+        """Give all who wait in a queue their places by the order that it has now."""
+        for cls in queue.classes.values():
+            for _, uid in list(cls.jobs):
+                entry = self.waiting[uid]
+                queue.move(entry, job_key(entry.job, self.policy, queue.tenant.queue_order))
 
     def _share_changed(self, tenant: str) -> None:
         self._exposed.pop(tenant, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlp_hub.scheduler.model import Snapshot, WaitingJob
-from mlp_hub.scheduler.ordering import is_one_queue, job_key
+from mlp_hub.scheduler.ordering import ORDERS, is_one_queue, job_key
 from mlp_hub.scheduler.words import listing
 
 SURE, LIKELY, UNKNOWN = "sure", "likely", "unknown"
@@ -30,10 +30,11 @@ def _ahead(snapshot: Snapshot, job: WaitingJob) -> Iterator[WaitingJob]:
     """Yield what runs, and what may start before the job: those before it in its queue, and those of other queues."""
     for running in snapshot.running:
         yield running.job
-    mine = job_key(job, snapshot.policy)
+    order = next((t.queue_order for t in snapshot.tenants if t.name == job.tenant), ORDERS[0])
+    mine = job_key(job, snapshot.policy, order)
     together = is_one_queue(snapshot.policy)
     for other in snapshot.waiting:
         if other.uid == job.uid or other.gated is not None:
             continue
-        if (other.tenant != job.tenant and not together) or job_key(other, snapshot.policy) < mine:
+        if (other.tenant != job.tenant and not together) or job_key(other, snapshot.policy, order) < mine:
             yield other

@@ -44,6 +44,7 @@ def owner_of(tenant: Tenant) -> TenantQueue:
         borrowing_limit=tenant.borrowing_limit,
         lending_limit=held.lending_limit,
         reserved=reserved if reserved is None or reserved.rom is None else replace(reserved, rom=None),
+        queue_order=tenant.queue_order,
     )
 
 

@@ -320,7 +320,7 @@ def _tenant(tenant: TenantQueue, change: api.WhatIfTenant) -> TenantQueue:
     if change.gpu_kinds is not UNSET:
         limits["kinds"] = {k: milli(v) for k, v in change.gpu_kinds.items()}
     others: dict[str, Any] = {}
-    for key in ("weight", "cohort", "parent"):
+    for key in ("weight", "cohort", "parent", "queue_order"):
         value = getattr(change, key)
         if value is not UNSET:
             others[key] = value

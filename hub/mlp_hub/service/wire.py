@@ -70,6 +70,7 @@ def tenant_from(asked: api.TenantCreate, name: str) -> Tenant:
         borrowing_limit=_limit("borrowing_limit", asked.borrowing_limit),
         lending_limit=_limit("lending_limit", asked.lending_limit),
         reserved=_limit("reserved", asked.reserved),
+        queue_order=asked.queue_order,
         isolation=asked.isolation,
         description=asked.description,
     )
@@ -110,6 +111,7 @@ def tenant_to(
         lendable=amounts_to(share.lendable),
         free=amounts_to(share.free),
         lowered=lowering_to(tenant.lowered),
+        queue_order=tenant.queue_order,
         isolation=tenant.isolation,
         description=tenant.description,
         members=members,

@@ -141,6 +141,7 @@ def tenant_row(tenant: Tenant) -> Values:
         "borrowing_limit": _optional(tenant.borrowing_limit),
         "lending_limit": _optional(tenant.lending_limit),
         "reserved": _optional(tenant.reserved),
+        "queue_order": tenant.queue_order,
         "isolation": tenant.isolation,
         "description": tenant.description,
     }
@@ -157,6 +158,7 @@ def tenant_of(row: Any) -> Tenant:
         borrowing_limit=None if row.borrowing_limit is None else _quota.decode(row.borrowing_limit),
         lending_limit=None if row.lending_limit is None else _quota.decode(row.lending_limit),
         reserved=None if row.reserved is None else _quota.decode(row.reserved),
+        queue_order=row.queue_order,
         isolation=row.isolation,
         description=row.description,
         idle_since=row.idle_since,

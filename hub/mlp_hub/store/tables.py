@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0008"
+REVISION = "0010"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -59,6 +59,7 @@ tenant = Table(
     Column("borrowing_limit", Text),
     Column("lending_limit", Text),
     Column("reserved", Text),
+    Column("queue_order", String(16), nullable=False),
     Column("isolation", String(16), nullable=False),
     Column("description", Text, nullable=False),
     Column("created_at", Double, nullable=False),

@@ -94,7 +94,7 @@ def test_whom_a_tenant_shares_with_is_set_by_keyboard_and_faults_unfold_the_sect
     page = pages.panel("admin/tenants/red")
     page.get_by_role("button", name="Edit quota").click()
     expect(page.get_by_role("group").filter(has_text="with nobody")).to_be_visible()
-    tab_to(page, "Sharing with nobody")
+    tab_to(page, "Order and sharing with nobody")
     page.keyboard.press("Enter")
     tab_to(page, "Borrow CPU")
     page.keyboard.type("2")

@@ -12,7 +12,7 @@ from core_strategies import NAMES, limits
 from mlp_hub.domain.resources import MILLI, Quota
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model import Admit, Preempt, SchedulingPolicy, TenantQueue, WaitingJob
-from mlp_hub.scheduler.ordering import POLICIES, job_key
+from mlp_hub.scheduler.ordering import ORDERS, POLICIES, job_key
 from mlp_hub.scheduler.simulate.engine import Simulation
 from mlp_hub.scheduler.simulate.reading import read_value
 from scheduler_builders import job, node
@@ -92,7 +92,7 @@ def test_a_tenant_inside_its_nominal_quota_always_gets_it_back(
         for t in tenants:
             used = sum(r.workers * MILLI for r in core.running.values() if r.job.tenant == t.name)
             line = [j for j in waiting.values() if j.tenant == t.name]
-            first = min(line, key=lambda j: job_key(j, policy), default=None)
+            first = min(line, key=lambda j: job_key(j, policy, ORDERS[0]), default=None)
             own = nominal[t.name]
             if first is not None and own is not None:
                 assert used + first.workers_min * MILLI > own, (t.name, first.uid)

@@ -27,7 +27,7 @@ from mlp_hub.scheduler.model import (
     Wait,
     WaitingJob,
 )
-from mlp_hub.scheduler.ordering import is_one_queue, job_key
+from mlp_hub.scheduler.ordering import ORDERS, is_one_queue, job_key
 from mlp_hub.scheduler.queues import Asleep
 from scheduler_builders import node
 
@@ -96,11 +96,12 @@ class CoreMachine(RuleBasedStateMachine):
         """Without a waiting job, those that stand before it start as they did with it."""
         if self.policy.preemption or self.policy.name == "finish":
             return
-        key = job_key(gone, self.policy)
+        order = next((t.queue_order for t in before.tenants if t.name == gone.tenant), ORDERS[0])
+        key = job_key(gone, self.policy, order)
         ahead = {
             j.uid
             for j in self.ledger.waiting.values()
-            if job_key(j, self.policy) < key and (j.tenant == gone.tenant or is_one_queue(self.policy))
+            if job_key(j, self.policy, order) < key and (j.tenant == gone.tenant or is_one_queue(self.policy))
         }
         after = replace(before, waiting=tuple(j for j in before.waiting if j.uid != gone.uid))
         plans = [Core.of(s, self.now).plan(self.now) for s in (before, after)]

@@ -37,6 +37,7 @@ FULL = api.TenantCreate(
     borrowing_limit={"cpu": 1},
     lending_limit={"cpu": 2, "gpu:h100": 0.5},
     reserved={"ram": 512},
+    queue_order="fifo",
     description="a team",
 )
 

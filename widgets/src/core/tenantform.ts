@@ -8,21 +8,26 @@ export type Dimension = (typeof DIMENSIONS)[number];
 export const LIMITS = { borrow: "borrowing_limit", lend: "lending_limit", reserve: "reserved" } as const;
 export type LimitWord = keyof typeof LIMITS;
 export type LimitField = `${LimitWord}_${Dimension}`;
-export type FieldName = "name" | Dimension | "weight" | "description" | "cohort" | "parent" | LimitField;
+export type FieldName = "name" | Dimension | "weight" | "description" | "cohort" | "parent" | "queue_order" | LimitField;
 export type Texts = Record<FieldName, string>;
 export type Faults = Partial<Record<FieldName, string>>;
-export type Sharing = Pick<TenantSettings, "cohort" | "parent" | "borrowing_limit" | "lending_limit" | "reserved">;
+export type Sharing = Pick<TenantSettings, "cohort" | "parent" | "borrowing_limit" | "lending_limit" | "reserved" | "queue_order">;
 
 const WORDS = Object.keys(LIMITS) as LimitWord[];
 /** Storage is no matter of nodes, and nothing of it can be kept free on them. */
 export const fieldsOf = (word: LimitWord): Dimension[] => DIMENSIONS.filter((d) => word !== "reserve" || d !== "rom");
 export const LIMIT_FIELDS = WORDS.flatMap((w) => fieldsOf(w).map((d) => `${w}_${d}` as LimitField));
 /** Fields of the folded part of the form. */
-export const SHARING_FIELDS: FieldName[] = ["cohort", "parent", ...LIMIT_FIELDS];
+export const SHARING_FIELDS: FieldName[] = ["queue_order", "cohort", "parent", ...LIMIT_FIELDS];
+/** What a tenant's queue may go by, in words. */
+export const QUEUE_ORDERS: [string, string][] = [
+  ["priority", "Priority, then age"],
+  ["fifo", "Age alone"],
+];
 
 const NO_LIMITS = Object.fromEntries(LIMIT_FIELDS.map((f) => [f, ""])) as Record<LimitField, string>;
 export const EMPTY: Texts = {
-  name: "", cpu: "", gpu: "", ram: "", rom: "", weight: "1", description: "", cohort: "", parent: "", ...NO_LIMITS,
+  name: "", cpu: "", gpu: "", ram: "", rom: "", weight: "1", description: "", cohort: "", parent: "", queue_order: "priority", ...NO_LIMITS,
 };
 
 export function textsOf(tenant: TenantSettings): Texts {
@@ -40,6 +45,7 @@ export function textsOf(tenant: TenantSettings): Texts {
     description: tenant.description,
     cohort: tenant.cohort ?? "",
     parent: tenant.parent ?? "",
+    queue_order: tenant.queue_order,
     ...limits,
   };
 }
@@ -99,6 +105,7 @@ function readSharing(texts: Texts, amounts: Amounts, kept: TenantSettings | null
     borrowing_limit: null,
     lending_limit: null,
     reserved: null,
+    queue_order: texts.queue_order,
   };
   for (const field of ["cohort", "parent"] as const) {
     const bad = sharing[field] === null ? null : badName(sharing[field]);

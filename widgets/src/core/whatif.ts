@@ -89,7 +89,7 @@ function settings(found: Read, fields: FieldName[]): Record<string, unknown> {
   const out: Record<string, unknown> = {};
   for (const field of fields) {
     if (field === "weight") out["weight"] = found.weight;
-    else if (field === "cohort" || field === "parent") out[field] = found.sharing[field];
+    else if (field === "cohort" || field === "parent" || field === "queue_order") out[field] = found.sharing[field];
     else if (field === "cpu" || field === "gpu" || field === "ram") out[field] = found.amounts[field];
     else {
       const word = Object.keys(LIMITS).find((w) => field.startsWith(`${w}_`)) as keyof typeof LIMITS;

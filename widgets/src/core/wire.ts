@@ -62,6 +62,7 @@ export interface TenantSettings extends Amounts {
   borrowing_limit: Record<string, number> | null;
   lending_limit: Record<string, number> | null;
   reserved: Record<string, number> | null;
+  queue_order: string;
   isolation: string;
   description: string;
 }

@@ -1,7 +1,7 @@
-/** Whom a tenant shares with, and within what limits: the folded part of the tenant's form and of the what-if's rows. */
+/** What its queue goes by, whom a tenant shares with, and within what limits: the folded part of the tenant's form and of the what-if's rows. */
 import type { JSX } from "preact";
-import { fieldsOf, type Dimension, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
-import { Field } from "./form";
+import { fieldsOf, QUEUE_ORDERS, type Dimension, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
+import { Field, Select } from "./form";
 
 const NAMES: Record<Dimension, string> = { cpu: "CPU", gpu: "GPU", ram: "memory", rom: "storage" };
 const ROWS: { word: LimitWord; verb: string; title: string; says: string; empty: string }[] = [
@@ -38,6 +38,8 @@ export function SharingFields({ texts, set, wrong, others, prefix = "", was }: {
   );
   return (
     <div class="mlp-fold-body">
+      <Select label="Its own jobs go by" name={`${prefix}queue_order`} value={texts.queue_order} options={QUEUE_ORDERS} onChange={set("queue_order")} />
+      <p class="mlp-dim">{now("queue_order", "") || "By age alone, no job of it passes or stops another for its priority. Where the hub puts all tenants' jobs into one line, that line's order holds."}</p>
       <div class="mlp-form-grid">
         {field("cohort", "Cohort", "Its members lend each other what they leave idle", "none")}
         {field("parent", "Parent", "Or: carve the quota out of this tenant's", "none")}

@@ -101,7 +101,7 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
       </div>
       <details class="mlp-fold" open={unfolded} onToggle={(e) => setUnfolded(e.currentTarget.open)}>
         <summary>
-          Sharing <span class="mlp-dim">{where || "with nobody"}</span>
+          Order and sharing <span class="mlp-dim">{where || "with nobody"}</span>
         </summary>
         {unfolded ? <SharingFields texts={texts} set={set} wrong={wrong} others={others.map(textsOf)} /> : null}
       </details>

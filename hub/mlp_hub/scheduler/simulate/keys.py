@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlp_hub.domain.job import PRIORITIES as OF_HUB
-from mlp_hub.scheduler.ordering import POLICIES
+from mlp_hub.scheduler.ordering import ORDERS, POLICIES
 from mlp_hub.scheduler.placement import TOPOLOGIES
 
 PLACEMENTS = ("fgd", "bestfit", "packing", "spread", "random")
@@ -107,6 +107,12 @@ TENANT = (
     Key("borrowing_limit", _QUOTA, "no limit", "the most it may borrow beyond that"),
     Key("lending_limit", _QUOTA, "no limit", "the most it lends to others; not above its quota"),
     Key("reserved", _QUOTA, "none", "capacity that is kept for it, used or not; not above its quota"),
+    Key(
+        "queue_order",
+        ", ".join(f"`{o}`" for o in ORDERS),
+        ORDERS[0],
+        "what its own jobs go by where tenants take turns (`fair`, `maxmin`): priority, then age; or age alone",
+    ),
 )
 JOB = (
     Key("name", "text", None, "its name; with `count` above 1, its names begin so"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlp_hub.domain.resources import MILLI, Quota, Resources
 from mlp_hub.scheduler.model import Booking, Node, SchedulingPolicy, TenantQueue
-from mlp_hub.scheduler.ordering import POLICIES
+from mlp_hub.scheduler.ordering import ORDERS, POLICIES
 from mlp_hub.scheduler.placement import TOPOLOGIES
 from mlp_hub.scheduler.simulate import keys
 from mlp_hub.scheduler.simulate.errors import Faults
@@ -183,6 +183,7 @@ class _Reader:
                 borrowing_limit=self._quota(f, "borrowing_limit"),
                 lending_limit=self._quota(f, "lending_limit"),
                 reserved=self._quota(f, "reserved"),
+                queue_order=f.choice("queue_order", ORDERS[0], ORDERS),
             )
             if name and name not in tenants:
                 tenants[name] = tenant

@@ -6,6 +6,7 @@ from typing import Any
 
 from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
 from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.ordering import ORDERS
 from mlp_hub.scheduler.simulate.keys import RUNTIMES
 from mlp_hub.scheduler.simulate.recorded import RecordedJob, Recording, line_of
 
@@ -76,6 +77,8 @@ def _tenant(tenant: TenantQueue) -> dict[str, Any]:
         found["parent"] = tenant.parent
     if tenant.cohort:
         found["cohort"] = tenant.cohort
+    if tenant.queue_order != ORDERS[0]:
+        found["queue_order"] = tenant.queue_order
     limits = (
         ("quota", tenant.quota, tenant.used),
         ("borrowing_limit", tenant.borrowing_limit, ZERO),
