@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from mlp_hub.domain.resources import MILLI, Resources
+from mlp_hub.scheduler.model import Booking
 
 _SCALE = {"cpu": MILLI, "gpu": MILLI, "ram": 1, "rom": 1}
 _UNIT = {"cpu": "cpu", "gpu": "gpu", "ram": "MiB ram", "rom": "bytes rom"}
@@ -45,6 +47,21 @@ def listing(parts: Iterable[str], most: int = 4) -> str:
 def count(n: int, noun: str) -> str:
     """Write "1 rank", "2 ranks"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+_CALENDAR = 1e9
+"""Times of a hub are seconds since 1970 and above this; those of a scenario count from its begin and are below."""
+_LAST = 253_402_300_799.0  # the end of 9999
+
+
+def window_words(booking: Booking) -> str:
+    """Name a booked window and say from when until when: "window demo (2031-03-01 08:00 to 18:00 UTC)"."""
+    name = f"window {booking.name}" if booking.name else "the window"
+    if not _CALENDAR < booking.start <= booking.end <= _LAST:
+        return f"{name} ({booking.start:g} s to {booking.end:g} s)"
+    start, end = (datetime.fromtimestamp(at, UTC) for at in (booking.start, booking.end))
+    until = f"{end:%H:%M}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M}"
+    return f"{name} ({start:%Y-%m-%d %H:%M} to {until} UTC)"
 
 
 def span(seconds: float) -> str:
