@@ -144,7 +144,8 @@ def decided(decision: Json) -> list[str]:
     if others:
         lines.append(f"  Next best: {', '.join(others[:3])}.")
     for victim in decision.get("victims") or ():
-        who = f"{victim['job']} of {victim['user']}" if victim.get("job") else "a job of another tenant"
+        whose = f"tenant {victim['tenant']}" if victim.get("tenant") else "another tenant"
+        who = f"{victim['job']} of {victim['user']}" if victim.get("job") else f"a job of {whose}"
         how = "stopped" if victim.get("chosen") else "left alone"
         lines.append(f"  {who}, priority {victim.get('priority')}: {how}, {victim.get('why')}.")
     lines += [f"  Not touched: {text}." for text in (decision.get("spared") or ())[:3]]
@@ -170,7 +171,7 @@ def offer(found: Json) -> Sentences:
         lines = ["Would wait; when it would start is not known."]
     lines.append(f"Takes of the quota: {cost}.")
     lines += verdicts(found.get("reasons") or ())
-    lines += [f"Would start now: {way}" for way in found.get("would_start_now") or ()]
+    lines += [f"Would start now with {way}." for way in found.get("would_start_now") or ()]
     return Sentences(lines, found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 MOST_RANKS = 10_000
 """Of one job, its parameter servers included."""
@@ -261,6 +261,16 @@ class JobCreate(JobShape, kw_only=True):
     env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
         default_factory=dict
     )
+
+
+class Resubmit(Request):
+    """What is to be other than it was; what is left out stays."""
+
+    workers: Workers | UnsetType = UNSET
+    cpu: Cpu | UnsetType = UNSET
+    gpu: Gpu | UnsetType = UNSET
+    ram: Ram | UnsetType = UNSET
+    time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | UnsetType | None = UNSET
 
 
 class Heartbeat(Request):

@@ -208,7 +208,8 @@ class DecisionNode(Response):
 class DecisionVictim(Response):
     """A running job that could have been stopped for another: what that loses, and why it was chosen or not.
 
-    `lost_work` is in gpu-seconds, or core-seconds where it has no gpu. Names are null where they are not the asker's to know.
+    `lost_work` is in gpu-seconds, or core-seconds where it has no gpu. Names are null where they are not the
+    asker's to know; of those that share with the asker's tenant the tenant is named.
     """
 
     job: str | None

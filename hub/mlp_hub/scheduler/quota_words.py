@@ -59,14 +59,20 @@ class _Standing:
         self.borrowers = [t for t in state.borrowers(quotas.root(tenant), dimension) if t != tenant]
         lent = min(self.others, max(0, own - self.used - available))
         self.lent = lent if self.borrowers and self.nominal is not None else 0
-        self.borrowed = 0 if self.nominal is None else max(0, self.used - self.nominal)
+        self.borrowed = 0 if self.nominal is None else max(0, min(self.used, self.limit) - self.nominal)
+        self.beyond = max(0, self.used - self.limit)  # a quota was lowered below what is in use
 
     def numbers(self) -> dict[str, float]:
         d = self._dimension
         found = {"limit": self.limit, "inuse": self.used, "free": self.available}
         if self.nominal is not None and self.nominal < self.limit:
             found["nominal"] = self.nominal
-        optional = {"others": self.others, "lent": self.lent, "borrowed": self.borrowed}
+        optional = {
+            "others": self.others,
+            "lent": self.lent,
+            "borrowed": self.borrowed,
+            "beyond": self.beyond,
+        }
         found |= {key: value for key, value in optional.items() if value}
         return {f"{d}_{key}": in_units(d, value) for key, value in found.items()}
 
@@ -86,7 +92,8 @@ class _Standing:
     def _in_use(self) -> str:
         who = users_of(self._state, self._dimension, self._tenant)
         borrowed = f", {self._number(self.borrowed)} of it borrowed" if self.borrowed else ""
-        return f"{self._number(self.used)} in use{f' by {who}' if who else ''}{borrowed}"
+        beyond = f", {self._number(self.beyond)} of it beyond the quota" if self.beyond else ""
+        return f"{self._number(self.used)} in use{f' by {who}' if who else ''}{borrowed}{beyond}"
 
     def _of_others(self) -> str:
         if not self.others:

@@ -53,6 +53,26 @@ def shares_in(tree: QuotaTree, tenants: Iterable[Tenant], kinds: Iterable[str]) 
     return shares
 
 
+@dataclass(frozen=True, slots=True)
+class LentOut:
+    """What a tenant may take back of its own nominal quota in one dimension, and which tenants have it."""
+
+    amount: int
+    borrowers: tuple[str, ...]
+
+
+def lent_out(tree: QuotaTree, name: str, dimension: str) -> LentOut:
+    """Return what of the tenant's own it could not take now, because others borrowed it."""
+    own, free = tree.nominal(name, dimension), tree.available(name, dimension)
+    known = tree.tenants(tree.root(name))
+    borrowers = tuple(sorted(t for t in known if t != name and tree.borrows(t, (dimension,))))
+    if own is None or free is None or not borrowers:
+        return LentOut(0, ())
+    borrowed = sum(tree.used(t)[dimension] - (tree.nominal(t, dimension) or 0) for t in borrowers)
+    amount = min(max(0, own - tree.used(name).get(dimension, 0) - free), borrowed)
+    return LentOut(amount, borrowers) if amount else LentOut(0, ())
+
+
 def _lend(tree: QuotaTree, names: list[str], dimension: str, shares: dict[str, Share]) -> None:
     """Fill in who borrowed, and spread it over those who leave something idle."""
     idle: Amounts = {}

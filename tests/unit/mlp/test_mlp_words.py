@@ -64,7 +64,7 @@ def test_a_waiting_job_without_an_estimate_says_why_there_is_none_everywhere():
     waiting = job_record("l2", phase="queued", state="creating", message="")
     for text in (repr(tables.why(QUEUED)), picture.text({"job": waiting, "why": QUEUED})):
         assert UNKNOWN in text
-        assert "Would start now: --cpu 0.4" in text
+        assert "Would start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4" in text
     assert UNKNOWN in picture.html({"job": waiting, "why": QUEUED})
     assert words.unknown_start({**QUEUED, "expected_start": "2026-11-21T12:00:00Z"}) == ""
 
