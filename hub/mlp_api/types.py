@@ -407,6 +407,20 @@ class LogLine(Response):
     text: str
 
 
+class Scheduling(Response):
+    """The policy in force, as the settings that begin with `scheduling_` have it; `meaning` says what it goes by."""
+
+    policy: str
+    meaning: str
+    placement: str
+    backfill: bool
+    preemption: bool
+    half_life_s: float
+    min_run_s: float
+    restart_cost_s: float
+    aging_s: float
+
+
 class QueueEntry(Response):
     """A waiting or running job in the cluster's queue.
 

@@ -20,7 +20,15 @@ from mlp_hub.scheduler.model import SchedulingPolicy, WaitingJob
 JobKey = tuple[float, float, str]
 ONE_QUEUE = frozenset({"fifo", "priority", "finish"})
 """Policies that order all jobs together, whoever owns them."""
-POLICIES = ("fair", "maxmin", "fifo", "priority", "finish")
+POLICY_WORDS = {
+    "fair": "share of the machines, now and lately",
+    "maxmin": "share of the machines, now alone",
+    "fifo": "first come, first served",
+    "priority": "priority, then age",
+    "finish": "who would be late first",
+}
+"""The policies and what each goes by; pages, settings and documentation use these names and words."""
+POLICIES = tuple(POLICY_WORDS)
 
 
 def span_of(job: WaitingJob) -> float | None:

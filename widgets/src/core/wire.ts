@@ -303,8 +303,24 @@ export interface Node {
 }
 
 /** What became of some jobs in a run; spans in seconds. */
+/** The policy in force. */
+export interface Scheduling {
+  policy: string;
+  meaning: string;
+  placement: string;
+  backfill: boolean;
+  preemption: boolean;
+  half_life_s: number;
+  min_run_s: number;
+  restart_cost_s: number;
+  aging_s: number;
+}
+
 export interface SimulatedWork {
   jobs: number;
+  running: number;
+  waits_of: number;
+  waited_again_s: number;
   finished: number;
   refused: number;
   never_started: number;
@@ -340,7 +356,7 @@ export interface SimulatedMove {
   tenant: string;
   before_s: number | null;
   after_s: number | null;
-  why_never: string | null;
+  why: string | null;
 }
 
 export interface Simulated {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlp_hub.domain.job import PRIORITIES as OF_HUB
-from mlp_hub.scheduler.ordering import POLICIES
+from mlp_hub.scheduler.ordering import POLICY_WORDS
 
 PLACEMENTS = ("fgd", "bestfit", "packing", "spread", "random")
 RUNTIMES = ("mpi", "tf", "torch", "plain")
@@ -48,7 +48,12 @@ TOP = (
     Key("until", "seconds", "when nothing can happen any more", "when to stop"),
 )
 POLICY = (
-    Key("name", ", ".join(f"`{p}`" for p in POLICIES), "fair", "who is next"),
+    Key(
+        "name",
+        ", ".join(f"`{p}`" for p in POLICY_WORDS),
+        "fair",
+        "who is next: " + "; ".join(f"{name}: {words}" for name, words in POLICY_WORDS.items()),
+    ),
     Key("half_life_s", "seconds above 0", "3600", "half-life of the usage that fair share remembers"),
     Key(
         "backfill",
