@@ -176,7 +176,10 @@ def offer(found: Json) -> Sentences:
 
 
 def _shared(tenant: Json, kind: str, write: Callable[[Any], str]) -> str:
-    """Write what a tenant borrowed, or what of its own others have: "2", "lent 3"."""
+    """Write what a tenant borrowed, or what of its own others have: "2", "lent 3", "1 beyond quota"."""
+    over = (tenant.get("over") or {}).get(kind)
+    if over:
+        return f"{write(over)} beyond quota"
     borrowed, lent = ((tenant.get(field) or {}).get(kind) for field in ("borrowed", "lent"))
     return write(borrowed) if borrowed else f"lent {write(lent)}" if lent else ""
 

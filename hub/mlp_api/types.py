@@ -125,7 +125,8 @@ class Tenant(Response):
     `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), zeroes of the
     first three left out. borrowed: held beyond its quota. lent: of its idle quota, what others hold now (where several
     could have lent it, each counts in proportion to what it leaves idle). lendable: what it would still lend. free:
-    what it may take now, borrowing included; where it has no limit nothing is said. lowered: what of its guarantee holds
+    what it may take now, borrowing included; where it has no limit nothing is said. over: held beyond all that it may hold
+    with others as they are, as after its quota was lowered; nothing is stopped for that alone. lowered: what of its guarantee holds
     while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured. notes: in
     the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
     """
@@ -150,6 +151,7 @@ class Tenant(Response):
     lent: dict[str, float]
     lendable: dict[str, float]
     free: dict[str, float]
+    over: dict[str, float]
     lowered: LoweredGuarantee | None
     isolation: str
     description: str

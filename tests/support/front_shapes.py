@@ -36,6 +36,7 @@ def tenant(name: str, **change: Any) -> Json:
         "borrowed": {},
         "lent": {},
         "lendable": {},
+        "over": {},
         "free": {},
         "lowered": None,
         "isolation": "shared",

@@ -6,7 +6,7 @@ import type { Decision, JobEvent, Node, Simulated, SimulatedRun, SimulatedWork, 
 
 const tenant = (name: string, change: Partial<Tenant> = {}): Tenant => ({
   name, cpu: 4, gpu: null, ram: 8192, rom: null, gpu_kinds: {}, weight: 1, cohort: null, parent: null, borrowing_limit: null, lending_limit: null,
-  reserved: null, borrowed: {}, lent: {}, lendable: {}, free: {}, lowered: null, isolation: "shared", description: "", cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0, rom_inuse: 0, members: 0, running: 0, waiting: 0, ...change,
+  reserved: null, borrowed: {}, lent: {}, lendable: {}, free: {}, over: {}, lowered: null, isolation: "shared", description: "", cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0, rom_inuse: 0, members: 0, running: 0, waiting: 0, ...change,
 });
 const node = (name: string, cpu = 8): Node => ({
   name, up: true, cpu, gpu: 0, gpu_kind: null, ram: 16384, cpu_allocatable: cpu, ram_allocatable: 15360, cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0,

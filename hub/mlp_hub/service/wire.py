@@ -109,6 +109,7 @@ def tenant_to(
         lent=amounts_to(share.lent),
         lendable=amounts_to(share.lendable),
         free=amounts_to(share.free),
+        over=amounts_to(share.over),
         lowered=lowering_to(tenant.lowered),
         isolation=tenant.isolation,
         description=tenant.description,

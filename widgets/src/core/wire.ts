@@ -91,6 +91,7 @@ export interface Tenant extends TenantSettings {
   /** What it may take now, borrowing included; left out where it has no limit. */
   free: ByDimension;
   /** What of its guarantee holds while it is lowered, because the tenant is idle for long. */
+  over: ByDimension;
   lowered: LoweredGuarantee | null;
   members: number;
   running: number;

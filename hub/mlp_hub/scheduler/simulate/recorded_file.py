@@ -163,7 +163,7 @@ def _job(job: RecordedJob) -> dict[str, Any]:
     left = max(job.length - ran, 1.0)
     low, high = line.workers_min, line.workers_max
     submit = max(job.submitted, 0.0)
-    if job.started is None and job.submitted <= 0.0:
+    if job.started is None and job.waited is None and job.submitted <= 0.0:
         submit = _JUST_AFTER
     found: dict[str, Any] = {
         "name": line.name,
