@@ -121,6 +121,7 @@ test("it is said of which jobs the waits are", () => {
   assert.equal(waitsOf(of(0, 9), of(0, 9)), "The waits are of the 9 that start");
   assert.equal(waitsOf(of(3, 6), of(3, 6)), "3 ran already, and their waits are over: the waits are of the 6 others that start");
   assert.equal(waitsOf(of(1, 1), of(1, 1)), "1 ran already, and its wait is over: the waits are of the 1 other that starts");
+  assert.equal(waitsOf(of(9, 0), of(9, 0)), "9 ran already, and no other starts: there are no waits to tell");
   assert.equal(waitsOf(of(0, 9), of(0, 8)), "The waits are of the 9 (with the changes 8) that start");
 });
 

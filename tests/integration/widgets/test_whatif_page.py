@@ -15,7 +15,7 @@ from front_shapes import work
 def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService, look: str) -> None:
     dark, width = LOOKS[look]
     page = pages.panel("admin/what-if", dark=dark, width=width)
-    expect(page.get_by_text("In force now: fair (share of the machines, now and lately)")).to_be_visible()
+    expect(page.get_by_text("Policy in force: fair (share of the machines, now and lately).")).to_be_visible()
     policies = page.get_by_label("Policy").locator("option").all_inner_texts()
     assert policies[0] == "As it is (fair)"
     assert "fifo (first come, first served)" in policies

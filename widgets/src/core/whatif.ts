@@ -273,6 +273,7 @@ export function whyTheSame(answer: Simulated): string | null {
 /** Of which jobs the waits are: "3 ran already and wait no more; the waits are of the 5 others that start". */
 export function waitsOf(before: SimulatedWork, after: SimulatedWork): string {
   const n = before.waits_of;
+  if (!n && !after.waits_of) return before.running ? `${before.running} ran already, and no other starts: there are no waits to tell` : "None starts";
   const starts = n === after.waits_of ? String(n) : `${n} (with the changes ${after.waits_of})`;
   const one = n === 1 && after.waits_of === 1;
   if (!before.running) return `The waits are of the ${starts} that ${one ? "starts" : "start"}`;

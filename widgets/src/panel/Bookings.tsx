@@ -38,10 +38,10 @@ export function Bookings({ tenant, saves }: { tenant: string; saves: number }): 
         const { open, text } = windowWords(w, now);
         return (
           <>
-            {open ? <Chip kind="good">open</Chip> : null} {text}
+            {open ? <Chip kind="good">{`open since ${clock(w.start, now)}`}</Chip> : null} {text}
             {w.short ? (
               <div>
-                <Chip kind="bad">no longer fits</Chip> <span class="mlp-dim">{w.short.message}</span>
+                <Chip kind="bad">{`does not fit since ${clock(w.short.since, now)}`}</Chip> <span class="mlp-dim">{w.short.message}</span>
               </div>
             ) : null}
           </>

@@ -21,7 +21,8 @@ export function WhatIfPage(): JSX.Element {
   const nodes = useLoad("what-if-nodes", () => client.list<Node>("/nodes"));
   const scheduling = useLoad("what-if-scheduling", () => client.get<Scheduling>(paths.scheduling));
   const error = tenants.error ?? nodes.error ?? scheduling.error;
-  const head = <PageHead title="What-if" sub="Try other quotas, nodes or a policy on the hub's own work. Nothing is changed." />;
+  const policy = scheduling.data ? ` Policy in force: ${policyWords(scheduling.data.policy)}.` : "";
+  const head = <PageHead title="What-if" sub={`Try other quotas, nodes or a policy on the hub's own work. Nothing is changed.${policy}`} />;
   if (tenants.data && nodes.data && scheduling.data) {
     return (
       <>
@@ -99,7 +100,6 @@ function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; 
             onChange={(preemption) => set({ preemption })}
             options={[["", `As it is (${now.preemption ? "allowed" : "never"})`], ["on", "Allowed"], ["off", "Never"]]}
           />
-          <p class="mlp-dim mlp-whatif-policy">{`In force now: ${policyWords(now.policy)}`}</p>
           <div class="mlp-whatif-go">
             <span class="mlp-dim" role="status">
               {asked.changes ? plural(asked.changes, "change") : "No change yet"}

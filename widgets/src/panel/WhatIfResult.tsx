@@ -197,6 +197,7 @@ function Pictures({ before, after }: { before: SimulatedRun; after: SimulatedRun
           ))}
         </span>
       </div>
+      <p class="mlp-dim mlp-whatif-scroll">Wider than this window: scroll it sideways</p>
       <div class="mlp-whatif-picture" tabIndex={0} role="group" aria-label="Picture; scroll it where it is wide">
         <img alt={`${names[which]}: what each node hosts and each tenant holds over time`} src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`} />
       </div>
