@@ -6,6 +6,7 @@ import { Confirm } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
 import { paths, words } from "../core/api";
 import { bookingFieldOf, keptWords, newBooking, notesOf, readBooking, windowWords, type BookingField, type BookingTexts } from "../core/booking";
+import { clock } from "../core/format";
 import { amounts } from "../core/sharing";
 import type { Booking } from "../core/wire";
 import { useHub, useRun } from "./context";
