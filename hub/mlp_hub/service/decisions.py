@@ -299,7 +299,7 @@ class _Teller:
         if isinstance(d, Preempt):
             cost = next((c.cost for c in e.candidates if c.uid == d.uid), None)
             seconds = "gpu-seconds" if self.by_gpu.get(d.uid) else "core-seconds"
-            lost = "" if cost is None else f", which loses {cost:.0f} {seconds} of work"
+            lost = "" if cost is None else f"; stopping it loses {cost:.0f} {seconds} of work"
             others = sum(not c.chosen for c in e.candidates)
             of = f"chosen before {count(others, 'other')}" if others else "the only one that could be stopped"
             return f"{self._stopped(d, tenant)}. It was {of}{lost}"
