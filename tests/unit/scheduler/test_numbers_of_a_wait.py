@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import Quota
 from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.model import Booking, RunningJob, Snapshot, Verdict, Wait
 from mlp_hub.scheduler.why import explain
+from mlp_hub.scheduler.words import moment
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 EIGHT = 1_900_051_200.0  # 2030-03-18 08:00 UTC
@@ -110,3 +114,8 @@ def test_who_is_held_by_an_open_window_reads_which_one_and_when_it_closes() -> N
     assert why.expected_because == (
         "window demo (2030-03-18 08:00 to 2030-03-20 00:00 UTC) of blue closes then"
     )
+
+
+@given(st.integers(0, 253_402_300_799))
+def test_a_moment_is_that_of_the_calendar(at: int) -> None:
+    assert " ".join(moment(at)) == f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
 from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
 from mlp_hub.scheduler.simulate.recorded import RecordedJob, Recording, line_of
-from mlp_hub.scheduler.words import span
+from mlp_hub.scheduler.words import moment, span
 
 
 def document_of(recording: Recording) -> dict[str, Any]:
@@ -89,7 +88,7 @@ def _note(job: RecordedJob, begin: float) -> str:
 
 
 def _moment(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{' '.join(moment(at))} UTC"
 
 
 def _seconds(value: float) -> float | int:
