@@ -163,6 +163,21 @@ def why_to(job: Job, why: Why, stopped: api.Stopped | None = None) -> api.Why:
     )
 
 
+def offer_to(spec: JobSpec, placement: dict[str, int], why: Why) -> api.Offer:
+    """Return what a job would get: ranks by node, none where it would wait, and then why."""
+    whole = spec.per_worker * (sum(placement.values()) or spec.ranks_min)
+    return api.Offer(
+        fits_now=bool(placement),
+        expected_start=maybe_when(why.expected_start),
+        placement=placement,
+        cpu=units(whole.cpu),
+        gpu=units(whole.gpu),
+        ram=whole.ram,
+        reasons=[verdict_to(v) for v in why.reasons],
+        would_start_now=list(why.would_start_now),
+    )
+
+
 def stopped_to(stop: Stop, checkpoint: float | None) -> api.Stopped:
     """Return how the last attempt was stopped, and what of its work is kept."""
     return api.Stopped(
