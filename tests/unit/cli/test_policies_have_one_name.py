@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mlp_api.whatif import PolicyName
 from mlp_hub.cli.reference_scenarios import scenarios_page
-from mlp_hub.scheduler.ordering import POLICIES, POLICY_WORDS
+from mlp_hub.scheduler.ordering import POLICY_WORDS
 from mlp_hub.settings import table
 
 ROOT = Path(__file__).parents[3]
@@ -23,12 +22,3 @@ def test_settings_and_scenarios_say_what_each_goes_by() -> None:
 def test_pages_have_the_same_table() -> None:
     source = (ROOT / "widgets/src/core/policy.ts").read_text()
     assert dict(re.findall(r'^  (\w+): "(.+)",$', source, re.MULTILINE)) == POLICY_WORDS
-
-
-def test_the_interface_takes_just_these() -> None:
-    assert set(PolicyName.__args__) == set(POLICIES)
-
-
-def test_the_explanation_names_each() -> None:
-    text = (ROOT / "docs/explanation/scheduling.md").read_text()
-    assert [name for name in POLICIES if f"`{name}`" not in text] == []
