@@ -11,7 +11,7 @@ from mlp.client import Client
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
 from mlp.handle import Job, Jobs
 from mlp.history import FINAL
-from mlp.options import BY_NAME, SHAPE
+from mlp.options import BY_NAME, SHAPE, SIZE
 from mlp.verbs import Call
 
 Json = dict[str, Any]
@@ -87,10 +87,11 @@ def offer(client: Client, call: Call) -> tables.Sentences:
 def steer(client: Client, call: Call) -> Outcomes:
     """Cancel, suspend, resume, resubmit or delete several; one refusal does not stop the others."""
     verb = call.verb.name
+    size = {o.name: call.given[o.name] for o in SIZE if o.name in call.given}
     lines, data, failed = [], [], []
     for name in select(client, call):
         try:
-            after = client.delete(name) if verb == "delete" else client.act(verb, name)
+            after = client.delete(name) if verb == "delete" else client.act(verb, name, size=size)
         except Unauthorized:
             raise
         except MLPError as error:
@@ -98,7 +99,8 @@ def steer(client: Client, call: Call) -> Outcomes:
             lines.append(f"{name}: {error}")
             data.append({"name": name, "error": getattr(error, "reason", error.label), "msg": str(error)})
         else:
-            lines.append(f"{name} {DONE[verb]}")
+            again = f" as {after['name']}" if verb == "resubmit" else ""
+            lines.append(f"{name} {DONE[verb]}{again}")
             data.append(after or {"name": name})
     if len(failed) == 1 and len(lines) == 1:
         raise failed[0]

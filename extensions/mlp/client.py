@@ -206,9 +206,11 @@ class Client:
                 return
             cursor = following
 
-    def act(self, verb: str, name: str, user: str | None = None) -> Json:
-        """Cancel, suspend, resume or resubmit."""
-        return _object(self.request("PUT", f"{self._job(name, user)}:{verb}", {}))
+    def act(
+        self, verb: str, name: str, user: str | None = None, *, size: Mapping[str, Any] | None = None
+    ) -> Json:
+        """Cancel, suspend, resume or resubmit; `size` is what a job is submitted again with."""
+        return _object(self.request("PUT", f"{self._job(name, user)}:{verb}", dict(size or {})))
 
     def delete(self, name: str, user: str | None = None) -> Json:
         """Delete a job that has ended."""

@@ -14,7 +14,7 @@ from mlp import follow, picture, program, tables, words
 from mlp.client import Client
 from mlp.errors import JobFailed, JobTimeout, Refused, UsageError
 from mlp.history import FINAL, History
-from mlp.options import BY_NAME, SHAPE, SUBMIT, Option
+from mlp.options import BY_NAME, SHAPE, SIZE, SUBMIT, Option
 
 Json = dict[str, Any]
 _SOON, _LATE = 0.2, 2.0
@@ -191,9 +191,10 @@ class Job:
         """Queue it again after a suspend."""
         return self._act("resume")
 
-    def resubmit(self) -> Job:
-        """Run it again after it ended."""
-        return self._act("resubmit")
+    def resubmit(self, **size: Any) -> Job:
+        """Run it again, with other `workers`, `cpu`, `gpu`, `ram` or `time_limit` where they are given."""
+        self.data = self._client.act("resubmit", self.name, self.user, size=parse(size, SIZE, "resubmit"))
+        return self
 
     def delete(self) -> None:
         """Remove it with its files; only after it ended."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlp.errors import UsageError
@@ -207,6 +207,13 @@ WITH = Option(
 
 SHAPE: tuple[Option, ...] = tuple(o for o in SUBMIT if o.wire and o.name not in {"env", "name"})
 """What an offer depends on."""
+
+SIZE: tuple[Option, ...] = tuple(
+    replace(o, default=None, shown_default="as before")
+    for o in SUBMIT
+    if o.name in {"workers", "cpu", "gpu", "ram", "time_limit"}
+)
+"""What a job may be submitted again with."""
 
 BY_NAME: Mapping[str, Option] = {o.name: o for o in (*SUBMIT, WITH)}
 

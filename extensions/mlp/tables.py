@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import zip_longest
 from typing import Any
 
 from mlp import words
@@ -13,6 +17,9 @@ from mlp.picture import plain
 Json = dict[str, Any]
 WIDEST = 60
 """Characters of a cell on a terminal."""
+NARROWEST = 8
+"""Characters of a column to which it is narrowed where a terminal is narrow."""
+GAP = 2
 
 
 class Table:
@@ -37,8 +44,10 @@ class Table:
         if not self.rows:
             return self.empty
         table = [list(self.columns), *([_clip(cell) for cell in row] for row in self.rows)]
-        widths = [max(len(row[i]) for row in table) for i in range(len(self.columns))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
+        widths = _fitted(
+            [max(len(row[i]) for row in table) for i in range(len(self.columns))], terminal_width()
+        )
+        lines = [line for row in table for line in _lines(row, widths)]
         return "\n".join([self.title, *lines] if self.title else lines)
 
     def _repr_html_(self) -> str:
@@ -51,6 +60,31 @@ class Table:
         )
         title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
         return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def terminal_width() -> int:
+    """Return how many characters fit a line of the terminal that is written to; 0 where it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
+
+
+def _fitted(widths: list[int], most: int) -> list[int]:
+    """Narrow the widest columns until the table fits a terminal of `most` characters, as far as it may (0: any fits)."""
+    while most and sum(widths) + GAP * (len(widths) - 1) > most and max(widths) > NARROWEST:
+        at = widths.index(max(widths))
+        widths = [*widths[:at], widths[at] - 1, *widths[at + 1 :]]
+    return widths
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Write a row; what does not fit its column goes on below."""
+    cells = [
+        textwrap.wrap(cell, width) or [""] if width else [cell]
+        for cell, width in zip(row, widths, strict=True)
+    ]
+    return [
+        (" " * GAP).join(part.ljust(w) for part, w in zip(parts, widths, strict=True)).rstrip()
+        for parts in zip_longest(*cells, fillvalue="")
+    ]
 
 
 def _clip(cell: str) -> str:
@@ -144,7 +178,8 @@ def decided(decision: Json) -> list[str]:
     if others:
         lines.append(f"  Next best: {', '.join(others[:3])}.")
     for victim in decision.get("victims") or ():
-        who = f"{victim['job']} of {victim['user']}" if victim.get("job") else "a job of another tenant"
+        whose = f"tenant {victim['tenant']}" if victim.get("tenant") else "another tenant"
+        who = f"{victim['job']} of {victim['user']}" if victim.get("job") else f"a job of {whose}"
         how = "stopped" if victim.get("chosen") else "left alone"
         lines.append(f"  {who}, priority {victim.get('priority')}: {how}, {victim.get('why')}.")
     lines += [f"  Not touched: {text}." for text in (decision.get("spared") or ())[:3]]
@@ -170,12 +205,15 @@ def offer(found: Json) -> Sentences:
         lines = ["Would wait; when it would start is not known."]
     lines.append(f"Takes of the quota: {cost}.")
     lines += verdicts(found.get("reasons") or ())
-    lines += [f"Would start now: {way}" for way in found.get("would_start_now") or ()]
+    lines += [f"Would start now with {way}." for way in found.get("would_start_now") or ()]
     return Sentences(lines, found)
 
 
 def _shared(tenant: Json, kind: str, write: Callable[[Any], str]) -> str:
-    """Write what a tenant borrowed, or what of its own others have: "2", "lent 3"."""
+    """Write what a tenant borrowed, or what of its own others have: "2", "lent 3", "1 beyond quota"."""
+    over = (tenant.get("over") or {}).get(kind)
+    if over:
+        return f"{write(over)} beyond quota"
     borrowed, lent = ((tenant.get(field) or {}).get(kind) for field in ("borrowed", "lent"))
     return write(borrowed) if borrowed else f"lent {write(lent)}" if lent else ""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlp.errors import UsageError
-from mlp.options import SHAPE, SUBMIT, WITH, Option, name
+from mlp.options import SHAPE, SIZE, SUBMIT, WITH, Option, name
 
 MAGIC, COMMAND = "%mlp", "mlp"
 
@@ -57,7 +57,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("cancel", "stop jobs for good", "jobs", (STATE, TENANT)),
     Verb("suspend", "stop jobs for now, giving back what they hold", "jobs", (STATE, TENANT)),
     Verb("resume", "queue suspended jobs again", "jobs", (STATE, TENANT)),
-    Verb("resubmit", "run ended jobs again", "jobs", (STATE, TENANT)),
+    Verb("resubmit", "run jobs again, in another size if you like", "jobs", (STATE, TENANT, *SIZE)),
     Verb("delete", "remove ended jobs with their files", "jobs", (STATE, TENANT)),
     Verb("quota", "what your tenants may use, and who uses it"),
     Verb("offer", "what a job of this shape would get", "", SHAPE),

@@ -203,9 +203,15 @@ def prospects(why: Mapping[str, Any]) -> list[str]:
     short = str(why.get("cut_short") or "")
     return [
         *([unknown] if unknown else []),
-        *(f"Would start now: {way}" for way in (ways if isinstance(ways, list) else [])),
+        *(_smaller(str(why.get("job")), str(way)) for way in (ways if isinstance(ways, list) else [])),
         *([f"{short[0].upper()}{short[1:]}."] if short else []),
     ]
+
+
+def _smaller(name: str, way: str) -> str:
+    """Write with what a job would start now, and how to have it so."""
+    again = command(f"resubmit {name} {way}")
+    return f"Would start now with {way}: {command(f'cancel {name}')}, then {again}"
 
 
 def ended(job: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 MOST_RANKS = 10_000
 """Of one job, its parameter servers included."""
@@ -136,7 +136,8 @@ class Tenant(Response):
     `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), zeroes of the
     first three left out. borrowed: held beyond its quota. lent: of its idle quota, what others hold now (where several
     could have lent it, each counts in proportion to what it leaves idle). lendable: what it would still lend. free:
-    what it may take now, borrowing included; where it has no limit nothing is said. lowered: what of its guarantee holds
+    what it may take now, borrowing included; where it has no limit nothing is said. over: held beyond all that it may hold
+    with others as they are, as after its quota was lowered; nothing is stopped for that alone. lowered: what of its guarantee holds
     while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured. notes: in
     the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
     """
@@ -161,6 +162,7 @@ class Tenant(Response):
     lent: dict[str, float]
     lendable: dict[str, float]
     free: dict[str, float]
+    over: dict[str, float]
     lowered: LoweredGuarantee | None
     queue_order: str
     isolation: str
@@ -273,6 +275,16 @@ class JobCreate(JobShape, kw_only=True):
     env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
         default_factory=dict
     )
+
+
+class Resubmit(Request):
+    """What is to be other than it was; what is left out stays."""
+
+    workers: Workers | UnsetType = UNSET
+    cpu: Cpu | UnsetType = UNSET
+    gpu: Gpu | UnsetType = UNSET
+    ram: Ram | UnsetType = UNSET
+    time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | UnsetType | None = UNSET
 
 
 class Heartbeat(Request):
@@ -407,6 +419,20 @@ class LogLine(Response):
     time: str
     stream: str
     text: str
+
+
+class Scheduling(Response):
+    """The policy in force, as the settings that begin with `scheduling_` have it; `meaning` says what it goes by."""
+
+    policy: str
+    meaning: str
+    placement: str
+    backfill: bool
+    preemption: bool
+    half_life_s: float
+    min_run_s: float
+    restart_cost_s: float
+    aging_s: float
 
 
 class QueueEntry(Response):

@@ -44,12 +44,19 @@ class SpawnInfo(Response):
 
 
 class SpawnRoom(Response):
-    """What is left of a tenant's quota: cpu in cores, ram in MiB. Null quotas: what the nodes have."""
+    """What is left of a tenant's quota: cpu in cores, ram in MiB. Null quotas: what the nodes have.
+
+    `cpu_back` and `ram_back`: of its own quota, what a server would have besides by taking it back from tenants that
+    borrowed it (`back_from`).
+    """
 
     cpu: float | None
     cpu_free: float | None
     ram: int | None
     ram_free: int | None
+    cpu_back: float
+    ram_back: int
+    back_from: list[str]
 
 
 class Keeping(Response):

@@ -102,11 +102,16 @@ class SimulateRequest(Request):
 class SimulatedWork(Response):
     """What became of some jobs in a run. Waits and completion times in seconds; of none they are 0.
 
-    Waits are of the jobs that began to run, but for those that ran before the run began. `ftf` is finish-time fairness:
+    `running` of the jobs ran already when the run began: their waits are over and no part of these. Waits are of the
+    `waits_of` others that begin to run, from their submission on. `waited_again_s`: what jobs that were stopped for others,
+    or lost their nodes by what is tried, waited until they went on, all together. `ftf` is finish-time fairness:
     how long a job took, divided by what it would have taken alone on its tenant's fair share; above 1 is worse than that.
     """
 
     jobs: int
+    running: int
+    waits_of: int
+    waited_again_s: float
     finished: int
     refused: int
     never_started: int
@@ -143,14 +148,17 @@ class SimulatedRun(SimulatedWork):
 
 
 class SimulatedMove(Response):
-    """A job whose start moves: seconds from the begin of the run, null where it does not start. `why_never` says why not."""
+    """A job whose start moves: seconds from the begin of the run, null where it does not start.
+
+    `why`: what it waits for in the run in which it starts later, or never.
+    """
 
     job: str
     user: str
     tenant: str
     before_s: float | None
     after_s: float | None
-    why_never: str | None
+    why: str | None
 
 
 class SimulatedMoves(Response):
@@ -209,7 +217,8 @@ class DecisionNode(Response):
 class DecisionVictim(Response):
     """A running job that could have been stopped for another: what that loses, and why it was chosen or not.
 
-    `lost_work` is in gpu-seconds, or core-seconds where it has no gpu. Names are null where they are not the asker's to know.
+    `lost_work` is in gpu-seconds, or core-seconds where it has no gpu. Names are null where they are not the
+    asker's to know; of those that share with the asker's tenant the tenant is named.
     """
 
     job: str | None

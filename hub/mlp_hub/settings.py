@@ -101,7 +101,8 @@ class Settings:
     )
     scheduling_policy: str = setting(
         "fair",
-        "Whose job is next: fair (share of the machines, now and lately), maxmin (now alone), fifo, priority, or finish (who would be late first).",
+        "Whose job is next: fair (share of the machines, now and lately), maxmin (share of the machines, now alone), "
+        "fifo (first come, first served), priority (priority, then age), finish (who would be late first).",
         kind="str",
         choices=("fair", "maxmin", "fifo", "priority", "finish"),
     )

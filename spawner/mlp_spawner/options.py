@@ -60,6 +60,11 @@ def form(defaults: Defaults, account: Account, last: Mapping[str, Any]) -> str:
         parts.append(
             f'<p id="mlp-tenant">Tenant <strong>{escape(tenant)}</strong>: {_free(account.room.get(tenant))}.</p>'
         )
+    if any(_back(account.room.get(t)) for t in tenants):
+        parts.append(
+            '<p class="form-text" id="mlp-back">What others borrowed is taken back where the server needs it: work of '
+            "theirs is stopped, and the start waits until that has ended.</p>"
+        )
     cpu = _or(last.get("cpu"), defaults.cpu)
     ram = _or(last.get("ram"), defaults.ram)
     text = "A share: idle cores may be used."
@@ -77,7 +82,21 @@ def _free(room: Room | None) -> str:
         parts.append(f"{room.cpu_free:g} of {room.cpu:g} cpu")
     if room and room.ram is not None and room.ram_free is not None:
         parts.append(f"{room.ram_free} of {room.ram} MiB memory")
-    return f"{' and '.join(parts)} free" if parts else "no limit of its own, only the machine's"
+    free = f"{' and '.join(parts)} free" if parts else "no limit of its own, only the machine's"
+    return f"{free}{_back(room)}"
+
+
+def _back(room: Room | None) -> str:
+    """Say what may be had besides by taking it back, and from whom; nothing where nobody has borrowed."""
+    if room is None:
+        return ""
+    parts = [f"{room.cpu_back:g} cpu"] if room.cpu_back else []
+    parts += [f"{room.ram_back} MiB memory"] if room.ram_back else []
+    if not parts:
+        return ""
+    names = ", ".join(escape(t) for t in room.back_from)
+    whose = f"tenant{'' if len(room.back_from) == 1 else 's'} {names}"
+    return f"; {' and '.join(parts)} more of its own, lent to {whose}, may be taken back"
 
 
 def _or(value: Any, default: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -24,12 +24,18 @@ def _seconds(text: str | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A tenant's quota and what is free of it: cpu in cores, ram in MiB; None where the nodes are the only limit."""
+    """A tenant's quota and what is free of it: cpu in cores, ram in MiB; None where the nodes are the only limit.
+
+    `cpu_back`, `ram_back`: what a server may have besides, by taking back what the tenants `back_from` borrowed.
+    """
 
     cpu: float | None = None
     cpu_free: float | None = None
     ram: int | None = None
     ram_free: int | None = None
+    cpu_back: float = 0.0
+    ram_back: int = 0
+    back_from: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

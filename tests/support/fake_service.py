@@ -78,7 +78,9 @@ class Spawn(Base):
             s = self.state
             number = s.numbers.setdefault(user, len(s.numbers) + 1)
             tenants = s.tenants.get(user, ["default"])
-            room = {t: {"cpu": None, "cpu_free": None, "ram": None, "ram_free": None} for t in tenants}
+            nothing = {"cpu": None, "cpu_free": None, "ram": None, "ram_free": None}
+            back = {"cpu_back": 0.0, "ram_back": 0, "back_from": []}
+            room = dict.fromkeys(tenants, nothing | back)
             self.write({"number": number, "tenants": tenants, "default_tenant": tenants[0], "room": room})
 
 

@@ -7,7 +7,20 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
-from front_shapes import GIB, WAITS, Json, audited, entry, holding, job, simulation, tenant, when, work
+from front_shapes import (
+    GIB,
+    SCHEDULING,
+    WAITS,
+    Json,
+    audited,
+    entry,
+    holding,
+    job,
+    simulation,
+    tenant,
+    when,
+    work,
+)
 
 SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
 
@@ -299,6 +312,8 @@ class Data:
                 return 200, "0123456789abcdef0123456789abcdef"
             case "GET", ["queue"], "":
                 return 200, self.queue
+            case "GET", ["scheduling"], "":
+                return 200, SCHEDULING
             case "GET", ["nodes"], "":
                 return 200, self.nodes
             case "POST", ["tenants", name], "preview":

@@ -36,6 +36,7 @@ def tenant(name: str, **change: Any) -> Json:
         "borrowed": {},
         "lent": {},
         "lendable": {},
+        "over": {},
         "free": {},
         "lowered": None,
         "queue_order": "priority",
@@ -140,10 +141,26 @@ WAITS = (
 )
 
 
+SCHEDULING = {
+    "policy": "fair",
+    "meaning": "share of the machines, now and lately",
+    "placement": "fgd",
+    "backfill": True,
+    "preemption": True,
+    "half_life_s": 3600.0,
+    "min_run_s": 30.0,
+    "restart_cost_s": 0.0,
+    "aging_s": 600.0,
+}
+
+
 def work(wait: float, preemptions: int, **change: Any) -> Json:
     """Figures of a simulated run."""
     return {
         "jobs": 12,
+        "running": 4,
+        "waits_of": 8,
+        "waited_again_s": 0.0,
         "finished": 12,
         "refused": 0,
         "never_started": 0,
@@ -175,7 +192,7 @@ def simulation(before: Json, after: Json) -> Json:
             "tenant": "red",
             "before_s": 7200.0,
             "after_s": 0.0,
-            "why_never": None,
+            "why": "red may use 4 cpu; 4 in use by job long of ann (4); this job asks for 2",
         },
         {
             "job": "lstm",
@@ -183,7 +200,7 @@ def simulation(before: Json, after: Json) -> Json:
             "tenant": "blue",
             "before_s": 60.0,
             "after_s": None,
-            "why_never": "blue may use 1 cpu in all and this job asks for 2",
+            "why": "blue may use 1 cpu in all and this job asks for 2",
         },
     ]
     return {

@@ -260,7 +260,9 @@ class Verb(Base):
                 "resubmit": "queued",
             }
             self.world.jobs[name].update(
-                phase=changes[verb], state="error" if verb == "cancel" else "creating"
+                **json.loads(self.request.body or "{}"),
+                phase=changes[verb],
+                state="error" if verb == "cancel" else "creating",
             )
             self.reply(self.world.advance(name))
 

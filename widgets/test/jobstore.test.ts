@@ -27,6 +27,16 @@ test("a thousand frames are told once a turn", () => {
   assert.equal(w.store.metrics.points, 1000);
 });
 
+test("the past of all ranks reads in the order in which it was written, ranks of one moment by number", () => {
+  const w = world();
+  const at = (rank: number, ...seconds: number[]) => w.store.apply({ type: "log", rank, lines: seconds.map(line), offset: 0 }, true);
+  at(1, 1, 5);
+  at(0, 1, 4);
+  at(2, 1);
+  w.store.apply({ type: "synced" }, true);
+  assert.deepEqual(w.store.logs.lines.map((l) => `${l.rank}: ${l.text}`), ["0: line 1", "1: line 1", "2: line 1", "0: line 4", "1: line 5"]);
+});
+
 test("an older record does not take a newer one's place", () => {
   const w = world();
   w.store.apply({ type: "job", job: job({ version: 5, phase: "running" }) }, false);

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cores } from "../src/core/format";
-import { alone, place, segments, sharingWords, standing, standingWords } from "../src/core/sharing";
+import { alone, beyondWords, place, segments, sharingWords, standing, standingWords } from "../src/core/sharing";
 import type { Tenant } from "../src/core/wire";
 
 const tenant = (change: object = {}): Tenant =>
   ({
     name: "red", cpu: 4, gpu: null, ram: 1024, rom: null, cpu_inuse: 3, gpu_inuse: 0, ram_inuse: 0, rom_inuse: 0, cohort: null, parent: null,
-    borrowing_limit: null, lending_limit: null, reserved: null, queue_order: "priority", borrowed: {}, lent: {}, lendable: {}, free: { cpu: 1 }, lowered: null, ...change,
+    borrowing_limit: null, lending_limit: null, reserved: null, queue_order: "priority", borrowed: {}, lent: {}, lendable: {}, free: { cpu: 1 }, over: {}, lowered: null, ...change,
   }) as unknown as Tenant;
 const said = (change: object): string => standingWords(standing(tenant(change), "cpu"), cores).join(" · ");
 
@@ -15,8 +15,23 @@ test("what is borrowed, lent and free is said, zeroes are not", () => {
   assert.equal(said({}), "1 free");
   assert.equal(said({ cpu_inuse: 6, borrowed: { cpu: 2 }, free: { cpu: 1 } }), "2 borrowed · 1 free");
   assert.equal(said({ cpu_inuse: 1, lent: { cpu: 2 }, free: { cpu: 1 } }), "2 lent · 1 free");
-  assert.equal(said({ cpu_inuse: 5, free: { cpu: 0 } }), "1 over");
+  assert.equal(said({ cpu_inuse: 5, free: { cpu: 0 }, over: { cpu: 1 } }), "1 beyond quota");
+  assert.equal(said({ cpu_inuse: 7, free: { cpu: 0 }, borrowed: { cpu: 3 }, over: { cpu: 1 } }), "1 beyond quota · 2 borrowed");
   assert.deepEqual(standingWords(standing(tenant(), "gpu"), cores), []);
+});
+
+test("what is beyond the quota says what becomes of it", () => {
+  assert.equal(beyondWords(tenant()), "");
+  assert.equal(
+    beyondWords(tenant({ cpu: 2, over: { cpu: 1 } })),
+    "1 cpu in use beyond the quota. Nothing is stopped for that alone: what runs goes on. Nothing new starts until enough is given back",
+  );
+  assert.match(beyondWords(tenant({ cohort: "main", over: { cpu: 1 } })), /taken back from the cheapest of its jobs as soon as another tenant of cohort main/);
+  assert.equal(
+    beyondWords(tenant({ cohort: "main", borrowed: { cpu: 2, ram: 1024 } })),
+    "2 cpu, 1 GiB memory of what is in use is borrowed: it stays until its jobs end, and is taken back from the cheapest of its jobs as soon as " +
+      "another tenant of cohort main needs its own",
+  );
 });
 
 test("a service that says nothing of what is free is understood", () => {

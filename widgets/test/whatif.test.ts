@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decisionOf, victimName } from "../src/core/decisions";
-import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, whyTheSame, WORK } from "../src/core/whatif";
+import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, waitsOf, whyTheSame, whyWords, WORK } from "../src/core/whatif";
 import type { Decision, JobEvent, Node, Simulated, SimulatedRun, SimulatedWork, Tenant } from "../src/core/wire";
 
 const tenant = (name: string, change: Partial<Tenant> = {}): Tenant => ({
   name, cpu: 4, gpu: null, ram: 8192, rom: null, gpu_kinds: {}, weight: 1, cohort: null, parent: null, borrowing_limit: null, lending_limit: null,
-  reserved: null, borrowed: {}, lent: {}, lendable: {}, free: {}, lowered: null, queue_order: "priority", isolation: "shared", description: "", cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0, rom_inuse: 0, members: 0, running: 0, waiting: 0, ...change,
+  reserved: null, borrowed: {}, lent: {}, lendable: {}, free: {}, over: {}, lowered: null, queue_order: "priority", isolation: "shared", description: "", cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0, rom_inuse: 0, members: 0, running: 0, waiting: 0, ...change,
 });
 const node = (name: string, cpu = 8): Node => ({
   name, up: true, cpu, gpu: 0, gpu_kind: null, ram: 16384, cpu_allocatable: cpu, ram_allocatable: 15360, cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0,
@@ -102,7 +102,7 @@ test("less waiting is better, and a hundredth is no difference", () => {
   assert.equal(mark(100, 100.5, -1), "same");
   assert.equal(mark(1, 2, 0), "same");
   const work = (wait: number): SimulatedWork => ({
-    jobs: 1, finished: 1, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: wait, p50_wait_s: wait, p99_wait_s: wait, avg_jct_s: 0, ftf_avg: 0, ftf_worst: 0,
+    jobs: 1, running: 0, waits_of: 1, waited_again_s: 0, finished: 1, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: wait, p50_wait_s: wait, p99_wait_s: wait, avg_jct_s: 0, ftf_avg: 0, ftf_worst: 0,
   });
   const row = rowOf(WORK[0]!, work(120), work(60));
   assert.deepEqual([row.before, row.after, row.mark, row.by], ["2 min", "1 min", "better", "1 min less"]);
@@ -113,9 +113,30 @@ test("less waiting is better, and a hundredth is no difference", () => {
   assert.deepEqual([startWords(null), startWords(0.2), startWords(90)], ["not at all", "at once", "after 1 min 30 s"]);
 });
 
+test("it is said of which jobs the waits are", () => {
+  const of = (running: number, waits_of: number): SimulatedWork => ({
+    jobs: 9, running, waits_of, waited_again_s: 0, finished: 9, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: 1, p50_wait_s: 1, p99_wait_s: 1,
+    avg_jct_s: 0, ftf_avg: 0, ftf_worst: 0,
+  });
+  assert.equal(waitsOf(of(0, 9), of(0, 9)), "The waits are of the 9 that start");
+  assert.equal(waitsOf(of(3, 6), of(3, 6)), "3 ran already, and their waits are over: the waits are of the 6 others that start");
+  assert.equal(waitsOf(of(1, 1), of(1, 1)), "1 ran already, and its wait is over: the waits are of the 1 other that starts");
+  assert.equal(waitsOf(of(9, 0), of(9, 0)), "9 ran already, and no other starts: there are no waits to tell");
+  assert.equal(waitsOf(of(0, 9), of(0, 8)), "The waits are of the 9 (with the changes 8) that start");
+});
+
+test("a start that moves has what it waits for, in the run in which it waits longer", () => {
+  const move = { job: "a", user: "u", tenant: "t", why: "red may use 2" };
+  assert.equal(whyWords({ ...move, before_s: 60, after_s: 0 }), "As it is: red may use 2");
+  assert.equal(whyWords({ ...move, before_s: null, after_s: 5 }), "As it is: red may use 2");
+  assert.equal(whyWords({ ...move, before_s: 0, after_s: 60 }), "With the changes: red may use 2");
+  assert.equal(whyWords({ ...move, before_s: 0, after_s: null }), "With the changes: red may use 2");
+  assert.equal(whyWords({ ...move, why: null, before_s: 0, after_s: 3 }), "Not told");
+});
+
 test("where nothing is other, what the jobs waited for says why", () => {
   const run = (waited_for: Record<string, number>, wait = 5): SimulatedRun => ({
-    jobs: 3, finished: 3, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: wait, p50_wait_s: wait, p99_wait_s: wait, avg_jct_s: 0, ftf_avg: 0,
+    jobs: 3, running: 0, waits_of: 3, waited_again_s: 0, finished: 3, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: wait, p50_wait_s: wait, p99_wait_s: wait, avg_jct_s: 0, ftf_avg: 0,
     ftf_worst: 1, makespan_s: 9, utilization: { cpu: 0.5 }, lost_work_s: 0, per_tenant: {}, gantt: null, waited_for,
   });
   const moves = { earlier: 0, later: 0, unmoved: 3, only_before: 0, only_after: 0, most: [] };
@@ -136,5 +157,6 @@ test("an event finds its explanation by kind and time, and a stranger has no nam
   assert.equal(decisionOf(event, all)?.summary, "this");
   assert.equal(decisionOf({ ...event, time: "2026-01-02T10:00:05Z" }, all), null);
   const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, why: "" };
-  assert.equal(victimName({ ...victim, job: null }), "a job of another tenant");
+  assert.equal(victimName({ ...victim, job: null, tenant: null }), "a job of another tenant");
+  assert.equal(victimName({ ...victim, job: null, tenant: "blue" }), "a job of tenant blue");
 });

@@ -13,8 +13,9 @@ from mlp_hub import proxy
 from mlp_hub.cli import accounts, ports, processes
 from mlp_hub.cli import database as databases
 from mlp_hub.cli.checks import FAIL, OK, WARN, Check
-from mlp_hub.cli.errors import Failure
+from mlp_hub.cli.errors import Failure, UsageFailure
 from mlp_hub.cli.http import request
+from mlp_hub.scheduler.ordering import POLICY_WORDS
 from mlp_hub.settings import Settings
 
 LITTLE_DISK_GIB = 5
@@ -156,9 +157,24 @@ def database(settings: Settings) -> Check:
 
 
 def decides(settings: Settings) -> Check:
-    """Tell which service decides who starts."""
+    """Tell which service decides who starts, and by which policy."""
     who = databases.decider(settings)
-    return Check("scheduler", OK, "no service decides now" if who is None else f"decided by {who}")
+    mine = settings.scheduling_policy
+    policy = f"policy {mine} ({POLICY_WORDS[mine]})"
+    if who is None:
+        return Check("scheduler", OK, f"no service decides now; {policy}")
+    try:
+        in_force = accounts.ask_service(settings, "GET", "/scheduling", timeout=10.0).json()["policy"]
+    except (Failure, UsageFailure):
+        return Check("scheduler", OK, f"decided by {who}; {policy} by these settings, it does not answer")
+    if in_force != mine:
+        return Check(
+            "scheduler",
+            WARN,
+            f"decided by {who}; it was started with policy {in_force}, these settings say {mine}",
+            "`mlp-hub down` and `mlp-hub up` take over what the settings say; running jobs go on.",
+        )
+    return Check("scheduler", OK, f"decided by {who}; {policy}")
 
 
 def hub(settings: Settings) -> list[Check]:

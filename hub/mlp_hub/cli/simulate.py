@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mlp_hub.cli.accounts import ask_service
@@ -61,6 +61,7 @@ def export(settings: Settings, what: str, *, as_json: bool) -> int:
         query = f"source=history&days={days:g}"
     found = ask_service(settings, "GET", f"/simulate?{query}", timeout=120.0).json()
     said, begin = found.pop("remarks"), datetime.fromisoformat(found.pop("begin"))
+    notes = found.pop("notes")
     if as_json:
         sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
         return 0
@@ -70,10 +71,8 @@ def export(settings: Settings, what: str, *, as_json: bool) -> int:
     jobs = found.pop("jobs")
     sys.stdout.write(_yaml(found))
     sys.stdout.write("jobs:\n" if jobs else "jobs: []\n")
-    for job in jobs:
-        # nobody reads when second 574123 was
-        at = begin + timedelta(seconds=float(job.get("submit", 0.0)))
-        sys.stdout.write(f"{_yaml([job]).rstrip()}  # {_moment(at)}\n" if at > begin else _yaml([job]))
+    for job, note in zip(jobs, notes, strict=True):
+        sys.stdout.write(f"{_yaml([job]).rstrip()}  # {note}\n")
     return 0
 
 

@@ -31,6 +31,18 @@ class Bookings:
                     vector[dimension] = vector.get(dimension, 0) + amount
         return booked
 
+    def open_at(self, now: float, tenant: str, dimension: str) -> list[Booking]:
+        """Return a tenant's windows that are open at a time and keep something of a dimension free."""
+        return [
+            b
+            for b in self.all
+            if b.tenant == tenant and b.start <= now < b.end and limits_of(b.amount).get(dimension)
+        ]
+
+    def changing_at(self, now: float) -> list[Booking]:
+        """Return the windows that open or close at this time."""
+        return [b for b in self.all if now in (b.start, b.end)]
+
     def after(self, now: float) -> tuple[Booking, ...]:
         """Return the windows that open after a time, the next one first."""
         return self.all[bisect_right(self.all, now, key=lambda b: b.start) :]

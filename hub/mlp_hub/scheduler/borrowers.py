@@ -1,4 +1,4 @@
-"""Who holds more than its nominal quota, found out anew only of tenants whose holdings have changed."""
+"""Who holds something, and who more than its nominal quota, found out anew only of tenants whose holdings have changed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Place = tuple[str, str]  # root of a quota tree, and a dimension
 
 
 class Borrowers:
-    """The tenants that borrow, by tree and dimension; brought up to date when somebody asks."""
+    """The tenants that hold something, and those that borrow, by tree and dimension; brought up to date when asked for."""
 
     def __init__(self) -> None:
-        self._of: dict[Place, dict[str, None]] = {}
-        self._places: dict[str, tuple[Place, ...]] = {}  # of each tenant that borrows
+        self._of: dict[Place, dict[str, bool]] = {}  # who holds something there, and whether it borrows
+        self._places: dict[str, tuple[Place, ...]] = {}  # of each tenant that holds something
         self._changed: dict[str, None] = {}
 
     def changed(self, tenant: str) -> None:
@@ -28,21 +28,29 @@ class Borrowers:
 
     def of(self, quotas: QuotaTree, root: str, dimension: str) -> list[str]:
         """Return by name who borrows of a dimension in a tree."""
+        self._look(quotas)
+        return sorted(t for t, borrows in self._of.get((root, dimension), {}).items() if borrows)
+
+    def holders(self, quotas: QuotaTree, root: str, dimension: str) -> list[str]:
+        """Return by name who holds something of a dimension in a tree."""
+        self._look(quotas)
+        return sorted(self._of.get((root, dimension), ()))
+
+    def _look(self, quotas: QuotaTree) -> None:
         for tenant in self._changed:
             for place in self._places.pop(tenant, ()):
                 del self._of[place][tenant]
             if tenant in quotas:
                 self._enter(quotas, tenant)
         self._changed = {}
-        return sorted(self._of.get((root, dimension), ()))
 
     def _enter(self, quotas: QuotaTree, tenant: str) -> None:
         root = quotas.root(tenant)
-        places = tuple((root, d) for d in quotas.used(tenant) if quotas.borrows(tenant, (d,)))
-        if places:
-            self._places[tenant] = places
-        for place in places:
-            self._of.setdefault(place, {})[tenant] = None
+        used = [d for d, amount in quotas.used(tenant).items() if amount]
+        if used:
+            self._places[tenant] = tuple((root, d) for d in used)
+        for dimension in used:
+            self._of.setdefault((root, dimension), {})[tenant] = quotas.borrows(tenant, (dimension,))
 
     def fork(self) -> Borrowers:
         """Return an independent copy."""

@@ -25,7 +25,15 @@ ONE_QUEUE = frozenset({"fifo", "priority", "finish"})
 """Policies that order all jobs together, whoever owns them."""
 WITHOUT_PRIORITY = frozenset({"fifo"})
 """Policies under which priority gives no right to stop others."""
-POLICIES = ("fair", "maxmin", "fifo", "priority", "finish")
+POLICY_WORDS = {
+    "fair": "share of the machines, now and lately",
+    "maxmin": "share of the machines, now alone",
+    "fifo": "first come, first served",
+    "priority": "priority, then age",
+    "finish": "who would be late first",
+}
+"""The policies and what each goes by; pages, settings and documentation use these names and words."""
+POLICIES = tuple(POLICY_WORDS)
 ORDERS = ("priority", "fifo")
 """What the queue of one tenant may go by, where tenants take turns; the first is the default."""
 

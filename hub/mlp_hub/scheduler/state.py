@@ -318,6 +318,10 @@ class State:
         """Return by name the tenants of a quota tree that hold more of a dimension than their nominal quota."""
         return self._borrowers.of(self.quotas, root, dimension)
 
+    def holders(self, root: str, dimension: str) -> list[str]:
+        """Return by name the tenants of a quota tree that hold something of a dimension."""
+        return self._borrowers.holders(self.quotas, root, dimension)
+
     def first_tenants(self) -> list[str]:
         """Return the tenants with waiting jobs that are next by policy, as the cycle began; all if they are few."""
         if self._first is None:

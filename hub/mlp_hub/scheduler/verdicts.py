@@ -11,10 +11,11 @@ from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import Booking, Verdict, Wait, WaitingJob
 from mlp_hub.scheduler.placement import NODE, domain_label
 from mlp_hub.scheduler.queues import Entry
+from mlp_hub.scheduler.quota_words import Told, waits_for_quota
 from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.state import State
-from mlp_hub.scheduler.vectors import limits_of, part, resources_of
-from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
+from mlp_hub.scheduler.vectors import limits_of, resources_of
+from mlp_hub.scheduler.words import amount, count, in_units, listing, span, window_words
 
 MOST_GROUPS = 4
 """Groups of equal nodes that a sentence tells of."""
@@ -22,15 +23,11 @@ MOST_STATES = 64
 """Beyond so many different states of nodes the sentence counts them by the ranks that they have room for."""
 
 
-_Told = dict[tuple[object, ...], str]
-"""What was said of free nodes already, by what it depends on: many ask for the same in one breath."""
-
-
-def of(state: State, entry: Entry, told: _Told) -> Verdict:
+def of(state: State, entry: Entry, told: Told) -> Verdict:
     """Return why the class of a waiting job could not start when it was last tried."""
     reason = entry.cls.reason
     if reason is Reason.WAITING_FOR_QUOTA:
-        return waits_for_quota(state, entry)
+        return waits_for_quota(state, entry, told)
     if reason is Reason.RESERVED:
         ahead = entry.cls.ahead
         if isinstance(ahead, Booking):
@@ -47,7 +44,7 @@ def of(state: State, entry: Entry, told: _Told) -> Verdict:
 def waits(state: State, uids: Iterable[str]) -> Iterator[Wait]:
     """Say why to those of these jobs that wait; equals are told the same."""
     made: dict[int, Verdict] = {}
-    told: _Told = {}
+    told: Told = {}
     for uid in uids:
         entry = state.waiting.get(uid)
         if entry is None:
@@ -70,58 +67,7 @@ def waits_for_preempted(names: Sequence[str], uids: tuple[str, ...]) -> Verdict:
     return Verdict(Reason.WAITING_FOR_PREEMPTED, message, {"stopping": len(names)}, uids)
 
 
-def waits_for_quota(state: State, entry: Entry) -> Verdict:
-    """Say that the tenant's quota is used up: how much there is, who has it, what is asked for."""
-    tenant = entry.cls.tenant
-    quotas = state.quotas
-    asked = entry.cls.vector
-    over = quotas.excess(tenant, asked)
-    if not over and entry.cls.demand.gpu:
-        # in all it would fit: it is the kinds of GPU whose quota is used up
-        for kind in state.index.kinds():
-            over += [(f"gpu:{kind}", asked["gpu"], quotas.available(tenant, f"gpu:{kind}") or 0)]
-    used = quotas.used(tenant)
-    numbers: dict[str, float] = {}
-    sentences = []
-    for dimension, ask, available in over:
-        mine = used.get(dimension, 0)
-        limit = quotas.limit(tenant, dimension) or 0
-        nominal = quotas.nominal(tenant, dimension)
-        numbers |= {
-            f"{dimension}_limit": in_units(dimension, limit),
-            f"{dimension}_inuse": in_units(dimension, mine),
-            f"{dimension}_free": in_units(dimension, available),
-            f"{dimension}_asked": in_units(dimension, ask),
-        }
-        who = users_of(state, dimension, tenant)
-        by = f" by {who}" if who else ""
-        may = f"{tenant} may use {number(dimension, limit)} {unit(dimension)}"
-        if nominal is not None and nominal < limit:
-            numbers[f"{dimension}_nominal"] = in_units(dimension, nominal)
-            may += f", {number(dimension, nominal)} of its own and the rest when others leave it"
-        lent = ""
-        if available < limit - mine:
-            lent = f", {number(dimension, available)} free now"
-            others = state.borrowers(quotas.root(tenant), dimension)
-            borrowers = listing(t for t in others if t != tenant)
-            if borrowers:
-                lent += f" while {borrowers} borrow" + ("s" if " and " not in borrowers else "")
-        kept = listing(f"{number(dimension, n)} for {t}" for t, n in quotas.kept_free(dimension, tenant))
-        if kept:
-            lent += f"; of what the nodes have, {kept} is kept free"
-        sentences.append(
-            f"{may}; {number(dimension, mine)} in use{by}{lent}; this job asks for {number(dimension, ask)}"
-        )
-    if not sentences:
-        # in the same plan in which it was tried somebody was stopped
-        sentences.append(
-            f"{tenant} had no quota left; some has come free, and the job is tried again at once"
-        )
-    holders = tuple(state.running.of_tenant.get(tenant, ()))
-    return Verdict(Reason.WAITING_FOR_QUOTA, ". ".join(sentences), numbers, holders)
-
-
-def waits_for_nodes(state: State, entry: Entry, told: _Told) -> Verdict:
+def waits_for_nodes(state: State, entry: Entry, told: Told) -> Verdict:
     """Say that the quota would do, but nodes are full: how much is free where."""
     cls, job = entry.cls, entry.job
     ranks = cls.ranks_min
@@ -163,8 +109,8 @@ def waits_for_window(booking: Booking, now: float) -> Verdict:
     what = amount(resources_of(limits_of(booking.amount)))
     opens = max(booking.start - now, 0.0)
     message = (
-        f"would fit, but may still hold what {booking.tenant} booked, {what}, when that window opens in "
-        f"{math.ceil(opens):g} s; with a --time-limit of {math.floor(opens):g} s or less it could start now"
+        f"would fit, but may still hold what {booking.tenant} booked, {what}, when {window_words(booking)} opens in "
+        f"{span(opens)}; with --time-limit {math.floor(opens):g}s or less it could start now"
     )
     return Verdict(
         Reason.RESERVED,
@@ -221,22 +167,7 @@ def shrunk_for(job: WaitingJob, held: Held, by: int) -> Verdict:
     return Verdict(Reason.WAITING_FOR_RESOURCES, message, {"workers": left, "given_up": by}, (job.uid,))
 
 
-def users_of(state: State, dimension: str, tenant: str) -> str:
-    """Name who uses a dimension of a tenant: "bob's notebook (0.2) and job digits of bob (2)"."""
-    parts = []
-    queue = state.queues[tenant].tenant
-    others = part(queue.used, dimension)
-    if others:
-        parts.append(f"{listing(queue.others) or 'others'} ({number(dimension, others)})")
-    parts += [
-        f"job {h.run.job.name} of {h.run.job.user} ({number(dimension, h.vector[dimension])})"
-        for h in state.running.of_tenant.get(tenant, {}).values()
-        if h.vector.get(dimension)
-    ]
-    return listing(parts)
-
-
-def _free(state: State, entry: Entry, told: _Told) -> str:
+def _free(state: State, entry: Entry, told: Told) -> str:
     """Say what is free in the dimensions that the job asks for, equal nodes together: "2 nodes with 3 gpu each"."""
     demand = entry.cls.demand
     if state.index.variety > MOST_STATES:

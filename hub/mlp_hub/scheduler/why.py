@@ -9,7 +9,7 @@ from mlp_hub.scheduler.forward import Forecast, expected_end
 from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, Why
 from mlp_hub.scheduler.smaller import Tries, smaller
 from mlp_hub.scheduler.sure import SURE, UNKNOWN, how_sure
-from mlp_hub.scheduler.words import listing
+from mlp_hub.scheduler.words import listing, window_words
 
 MOST_TRYING = 150_000
 """How much looking for a smaller request may take, in what planning looks at (`State.effort`): about two seconds."""
@@ -98,8 +98,12 @@ def _because(core: Core, ahead: Forecast, uid: str) -> str:
     ended = ahead.ended_by(uid)
     if ended is not None:
         return f"job {ended.name} of {ended.user} ends by then at the latest"
-    if core.state.bookings:
-        return "a booked window opens or closes then"
+    at = ahead.starts[uid]
+    changing = () if at is None else core.state.bookings.changing_at(at)
+    if changing:
+        first = changing[0]
+        does = "opens" if first.start == at else "closes"
+        return f"{window_words(first)} of {first.tenant} {does} then"
     return f"others are stopped for it once they have run for {core.state.policy.min_run_s:g} s"
 
 

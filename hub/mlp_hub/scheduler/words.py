@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mlp_hub.domain.resources import MILLI, Resources
+from mlp_hub.scheduler.model import Booking
 
 _SCALE = {"cpu": MILLI, "gpu": MILLI, "ram": 1, "rom": 1}
 _UNIT = {"cpu": "cpu", "gpu": "gpu", "ram": "MiB ram", "rom": "bytes rom"}
@@ -45,6 +46,35 @@ def listing(parts: Iterable[str], most: int = 4) -> str:
 def count(n: int, noun: str) -> str:
     """Write "1 rank", "2 ranks"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+_CALENDAR = 1e9
+"""Times of a hub are seconds since 1970 and above this; those of a scenario count from its begin and are below."""
+_LAST = 253_402_300_799.0  # the end of 9999
+
+
+def moment(at: float) -> tuple[str, str]:
+    """Write a time since 1970 as day and time of day of UTC; pure, where the machine's clock and calendar are not known."""
+    days, seconds = divmod(int(at), 86_400)
+    # counted from the first of March of year 0, in eras of 400 years (Hinnant, "chrono-compatible low-level date algorithms")
+    era, of_era = divmod(days + 719_468, 146_097)
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    month = month + 3 if month < 10 else month - 9
+    date = f"{era * 400 + year + (month <= 2):04d}-{month:02d}-{day:02d}"
+    return date, f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def window_words(booking: Booking) -> str:
+    """Name a booked window and say from when until when: "window demo (2031-03-01 08:00 to 18:00 UTC)"."""
+    name = f"window {booking.name}" if booking.name else "the window"
+    if not _CALENDAR < booking.start <= booking.end <= _LAST:
+        return f"{name} ({booking.start:g} s to {booking.end:g} s)"
+    (day, opens), (last, closes) = moment(booking.start), moment(booking.end)
+    until = closes[:5] if day == last else f"{last} {closes[:5]}"
+    return f"{name} ({day} {opens[:5]} to {until} UTC)"
 
 
 def span(seconds: float) -> str:

@@ -82,7 +82,10 @@ _STOPPING: Mapping[Target, tuple[Phase, str]] = {
     T.CANCEL: (P.CANCELLING, "cancelling: its ranks are asked to end"),
     T.DELETE: (P.CANCELLING, "cancelling: its ranks are asked to end"),
     T.SUSPEND: (P.SUSPENDING, "suspending: its ranks may save a checkpoint and end"),
-    T.PREEMPT: (P.PREEMPTING, "stopped for another job: its ranks may save a checkpoint and end"),
+    T.PREEMPT: (
+        P.PREEMPTING,
+        "its ranks are asked to end, and may save a checkpoint first; then it waits in the queue again",
+    ),
     T.RESIZE: (P.RESIZING, "its ranks may save a checkpoint and end; it goes on with another number of them"),
 }
 
@@ -181,7 +184,7 @@ def _admitted(t: _Turn) -> list[Action]:
             message = "suspended before it started; it keeps its age in the queue"
             return [t.moved(P.SUSPENDED, "suspended", message, "Suspended", placement=(), admitted_at=None)]
         case T.PREEMPT:
-            message = "gave way to another job before it started; it keeps its age in the queue"
+            message = "gave way before it started; it keeps its age in the queue"
             return [t.moved(P.QUEUED, "preempted", message, placement=(), admitted_at=None, target=T.RUN)]
         case (
             T.RUN | T.RESIZE
@@ -231,7 +234,7 @@ def _preempting(t: _Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND):
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in _GONE:
-        message = "back in the queue with its age kept: another job needed what it held"
+        message = "back in the queue with its age kept: what it held goes to whom it was stopped for"
         return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t.job)))
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 

@@ -21,6 +21,7 @@ from mlp_hub.scheduler.decided import Candidate, Explained, explain_decisions
 from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, Verdict
 from mlp_hub.scheduler.words import amount, count, listing
 from mlp_hub.service.claims import is_claim
+from mlp_hub.service.discreet import replaced
 from mlp_hub.service.sentences import ranks_on
 from mlp_hub.service.wire import when
 from mlp_hub.store.database import Database
@@ -45,8 +46,6 @@ SAVED_S = 0.2
 KEPT_S = 14 * 86_400.0
 MOST_CHANGES = 5
 MOST_SHOWN = 200
-FOREIGN = "a job of another tenant"
-FOREIGN_SERVER = "a notebook server of another tenant"
 _WORD = re.compile(r"[\w-]+")
 
 
@@ -257,6 +256,8 @@ class _Teller:
         self.infos |= {uid: (e.job.name, e.job.user, e.job.tenant) for uid, e in state.waiting.items()}
         self.priority = {uid: held.run.job.priority for uid, held in state.running.items()}
         self.tenants = set(state.queues)
+        self.root_of = {name: state.quotas.root(name) for name in self.tenants}
+        self.by_gpu = {uid: bool(held.demand.gpu) for uid, held in state.running.items()}
 
     def tell(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> dict[str, Any]:
         """Return the parts of an `api.Decision` but the nodes, which are the same for everybody."""
@@ -298,10 +299,11 @@ class _Teller:
             return f"{where}: the best of the places with room by the rule of placement"
         if isinstance(d, Preempt):
             cost = next((c.cost for c in e.candidates if c.uid == d.uid), None)
-            lost = "" if cost is None else f"; this loses {cost:.0f} worker-seconds of work"
+            seconds = "gpu-seconds" if self.by_gpu.get(d.uid) else "core-seconds"
+            lost = "" if cost is None else f"; stopping it loses {cost:.0f} {seconds} of work"
             others = sum(not c.chosen for c in e.candidates)
-            of = f", chosen before {count(others, 'other')}" if others else ", the only one that could be"
-            return f"stopped to make room for {self._job(d.preemptor, tenant)}{of}{lost}"
+            of = f"chosen before {count(others, 'other')}" if others else "the only one that could be stopped"
+            return f"{self._stopped(d, tenant)}. It was {of}{lost}"
         if d.for_uid is not None:
             return (
                 f"goes on with {count(d.workers, 'worker')}; the rest goes to {self._job(d.for_uid, tenant)}"
@@ -312,8 +314,28 @@ class _Teller:
         info = self.infos.get(uid)
         server = is_claim(uid)
         if info is None or (tenant is not None and info[2] != tenant):
-            return FOREIGN_SERVER if server else FOREIGN
+            known = info is not None and tenant is not None and self._knows(tenant, info[2])
+            whose = f"tenant {info[2]}" if info is not None and known else "another tenant"
+            return f"{'a notebook server' if server else 'a job'} of {whose}"
         return f"{'the' if server else 'job'} {info[0]} of {info[1]}"
+
+    def _knows(self, tenant: str, other: str) -> bool:
+        """Whether two tenants share, and so know of each other."""
+        return tenant in self.root_of and self.root_of[tenant] == self.root_of.get(other)
+
+    def _stopped(self, d: Preempt, tenant: str | None) -> str:
+        """Say for whom a job is stopped and by what right, as its timeline does."""
+        info = self.infos.get(d.preemptor)
+        if info is None:
+            return f"stopped to make room for {self._job(d.preemptor, tenant)}"
+        name, user, theirs = info
+        who = self._job(d.preemptor, None)
+        if tenant not in (
+            None,
+            theirs,
+        ):  # the timeline names the tenant of whom one gives way to, shared with or not
+            who = f"{'a notebook server' if is_claim(d.preemptor) else 'a job'} of tenant {theirs}"
+        return replaced(d.verdict.message, f"{name} of {user}", theirs, who)
 
     def _victim(self, c: Candidate, tenant: str | None) -> dict[str, Any]:
         name, user, theirs = self.infos.get(c.uid, (None, None, None))
@@ -321,7 +343,7 @@ class _Teller:
         return {
             "job": name if known else None,
             "user": user if known else None,
-            "tenant": theirs if known else None,
+            "tenant": theirs if known or (tenant and theirs and self._knows(tenant, theirs)) else None,
             "priority": self.priority.get(c.uid, 0),
             "lost_work": c.cost,
             "over_nominal": c.over_nominal,
@@ -369,13 +391,14 @@ class _Teller:
         text = verdict.message
         if tenant is None:
             return text
-        foreign = [info for info in self.infos.values() if info[2] != tenant]
-        for name, user, theirs in foreign:
-            if user in text:
-                text = text.replace(f"job {name} of {user} in {theirs}", FOREIGN)
-                text = text.replace(f"job {name} of {user}", FOREIGN).replace(f"{name} of {user}", FOREIGN)
+        foreign = [uid for uid, info in self.infos.items() if info[2] != tenant]
+        for uid in foreign:
+            name, user, theirs = self.infos[uid]
+            if f"{name} of {user}" in text:
+                text = replaced(text, f"{name} of {user}", theirs, self._job(uid, tenant))
         mine = {info[1] for info in self.infos.values() if info[2] == tenant}
-        words = {i[1] for i in foreign if i[1] not in mine} | (self.tenants - {tenant})
+        users = {self.infos[uid][1] for uid in foreign} - mine
+        words = users | {t for t in self.tenants if not self._knows(tenant, t)}
         said = set(_WORD.findall(text))
         if not words.isdisjoint(said) or any(not _WORD.fullmatch(w) and w in text for w in words):
             return WORDS[verdict.reason]

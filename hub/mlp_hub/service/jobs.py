@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+from msgspec import UNSET, structs
+
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, WAITING, Job, JobSpec, Phase, State, Target, state_of
@@ -78,12 +80,14 @@ class Jobs:
         submit.check_can_run(await self._admission.possible(), spec)
         return self._to_wire(await self._intake.take(self._new(spec), once))
 
-    async def resubmit(self, user: str, name: str) -> api.Job:
-        """Submit the same again under a free name like it."""
+    async def resubmit(self, user: str, name: str, changes: api.Resubmit | None = None) -> api.Job:
+        """Submit the same again under a free name like it, in another size where one is given."""
         job = await self._find(user, name)
         taken = await self._board.db.read(lambda tx: tx.jobs.names(user))
         asked = wire.create_of(job.spec, submit.free_name(name, taken))
-        return await self.submit(user, asked)
+        given = {} if changes is None else {f: getattr(changes, f) for f in changes.__struct_fields__}
+        other = {field: value for field, value in given.items() if value is not UNSET}
+        return await self.submit(user, structs.replace(asked, **other))
 
     async def offer(self, user: str, asked: api.JobCreate) -> api.Offer:
         """Say what such a job would get, and when, without submitting it."""

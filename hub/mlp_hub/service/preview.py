@@ -44,6 +44,7 @@ from mlp_hub.service.idle_quota import decide
 from mlp_hub.service.preview_words import MOST_JOBS, Outcome, Over, Stop, notes
 from mlp_hub.service.quota import owner_of
 from mlp_hub.service.shares import shares_of
+from mlp_hub.service.sharing import beyond
 from mlp_hub.service.sharing_rules import check_sharing
 from mlp_hub.store import Database, Tx
 
@@ -221,16 +222,7 @@ class _Use:
         return None, f"no time can be told: {who} ends when somebody ends it"
 
     def _over(self, tree: QuotaTree, name: str) -> Iterator[Over]:
-        used = tree.used(name)
-        for dimension, held in used.items():
-            alone = tree.fork()
-            alone.release(name, {dimension: held})
-            most = alone.available(name, dimension)
-            own, limit = tree.nominal(name, dimension), tree.limit(name, dimension)
-            if own is not None and held <= own and (limit is None or held <= limit):
-                continue  # inside its own: it is others who hold too much
-            if most is not None and held > most:
-                yield Over(name, dimension, held, most)
+        return (Over(name, dimension, held, most) for dimension, held, most in beyond(tree, name))
 
     def _charged(self, snapshot: Snapshot) -> QuotaTree:
         tree = QuotaTree(snapshot.tenants)

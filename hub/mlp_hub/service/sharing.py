@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mlp_hub.domain.resources import DIMENSIONS
@@ -19,13 +19,15 @@ class Share:
 
     `borrowed`: what it holds beyond its nominal quota. `lent`: of its own idle quota, what others hold now; where
     several could have lent it, each counts in proportion to what it leaves idle. `lendable`: what of its own it would
-    still lend. `free`: what it may take now, borrowing included; only where it has a limit.
+    still lend. `free`: what it may take now, borrowing included; only where it has a limit. `over`: what it holds beyond
+    what it may hold with all others as they are, as after a quota was lowered.
     """
 
     borrowed: Amounts = field(default_factory=dict)
     lent: Amounts = field(default_factory=dict)
     lendable: Amounts = field(default_factory=dict)
     free: Amounts = field(default_factory=dict)
+    over: Amounts = field(default_factory=dict)
 
 
 def kinds_in(tenants: Iterable[Tenant], booked: Iterable[Vector] = ()) -> set[str]:
@@ -42,6 +44,7 @@ def shares_in(tree: QuotaTree, tenants: Iterable[Tenant], kinds: Iterable[str]) 
     groups: dict[str, list[str]] = {}
     for tenant in known:
         groups.setdefault(tree.root(tenant.name), []).append(tenant.name)
+        shares[tenant.name].over.update((d, held - most) for d, held, most in beyond(tree, tenant.name))
         for dimension in dimensions:
             free = tree.available(tenant.name, dimension)
             if free is not None:
@@ -51,6 +54,41 @@ def shares_in(tree: QuotaTree, tenants: Iterable[Tenant], kinds: Iterable[str]) 
             for dimension in dimensions:
                 _lend(tree, names, dimension, shares)
     return shares
+
+
+@dataclass(frozen=True, slots=True)
+class LentOut:
+    """What a tenant may take back of its own nominal quota in one dimension, and which tenants have it."""
+
+    amount: int
+    borrowers: tuple[str, ...]
+
+
+def lent_out(tree: QuotaTree, name: str, dimension: str) -> LentOut:
+    """Return what of the tenant's own it could not take now, because others borrowed it."""
+    own, free = tree.nominal(name, dimension), tree.available(name, dimension)
+    known = tree.tenants(tree.root(name))
+    borrowers = tuple(sorted(t for t in known if t != name and tree.borrows(t, (dimension,))))
+    if own is None or free is None or not borrowers:
+        return LentOut(0, ())
+    borrowed = sum(tree.used(t)[dimension] - (tree.nominal(t, dimension) or 0) for t in borrowers)
+    amount = min(max(0, own - tree.used(name).get(dimension, 0) - free), borrowed)
+    return LentOut(amount, borrowers) if amount else LentOut(0, ())
+
+
+def beyond(tree: QuotaTree, name: str) -> Iterator[tuple[str, int, int]]:
+    """Yield (dimension, held, what it may hold) where the tenant holds more than it may, with all others as they are."""
+    for dimension, held in tree.used(name).items():
+        own, limit = tree.nominal(name, dimension), tree.limit(name, dimension)
+        if limit is None and own is None:
+            continue
+        if own is not None and held <= own and (limit is None or held <= limit):
+            continue  # inside its own: it is others who hold too much
+        alone = tree.fork()
+        alone.release(name, {dimension: held})
+        most = alone.available(name, dimension)
+        if most is not None and held > most:
+            yield dimension, held, most
 
 
 def _lend(tree: QuotaTree, names: list[str], dimension: str, shares: dict[str, Share]) -> None:

@@ -16,7 +16,7 @@ from mlp_hub.service import wire
 from mlp_hub.service.kept_free import kept_free
 from mlp_hub.service.quota import Quotas, tree_of
 from mlp_hub.service.refusals import holder_of
-from mlp_hub.service.sharing import Share, kinds_in, shares_in
+from mlp_hub.service.sharing import LentOut, Share, kinds_in, lent_out, shares_in
 from mlp_hub.service.sharing_rules import check_sharing
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.records import UsageSample
@@ -65,6 +65,15 @@ class Tenants:
     async def get(self, name: str) -> api.Tenant:
         """Return one tenant. Raises `NotFound`."""
         return await self._db.read(lambda tx: self._one(tx, _existing(tx, name)))
+
+    async def lent_out(self, name: str) -> dict[str, LentOut]:
+        """Return by dimension what of its cpu and ram the tenant may take back from those who borrowed it."""
+
+        def work(tx: Tx) -> dict[str, LentOut]:
+            tree = Quotas(tx, self._clock(), self._nodes()).tree(name)
+            return {dimension: lent_out(tree, name, dimension) for dimension in ("cpu", "ram")}
+
+        return await self._db.read(work)
 
     async def create(self, asked: api.TenantCreate, *, actor: str = SYSTEM) -> api.Tenant:
         """Make a tenant. Raises `Conflict` for a name that is taken, `Invalid` for values that do not fit together."""

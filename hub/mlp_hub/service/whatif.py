@@ -29,7 +29,12 @@ from mlp_hub.scheduler.simulate.recorded import (
     recorded_job,
     remarks,
 )
-from mlp_hub.scheduler.simulate.recorded_file import document_of
+from mlp_hub.scheduler.simulate.recorded_file import (
+    document_of,
+    from_its_first_job,
+    notes_of,
+    shown_as,
+)
 from mlp_hub.scheduler.simulate.report import percentile
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
@@ -119,8 +124,7 @@ class WhatIf:
                 since = datetime.fromtimestamp(self._clock() - days * 86_400, UTC)
                 wanted = api.WhatIfHistory(history=api.WhatIfWindow(since=since))
                 begin, recording = await self.recording(wanted)
-            found = await asyncio.to_thread(document_of, recording)
-            return found | {"remarks": remarks(recording), "begin": when(begin).isoformat()}
+            return await asyncio.to_thread(_exported, begin, recording)
 
     # ---------------------------------------------------------------- inputs
 
@@ -190,6 +194,16 @@ class WhatIf:
         if outcome.refused is not None:
             raise Refused(Reason.INVALID, outcome.refused)
         return outcome.answer
+
+
+def _exported(begin: float, recording: Recording) -> dict[str, Any]:
+    recording, later = from_its_first_job(recording)
+    begin += later
+    return document_of(recording) | {
+        "remarks": [*shown_as(recording), *remarks(recording)],
+        "begin": when(begin).isoformat(),
+        "notes": notes_of(recording, begin),
+    }
 
 
 def _check(asked: api.SimulateRequest) -> None:

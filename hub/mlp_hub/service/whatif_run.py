@@ -19,7 +19,6 @@ from mlp_hub.scheduler.simulate.engine import Simulation
 from mlp_hub.scheduler.simulate.errors import ScenarioError
 from mlp_hub.scheduler.simulate.gantt import Gantt
 from mlp_hub.scheduler.simulate.reading import read_value
-from mlp_hub.scheduler.simulate.recorded import Recording
 from mlp_hub.service.whatif_task import Outcome, Task
 
 MEMORY = 2 * 1024**3
@@ -38,8 +37,12 @@ def run(task: Task) -> Outcome:
     if task.scenario is not None:
         return _scenario(task, task.scenario)
     assert task.before is not None and task.after is not None  # noqa: S101, PT018 - it is one or the other
-    was, before, _, _ = _one(Continued, task.before, "As it is", task, lines=False)
-    now, after, lines, left_out = _one(Continued, task.after, "With the changes", task, lines=task.lines)
+    # the waits of both runs are of the same jobs: those that did not run when they began, whatever is changed
+    ran = {j.full_name: j.submitted for j in task.before.jobs if j.started is not None}
+    was, before, _, _ = _one(Continued, task.before, "As it is", task, ran=ran, lines=False)
+    now, after, lines, left_out = _one(
+        Continued, task.after, "With the changes", task, ran=ran, lines=task.lines
+    )
     most, counts = moves(was.of, now.of)
     answer = {
         "before": before,
@@ -65,20 +68,17 @@ def _scenario(task: Task, value: dict[str, Any]) -> Outcome:
                 refused=f"this scenario makes {n} {what}; at most {most} are run here. "
                 "Run it with `mlp-hub simulate FILE` on a machine of yours, or make it smaller"
             )
-    _, after, lines, left_out = _one(Simulation, scenario, "Scenario", task, lines=task.lines)
+    _, after, lines, left_out = _one(Simulation, scenario, "Scenario", task, ran={}, lines=task.lines)
     return Outcome(
         answer={"before": None, "after": after, "moves": None, "lines": lines, "lines_left_out": left_out}
     )
 
 
 def _one(
-    make: Any, source: Any, title: str, task: Task, *, lines: bool
+    make: Any, source: Any, title: str, task: Task, *, ran: dict[str, float], lines: bool
 ) -> tuple[Lives, dict[str, Any], list[dict[str, Any]] | None, int]:
     simulation: Simulation = make(source)
     scenario = simulation.scenario
-    ran: dict[str, float] = {}
-    if isinstance(source, Recording):
-        ran = {j.full_name: j.submitted for j in source.jobs if j.started is not None}
     chart = None
     if task.chart:
         chart = Gantt(scenario, title)

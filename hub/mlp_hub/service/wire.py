@@ -110,6 +110,7 @@ def tenant_to(
         lent=amounts_to(share.lent),
         lendable=amounts_to(share.lendable),
         free=amounts_to(share.free),
+        over=amounts_to(share.over),
         lowered=lowering_to(tenant.lowered),
         queue_order=tenant.queue_order,
         isolation=tenant.isolation,

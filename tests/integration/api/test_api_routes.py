@@ -193,13 +193,30 @@ def test_the_spawner_is_told_of_room_that_may_be_borrowed(rig: ApiRig) -> None:
     rig.tenant("near", "lea", cpu=1, cohort="neighbours")
     rig.tenant("far", cpu=3, cohort="neighbours")
     room = rig.ask("GET", "/users/lea:spawn", token=rig.spawner).json["room"]
-    assert room == {"near": {"cpu": 4.0, "cpu_free": 4.0, "ram": None, "ram_free": None}}
+    nothing_back = {"cpu_back": 0.0, "ram_back": 0, "back_from": []}
+    assert room == {"near": {"cpu": 4.0, "cpu_free": 4.0, "ram": None, "ram_free": None, **nothing_back}}
+
+
+def test_the_spawner_is_told_what_may_be_taken_back_and_from_which_tenant(rig: ApiRig) -> None:
+    for name, tenant in (("mia", "lender"), ("tom", "taker")):
+        rig.hub.user(name, f"{name}-token")
+        rig.tenant(tenant, name, cpu=2, cohort="givers")
+    rig.job("tom", "hidden", "tom-token", cpu=4, tenant="taker")
+    rig.until("tom", "hidden", "running")
+    room = rig.ask("GET", "/users/mia:spawn", token=rig.spawner).json["room"]["lender"]
+    assert (room["cpu"], room["cpu_free"]) == (2.0, 0.0)
+    assert (room["cpu_back"], room["ram_back"], room["back_from"]) == (2.0, 0, ["taker"])
+    assert rig.ask("GET", "/users/tom:spawn", token=rig.spawner).json["room"]["taker"]["back_from"] == []
+    rig.ask("PUT", "/users/tom/jobs/hidden:cancel", token="tom-token")
 
 
 def test_the_spawner_holds_and_gives_back_quota(rig: ApiRig) -> None:
     info = rig.ask("GET", "/users/ann:spawn", token=rig.spawner).json
     assert (info["tenants"], info["default_tenant"]) == (["red"], "red")
-    assert set(info["room"]["red"]) == {"cpu", "cpu_free", "ram", "ram_free"}
+    assert set(info["room"]["red"]) == {
+        *("cpu", "cpu_free", "ram", "ram_free"),
+        *("cpu_back", "ram_back", "back_from"),
+    }
     key = {"id": "ann-server", "applier": "sp"}
     asked = {**key, "request_type": "request", "tenant": "red", "cpu": 1, "ram": 100, "user": "ann"}
     for verb, body in (

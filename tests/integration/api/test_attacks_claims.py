@@ -57,4 +57,4 @@ def test_a_server_is_told_when_to_ask_again_until_it_has_its_tenants_own(rig: Ap
     assert "lou" not in str(rig.ask("GET", "/users/tia/jobs/lent/why", token=tia).json)
     decisions = rig.ask("GET", "/users/tia/jobs/lent/decisions", token=tia)
     assert b"lou" not in decisions.body
-    assert b"a notebook server of another tenant" in decisions.body
+    assert b"a notebook server of tenant lender" in decisions.body

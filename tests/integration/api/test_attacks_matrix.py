@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 from api_rig import Answer, ApiRig
 from mlp_api.metrics import MetricBatch
 from mlp_api.tenants import BookingCreate
-from mlp_api.types import Heartbeat, JobCreate, MemberUpdate, TenantUpdate
+from mlp_api.types import Heartbeat, JobCreate, MemberUpdate, Resubmit, TenantUpdate
 from mlp_hub.api import scopes
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
@@ -227,6 +227,7 @@ def test_the_spawners_token_does_nothing_else(rig: ApiRig, route: Route) -> None
 VALID: dict[Any, dict[str, Any]] = {
     MetricBatch: {"source": "0.0.a", "points": []},
     Heartbeat: {"state": "running", "progress": 1},
+    Resubmit: {"workers": 1},
     JobCreate: {"name": "theirs", "code": "x"},
     MemberUpdate: {"role": "admin"},
     TenantUpdate: {"weight": 9},

@@ -95,9 +95,8 @@ def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_
         await rig.submit("endless", workers=2, sim=LONG)
         reason, message = await why(rig, "ann", "endless")
         assert reason == "Reserved"
-        assert message.startswith(
-            "would fit, but may still hold what blue booked, 3 cpu, when that window opens in"
-        )
+        assert message.startswith("would fit, but may still hold what blue booked, 3 cpu, when window demo (")
+        assert " UTC) opens in 60 min; with --time-limit 3" in message
         await rig.submit("short", workers=2, time_limit=600, sim={"DURATION": 0.2})
         await rig.until("short", "finished")
         await rig.submit("small", sim=LONG)  # beside what is booked
@@ -106,7 +105,7 @@ def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_
         rig.ahead += HOUR + 1
         await rig.restart()
         reason, message = await why(rig, "ann", "endless")
-        assert (reason, "3 for blue is kept free" in message) == ("WaitingForQuota", True)
+        assert (reason, "3 for blue by window demo (" in message) == ("WaitingForQuota", True)
         with pytest.raises(Refused, match="3 cpu is kept free for tenant blue"):
             await rig.platform.ledger.try_(notebook("red"))
         assert [b.open for b in await rig.platform.bookings.list("blue")] == [True]

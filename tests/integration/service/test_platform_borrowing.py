@@ -50,6 +50,19 @@ def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with
             "stopped to make room for a job of tenant blue: blue takes back what red had borrowed; "
             "it keeps its place in the queue by age"
         ]
+        (why_stopped,) = [
+            d
+            for d in await rig.platform.decisions.of("ann", "cheap", everything=False)
+            if d.kind == "preempted"
+        ]
+        # the decision tells what the timeline tells, and goes on where that ends
+        assert why_stopped.summary.startswith(f"{(await told(rig, 'ann', 'cheap', 'preempted'))[0]}. It was ")
+        assert why_stopped.summary.endswith(" core-seconds of work")
+        assert await told(rig, "ann", "cheap", "requeued") == [
+            "back in the queue with its age kept: what it held goes to whom it was stopped for"
+        ]
+        (started,) = await rig.platform.decisions.of("bob", "own", everything=False)
+        assert started.changed == ["a job of tenant red is stopped for it"]
         waits = await told(rig, "bob", "own", "waiting")
         assert waits[0] == "first in its queue: starts as soon as a job of tenant red has ended"
 
@@ -120,7 +133,7 @@ def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_stopped_a
             "4 cpu in use, 3 cpu above the new quota",
             "2 running jobs go on; the change stops nothing, and nothing new starts until enough is given back",
             "1 job would still wait for quota: third. Of third: red may use 1 cpu; 4 in use by job one of ann (2) and "
-            "job two of ann (2); this job asks for 1",
+            "job two of ann (2), 3 of it beyond the quota; this job asks for 1",
         ]
         before = await rig.platform.tenants.get("red")
         assert before.cpu == 4.0, "a preview changes nothing"

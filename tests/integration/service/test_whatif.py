@@ -51,6 +51,9 @@ def test_more_quota_and_nodes_start_waiting_jobs_earlier_and_nothing_changes_in_
         assert (moves.earlier, moves.later) == (3, 0)
         assert moves.most[0].job == "waits-2"
         assert moves.most[0].after_s == 0
+        assert (moves.most[0].why or "").startswith("red may use 2 cpu; 2 in use by job runs-1 of bob (2);")
+        assert (before.jobs, before.running, before.waits_of) == (5, 2, 3)
+        assert (after.per_tenant["red"].running, after.per_tenant["red"].waits_of) == (1, 3)
         assert (before.gantt or "").startswith("<svg")
         assert found.lines
         assert any("time limit" in r for r in found.remarks)
@@ -69,6 +72,12 @@ def test_a_node_that_goes_down_lets_its_jobs_wait_again(tmp_path: Path) -> None:
         changes = {"nodes_down": ["n1"]}
         found = await rig.platform.whatif.simulate("admin", asked(**{"from": "now", "changes": changes}))
         assert found.after.never_started == 5
+        spare = {"nodes_down": ["n1"], "new_nodes": [{"name": "n2", "cpu": 4}]}
+        moved = await rig.platform.whatif.simulate("admin", asked(**{"from": "now", "changes": spare}))
+        assert moved.before is not None
+        # of the same jobs on both sides: who loses its node has had its wait
+        assert (moved.after.running, moved.after.waits_of) == (moved.before.running, moved.before.waits_of)
+        assert (moved.before.waited_again_s, moved.after.waited_again_s) == (0, 0)
         assert any("lose their nodes" in r for r in found.remarks)
 
     play(tmp_path, story, node("n1", 4))
@@ -249,12 +258,15 @@ def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await busy(rig)
         document = await rig.platform.whatif.export("root", None)
-        assert document.pop("remarks")
+        remarks = document.pop("remarks")
+        assert remarks[0].startswith("The format knows no running jobs: they come first, at second 0")
+        notes = document.pop("notes")
+        assert [note.split()[0] for note in notes] == ["runs", "runs", "waits", "waits", "waits"]
         assert datetime.fromisoformat(document.pop("begin")).tzinfo is not None
         found = await rig.platform.whatif.simulate("admin", asked(**document))
         assert (found.after.jobs, found.after.finished) == (5, 5)
         past = await rig.platform.whatif.export("root", 1)
-        past.pop("remarks")
+        assert "`--export now` has those" in past.pop("remarks")[0]
         assert past["jobs"] == []
 
     play(tmp_path, story, node("n1", 4))

@@ -15,6 +15,10 @@ from front_shapes import work
 def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService, look: str) -> None:
     dark, width = LOOKS[look]
     page = pages.panel("admin/what-if", dark=dark, width=width)
+    expect(page.get_by_text("Policy in force: fair (share of the machines, now and lately).")).to_be_visible()
+    policies = page.get_by_label("Policy").locator("option").all_inner_texts()
+    assert policies[0] == "As it is (fair)"
+    assert "fifo (first come, first served)" in policies
     page.get_by_label("CPU of red").fill("16")
     expect(page.get_by_text("1 change")).to_be_visible()
     page.get_by_label("CPU of red").press("Enter")
@@ -22,7 +26,13 @@ def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService
     expect(region).to_contain_text("2 h 30 min")
     expect(region).to_contain_text("better")
     expect(page.get_by_role("region", name="Starts that move")).to_contain_text("2 h earlier")
-    expect(page.get_by_role("region", name="Starts that move")).to_contain_text("blue may use 1 cpu in all")
+    moves = page.get_by_role("region", name="Starts that move")
+    expect(moves).to_contain_text("With the changes: blue may use 1 cpu in all")
+    expect(moves).to_contain_text("As it is: red may use 4 cpu; 4 in use by job long of ann (4)")
+    expect(region).to_contain_text(
+        "4 ran already, and their waits are over: the waits are of the 8 others that start"
+    )
+    expect(page.get_by_role("region", name="Per tenant")).to_contain_text("4 ran already")
     expect(page.get_by_role("region", name="Over time").get_by_role("img")).to_have_js_property(
         "naturalWidth", 96
     )

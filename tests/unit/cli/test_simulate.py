@@ -159,7 +159,13 @@ def test_an_export_is_yaml_that_runs_with_its_remarks_on_top(
         return Answer(
             200,
             json.dumps(
-                {**document, "jobs": jobs, "remarks": ["One job is guessed."], "begin": begin}
+                {
+                    **document,
+                    "jobs": jobs,
+                    "remarks": ["One job is guessed."],
+                    "begin": begin,
+                    "notes": ["runs since 2026-11-14 22:00:00 UTC", "submitted 2026-11-21 14:28:43 UTC"],
+                }
             ).encode(),
         )
 
@@ -168,8 +174,8 @@ def test_an_export_is_yaml_that_runs_with_its_remarks_on_top(
     text = capsys.readouterr().out
     assert "# One job is guessed." in text
     assert "# Seconds count from 2026-11-14 23:00:00 UTC." in text
-    assert "  # 2026-11-21 14:28:43 UTC" in text
-    assert text.count("2026-11") == 2
+    assert "duration: 10}  # runs since 2026-11-14 22:00:00 UTC\n" in text
+    assert "  # submitted 2026-11-21 14:28:43 UTC\n" in text
     path = tmp_path / "now.yaml"
     path.write_text(text)
     assert run(["simulate", str(path)]) == 0

@@ -313,3 +313,13 @@ class _Input:
 
     def readline(self):
         return self.text
+
+
+def test_a_job_is_submitted_again_in_another_size(world, capsys):
+    world.jobs["digits"] = job_record(**FINISHED)
+    assert main(["resubmit", "digits", "--workers", "1", "--time-limit", "20m"]) == 0
+    assert capsys.readouterr().out.strip() == "digits was submitted again as digits"
+    assert (world.jobs["digits"]["workers"], world.jobs["digits"]["time_limit"]) == (1, 1200)
+    assert main(["resubmit", "digits", "--workers", "none"]) == 2
+    assert "--workers none" in capsys.readouterr().err
+    assert main(["cancel", "digits", "--workers", "1"]) == 2

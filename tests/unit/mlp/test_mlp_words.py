@@ -64,7 +64,7 @@ def test_a_waiting_job_without_an_estimate_says_why_there_is_none_everywhere():
     waiting = job_record("l2", phase="queued", state="creating", message="")
     for text in (repr(tables.why(QUEUED)), picture.text({"job": waiting, "why": QUEUED})):
         assert UNKNOWN in text
-        assert "Would start now: --cpu 0.4" in text
+        assert "Would start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4" in text
     assert UNKNOWN in picture.html({"job": waiting, "why": QUEUED})
     assert words.unknown_start({**QUEUED, "expected_start": "2026-11-21T12:00:00Z"}) == ""
 
@@ -171,3 +171,18 @@ def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
         "Not touched: 2 jobs have no lower priority.",
     ):
         assert part in text
+
+
+def test_a_table_fits_a_narrow_terminal_and_loses_nothing(monkeypatch):
+    message = "red may use 4 cpu; 4 in use by job long of ann (4)"
+    rows = [job_record("digits", phase="queued", state="creating", position=1, message=message)]
+    monkeypatch.setattr(tables, "terminal_width", lambda: 0)
+    wide = repr(tables.jobs(rows)).splitlines()
+    assert len(wide) == 2
+    assert max(map(len, wide)) > 80
+    monkeypatch.setattr(tables, "terminal_width", lambda: 80)
+    narrow = repr(tables.jobs(rows)).splitlines()
+    assert max(map(len, narrow)) <= 80
+    assert narrow[0].split() == wide[0].split()
+    # the same words, some of them below
+    assert sorted(" ".join(narrow[1:]).split()) == sorted(wide[1].split())

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_hub.domain.resources import Quota
+from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.scheduler.model import Booking, Snapshot
 from mlp_hub.scheduler.simulate.compare import Lives, figures, moves
 from mlp_hub.scheduler.simulate.continued import Continued
@@ -18,13 +18,19 @@ from mlp_hub.scheduler.simulate.reading import read
 from mlp_hub.scheduler.simulate.recorded import (
     DEFAULT_LENGTH_S,
     Lengths,
+    RecordedJob,
     Recording,
     changed_recording,
     present_of,
     remarks,
     stem_of,
 )
-from mlp_hub.scheduler.simulate.recorded_file import document_of
+from mlp_hub.scheduler.simulate.recorded_file import (
+    document_of,
+    from_its_first_job,
+    notes_of,
+    shown_as,
+)
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 NONE = Lengths(())
@@ -172,3 +178,27 @@ def test_booked_windows_count_from_now_on_and_are_written_down() -> None:
     written = document_of(opened)["bookings"]
     assert written == [{"tenant": "t", "from": 0.0, "until": 50.0, "amount": {"cpu": 4.0}}]
     assert read(json.dumps(document_of(opened))).bookings[0].amount == Quota(cpu=4000)
+
+
+def test_an_export_has_readable_times_and_says_of_each_job_what_stands_behind_it() -> None:
+    begin = 1_900_051_200.0  # 2030-03-18 08:00 UTC
+    base = {"user": "ann", "tenant": "red", "per_worker": Resources(1000, 0, 100), "told_by": "limit"}
+    runs = RecordedJob("r", submitted=-100.0, length=900.5, started=-60.25, placement=("n",), **base)
+    waits = RecordedJob("w", submitted=-30.123, length=12.345, time_limit=12.345, **base)
+    now = Recording(True, (node(cpu=4),), (tenant("red"),), (waits, runs))
+    assert [(j["name"], j["submit"], j["duration"]) for j in document_of(now)["jobs"]] == [
+        ("ann/r", 0, 840),
+        ("ann/w", 0.001, 12.3),
+    ]
+    assert notes_of(now, begin) == [
+        "runs since 2030-03-18 07:58:59 UTC; the 14 min that are left of it, by its time limit",
+        "waits since 2030-03-18 07:59:29 UTC; runs 12 s, by its time limit",
+    ]
+    ended = RecordedJob("e", submitted=574_123.4, length=3723.7, waited=75.0, **{**base, "told_by": "record"})
+    past, later = from_its_first_job(Recording(False, (node(cpu=4),), (tenant("red"),), (ended,)))
+    assert later == 574_123.4
+    (job,) = document_of(past)["jobs"]
+    assert (job["submit"], job["duration"]) == (0, 3724)
+    assert notes_of(past, begin + later) == ["submitted 2030-03-24 23:28:43 UTC, waited 75 s"]
+    assert "`--export now` has those" in shown_as(past)[0]
+    assert "they come first, at second 0, with what is left of them" in shown_as(now)[0]

@@ -90,8 +90,8 @@ def test_before_a_booked_window_only_work_starts_that_is_gone_by_then() -> None:
     )
     assert when(lines, "started") == [(0, "short"), (110, "b"), (200, "long"), (200, "endless")]
     assert why(lines, "endless") == (
-        "would fit, but may still hold what blue booked, 8 cpu, when that window opens in 100 s; "
-        "with a --time-limit of 100 s or less it could start now"
+        "would fit, but may still hold what blue booked, 8 cpu, when the window (100 s to 200 s) opens in "
+        "100 s; with --time-limit 100s or less it could start now"
     )
 
 

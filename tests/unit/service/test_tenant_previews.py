@@ -76,7 +76,7 @@ def test_where_the_quota_stays_too_small_its_numbers_are_said() -> None:
         ("idle", "Nothing changes now: for 1 job that waits the quota is still too small"),
         (
             "idle",
-            "1 job would still wait for quota: a (for 2 min now). Of a: red may use 5 cpu; 2 in use by job x of reds (2); "
+            "1 job would still wait for quota: a (for 2 min now). Of a: red may use 5 cpu; 2 in use by job x of reds (2); 3 free now; "
             "this job asks for 4",
         ),
     ]

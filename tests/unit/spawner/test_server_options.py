@@ -78,6 +78,21 @@ def test_what_is_free_of_the_quota_is_shown():
     assert ">blue: no limit of its own, only the machine's</option>" in several
 
 
+def test_what_others_borrowed_is_told_as_what_may_be_taken_back_with_the_tenants_that_have_it():
+    red = Room(cpu=4, cpu_free=0, ram=4096, ram_free=1024, cpu_back=3, ram_back=2048, back_from=("blue",))
+    page = form(DEFAULTS, account("red", red=red), {})
+    assert (
+        "0 of 4 cpu and 1024 of 4096 MiB memory free; 3 cpu and 2048 MiB memory more of its own, lent to tenant blue, "
+        "may be taken back." in page
+    )
+    assert "work of theirs is stopped, and the start waits until that has ended" in page
+    two = Room(cpu=4, cpu_free=0, cpu_back=3, back_from=("blue", "<b>"))
+    several = form(DEFAULTS, account("red", "teal", red=two, teal=Room()), {})
+    assert "; 3 cpu more of its own, lent to tenants blue, &lt;b&gt;, may be taken back</option>" in several
+    assert "mlp-back" in several
+    assert "mlp-back" not in form(DEFAULTS, account("red", red=Room(cpu=2, cpu_free=1)), {})
+
+
 def test_the_form_shows_the_last_choice_again_while_it_is_possible():
     page = form(DEFAULTS, account("red", "blue"), {"tenant": "red", "cpu": 0.5, "ram": 4096})
     assert '<option value="red" selected>' in page

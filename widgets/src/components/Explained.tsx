@@ -76,7 +76,7 @@ export function Story({ d }: { d: Decision }): JSX.Element {
       {d.victims.length ? (
         <table class="mlp-table mlp-decision-table">
           <caption>Who could have been stopped, the cheapest first</caption>
-          <thead><tr><th scope="col">Job</th><th scope="col">Priority</th><th scope="col">Work lost</th><th scope="col">Why</th></tr></thead>
+          <thead><tr><th scope="col">Job</th><th scope="col">Priority</th><th scope="col" title="Seconds times GPUs, or cores where it has none, since its last checkpoint">Work lost</th><th scope="col">Why</th></tr></thead>
           <tbody>
             {d.victims.map((v, i) => (
               <tr key={i} class={v.chosen ? "mlp-selected" : ""}>

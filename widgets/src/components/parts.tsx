@@ -103,6 +103,10 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
                 <code>{option}</code>
               </span>
             ))}
+            {". To have it so: "}
+            <code>{`%mlp cancel ${job.name}`}</code>
+            {", then "}
+            <code>{`%mlp resubmit ${job.name} ${why.would_start_now[0]}`}</code>
           </p>
         ) : null}
         {why?.cut_short ? <p class="mlp-dim">{`${capital(why.cut_short)}.`}</p> : null}

@@ -205,6 +205,7 @@ export const paths = {
   job: (user: string, job: string): string => `/users/${enc(user)}/jobs/${enc(job)}`,
   jobAction: (user: string, job: string, action: string): string => `/users/${enc(user)}/jobs/${enc(job)}:${action}`,
   decisions: (user: string, job: string): string => `/users/${enc(user)}/jobs/${enc(job)}/decisions`,
+  scheduling: "/scheduling",
   simulate: "/simulate?chart=true",
   jobStream: (user: string, job: string, since: number): string =>
     `/users/${enc(user)}/jobs/${enc(job)}:stream?since=${since}`,

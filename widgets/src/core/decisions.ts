@@ -23,7 +23,8 @@ export function decisionOf(event: JobEvent, decisions: Decision[]): Decision | n
   return best;
 }
 
-/** "digits of ann", or that it is somebody else's. */
+/** "digits of ann", or whose tenant's it is. */
 export function victimName(v: Decision["victims"][number]): string {
-  return v.job !== null ? `${v.job} of ${v.user}` : "a job of another tenant";
+  if (v.job !== null) return `${v.job} of ${v.user}`;
+  return v.tenant !== null ? `a job of tenant ${v.tenant}` : "a job of another tenant";
 }

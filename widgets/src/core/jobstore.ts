@@ -107,6 +107,8 @@ export class JobStore {
         this.update({ why: frame.why });
         break;
       case "synced":
+        this.logs.settle();
+        this.mark("logs");
         this.update({ synced: true });
         break;
       case "end":

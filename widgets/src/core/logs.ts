@@ -23,6 +23,12 @@ export class LogStore {
   private next = 0;
   private readonly newest = new Map<number, { time: string; texts: Set<string> }>();
 
+  /** All of the past has come, rank after rank: put it into the order in which it was written, ranks of one moment by number. */
+  settle(): void {
+    this.lines.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : a.rank - b.rank || a.id - b.id));
+    this.version += 1;
+  }
+
   /** `replay`: the stream repeats its tail; what is not newer than what is here is skipped. */
   add(rank: number, lines: LogLine[], replay: boolean): void {
     if (!lines.length) return;

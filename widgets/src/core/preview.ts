@@ -7,12 +7,18 @@ export interface Line {
   text: string;
 }
 
+/** When a tenant that is over is inside its quota again; empty where it is inside it. */
+export function backWords(p: TenantPreview | null, now: number): string {
+  if (!p?.over.some((o) => o.tenant === p.tenant)) return "";
+  return p.back_inside
+    ? `Expected to be inside it by ${clock(p.back_inside, now)}: ${p.back_inside_because}`
+    : `When it is inside it again: ${p.back_inside_because}`;
+}
+
 export function previewLines(p: TenantPreview, now: number): Line[] {
   const lines: Line[] = p.notes.map((n) => ({ tone: n.tone, text: n.text }));
-  if (p.over.some((o) => o.tenant === p.tenant)) {
-    const text = p.back_inside
-      ? `Expected to be inside it by ${clock(p.back_inside, now)}: ${p.back_inside_because}`
-      : `When it is inside it again: ${p.back_inside_because}`;
+  const text = backWords(p, now);
+  if (text) {
     // beside what is over, before what follows from it
     const at = lines.findLastIndex((l) => l.tone === "bad" && / above /.test(l.text));
     lines.splice(at + 1, 0, { tone: "idle", text });

@@ -63,18 +63,30 @@ export function standing(tenant: Tenant, dimension: "cpu" | "gpu" | "ram" | "rom
   const limit = tenant[dimension];
   const borrowed = tenant.borrowed[dimension] ?? 0;
   const free = tenant.free[dimension] ?? (limit === null ? null : Math.max(0, limit - used));
-  const over = limit === null || borrowed > 0 ? 0 : Math.max(0, used - limit);
+  const over = tenant.over[dimension] ?? 0;
   return { used, limit, borrowed, lent: tenant.lent[dimension] ?? 0, free, over };
 }
 
-/** "2 borrowed · 1 free", "1 lent · 3 free", "0.5 over". */
+/** "2 borrowed · 1 free", "1 lent · 3 free", "0.5 beyond quota". */
 export function standingWords(s: Standing, show: (n: number) => string): string[] {
-  if (s.over > 1e-9) return [`${show(s.over)} over`];
   const parts: string[] = [];
-  if (s.borrowed) parts.push(`${show(s.borrowed)} borrowed`);
+  const borrowed = s.borrowed - s.over;
+  if (s.over > 1e-9) parts.push(`${show(s.over)} beyond quota`);
+  if (borrowed > 1e-9) parts.push(`${show(borrowed)} borrowed`);
   if (s.lent) parts.push(`${show(s.lent)} lent`);
-  if (s.free !== null) parts.push(`${show(s.free)} free`);
+  if (s.free !== null && s.over <= 1e-9) parts.push(`${show(s.free)} free`);
   return parts;
+}
+
+/** What becomes of that which a tenant holds beyond its quota, and of what it borrowed; empty where it is inside its own. */
+export function beyondWords(tenant: Tenant): string {
+  const where = tenant.parent ? `who shares ${tenant.parent} with it` : tenant.cohort ? `another tenant of cohort ${tenant.cohort}` : "";
+  const back = where ? `, and is taken back from the cheapest of its jobs as soon as ${where} needs its own` : "";
+  if (Object.keys(tenant.over).length) {
+    return `${amounts(tenant.over)} in use beyond the quota. Nothing is stopped for that alone: what runs goes on${back}. Nothing new starts until enough is given back`;
+  }
+  if (!back || !Object.keys(tenant.borrowed).length) return "";
+  return `${amounts(tenant.borrowed)} of what is in use is borrowed: it stays until its jobs end${back}`;
 }
 
 /** The parts of a bar in percent of its length: its own use, what is borrowed, what is lent (at the far end). */

@@ -171,6 +171,12 @@ export function update(tenant: Tenant, texts: Texts, r: Read): TenantSettings {
   };
 }
 
+/** The body of a PUT that changes nothing. */
+export function unchanged(t: Tenant): TenantSettings {
+  const { name, cpu, gpu, ram, rom, gpu_kinds, weight, cohort, parent, borrowing_limit, lending_limit, reserved, isolation, description } = t;
+  return { name, cpu, gpu, ram, rom, gpu_kinds, weight, cohort, parent, borrowing_limit, lending_limit, reserved, isolation, description };
+}
+
 /** Which field a refusal speaks of, when its message names one. */
 export function fieldOf(msg: string): FieldName | null {
   const limit = /^(borrowing_limit|lending_limit|reserved)\.(cpu|gpu|ram|rom)\b/.exec(msg);

@@ -2,7 +2,7 @@
 import { clock, cores, duration, parseAmount, parseRam, plural, ram, trim } from "./format";
 import { reasonWords } from "./reasons";
 import { EMPTY, LIMITS, placeFaults, read, SHARING_FIELDS, textsOf, type FieldName, type Read, type Texts } from "./tenantform";
-import type { Node, Simulated, SimulatedRun, SimulatedWork, Tenant } from "./wire";
+import type { Node, Simulated, SimulatedMove, SimulatedRun, SimulatedWork, Tenant } from "./wire";
 
 /** The fields of a tenant that have a column of their own; those of sharing are below the row. */
 export const AMOUNTS = ["cpu", "gpu", "ram", "weight"] as const;
@@ -217,7 +217,7 @@ const plain = (value: number): string => trim(value, 2);
 
 const NEVER: Figure = { title: "Never started", hint: "Jobs that found no place, those refused included", of: (r) => r.never_started + r.refused, show: String, wish: -1 };
 export const WORK: Figure[] = [
-  { title: "Average wait", hint: "Of the jobs that start", of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
+  { title: "Average wait", hint: "From submission to start, of the jobs that had yet to start", of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
   { title: "Half wait at most", hint: "The median wait", of: (r) => r.p50_wait_s, show: seconds, wish: -1 },
   { title: "99 % wait at most", hint: "The wait of the unlucky", of: (r) => r.p99_wait_s, show: seconds, wish: -1 },
   { title: "Worst unfairness", hint: "Time taken, divided by the time alone on the tenant's fair share; above 1 is worse than alone", of: (r) => r.ftf_worst, show: plain, wish: -1 },
@@ -226,8 +226,13 @@ export const WORK: Figure[] = [
 ];
 
 const whole_ = (run: SimulatedWork): SimulatedRun => run as SimulatedRun;
+const AGAIN: Figure = {
+  title: "Waits after a stop", hint: "What jobs that were stopped for others, or lost their nodes, waited until they went on, all together",
+  of: (r) => r.waited_again_s, show: seconds, wish: -1,
+};
 export const WHOLE: Figure[] = [
   ...WORK,
+  AGAIN,
   { title: "All done after", hint: "From the first submission to the last end", of: (r) => whole_(r).makespan_s, show: seconds, wish: -1 },
   { title: "CPU in use", hint: "Of all cores, until the last end", of: (r) => whole_(r).utilization["cpu"] ?? 0, show: percent, wish: 0 },
   { title: "GPU in use", hint: "Of all gpus, until the last end", of: (r) => whole_(r).utilization["gpu"] ?? 0, show: percent, wish: 0 },
@@ -265,10 +270,28 @@ export function whyTheSame(answer: Simulated): string | null {
     : `Nothing changes. Nobody waits for quota in this work, so other quotas alone move no start. What they wait for as it is: ${parts}.`;
 }
 
+/** Of which jobs the waits are: "3 ran already and wait no more; the waits are of the 5 others that start". */
+export function waitsOf(before: SimulatedWork, after: SimulatedWork): string {
+  const n = before.waits_of;
+  if (!n && !after.waits_of) return before.running ? `${before.running} ran already, and no other starts: there are no waits to tell` : "None starts";
+  const starts = n === after.waits_of ? String(n) : `${n} (with the changes ${after.waits_of})`;
+  const one = n === 1 && after.waits_of === 1;
+  if (!before.running) return `The waits are of the ${starts} that ${one ? "starts" : "start"}`;
+  const ran = before.running === 1 ? "1 ran already, and its wait is over" : `${before.running} ran already, and their waits are over`;
+  return `${ran}: the waits are of the ${starts} ${one ? "other that starts" : "others that start"}`;
+}
+
 /** A start in words: "at once", "after 5 min", "not at all". */
 export function startWords(at: number | null): string {
   if (at === null) return "not at all";
   return at < 1 ? "at once" : `after ${seconds(at)}`;
+}
+
+/** What a job whose start moves waits for, in the run in which it starts later or never: "As it is: red may use ...". */
+export function whyWords(m: SimulatedMove): string {
+  if (!m.why) return "Not told";
+  const sooner = m.before_s === null || (m.after_s !== null && m.after_s < m.before_s);
+  return `${sooner ? "As it is" : "With the changes"}: ${m.why}`;
 }
 
 /** A start in recorded history as the time of day that it would have been; "after 6 d 23 h" would read as a wait. */

@@ -111,6 +111,7 @@ export interface Tenant extends TenantSettings {
   /** What it may take now, borrowing included; left out where it has no limit. */
   free: ByDimension;
   /** What of its guarantee holds while it is lowered, because the tenant is idle for long. */
+  over: ByDimension;
   lowered: LoweredGuarantee | null;
   members: number;
   running: number;
@@ -330,8 +331,24 @@ export interface Node {
 }
 
 /** What became of some jobs in a run; spans in seconds. */
+/** The policy in force. */
+export interface Scheduling {
+  policy: string;
+  meaning: string;
+  placement: string;
+  backfill: boolean;
+  preemption: boolean;
+  half_life_s: number;
+  min_run_s: number;
+  restart_cost_s: number;
+  aging_s: number;
+}
+
 export interface SimulatedWork {
   jobs: number;
+  running: number;
+  waits_of: number;
+  waited_again_s: number;
   finished: number;
   refused: number;
   never_started: number;
@@ -367,7 +384,7 @@ export interface SimulatedMove {
   tenant: string;
   before_s: number | null;
   after_s: number | null;
-  why_never: string | null;
+  why: string | null;
 }
 
 export interface Simulated {

@@ -6,6 +6,7 @@ import { Confirm } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
 import { paths, words } from "../core/api";
 import { bookingFieldOf, keptWords, newBooking, notesOf, readBooking, windowWords, type BookingField, type BookingTexts } from "../core/booking";
+import { clock } from "../core/format";
 import { amounts } from "../core/sharing";
 import type { Booking } from "../core/wire";
 import { useHub, useRun } from "./context";
@@ -38,10 +39,10 @@ export function Bookings({ tenant, saves }: { tenant: string; saves: number }): 
         const { open, text } = windowWords(w, now);
         return (
           <>
-            {open ? <Chip kind="good">open</Chip> : null} {text}
+            {open ? <Chip kind="good">{`open since ${clock(w.start, now)}`}</Chip> : null} {text}
             {w.short ? (
               <div>
-                <Chip kind="bad">no longer fits</Chip> <span class="mlp-dim">{w.short.message}</span>
+                <Chip kind="bad">{`does not fit since ${clock(w.short.since, now)}`}</Chip> <span class="mlp-dim">{w.short.message}</span>
               </div>
             ) : null}
           </>

@@ -3,12 +3,13 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
-import type { Client } from "../core/api";
+import { paths, type Client } from "../core/api";
 import { ago, clock, cores, ms, plural, ram } from "../core/format";
 import { backoff } from "../core/stream";
 import { isWaiting } from "../core/phase";
+import { policyWords } from "../core/policy";
 import { capital, reasonWords, unknownStart } from "../core/reasons";
-import type { QueueEntry } from "../core/wire";
+import type { QueueEntry, Scheduling } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
 import { href, Link } from "./router";
@@ -125,15 +126,17 @@ export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: bo
 export function QueuePage(): JSX.Element {
   const { client } = useHub();
   const queue = useLoad("queue", () => client.list<QueueEntry>("/queue"), EVERY);
+  const scheduling = useLoad("scheduling", () => client.get<Scheduling>(paths.scheduling));
   const live = useQueueHints(client, () => void queue.reload());
   const [tenant, setTenant] = useState("");
   const all = queue.data?.items ?? [];
   const tenants = [...new Set([...all.map((e) => e.tenant), ...(tenant ? [tenant] : [])])].sort();
   const rows = tenant ? all.filter((e) => e.tenant === tenant) : all;
   const waiting = rows.filter((e) => isWaiting(e.phase)).length;
+  const policy = scheduling.data ? ` · policy ${policyWords(scheduling.data.policy)}` : "";
   return (
     <>
-      <PageHead title="Queue" sub={queue.data ? `${plural(rows.length - waiting, "job")} running, ${waiting} waiting` : undefined}>
+      <PageHead title="Queue" sub={queue.data ? `${plural(rows.length - waiting, "job")} running, ${waiting} waiting${policy}` : undefined}>
         <span class="mlp-dim mlp-live" data-live={live}>{live ? "Live" : "Reconnecting"}</span>
         <Select label="Tenant" name="tenant" hideLabel value={tenant} onChange={setTenant} options={[["", "All tenants"], ...tenants.map((t) => [t, t] as [string, string])]} />
       </PageHead>

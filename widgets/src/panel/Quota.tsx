@@ -5,7 +5,7 @@ import { Chip, Empty, ErrorBox, Icon, Loading, QuotaBar, Table, type Column } fr
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago, bytes, cores, plural, ram } from "../core/format";
-import { loweredWords, sharingWords, standing } from "../core/sharing";
+import { beyondWords, loweredWords, sharingWords, standing } from "../core/sharing";
 import type { Holding, Tenant, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
@@ -13,8 +13,14 @@ import { href, Link } from "./router";
 
 const APPLIER: Record<string, string> = { dm: "data", jm: "job", am: "app", mm: "model", sp: "notebook" };
 
-export function QuotaBars({ tenant }: { tenant: Tenant }): JSX.Element {
+export function QuotaBars({ tenant, back }: {
+  tenant: Tenant;
+  /** When it is expected inside its quota again, where the reader may know. */
+  back?: string;
+}): JSX.Element {
   const shares = sharingWords(tenant);
+  const beyond = beyondWords(tenant);
+  const over = Object.keys(tenant.over).length > 0;
   const lowered = loweredWords(tenant, useNow(10_000));
   return (
     <>
@@ -24,6 +30,12 @@ export function QuotaBars({ tenant }: { tenant: Tenant }): JSX.Element {
         <QuotaBar name="Memory" of={standing(tenant, "ram")} show={ram} />
         <QuotaBar name="Storage" of={standing(tenant, "rom")} show={bytes} />
       </div>
+      {beyond ? (
+        <div class={`mlp-note mlp-note-${over ? "bad" : "wait"} mlp-beyond`} role="note">
+          <Icon name={over ? "warn" : "wait"} />
+          <div class="mlp-note-text">{`${[beyond, over ? back : ""].filter(Boolean).join(". ")}.`}</div>
+        </div>
+      ) : null}
       {lowered ? (
         <div class="mlp-note mlp-note-wait mlp-lowered">
           <Icon name="idle" />

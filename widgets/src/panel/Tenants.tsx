@@ -7,8 +7,9 @@ import { useLoad } from "../components/hooks";
 import { paths } from "../core/api";
 import { bytes, cores, plural, ram } from "../core/format";
 import { place, standing, type Standing } from "../core/sharing";
-import { update, type Read, type Texts } from "../core/tenantform";
-import type { QueueEntry, Tenant, Usage } from "../core/wire";
+import { backWords } from "../core/preview";
+import { unchanged, update, type Read, type Texts } from "../core/tenantform";
+import type { QueueEntry, Tenant, TenantPreview, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
 import { Bookings } from "./Bookings";
@@ -23,7 +24,7 @@ const EVERY = 6000;
 function Use({ of, show }: { of: Standing; show: (n: number) => string }): JSX.Element {
   const { used, limit } = of;
   const text = limit === null ? `${show(used)} used` : `${show(used)} / ${show(limit)}`;
-  const more = of.borrowed ? `${show(of.borrowed)} borrowed` : of.lent ? `${show(of.lent)} lent` : "";
+  const more = of.over > 1e-9 ? `${show(of.over)} beyond quota` : of.borrowed ? `${show(of.borrowed)} borrowed` : of.lent ? `${show(of.lent)} lent` : "";
   return (
     <span class="mlp-use mlp-use-wide">
       <span>
@@ -122,7 +123,10 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
         client.get<Usage>(paths.usage(name)),
         manages ? client.list<QueueEntry>(paths.queue(name)) : null,
       ]);
-      return { usage, queue: queue?.items ?? [] };
+      // what a save of what is there would mean says when it is inside its quota again
+      const asked = session.admin && Object.keys(usage.tenant.over).length > 0;
+      const preview = asked ? await client.post<TenantPreview>(paths.preview(name), unchanged(usage.tenant)) : null;
+      return { usage, queue: queue?.items ?? [], preview };
     },
     EVERY,
   );
@@ -175,7 +179,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <div class="mlp-card-head">
               <h2>Quota in use</h2>
             </div>
-            <QuotaBars tenant={tenant} />
+            <QuotaBars tenant={tenant} back={backWords(state.data.preview, Date.now())} />
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
           <Bookings tenant={name} saves={saves} />

@@ -5,47 +5,42 @@ import { Empty, ErrorBox, Loading } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { duration, plural } from "../core/format";
+import { POLICIES, policyWords } from "../core/policy";
 import { askedOf, draftOf, kindsOf, type Draft, type Kind } from "../core/whatif";
-import type { Node, Simulated, Tenant } from "../core/wire";
+import type { Node, Scheduling, Simulated, Tenant } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
 import { NodeRows, TenantRows } from "./WhatIfForm";
 import { Result } from "./WhatIfResult";
 
-const POLICIES: [string, string][] = [
-  ["", "As it is"],
-  ["fair", "Fair share with memory"],
-  ["maxmin", "Fair share of now"],
-  ["priority", "Priority, then age"],
-  ["fifo", "First come, first served"],
-  ["finish", "Fair finish"],
-];
 const SOURCES: [string, string][] = [["now", "From now on"], ["1", "The last day"], ["7", "The last 7 days"], ["30", "The last 30 days"]];
 
 export function WhatIfPage(): JSX.Element {
   const { client } = useHub();
   const tenants = useLoad("what-if-tenants", () => client.list<Tenant>(paths.tenants));
   const nodes = useLoad("what-if-nodes", () => client.list<Node>("/nodes"));
-  const error = tenants.error ?? nodes.error;
-  const head = <PageHead title="What-if" sub="Try other quotas, nodes or a policy on the hub's own work. Nothing is changed." />;
-  if (tenants.data && nodes.data) {
+  const scheduling = useLoad("what-if-scheduling", () => client.get<Scheduling>(paths.scheduling));
+  const error = tenants.error ?? nodes.error ?? scheduling.error;
+  const policy = scheduling.data ? ` Policy in force: ${policyWords(scheduling.data.policy)}.` : "";
+  const head = <PageHead title="What-if" sub={`Try other quotas, nodes or a policy on the hub's own work. Nothing is changed.${policy}`} />;
+  if (tenants.data && nodes.data && scheduling.data) {
     return (
       <>
         {head}
-        <Workbench tenants={tenants.data.items} kinds={kindsOf(nodes.data.items)} />
+        <Workbench tenants={tenants.data.items} kinds={kindsOf(nodes.data.items)} now={scheduling.data} />
       </>
     );
   }
-  const retry = (): void => void Promise.all([tenants.reload(), nodes.reload()]);
+  const retry = (): void => void Promise.all([tenants.reload(), nodes.reload(), scheduling.reload()]);
   return (
     <>
       {head}
-      {error ? <ErrorBox error={error} retry={retry} /> : <Loading what="tenants and nodes" lines={6} />}
+      {error ? <ErrorBox error={error} retry={retry} /> : <Loading what="tenants, nodes and policy" lines={6} />}
     </>
   );
 }
 
-function Workbench({ tenants, kinds }: { tenants: Tenant[]; kinds: Kind[] }): JSX.Element {
+function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; now: Scheduling }): JSX.Element {
   const { client } = useHub();
   const [draft, setDraft] = useState<Draft>(() => draftOf(tenants, kinds));
   const [running, setRunning] = useState<number | null>(null);
@@ -97,13 +92,13 @@ function Workbench({ tenants, kinds }: { tenants: Tenant[]; kinds: Kind[] }): JS
         </section>
         <section class="mlp-card mlp-whatif-run" aria-label="Run">
           <Select label="Work" name="from" value={draft.from} onChange={(from) => set({ from })} options={SOURCES} />
-          <Select label="Policy" name="policy" value={draft.policy} onChange={(policy) => set({ policy })} options={POLICIES} />
+          <Select label="Policy" name="policy" value={draft.policy} onChange={(policy) => set({ policy })} options={[["", `As it is (${now.policy})`], ...POLICIES.map((name) => [name, policyWords(name)] as [string, string])]} />
           <Select
             label="Preemption"
             name="preemption"
             value={draft.preemption}
             onChange={(preemption) => set({ preemption })}
-            options={[["", "As it is"], ["on", "Allowed"], ["off", "Never"]]}
+            options={[["", `As it is (${now.preemption ? "allowed" : "never"})`], ["on", "Allowed"], ["off", "Never"]]}
           />
           <div class="mlp-whatif-go">
             <span class="mlp-dim" role="status">

@@ -4,11 +4,14 @@ import { useState } from "preact/hooks";
 import { Chip, Empty, Icon, Table, type Column } from "../components/basics";
 import { useNow } from "../components/hooks";
 import { plural, trim } from "../core/format";
-import { rowOf, seconds, startClock, startWords, WHOLE, whyTheSame, WORK, type Mark, type Row } from "../core/whatif";
-import type { Simulated, SimulatedMove, SimulatedRun } from "../core/wire";
+import { rowOf, seconds, startClock, startWords, WHOLE, waitsOf, whyTheSame, whyWords, WORK, type Mark, type Row } from "../core/whatif";
+import type { Simulated, SimulatedMove, SimulatedRun, SimulatedWork } from "../core/wire";
 import { href, Link } from "./router";
 
 const MARKS: Record<Mark, [string, string]> = { better: ["good", "better"], worse: ["bad", "worse"], same: ["idle", "same"] };
+
+/** Of these nothing is said where there is nothing. */
+const SILENT = new Set(["GPU in use", "Waits after a stop"]);
 
 function MarkChip({ row }: { row: Row }): JSX.Element {
   if (row.mark === "same") return <span class="mlp-dim">{row.before === row.after ? "same" : ""}</span>;
@@ -26,7 +29,7 @@ export function Result({ answer }: { answer: Simulated }): JSX.Element {
       </Empty>
     );
   }
-  const rows = WHOLE.map((figure) => rowOf(figure, before, after)).filter((r) => !(r.title === "GPU in use" && r.before === "0 %" && r.after === "0 %"));
+  const rows = WHOLE.map((figure) => rowOf(figure, before, after)).filter((r) => !SILENT.has(r.title) || r.before !== r.after || !/^0 /.test(r.before));
   const columns: Column<Row>[] = [
     { title: "Figure", cell: (r) => <span title={r.hint}>{r.title}</span>, kind: "name" },
     { title: "As it is", cell: (r) => r.before, kind: "num" },
@@ -47,6 +50,7 @@ export function Result({ answer }: { answer: Simulated }): JSX.Element {
         <div class="mlp-card-head">
           <h2>In all</h2>
           <span class="mlp-dim">{`${plural(before.jobs, "job")}`}</span>
+          <span class="mlp-dim">{waitsOf(before, after)}</span>
           {answer.recorded?.jobs ? <span class="mlp-dim">{`Really waited: ${seconds(answer.recorded.avg_wait_s)} on average`}</span> : null}
         </div>
         <Table stack caption="All jobs, as it is and with the changes" columns={columns} rows={rows} rowKey={(r) => r.title} />
@@ -86,11 +90,21 @@ function Change({ row }: { row: Row }): JSX.Element {
 
 const percent = (value: number): string => `${trim(value * 100, 1)} %`;
 
+/** How many, and how many of them are in no wait because they ran already. */
+function Jobs({ of }: { of: SimulatedWork | undefined }): JSX.Element {
+  return (
+    <span class="mlp-change">
+      {of?.jobs ?? 0}
+      {of?.running ? <span class="mlp-dim">{`${of.running} ran already`}</span> : null}
+    </span>
+  );
+}
+
 function PerTenant({ before, after }: { before: SimulatedRun; after: SimulatedRun }): JSX.Element {
   const names = Object.keys(after.per_tenant).filter((n) => (after.per_tenant[n]?.jobs ?? 0) > 0).sort();
   const columns: Column<string>[] = [
     { title: "Tenant", cell: (n) => <Link to={href("admin", "tenants", n)}>{n}</Link>, kind: "name" },
-    { title: "Jobs", cell: (n) => after.per_tenant[n]?.jobs ?? 0, kind: "num low" },
+    { title: "Jobs", cell: (n) => <Jobs of={after.per_tenant[n]} />, kind: "num low" },
     ...WORK.map((figure): Column<string> => ({
       title: figure.title,
       kind: "num",
@@ -144,7 +158,7 @@ function Moves({ moves, begin }: { moves: NonNullable<Simulated["moves"]>; begin
     { title: "As it is", cell: (m) => start(m.before_s), kind: "num" },
     { title: "With the changes", cell: (m) => start(m.after_s), kind: "num" },
     { title: "Moves", cell: moveWords, kind: "tight" },
-    { title: "Why", cell: (m) => (m.why_never ? <span class="mlp-dim">{m.why_never}</span> : null), kind: "grow" },
+    { title: "What it waits for", cell: (m) => <span class="mlp-dim">{whyWords(m)}</span>, kind: "grow" },
   ];
   const said = [
     moves.earlier ? `${moves.earlier} earlier` : "", moves.later ? `${moves.later} later` : "", moves.unmoved ? `${moves.unmoved} as before` : "",
@@ -183,6 +197,7 @@ function Pictures({ before, after }: { before: SimulatedRun; after: SimulatedRun
           ))}
         </span>
       </div>
+      <p class="mlp-dim mlp-whatif-scroll">Wider than this window: scroll it sideways</p>
       <div class="mlp-whatif-picture" tabIndex={0} role="group" aria-label="Picture; scroll it where it is wide">
         <img alt={`${names[which]}: what each node hosts and each tenant holds over time`} src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`} />
       </div>

@@ -15,12 +15,14 @@ from mlp_api.types import (
     QueueEntry,
     ResourceRequestKey,
     ResourceRequestTry,
+    Scheduling,
 )
 from mlp_hub.api.call import Call
 from mlp_hub.api.principal import Kind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import CLUSTER_READ, JOBS_READ, LEDGER_WRITE, TENANTS_READ
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.scheduler.ordering import POLICY_WORDS
 from mlp_hub.service.runtimes import RUNTIMES
 
 
@@ -42,6 +44,22 @@ class RuntimeInfo(Struct, kw_only=True):
 async def nodes(call: Call) -> Sequence[Node]:
     """List the nodes with who uses what."""
     return await call.platform.nodes.list()
+
+
+async def scheduling(call: Call) -> Scheduling:
+    """Say by which policy jobs are scheduled."""
+    p = call.platform.policy.scheduling
+    return Scheduling(
+        policy=p.name,
+        meaning=POLICY_WORDS[p.name],
+        placement=p.placement,
+        backfill=p.backfill,
+        preemption=p.preemption,
+        half_life_s=p.half_life_s,
+        min_run_s=p.min_run_s,
+        restart_cost_s=p.restart_cost_s,
+        aging_s=p.aging_s,
+    )
 
 
 async def queue(call: Call) -> list[QueueEntry]:
@@ -96,6 +114,7 @@ L, P = LEDGER_WRITE, Relation.PLATFORM
 
 ROUTES = (
     Route("GET", "/nodes", nodes, "List nodes", P, CLUSTER_READ, reply=list[Node]),
+    Route("GET", "/scheduling", scheduling, "The policy in force", P, CLUSTER_READ, reply=Scheduling),
     Route("GET", "/queue", queue, "The queue", P, CLUSTER_READ, query=QueueQuery, reply=list[QueueEntry]),
     Route(
         "GET",

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mlp_api.types import Event, Heartbeat, Job, JobCreate, JobState, LogLine, Name, Why
+from mlp_api.types import Event, Heartbeat, Job, JobCreate, JobState, LogLine, Name, Resubmit, Why
 from mlp_api.whatif import Decision
 from mlp_hub.api import answers
 from mlp_hub.api.call import Call, Reply
@@ -84,8 +84,8 @@ async def resume(call: Call) -> Job:
 
 
 async def resubmit(call: Call) -> Job:
-    """Submit an ended job again."""
-    return await call.platform.jobs.resubmit(call.user, call.params["job"])
+    """Submit a job again under a free name like it, in another size where the body names one; the old one stays as it is."""
+    return await call.platform.jobs.resubmit(call.user, call.params["job"], call.body)
 
 
 async def delete(call: Call) -> Job:
@@ -190,7 +190,15 @@ ROUTES = (
     Route("PUT", f"{_JOB}:suspend", suspend, "Suspend a job", Relation.JOB, JOBS_WRITE, reply=Job),
     Route("PUT", f"{_JOB}:resume", resume, "Resume a suspended job", Relation.SELF, JOBS_WRITE, reply=Job),
     Route(
-        "PUT", f"{_JOB}:resubmit", resubmit, "Run an ended job again", Relation.SELF, JOBS_WRITE, reply=Job
+        "PUT",
+        f"{_JOB}:resubmit",
+        resubmit,
+        "Run a job again",
+        Relation.SELF,
+        JOBS_WRITE,
+        body=Resubmit,
+        body_optional=True,
+        reply=Job,
     ),
     Route("DELETE", _JOB, delete, "Delete an ended job", Relation.SELF, JOBS_WRITE, reply=Job),
     Route(

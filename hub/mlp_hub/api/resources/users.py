@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -14,8 +15,10 @@ from mlp_hub.api.principal import Kind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import ACCESS, LEDGER_WRITE, SCOPES, USERS_READ, USERS_WRITE
 from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenant import User as KnownUser
+from mlp_hub.service.sharing import LentOut
 
 TOKEN_LIFETIME_S = 30 * 24 * 3600
 
@@ -128,11 +131,12 @@ async def spawn(call: Call) -> SpawnInfo:
     user = await call.platform.users.ensure(call.user)
     places = await call.platform.tenants.of_user(call.user)
     tenants = [m.tenant for m in places] or [DEFAULT_TENANT]
-    room = {name: _room(await call.platform.tenants.get(name)) for name in tenants}
+    tenancy = call.platform.tenants
+    room = {name: _room(await tenancy.get(name), await tenancy.lent_out(name)) for name in tenants}
     return SpawnInfo(number=user.number, tenants=tenants, default_tenant=user.default_tenant, room=room)
 
 
-def _room(tenant: Tenant) -> SpawnRoom:
+def _room(tenant: Tenant, lent: Mapping[str, LentOut]) -> SpawnRoom:
     """Say what may be taken now, of what: with what is borrowed that may be more than the quota."""
     cpu, ram = tenant.cpu, tenant.ram
     cpu_free, ram_free = tenant.free.get("cpu"), tenant.free.get("ram")
@@ -141,6 +145,9 @@ def _room(tenant: Tenant) -> SpawnRoom:
         cpu_free=cpu_free,
         ram=ram if ram_free is None else max(ram or 0, tenant.ram_inuse + int(ram_free)),
         ram_free=None if ram_free is None else int(ram_free),
+        cpu_back=units(lent["cpu"].amount),
+        ram_back=lent["ram"].amount,
+        back_from=sorted({t for each in lent.values() for t in each.borrowers}),
     )
 
 

@@ -43,7 +43,7 @@ async def simulate(call: Call) -> Simulated:
 async def export(call: Call) -> dict[str, Any]:
     """Give the present, or the last days, as a scenario to edit and run elsewhere; one at a time for each admin.
 
-    `remarks` and `begin`, the instant that its seconds count from, are not part of that format.
+    `remarks`, `begin`, the instant that its seconds count from, and `notes`, one for each job, are not part of that format.
     """
     query: ExportQuery = call.query or ExportQuery()
     return await call.platform.whatif.export(

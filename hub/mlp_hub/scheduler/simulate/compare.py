@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -28,16 +29,35 @@ class Life:
     started: float | None = None
     finished: float | None = None
     refused: str | None = None
-    waits: str | None = None  # why, as it was said last
+    waits: str | None = None  # why it does not start, as it was said last
+    again: float = 0.0  # what it waited after it was stopped for others, until it went on
+    stopped: float | None = None  # it was stopped then, and waits again
     waited_for: set[str] = field(default_factory=set)  # all reasons for which it ever waited
     preemptions: int = 0
+
+    def starts(self, at: float) -> None:
+        """Note a start: the first, or the end of a wait after a stop."""
+        if self.stopped is not None:
+            self.again += at - self.stopped
+            self.stopped = None
+        if self.started is None:
+            self.started = at
+
+    def says(self, reason: str, message: str) -> None:
+        """Note why it waits."""
+        self.waited_for.add(reason)
+        if self.started is None:
+            self.waits = message
 
 
 class Lives:
     """Follows the lines of a run."""
 
     def __init__(self, scenario: Scenario, before: dict[str, float] | None = None) -> None:
-        """Take what is run; `before` are the jobs that ran already, with their submission."""
+        """Take what is run; `before` are the jobs that ran when it began, with their submission.
+
+        One of them that has lost its nodes by what is tried waits again from then on.
+        """
         self._lines = {line.job_name(i): line for line in scenario.jobs for i in range(line.count)}
         self._before = before or {}
         self.of: dict[str, Life] = {}
@@ -49,31 +69,34 @@ class Lives:
             job = self._lines[name]
             life = Life(name, job.tenant, job.user, job.duration, self._before.get(name, line["t"]))
             life.began_running = name in self._before
+            life.stopped = line["t"] if life.began_running else None
             self.of[name] = life
             return
         found = self.of.get(name)
         if found is None:
             return
-        if event == "started" and found.started is None:
-            found.started = line["t"]
+        if event == "started":
+            found.starts(line["t"])
         elif event == "finished":
             found.finished = line["t"]
         elif event == "refused":
             found.refused = line["message"]
         elif event == "waiting":
-            found.waits = line["message"]
-            found.waited_for.add(line["reason"])
-        elif event == "preempted":
-            found.preemptions += 1
+            found.says(line["reason"], line["message"])
+        elif event in ("preempted", "evicted"):
+            found.preemptions += event == "preempted"
+            found.stopped = line["t"]
 
 
 @dataclass(slots=True)
 class _Sums:
     jobs: int = 0
+    running: int = 0
     finished: int = 0
     refused: int = 0
     never_started: int = 0
     preemptions: int = 0
+    again: float = 0.0
     waits: list[float] = field(default_factory=list)
     jct: list[float] = field(default_factory=list)
     unfair: list[float] = field(default_factory=list)
@@ -118,6 +141,8 @@ def figures(lives: Iterable[Life], summary: dict[str, Any], weights: dict[str, f
 
 def _count(sums: _Sums, life: Life, fair: float) -> None:
     sums.jobs += 1
+    sums.running += life.began_running
+    sums.again += life.again
     sums.preemptions += life.preemptions
     if life.refused is not None:
         sums.refused += 1
@@ -137,6 +162,9 @@ def _told(sums: _Sums) -> dict[str, Any]:
     waits = sorted(sums.waits)
     return {
         "jobs": sums.jobs,
+        "running": sums.running,
+        "waits_of": len(waits),
+        "waited_again_s": round(sums.again, 3),
         "finished": sums.finished,
         "refused": sums.refused,
         "never_started": sums.never_started,
@@ -152,6 +180,14 @@ def _told(sums: _Sums) -> dict[str, Any]:
 
 def _mean(values: Sequence[float]) -> float:
     return round(sum(values) / len(values), 3) if values else 0.0
+
+
+_OWNED = re.compile(r"(?<![\w/.-])([\w.@-]+)/([\w.-]+) of \1(?![\w@-])")
+
+
+def _told_of(message: str | None) -> str | None:
+    """Name jobs as people do: in a run of a hub's jobs each is called USER/NAME."""
+    return None if message is None else _OWNED.sub(r"\2 of \1", message)
 
 
 def moves(before: dict[str, Life], after: dict[str, Life]) -> tuple[list[dict[str, Any]], dict[str, int]]:
@@ -180,7 +216,9 @@ def moves(before: dict[str, Life], after: dict[str, Life]) -> tuple[list[dict[st
             "tenant": was.tenant,
             "before_s": a,
             "after_s": b,
-            "why_never": (now.refused or now.waits) if b is None else None,
+            "why": _told_of(
+                was.waits if a is None or (b is not None and b < a) else now.refused or now.waits
+            ),
         }
         found.append((size, move))
     found.sort(key=lambda f: (-f[0], f[1]["user"], f[1]["job"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlp_hub.domain.job import PRIORITIES as OF_HUB
-from mlp_hub.scheduler.ordering import ORDERS, POLICIES
+from mlp_hub.scheduler.ordering import ORDERS, POLICY_WORDS
 from mlp_hub.scheduler.placement import TOPOLOGIES
 
 PLACEMENTS = ("fgd", "bestfit", "packing", "spread", "random")
@@ -51,7 +51,12 @@ TOP = (
     Key("until", "seconds", "when nothing can happen any more", "when to stop"),
 )
 POLICY = (
-    Key("name", ", ".join(f"`{p}`" for p in POLICIES), "fair", "who is next"),
+    Key(
+        "name",
+        ", ".join(f"`{p}`" for p in POLICY_WORDS),
+        "fair",
+        "who is next: " + "; ".join(f"{name}: {words}" for name, words in POLICY_WORDS.items()),
+    ),
     Key("half_life_s", "seconds above 0", "3600", "half-life of the usage that fair share remembers"),
     Key(
         "backfill",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
@@ -9,6 +10,7 @@ from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
 from mlp_hub.scheduler.ordering import ORDERS
 from mlp_hub.scheduler.simulate.keys import RUNTIMES
 from mlp_hub.scheduler.simulate.recorded import RecordedJob, Recording, line_of
+from mlp_hub.scheduler.words import moment, span
 
 
 def document_of(recording: Recording) -> dict[str, Any]:
@@ -17,17 +19,12 @@ def document_of(recording: Recording) -> dict[str, Any]:
     The format knows no running jobs: these come first, with what is left of them, and the waiting ones follow a moment
     later in the order of their age. What notebooks hold is taken off nodes and quotas.
     """
-    tenants = {t.name for t in recording.tenants}
-    jobs = sorted(
-        (j for j in recording.jobs if j.tenant in tenants),
-        key=lambda j: (j.started is None, j.submitted if j.started is None else j.started),
-    )
     return {
         "version": 1,
         "policy": _policy(recording.policy),
         "nodes": [_node(n) for n in recording.nodes],
         "tenants": [_tenant(t) for t in recording.tenants],
-        "jobs": [_job(j) for j in jobs],
+        "jobs": [_job(j) for j in _in_order(recording)],
         "events": [{"at": 0, "node_down": n.name} for n in recording.nodes if not n.up],
         "bookings": [
             {
@@ -42,6 +39,66 @@ def document_of(recording: Recording) -> dict[str, Any]:
     }
 
 
+def notes_of(recording: Recording, begin: float) -> list[str]:
+    """Say of each job of the document what stands behind its line; `begin` is the time that its seconds count from."""
+    return [_note(job, begin) for job in _in_order(recording)]
+
+
+def shown_as(recording: Recording) -> list[str]:
+    """Say how the document shows what runs and what waits."""
+    if not recording.now:
+        return ["Jobs that have not ended are not here; `--export now` has those."]
+    return [
+        "The format knows no running jobs: they come first, at second 0, with what is left of them, and may be placed anew.",
+        "Jobs that wait follow a moment later, in the order of their age.",
+    ]
+
+
+def from_its_first_job(recording: Recording) -> tuple[Recording, float]:
+    """Return a window of the past whose seconds count from its first submission, and how much later that is."""
+    if recording.now or not recording.jobs:
+        return recording, 0.0
+    first = min(job.submitted for job in recording.jobs)
+    jobs = tuple(replace(job, submitted=job.submitted - first) for job in recording.jobs)
+    return replace(recording, jobs=jobs), first
+
+
+def _in_order(recording: Recording) -> list[RecordedJob]:
+    tenants = {t.name for t in recording.tenants}
+    return sorted(
+        (j for j in recording.jobs if j.tenant in tenants),
+        key=lambda j: (j.started is None, j.submitted if j.started is None else j.started),
+    )
+
+
+_TOLD_BY = {
+    "record": "",
+    "limit": ", by its time limit",
+    "like": ", by jobs of like names",
+    "default": ", by a guess",
+}
+
+
+def _note(job: RecordedJob, begin: float) -> str:
+    if job.started is not None:
+        left = max(job.length + job.started, 1.0)
+        since = _moment(begin + job.started)
+        return f"runs since {since}; the {span(left)} that are left of it{_TOLD_BY[job.told_by]}"
+    if job.waited is None:
+        return f"waits since {_moment(begin + job.submitted)}; runs {span(job.length)}{_TOLD_BY[job.told_by]}"
+    return f"submitted {_moment(begin + job.submitted)}, waited {span(job.waited)}"
+
+
+def _moment(at: float) -> str:
+    return f"{' '.join(moment(at))} UTC"
+
+
+def _seconds(value: float) -> float | int:
+    """Round to what matters: whole seconds from a minute on."""
+    return round(value) if value >= ROUND_FROM_S else round(value, 1) if value >= 1 else round(value, 3)
+
+
+ROUND_FROM_S = 60.0
 _JUST_AFTER = 0.001  # seconds: waiting jobs come after those that run
 
 
@@ -109,14 +166,14 @@ def _job(job: RecordedJob) -> dict[str, Any]:
     left = max(job.length - ran, 1.0)
     low, high = line.workers_min, line.workers_max
     submit = max(job.submitted, 0.0)
-    if job.started is None and job.submitted <= 0.0:
+    if job.started is None and job.waited is None and job.submitted <= 0.0:
         submit = _JUST_AFTER
     found: dict[str, Any] = {
         "name": line.name,
         "tenant": line.tenant,
         "user": line.user,
-        "submit": round(submit if job.started is None else 0.0, 3),
-        "duration": round(left, 3),
+        "submit": _seconds(submit if job.started is None else 0.0),
+        "duration": _seconds(left),
         "workers": low if low == high else f"{low}:{high}",
         "cpu": line.per_worker.cpu / MILLI,
         "ram": line.per_worker.ram,
@@ -126,7 +183,7 @@ def _job(job: RecordedJob) -> dict[str, Any]:
     }
     optional = {
         "gpu_kind": line.gpu_kind,
-        "time_limit": None if line.time_limit is None else round(max(line.time_limit - ran, 1.0), 3),
+        "time_limit": None if line.time_limit is None else _seconds(max(line.time_limit - ran, 1.0)),
         "topology": _topology(line.topology),
         "checkpoint_every": line.checkpoint_every,
     }

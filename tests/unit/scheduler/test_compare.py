@@ -1,0 +1,99 @@
+"""Two runs beside each other: of which jobs the waits are, and what a job waits for whose start moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlp_hub.scheduler.simulate.compare import Life, Lives, figures, moves
+from mlp_hub.scheduler.simulate.engine import Simulation
+from mlp_hub.scheduler.simulate.reading import read_value
+
+Json = dict[str, Any]
+
+
+def lives(ran: dict[str, float], *lines: Json) -> dict[str, Life]:
+    names = list(dict.fromkeys(line["job"] for line in lines))
+    scenario = read_value(
+        {
+            "version": 1,
+            "nodes": [{"name": "n", "cpu": 8}],
+            "tenants": [{"name": "red"}],
+            "jobs": [{"name": name, "tenant": "red"} for name in names],
+        }
+    )
+    found = Lives(scenario, ran)
+    for line in lines:
+        found.take(line)
+    return found.of
+
+
+def line(t: float, event: str, job: str, **more: Any) -> Json:
+    return {"t": t, "event": event, "job": job, **more}
+
+
+def test_who_ran_before_is_in_no_wait_and_what_it_waits_after_a_stop_is_told_apart() -> None:
+    of = lives(
+        {"old": -50.0},
+        line(0, "submitted", "old"),
+        line(0, "started", "old"),
+        line(0, "submitted", "new"),
+        line(10, "preempted", "old"),
+        line(10, "started", "new"),
+        line(40, "finished", "new"),
+        line(45, "started", "old"),
+    )
+    told = figures(
+        of.values(),
+        {
+            "per_tenant": {"red": {"cpu_s": 1.0, "gpu_s": 0.0}},
+            "makespan_s": 45,
+            "utilization": {},
+            "lost_work_s": 0,
+        },
+        {"red": 1.0},
+    )
+    assert (told["jobs"], told["running"], told["waits_of"]) == (2, 1, 1)
+    assert (told["avg_wait_s"], told["waited_again_s"], told["preemptions"]) == (10.0, 35.0, 1)
+
+
+def test_who_lost_its_node_by_what_is_tried_waits_again_from_the_begin() -> None:
+    of = lives({"old": -50.0}, line(0, "submitted", "old"), line(30, "started", "old"))
+    assert (of["old"].began_running, of["old"].again) == (True, 30)
+
+
+def test_a_start_that_moves_has_the_reason_of_the_run_in_which_it_is_later() -> None:
+    soon = lives({}, line(0, "submitted", "a"), line(0, "started", "a"))
+    late = lives(
+        {},
+        line(0, "submitted", "a"),
+        line(0, "waiting", "a", reason="WaitingForQuota", message="red may use 2 by job ann/a-1 of ann"),
+        line(60, "started", "a"),
+        line(70, "waiting", "a", reason="WaitingForResources", message="after a stop"),
+    )
+    said = "red may use 2 by job a-1 of ann"
+    never = lives({}, line(0, "submitted", "a"), line(0, "refused", "a", message="too much"))
+    for before, after, why in (
+        (soon, late, said),
+        (late, soon, said),
+        (soon, never, "too much"),
+    ):
+        (move,), _ = moves(before, after)
+        assert move["why"] == why
+
+
+def test_a_run_says_why_each_job_waited() -> None:
+    value = {
+        "version": 1,
+        "nodes": [{"name": "n", "cpu": 4}],
+        "tenants": [{"name": "red", "quota": {"cpu": 2}}],
+        "jobs": [{"name": "j", "tenant": "red", "cpu": 2, "count": 2, "duration": 10}],
+    }
+    simulation = Simulation(read_value(value))
+    found = Lives(simulation.scenario)
+    for each in simulation.lines():
+        if "summary" not in each:
+            found.take(each)
+    assert [life.waits for life in found.of.values()] == [
+        None,
+        "red may use 2 cpu; 2 in use by job j-0 of user (2); this job asks for 2",
+    ]

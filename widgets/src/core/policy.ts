@@ -1,0 +1,15 @@
+/** The policies of the scheduler by the names of the settings, and what each goes by; the hub has the same table
+ * (`scheduler/ordering.py`), and a test compares them. Pure. */
+
+const WORDS: Record<string, string> = {
+  fair: "share of the machines, now and lately",
+  maxmin: "share of the machines, now alone",
+  fifo: "first come, first served",
+  priority: "priority, then age",
+  finish: "who would be late first",
+};
+
+export const POLICIES = Object.keys(WORDS);
+
+/** "fair (share of the machines, now and lately)"; one that is newer than this page by its name. */
+export const policyWords = (name: string): string => (Object.hasOwn(WORDS, name) ? `${name} (${WORDS[name]})` : name);
