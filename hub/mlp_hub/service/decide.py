@@ -212,7 +212,9 @@ def _running(t: _Turn) -> list[Action]:
         end = t.job.started_at + left + t.grace_s + KILL_MARGIN_S
         if t.now >= end:
             # the executor enforces limits; this is for one that was not there to do so
-            failure = Failure(Cause.TIME_LIMIT, message=f"ran longer than its time limit of {t.job.spec.time_limit} s")
+            failure = Failure(
+                Cause.TIME_LIMIT, message=f"ran longer than its time limit of {t.job.spec.time_limit} s"
+            )
             return [_finishing(t, failure)]
         actions.append(LookAgain(end))
     return _unless_unwanted(t, actions)
@@ -361,7 +363,9 @@ def _ended(t: _Turn) -> list[Action]:
             if failure.cause is Cause.TIME_LIMIT and t.job.ran_before:
                 # the executor knows of what was left of it only
                 limit, before = t.job.spec.time_limit, t.job.ran_before
-                message = f"ran longer than its time limit of {limit} s, {before:.0f} s of it before it was resized"
+                message = (
+                    f"ran longer than its time limit of {limit} s, {before:.0f} s of it before it was resized"
+                )
                 failure = replace(failure, message=message)
             return [_finishing(t, failure)]
         case A.STOPPED if t.job.target is not T.RUN:

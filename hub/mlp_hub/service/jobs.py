@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, WAITING, Job, JobSpec, Phase, State, Target, state_of
-from mlp_hub.domain.resources import units
 from mlp_hub.executors.base import AttemptPhase, Executor, LogChunk, Observation
-from mlp_hub.scheduler.model import Verdict, Why
+from mlp_hub.scheduler.model import Why
 from mlp_hub.service import decide as d
 from mlp_hub.service import submit
 from mlp_hub.service import wire_jobs as wire
@@ -23,11 +22,10 @@ from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.looks import Looks
 from mlp_hub.service.metrics import Metrics
-from mlp_hub.service.stops import MOST_EVENTS, last_stop, newest_checkpoint
+from mlp_hub.service.stops import MOST_EVENTS, last_stop, newest_checkpoint, suspended_at
 from mlp_hub.service.tenants import default_tenant, places
 from mlp_hub.service.uids import UidMaker
 from mlp_hub.service.weights import Scales
-from mlp_hub.service.wire import maybe_when
 from mlp_hub.store.records import Remembered
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
@@ -111,7 +109,7 @@ class Jobs:
         """Say what such a job would get, and when, without submitting it."""
         spec = await self._checked(user, asked)
         why, placement = await self._admission.offer(spec, self._uids.make(self._clock()))
-        return _offer(spec, placement, why.expected_start, why.reasons, why.would_start_now)
+        return wire.offer_to(spec, placement, why.expected_start, why.reasons, why.would_start_now)
 
     async def _checked(self, user: str, asked: api.JobCreate) -> JobSpec:
         tenants, default = await self._places_of(user)
@@ -366,7 +364,7 @@ class Jobs:
         Not in a tenant that its user has left meanwhile.
         """
         job = await self._find(user, name)
-        suspended = await self._suspended_at(job)
+        suspended = suspended_at(await self._board.db.read(lambda tx: tx.events.last(job.uid, MOST_EVENTS)))
         if job.target is Target.SUSPEND and job.spec.tenant not in (await self._places_of(user))[0]:
             raise Refused(
                 Reason.FORBIDDEN,
@@ -449,12 +447,6 @@ class Jobs:
             raise not_found("job", name)
         return job
 
-    async def _suspended_at(self, job: Job) -> float | None:
-        if job.phase is not Phase.SUSPENDED:
-            return None
-        events = await self._board.db.read(lambda tx: tx.events.last(job.uid, MOST_EVENTS))
-        return next((e.time for e in reversed(events) if e.kind == "suspended"), None)
-
     def _expected(self, uid: str) -> float | None:
         why = self._admission.expected(uid)
         return None if why is None else why.expected_start
@@ -477,26 +469,6 @@ def _now(job: Job) -> str:
 def ranks_of(job: Job) -> int:
     """Return how many processes the job has, or may have before it was placed."""
     return len(job.ranks) or len(job.placement) or job.spec.ranks_max
-
-
-def _offer(
-    spec: JobSpec,
-    placement: dict[str, int],
-    expected_start: float | None,
-    reasons: Sequence[Verdict],
-    smaller: Sequence[str],
-) -> api.Offer:
-    whole = spec.per_worker * (sum(placement.values()) or spec.ranks_min)
-    return api.Offer(
-        fits_now=bool(placement),
-        expected_start=maybe_when(expected_start),
-        placement=placement,
-        cpu=units(whole.cpu),
-        gpu=units(whole.gpu),
-        ram=whole.ram,
-        reasons=[wire.verdict_to(v) for v in reasons],
-        would_start_now=list(smaller),
-    )
 
 
 def _places(tx: Tx, user: str) -> Places:

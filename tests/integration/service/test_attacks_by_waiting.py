@@ -34,7 +34,9 @@ def test_a_job_does_not_grow_older_while_its_user_keeps_it_out_of_the_queue(tmp_
         await asyncio.sleep(0.3)
         resumed = await p.jobs.resume("ann", "banked")
         honest = await p.jobs.get("ann", "honest")
-        assert before.queued_at is not None and resumed.queued_at is not None and honest.queued_at is not None
+        assert before.queued_at is not None
+        assert resumed.queued_at is not None
+        assert honest.queued_at is not None
         assert (resumed.queued_at - before.queued_at).total_seconds() >= 0.3
         assert resumed.queued_at > honest.queued_at
         assert resumed.submitted_at == before.submitted_at
@@ -53,7 +55,8 @@ def test_who_was_put_out_of_a_tenant_resumes_nothing_there(tmp_path: Path) -> No
         await rig.until("j", "suspended")
         await p.tenants.remove_member("red", "ann")
         no = await refused(p.jobs.resume("ann", "j"))
-        assert no.reason is Reason.FORBIDDEN and "not a member any more" in no.msg
+        assert no.reason is Reason.FORBIDDEN
+        assert "not a member any more" in no.msg
         assert (await p.jobs.get("ann", "j")).phase == "suspended"
         await p.tenants.set_member("red", "ann")
         await p.jobs.resume("ann", "j")
@@ -66,7 +69,8 @@ def test_a_share_of_a_gpu_too_small_to_count_is_refused_and_not_rounded_to_none(
     async def story(rig: Rig) -> None:
         asked = JobCreate(name="crumb", code="pass", runtime="plain", gpu=0.0004)
         no = await refused(rig.platform.jobs.submit("ann", asked))
-        assert no.reason is Reason.INVALID and "0.001" in no.msg
+        assert no.reason is Reason.INVALID
+        assert "0.001" in no.msg
         assert (await rig.platform.jobs.list("ann"))[0] == []
 
     play(tmp_path, story)

@@ -68,7 +68,8 @@ def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
         done = await rig.until("wide", "failed")
         assert done.failure is not None
         assert done.failure.message.startswith("ran longer than its time limit of 2 s, 1 s of it before")
-        assert done.started_at is not None and done.finished_at is not None
+        assert done.started_at is not None
+        assert done.finished_at is not None
         assert (done.finished_at - done.started_at).total_seconds() < 2 - 0.7
         again = await rig.platform.jobs.resubmit("ann", "wide")
         assert rig.platform.board.jobs[again.uid].time_left == 2
