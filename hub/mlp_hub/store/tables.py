@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0007"
+REVISION = "0009"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
