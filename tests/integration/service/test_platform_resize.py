@@ -49,7 +49,7 @@ def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> N
 
 def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("wide", workers="1:4", time_limit=2, sim={"DURATION": 30, "STOP": 0.05})
+        await rig.submit("wide", workers="1:4", time_limit=4, sim={"DURATION": 30, "STOP": 0.05})
         begun = await rig.until("wide", "running")
         await asyncio.sleep(0.7)
         await rig.submit("nudge", workers=1, sim={"DURATION": 30})
@@ -64,15 +64,16 @@ def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
         await rig.start()
         stored = rig.platform.board.jobs[begun.uid]
         assert stored.ran_before >= 0.7
-        assert stored.time_left == 2 - stored.ran_before
+        assert stored.time_left == max(4 - stored.ran_before, 1.0)
         done = await rig.until("wide", "failed")
         assert done.failure is not None
-        assert done.failure.message.startswith("ran longer than its time limit of 2 s, 1 s of it before")
+        assert done.failure.message.startswith("ran longer than its time limit of 4 s, ")
+        assert done.failure.message.endswith(" s of it before it was resized")
         assert done.started_at is not None
         assert done.finished_at is not None
-        assert (done.finished_at - done.started_at).total_seconds() < 2 - 0.7
+        assert (done.finished_at - done.started_at).total_seconds() < 4 - 0.5
         again = await rig.platform.jobs.resubmit("ann", "wide")
-        assert rig.platform.board.jobs[again.uid].time_left == 2
+        assert rig.platform.board.jobs[again.uid].time_left == 4
 
     play(tmp_path, story)
 
