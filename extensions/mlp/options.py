@@ -190,7 +190,7 @@ SUBMIT: tuple[Option, ...] = (
     Option("time_limit", "end an attempt after this time", duration, None, "30m|2h|1d", shown_default="none"),
     Option("retries", "restarts after a failure", _whole(0, 100, "retries"), 0, "N"),
     Option("checkpoint_every", "how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY", duration, None, "30m|2h", shown_default="none"),
-    Option("topology", "where ranks go", _word(100), None, "RULE", choices="same-node same-rack spread",
+    Option("topology", "where ranks go", _word(100), None, "RULE", choices="same-node same-rack same-zone spread",
            shown_default="bin-pack"),
     Option("env", "a variable for the program; may be repeated", env, None, "K=V", "-e", many=True,
            shown_default="none"),

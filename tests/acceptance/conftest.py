@@ -17,7 +17,8 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
         yield hub
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """One browser for a file of tests, not for the whole run (see `chromium`)."""
     with chromium() as browser:
         yield browser

@@ -30,7 +30,11 @@ SLOW = 90_000
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start the system's Chromium."""
+    """Start the system's Chromium.
+
+    Until it is left, Playwright's event loop counts as running in this thread: `asyncio.run` of any test that comes
+    in between fails. So a fixture lasts no longer than its file.
+    """
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert path, "no Chromium here: apt install chromium"
     os.environ["PLAYWRIGHT_NODEJS_PATH"] = node()  # playwright's own needs libraries that small systems lack

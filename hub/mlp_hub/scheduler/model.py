@@ -108,11 +108,11 @@ class RunningJob:
 class SchedulingPolicy:
     """How a hub schedules."""
 
-    name: str = "fair"  # fair, maxmin, fifo, priority, finish: see `ordering`
+    name: str = "fair"  # one of `ordering.POLICIES`
     half_life_s: float = 3600.0  # of the usage that fair share remembers
     backfill: bool = True
     preemption: bool = True
-    placement: str = "fgd"  # fgd, bestfit, packing, spread, random
+    placement: str = "fgd"  # one of `node_states.RULES`
     min_run_s: float = 0.0  # nobody is preempted before having run so long
     restart_cost_s: float = 0.0  # what a preempted job loses besides its work since the last checkpoint
     aging_s: float = 600.0  # each such span of waiting is worth one point of priority

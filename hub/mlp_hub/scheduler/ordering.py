@@ -20,6 +20,8 @@ from mlp_hub.scheduler.model import SchedulingPolicy, WaitingJob
 JobKey = tuple[float, float, str]
 ONE_QUEUE = frozenset({"fifo", "priority", "finish"})
 """Policies that order all jobs together, whoever owns them."""
+WITHOUT_PRIORITY = frozenset({"fifo"})
+"""Policies under which priority gives no right to stop others."""
 POLICIES = ("fair", "maxmin", "fifo", "priority", "finish")
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mlp_hub.scheduler.nodes import NodeIndex
     from mlp_hub.scheduler.views import Order
 
+TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")
+"""Rules of where ranks go, besides `required:LABEL` and `preferred:LABEL`."""
 NODE = ""  # stands for the node itself where a label is looked for
 
 
@@ -36,7 +38,7 @@ def domain_label(topology: str | None) -> tuple[str | None, bool]:
     how, colon, label = str(topology).partition(":")
     if not colon or how not in ("required", "preferred"):
         raise ValueError(
-            f"no topology {topology!r}; there are same-node, same-rack, same-zone, spread, required:LABEL and preferred:LABEL"
+            f"no topology {topology!r}; there are {', '.join(TOPOLOGIES)}, required:LABEL and preferred:LABEL"
         )
     return (NODE if label == "node" else label), how == "required"
 

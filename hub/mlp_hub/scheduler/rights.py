@@ -16,7 +16,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from mlp_hub.scheduler.fitting import has_claim, is_safe, standing_of, stays_inside
-from mlp_hub.scheduler.ordering import dominant_share, is_one_queue, job_key
+from mlp_hub.scheduler.ordering import WITHOUT_PRIORITY, dominant_share, is_one_queue, job_key
 from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.running import Held
@@ -141,7 +141,7 @@ class Rights:
     def is_above(self, held: Held) -> bool:
         """Whether this job has a higher priority than a running one, which did not overtake it by age either."""
         policy = self.state.policy
-        if policy.name == "fifo" or held.run.job.priority >= self.entry.job.priority:
+        if policy.name in WITHOUT_PRIORITY or held.run.job.priority >= self.entry.job.priority:
             return False
         return self.entry.key < job_key(held.run.job, policy)
 

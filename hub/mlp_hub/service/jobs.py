@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
@@ -16,21 +15,17 @@ from mlp_hub.service import decide as d
 from mlp_hub.service import submit
 from mlp_hub.service import wire_jobs as wire
 from mlp_hub.service.admit import Admission
-from mlp_hub.service.apart import is_everybodys
-from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import Paths, RunPolicy
+from mlp_hub.service.intake import Intake, Once
 from mlp_hub.service.looks import Looks
 from mlp_hub.service.metrics import Metrics
-from mlp_hub.service.stops import MOST_EVENTS, last_stop, newest_checkpoint, suspended_at
+from mlp_hub.service.stops import LOOKS_BACK, last_stop, newest_checkpoint, suspended_at
 from mlp_hub.service.tenants import default_tenant, places
 from mlp_hub.service.uids import UidMaker
-from mlp_hub.service.weights import Scales
-from mlp_hub.store.records import Remembered
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 
-log = logging.getLogger(__name__)
 TRIES = 5
 MOST_PLACES = 10_000
 MOST_LINES = 10_000
@@ -38,21 +33,10 @@ MOST_LINES = 10_000
 Page = tuple[list[api.Job], str | None]
 Timeline = list[api.Event]
 Queue = list[api.QueueEntry]
+Places = tuple[frozenset[str], str]
 _STOPPABLE = frozenset(Phase) - FINAL - {Phase.DELETING}
 _RUNS = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESIZING})
 _SUSPENDABLE = _STOPPABLE - {Phase.FINISHING, Phase.CANCELLING}
-
-
-Places = tuple[frozenset[str], str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Submitted:
-    """A job that is to be stored, under which key its answer is remembered, and what tells two requests apart."""
-
-    job: Job
-    key: str | None
-    fingerprint: str
 
 
 class Jobs:
@@ -74,29 +58,28 @@ class Jobs:
         self._executor = executor
         self._clock = clock
         self._paths = paths
-        self._policy = policy
         self._uids = UidMaker()
         self._places: dict[str, Places] = {}
-        self._submits: Batch[_Submitted, Job] = Batch(self._store_all)
+        self._intake = Intake(board, policy)
         self._looks = Looks(admission.explain)
 
     async def stop(self) -> None:
         """Take in no more."""
-        await self._submits.stop()
+        await self._intake.stop()
         await self._looks.stop()
 
     # --------------------------------------------------------------- submit
 
     async def submit(self, user: str, asked: api.JobCreate, *, idempotency_key: str | None = None) -> api.Job:
         """Take a job in; it is durable when this returns. The same key with the same body gives the same job."""
-        print_ = "" if idempotency_key is None else submit.fingerprint(asked)
-        if idempotency_key is not None:
-            again = await self._board.db.read(lambda tx: self._answered(tx, user, idempotency_key, print_))
+        once = None if idempotency_key is None else Once(idempotency_key, submit.fingerprint(asked))
+        if once is not None:
+            again = await self._intake.answered(user, once)
             if again is not None:
                 return self._to_wire(again)
         spec = await self._checked(user, asked)
         submit.check_can_run(await self._admission.possible(), spec)
-        return self._to_wire(await self._store(spec, idempotency_key, print_))
+        return self._to_wire(await self._intake.take(self._new(spec), once))
 
     async def resubmit(self, user: str, name: str) -> api.Job:
         """Submit the same again under a free name like it."""
@@ -109,7 +92,19 @@ class Jobs:
         """Say what such a job would get, and when, without submitting it."""
         spec = await self._checked(user, asked)
         why, placement = await self._admission.offer(spec, self._uids.make(self._clock()))
-        return wire.offer_to(spec, placement, why.expected_start, why.reasons, why.would_start_now)
+        return wire.offer_to(spec, placement, why)
+
+    def _new(self, spec: JobSpec) -> Job:
+        now = self._clock()
+        return Job(
+            uid=self._uids.make(now),
+            spec=spec,
+            phase=Phase.QUEUED,
+            target=Target.RUN,
+            submitted_at=now,
+            queued_at=now,
+            version=1,
+        )
 
     async def _checked(self, user: str, asked: api.JobCreate) -> JobSpec:
         tenants, default = await self._places_of(user)
@@ -133,82 +128,6 @@ class Jobs:
     def forget_places(self) -> None:
         """Read memberships anew from now on: some have changed."""
         self._places = {}
-
-    def _answered(self, tx: Tx, user: str, key: str, print_: str) -> Job | None:
-        known = tx.idempotency.get(user, key)
-        if known is None:
-            return None
-        if known.fingerprint != print_:
-            msg = f"Idempotency-Key {key[:100]} was used for another request; use a new key for each job"
-            raise Refused(Reason.CONFLICT, msg)
-        return tx.jobs.get(known.answer)
-
-    async def _store(self, spec: JobSpec, key: str | None, print_: str) -> Job:
-        now = self._clock()
-        job = Job(
-            uid=self._uids.make(now),
-            spec=spec,
-            phase=Phase.QUEUED,
-            target=Target.RUN,
-            submitted_at=now,
-            queued_at=now,
-            version=1,
-        )
-        try:
-            return await self._submits.put(_Submitted(job, key, print_))
-        except Refused:
-            raise
-        except Exception as error:
-            if not is_everybodys(error):
-                log.exception("job %s of %s could not be stored", spec.name, spec.user)
-            raise
-
-    async def _store_all(self, lot: Sequence[_Submitted]) -> Sequence[Job | Exception]:
-        # here and not before: lots come one after another, so that requests side by side cannot all find room
-        scales = Scales(self._board.weights, self._policy.open_bytes_max, self._policy.open_kinds_max)
-        refused = [scales.refusal(one.job.spec) for one in lot]
-        fitting = [one for one, refusal in zip(lot, refused, strict=True) if refusal is None]
-        if not fitting:
-            return [refusal for refusal in refused if refusal is not None]
-        stored = iter(await self._board.commit(lambda tx, changes: self._insert(tx, changes, fitting)))
-        return [next(stored) if refusal is None else refusal for refusal in refused]
-
-    def _insert(self, tx: Tx, changes: Changes, lot: Sequence[_Submitted]) -> list[Job | Exception]:
-        """Store new jobs; in place of those that cannot be, the refusal."""
-        answers: dict[str, Job | Exception] = {}
-        for one in lot:
-            if one.key is not None:  # a key may come twice in one lot
-                answers[one.job.uid] = self._insert_with_key(tx, changes, one, one.key)
-        plain = [one.job for one in lot if one.key is None]
-        for user, job in {job.spec.user: job for job in plain}.items():
-            tx.users.ensure(user, job.submitted_at)
-        stored = tx.jobs.insert_many(plain)
-        for job in plain:
-            if job.uid in stored:
-                answers[job.uid] = job
-            else:
-                answers[job.uid] = submit.name_taken(job.spec.name, tx.jobs.names(job.spec.user))
-        new = [job for job in plain if job.uid in stored]
-        changes.jobs += new
-        if new:
-            changes.add_events(tx, [(job.uid, _submission(job)) for job in new], new[0].submitted_at)
-        return [answers[one.job.uid] for one in lot]
-
-    def _insert_with_key(self, tx: Tx, changes: Changes, one: _Submitted, key: str) -> Job | Exception:
-        job, user = one.job, one.job.spec.user
-        try:
-            again = self._answered(tx, user, key, one.fingerprint)
-        except Refused as refused:
-            return refused
-        if again is not None:
-            return again
-        tx.users.ensure(user, job.submitted_at)
-        if not tx.jobs.insert(job):
-            return submit.name_taken(job.spec.name, tx.jobs.names(user))
-        changes.jobs.append(job)
-        changes.add_event(tx, job.uid, job.submitted_at, _submission(job))
-        tx.idempotency.put(user, key, Remembered(one.fingerprint, job.uid), job.submitted_at)
-        return job
 
     # ----------------------------------------------------------------- look
 
@@ -273,7 +192,7 @@ class Jobs:
         """Say what became of the last attempt of a job that waits again."""
         if job.phase not in WAITING or not job.restarts:
             return None
-        stop = last_stop(await self._board.db.read(lambda tx: tx.events.last(job.uid, MOST_EVENTS)))
+        stop = last_stop(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
         if stop is None:
             return None
         workspace = self._paths.workspace(job.spec.user, job.spec.name)
@@ -364,7 +283,7 @@ class Jobs:
         Not in a tenant that its user has left meanwhile.
         """
         job = await self._find(user, name)
-        suspended = suspended_at(await self._board.db.read(lambda tx: tx.events.last(job.uid, MOST_EVENTS)))
+        suspended = suspended_at(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
         if job.target is Target.SUSPEND and job.spec.tenant not in (await self._places_of(user))[0]:
             raise Refused(
                 Reason.FORBIDDEN,
@@ -401,10 +320,8 @@ class Jobs:
     async def heartbeat(self, user: str, name: str, beat: api.Heartbeat) -> None:
         """Take in how far the job says it is. How it ends is told by its processes, not by itself."""
         job = await self._find(user, name)
-        if job.phase in FINAL:
-            if beat.state == job.state.value:
-                return
-            raise Refused(Reason.WRONG_STATE, f"job {name} is {job.phase} and cannot report {beat.state}")
+        if job.phase in FINAL and beat.state == job.state.value:
+            return
         if job.phase not in HOLDING:
             raise Refused(Reason.WRONG_STATE, f"job {name} is {job.phase} and cannot report {beat.state}")
         self._metrics.set_progress(job.uid, beat.progress)
@@ -453,13 +370,6 @@ class Jobs:
 
     def _to_wire(self, job: Job) -> api.Job:
         return wire.job_to(job, self._admission.waiting(job.uid), self._expected(job.uid))
-
-
-def _submission(job: Job) -> Step:
-    least, most = job.spec.ranks_min, job.spec.ranks_max
-    count = str(least) if least == most else f"{least} to {most}"
-    what = f"{count} rank" + ("s" if most != 1 else "")
-    return Step("submitted", f"submitted to {job.spec.tenant}: {what} with runtime {job.spec.runtime}")
 
 
 def _now(job: Job) -> str:

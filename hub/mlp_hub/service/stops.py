@@ -14,7 +14,7 @@ MOST_FILES = 2000
 """Entries of the checkpoint directory that are looked at; programs write what they like there."""
 DEEP = 3
 AT_ITS_END_S = 2.0
-MOST_EVENTS = 200
+LOOKS_BACK = 200
 """Of a timeline's end, in which an attempt's begin and end are looked for."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

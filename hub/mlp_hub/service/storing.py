@@ -56,7 +56,7 @@ class Decided:
 
     def pieces(self) -> list[Piece]:
         """List what can be stored without the rest, in order."""
-        usage = [Usage(tenant, value) for tenant, value in self.usage.items()]
+        usage = [TenantUsage(tenant, value) for tenant, value in self.usage.items()]
         promised = [Promised(uid) for uid in self.promised]
         claimed = [Claimed(admit) for admit in self.claims]
         uids = {admit.uid for admit in self.claims}
@@ -77,13 +77,13 @@ class Decided:
             preempts=[*preempts, *(p for p in pieces if isinstance(p, Preempt))],
             resizes=[*resizes, *(p for p in pieces if isinstance(p, Resize))],
             waits=[p for p in pieces if isinstance(p, Wait)],
-            usage={p.tenant: p.value for p in pieces if isinstance(p, Usage)},
+            usage={p.tenant: p.value for p in pieces if isinstance(p, TenantUsage)},
             promised=[p.uid for p in pieces if isinstance(p, Promised)],
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TenantUsage:
     """What a tenant has used."""
 
     tenant: str
@@ -104,7 +104,7 @@ class Claimed:
     admit: Admit
 
 
-Piece = Claimed | Admit | Preempt | Resize | Wait | Usage | Promised
+Piece = Claimed | Admit | Preempt | Resize | Wait | TenantUsage | Promised
 
 
 @dataclass(slots=True)

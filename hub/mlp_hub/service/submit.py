@@ -17,6 +17,7 @@ from mlp_hub.domain.job import PRIORITIES, JobSpec
 from mlp_hub.domain.resources import milli
 from mlp_hub.scheduler.feasible import Possible
 from mlp_hub.scheduler.model import Snapshot, Verdict
+from mlp_hub.scheduler.placement import TOPOLOGIES
 from mlp_hub.service.config import Paths
 from mlp_hub.service.runtimes import RUNTIME_NAMES, WITH_PS, default_runtime, runtime_of
 from mlp_hub.service.snapshot import waiting_job
@@ -25,7 +26,7 @@ from mlp_hub.service.wire_jobs import spec_of, workers_of
 MOST_NAME = 50
 MOST_SHAPES = 10_000
 _SUFFIX = re.compile(r"-[0-9]+$")
-_TOPOLOGY = re.compile(r"(same-node|same-rack|spread|(required|preferred):[A-Za-z0-9][A-Za-z0-9._/-]{0,62})")
+_TOPOLOGY = re.compile(rf"({'|'.join(TOPOLOGIES)}|(required|preferred):[A-Za-z0-9][A-Za-z0-9._/-]{{0,62}})")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
@@ -59,7 +60,7 @@ def checked_spec(asked: JobCreate, user: str, tenants: Container[str], default: 
     if asked.topology and not _TOPOLOGY.fullmatch(asked.topology):
         _refuse(
             f"topology {asked.topology!r} is unknown; "
-            "use same-node, same-rack, spread, required:LABEL or preferred:LABEL"
+            f"use {', '.join(TOPOLOGIES)}, required:LABEL or preferred:LABEL"
         )
     _check_env(asked)
     entry = None if asked.entry is None else entry_in(paths.home(user), asked.entry, user)

@@ -18,6 +18,7 @@ from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.domain.job import Phase
 from mlp_hub.domain.resources import MILLI, Quota, Resources, milli
 from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.simulate.keys import TOP
 from mlp_hub.scheduler.simulate.recorded import (
     Lengths,
     RecordedJob,
@@ -34,12 +35,10 @@ from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board
 from mlp_hub.service.sharing_rules import check_limits, check_one_place, no_cohort_like_a_tenant
 from mlp_hub.service.turns import Turns
-from mlp_hub.service.whatif_task import Outcome, Task
+from mlp_hub.service.whatif_task import MOST_JOBS, MOST_NODES, Outcome, Task
 from mlp_hub.service.wire import when
 from mlp_hub.store.records import EndedJob
 
-MOST_JOBS = 20_000
-MOST_NODES = 10_000
 MOST_RUNS = 2
 """Runs at a time, of all admins together."""
 MOST_EXPORTS = 2
@@ -49,18 +48,7 @@ TIME_S = 60.0
 LIKE_DAYS = 30
 MOST_LIKE = 5_000
 """Jobs that ended lately, from which the length of others is guessed."""
-_SCENARIO = (
-    "version",
-    "nodes",
-    "tenants",
-    "jobs",
-    "policy",
-    "events",
-    "bookings",
-    "flavors",
-    "priorities",
-    "until",
-)
+_SCENARIO = tuple(key.name for key in TOP)
 _DIMENSION = re.compile(r"^(cpu|gpu|gpu:[^\s]{1,64}|ram|rom)$")
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from mlp_hub.scheduler.simulate.recorded import Recording
 
+MOST_JOBS = 20_000
+MOST_NODES = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -17,8 +20,8 @@ class Task:
     after: Recording | None = None
     lines: bool = False
     chart: bool = False
-    most_jobs: int = 20_000
-    most_nodes: int = 10_000
+    most_jobs: int = MOST_JOBS
+    most_nodes: int = MOST_NODES
 
 
 @dataclass(frozen=True, slots=True)

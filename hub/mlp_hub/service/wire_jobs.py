@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -164,6 +163,21 @@ def why_to(job: Job, why: Why, stopped: api.Stopped | None = None) -> api.Why:
     )
 
 
+def offer_to(spec: JobSpec, placement: dict[str, int], why: Why) -> api.Offer:
+    """Return what a job would get: ranks by node, none where it would wait, and then why."""
+    whole = spec.per_worker * (sum(placement.values()) or spec.ranks_min)
+    return api.Offer(
+        fits_now=bool(placement),
+        expected_start=maybe_when(why.expected_start),
+        placement=placement,
+        cpu=units(whole.cpu),
+        gpu=units(whole.gpu),
+        ram=whole.ram,
+        reasons=[verdict_to(v) for v in why.reasons],
+        would_start_now=list(why.would_start_now),
+    )
+
+
 def stopped_to(stop: Stop, checkpoint: float | None) -> api.Stopped:
     """Return how the last attempt was stopped, and what of its work is kept."""
     return api.Stopped(
@@ -172,27 +186,6 @@ def stopped_to(stop: Stop, checkpoint: float | None) -> api.Stopped:
         message=stop.message,
         kept=kept_words(stop, checkpoint),
         checkpoint_at=maybe_when(checkpoint),
-    )
-
-
-def offer_to(
-    spec: JobSpec,
-    placement: dict[str, int],
-    expected_start: float | None,
-    reasons: Sequence[Verdict],
-    smaller: Sequence[str],
-) -> api.Offer:
-    """Return what a job would get, and where; an empty placement: not now."""
-    whole = spec.per_worker * (sum(placement.values()) or spec.ranks_min)
-    return api.Offer(
-        fits_now=bool(placement),
-        expected_start=maybe_when(expected_start),
-        placement=placement,
-        cpu=units(whole.cpu),
-        gpu=units(whole.gpu),
-        ram=whole.ram,
-        reasons=[verdict_to(v) for v in reasons],
-        would_start_now=list(smaller),
     )
 
 

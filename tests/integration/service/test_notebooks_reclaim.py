@@ -19,7 +19,6 @@ from mlp_hub.scheduler.model import SchedulingPolicy
 from platform_rig import FAST, Rig, node, play, until
 
 LONG = {"DURATION": 60, "STOP": 0.1}
-STUBBORN = {"DURATION": 60, "STOP": 30}  # does not end before its grace is over
 SLOW = replace(FAST, grace_s=30.0)
 
 

@@ -7,10 +7,18 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from mlp_api.types import TenantCreate, TenantUpdate
+from mlp_api.types import Job, TenantCreate, TenantUpdate
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.scheduler.model import SchedulingPolicy
 from platform_rig import FAST, Rig, play, until
+
+
+async def resizing(rig: Rig, *, wide: dict[str, float], other: float) -> Job:
+    """Let `wide`, on all four cores, be about to shrink for `other` of three; returns it."""
+    await rig.submit("wide", workers="1:4", sim=wide)
+    await rig.until("wide", "running")
+    await rig.submit("other", user="bob", workers=3, sim={"DURATION": other})
+    return await rig.until("wide", "resizing")
 
 
 def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> None:
@@ -91,10 +99,7 @@ def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Path) -> 
 
 def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("wide", workers="1:4", sim={"DURATION": 1.0, "STOP": 0.1})
-        await rig.until("wide", "running")
-        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.2})
-        await rig.until("wide", "resizing")
+        await resizing(rig, wide={"DURATION": 1.0, "STOP": 0.1}, other=0.2)
         rig.crash()
         await rig.start()
         await rig.until("other", "finished", user="bob")
@@ -107,10 +112,7 @@ def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: Path) 
 
 def test_a_job_that_is_being_resized_can_be_cancelled_and_gives_all_back(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("wide", workers="1:4", sim={"DURATION": 30, "STOP": 0.15})
-        await rig.until("wide", "running")
-        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.1})
-        await rig.until("wide", "resizing")
+        await resizing(rig, wide={"DURATION": 30, "STOP": 0.15}, other=0.1)
         await rig.platform.jobs.cancel("ann", "wide")
         await rig.until("wide", "cancelled")
         await rig.until("other", "finished", user="bob")
@@ -177,10 +179,7 @@ async def _decided(rig: Rig, uid: str) -> bool:
 
 def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_back(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("wide", workers="1:4", sim={"DURATION": 1.0, "STOP": 0.3})
-        await rig.until("wide", "running")
-        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.2})
-        uid = (await rig.until("wide", "resizing")).uid
+        uid = (await resizing(rig, wide={"DURATION": 1.0, "STOP": 0.3}, other=0.2)).uid
         look_at = rig.platform.reconciler.look_at
         rig.platform.reconciler.look_at = lambda u, delay=0.0: None if u == uid else look_at(u, delay)
         await rig.platform.jobs.suspend("ann", "wide")
@@ -196,10 +195,7 @@ def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_
 
 def test_a_job_that_is_being_resized_can_be_suspended_and_gives_all_back(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("wide", workers="1:4", sim={"DURATION": 30, "STOP": 0.15})
-        await rig.until("wide", "running")
-        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.1})
-        await rig.until("wide", "resizing")
+        await resizing(rig, wide={"DURATION": 30, "STOP": 0.15}, other=0.1)
         await rig.platform.jobs.suspend("ann", "wide")
         await rig.until("wide", "suspended")
         await rig.until("other", "finished", user="bob")

@@ -15,8 +15,9 @@ from front_service import PANEL, WIDGET, FrontService
 PORTS = range(25000, 25100)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """One browser for a file of tests, not for the whole run (see `chromium`)."""
     if not (PANEL / "panel.js").is_file() or not (WIDGET / "job_monitor.js").is_file():
         pytest.skip("the front end is not built: npm ci && npm run build in widgets/")
     with chromium() as started:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from mlp_hub.app import scheduling_of
 from mlp_hub.scheduler.model import SchedulingPolicy
-from mlp_hub.scheduler.ordering import POLICIES
-from mlp_hub.scheduler.simulate.keys import PLACEMENTS
 from mlp_hub.settings import Settings
 
 OTHERS = {
@@ -39,9 +37,3 @@ def test_the_usual_policy_is_the_schedulers_own_but_for_the_time_a_job_may_run_u
     usual = scheduling_of(Settings.load({"MLP_HOME": str(tmp_path)}))
     other = [f.name for f in fields(SchedulingPolicy) if getattr(usual, f.name) != f.default]
     assert other == ["min_run_s"]
-
-
-def test_the_choices_are_the_schedulers() -> None:
-    choices = {f.name: f.metadata.get("choices") for f in fields(Settings)}
-    assert set(choices["scheduling_policy"]) == set(POLICIES)
-    assert set(choices["scheduling_placement"]) == set(PLACEMENTS)

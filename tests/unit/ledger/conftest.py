@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlp_api import types as api
+from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
@@ -46,6 +47,12 @@ class Bench:
         asked = api.ResourceRequestTry(id=request_id, applier=applier, request_type=kind, tenant=tenant, **kw)
         with self.db.begin() as tx:
             return self.ledger.try_in(tx, asked)
+
+    def refusal(self, request_id: str, **kw: object) -> str:
+        """Return in what words a try is refused."""
+        with pytest.raises(Refused) as caught:
+            self.try_(request_id, **kw)
+        return str(caught.value)
 
     def confirm(self, request_id: str, applier: str = "jm") -> None:
         with self.db.begin() as tx:

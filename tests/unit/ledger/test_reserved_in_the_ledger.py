@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mlp_hub.domain.booking import BookedWindow
-from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.service.quota import Quotas
@@ -25,24 +24,18 @@ def team(bench, make_node):
     return make
 
 
-def said(call, *args: object, **kw: object) -> str:
-    with pytest.raises(Refused) as caught:
-        call(*args, **kw)
-    return str(caught.value)
-
-
 def test_what_another_tenant_reserves_is_not_taken_and_the_refusal_says_for_whom_it_is_kept(
     bench, team
 ) -> None:
     team("red", 8000)
     team("blue", 4000, 3000)
     bench.held("a", tenant="red", cpu=4, holder="job digits of ann")
-    assert said(bench.try_, "b", tenant="red", cpu=2, applier="sp") == (
+    assert bench.refusal("b", tenant="red", cpu=2, applier="sp") == (
         "WaitingForQuota: red may use 5 cpu; 4 in use by job digits of ann; of what the nodes have, 3 cpu is kept free "
         "for tenant blue; this asks for 2. Ask for 1 cpu at most, wait until what is in use is given back, or have the "
         "quota of red raised"
     )
-    assert said(bench.try_, "c", tenant="red", cpu=6) == (
+    assert bench.refusal("c", tenant="red", cpu=6) == (
         "ExceedsMaxQuota: red may use 5 cpu, the rest of what the nodes have is reserved for others; this asks for "
         "6 cpu, which can never start. Ask for 5 cpu at most, or have less reserved"
     )
@@ -55,14 +48,14 @@ def test_what_is_reserved_and_used_is_counted_once(bench, team) -> None:
     team("blue", 4000, 3000)
     bench.held("a", tenant="blue", cpu=3)
     bench.held("b", tenant="red", cpu=5)
-    assert "red may use 5 cpu; 5 in use" in said(bench.try_, "c", tenant="red", cpu=1)
+    assert "red may use 5 cpu; 5 in use" in bench.refusal("c", tenant="red", cpu=1)
 
 
 def test_a_node_that_is_down_makes_less_free_but_nothing_impossible(bench, team, make_node) -> None:
     team("red", 8000)
     team("blue", 4000, 3000)
     bench.nodes = [make_node(cpu=4000, ram=10**6), make_node("n2", cpu=4000, ram=10**6, up=False)]
-    message = said(bench.try_, "a", tenant="red", cpu=2)
+    message = bench.refusal("a", tenant="red", cpu=2)
     assert message.startswith("WaitingForQuota: red may use 5 cpu; 0 in use; of what the nodes have, 3 cpu")
     assert bench.try_("b", tenant="red", cpu=1) is not None
 
@@ -80,7 +73,7 @@ def test_a_window_keeps_its_amount_free_while_it_is_open_and_only_then(bench, te
             assert not quotas.fits("red", Resources(cpu=fits + 1)), now
             assert quotas.fits("blue", Resources(cpu=4000)), now
     bench.now = 1150
-    assert said(bench.try_, "a", tenant="red", cpu=5) == (
+    assert bench.refusal("a", tenant="red", cpu=5) == (
         "WaitingForQuota: red may use 8 cpu; 0 in use; of what the nodes have, 4 cpu is kept free for tenant blue; "
         "this asks for 5. Ask for 4 cpu at most, wait until what is in use is given back, or have the quota of red "
         "raised"
@@ -98,7 +91,7 @@ def test_a_tenant_that_is_not_there_is_not_there_while_something_is_reserved(ben
     team("blue", 4000, 3000)
     with bench.db.reading() as tx:
         assert not Quotas(tx, bench.now, bench.nodes).knows("nobody")
-    assert said(bench.try_, "a", tenant="nobody", cpu=1).startswith("NotFound")
+    assert bench.refusal("a", tenant="nobody", cpu=1).startswith("NotFound")
 
 
 def test_where_nothing_is_kept_free_one_query_more_is_asked_and_no_other_tenant_is_read(bench, team) -> None:

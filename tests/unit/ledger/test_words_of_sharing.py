@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Quota
 from mlp_hub.domain.tenant import Tenant
 
@@ -25,18 +24,12 @@ def make(bench, make_node):
     return tenant
 
 
-def said(call, *args: object, **kw: object) -> str:
-    with pytest.raises(Refused) as caught:
-        call(*args, **kw)
-    return str(caught.value)
-
-
 def test_what_is_borrowed_and_what_was_taken_back_is_told_without_the_others_people(bench, make) -> None:
     make("red", 4000, cohort="main", borrowing_limit=6000)
     make("blue", 8000, cohort="main")
     bench.held("a", tenant="red", cpu=8, holder="job digits of ann")
     bench.held("b", tenant="blue", cpu=4, holder="job secret of eve", user="eve")
-    message = said(bench.try_, "x", tenant="red", cpu=1)
+    message = bench.refusal("x", tenant="red", cpu=1)
     assert message == (
         "WaitingForQuota: red may use 4 cpu of its own and borrow 6 of cohort main; 8 in use by job digits of ann; "
         "tenant blue has taken back 2; this asks for 1. Wait until what is in use is given back, or have the quota of "
@@ -50,7 +43,7 @@ def test_who_is_lent_out_is_told_who_has_it(bench, make) -> None:
     for name in ("red", "blue", "green"):
         make(name, 4000, cohort="main")
     bench.held("a", tenant="blue", cpu=11, holder="job big of eve")
-    assert said(bench.try_, "x", tenant="red", cpu=3) == (
+    assert bench.refusal("x", tenant="red", cpu=3) == (
         "WaitingForQuota: red may use 4 cpu of its own and borrow 8 of cohort main; 0 in use; tenant blue has borrowed "
         "3 of it; this asks for 3. Ask for 1 cpu at most, wait until what is in use is given back, or have the quota "
         "of red raised"
@@ -60,7 +53,7 @@ def test_who_is_lent_out_is_told_who_has_it(bench, make) -> None:
 def test_what_could_never_fit_counts_what_may_be_borrowed(bench, make) -> None:
     make("red", 4000, cohort="main", borrowing_limit=2000)
     make("blue", 8000, cohort="main")
-    assert said(bench.try_, "x", tenant="red", cpu=9) == (
+    assert bench.refusal("x", tenant="red", cpu=9) == (
         "ExceedsMaxQuota: red may use 6 cpu in all (4 of its own, 2 borrowed of cohort main); this asks for 9 cpu, "
         "which can never start. Ask for 6 cpu at most, or have the quota or the borrowing limit of red raised"
     )
@@ -73,12 +66,12 @@ def test_a_child_without_a_quota_of_its_own_is_told_of_its_parents(bench, make) 
     make("team", 2000, parent="org", lending_limit=0)
     bench.held("a", tenant="lab", cpu=3, holder="job x of ann")
     bench.held("b", tenant="org", cpu=1, holder="job y of eve")
-    assert said(bench.try_, "z", tenant="lab", cpu=1) == (
+    assert bench.refusal("z", tenant="lab", cpu=1) == (
         "WaitingForQuota: lab may use 4 cpu of its parent org; 3 in use by job x of ann; 1 in use by tenant org; "
         "this asks for 1. Wait until what is in use is given back, or have the quota of lab raised"
     )
-    assert "lab may use 4 cpu of its parent org; this asks for 5 cpu" in said(
-        bench.try_, "z", tenant="lab", cpu=5
+    assert "lab may use 4 cpu of its parent org; this asks for 5 cpu" in bench.refusal(
+        "z", tenant="lab", cpu=5
     )
 
 
@@ -86,7 +79,7 @@ def test_a_parent_is_told_what_its_children_leave_it(bench, make) -> None:
     make("org", 6000)
     make("team", 4000, parent="org")
     bench.held("b", tenant="team", cpu=5, holder="job y of eve")
-    assert said(bench.try_, "z", tenant="org", cpu=2) == (
+    assert bench.refusal("z", tenant="org", cpu=2) == (
         "WaitingForQuota: org may use 2 cpu of its own and borrow 4 of what its children leave; 0 in use; tenant team "
         "has borrowed 1 of it; this asks for 2. Ask for 1 cpu at most, wait until what is in use is given back, or "
         "have the quota of org raised"
@@ -97,14 +90,14 @@ def test_a_member_of_a_cohort_without_a_limit_has_what_the_nodes_have(bench, mak
     make("red", None, cohort="main")
     make("blue", 4000, cohort="main")
     bench.held("a", tenant="red", cpu=99)
-    assert "red may use 100 cpu; 99 in use" in said(bench.try_, "x", tenant="red", cpu=2)
+    assert "red may use 100 cpu; 99 in use" in bench.refusal("x", tenant="red", cpu=2)
 
 
 def test_nothing_is_said_of_others_where_a_tenant_only_uses_up_its_own(bench, make) -> None:
     make("red", 4000, cohort="main", borrowing_limit=0)
     make("blue", 4000, cohort="main")
     bench.held("a", tenant="red", cpu=4, holder="job x of ann")
-    assert said(bench.try_, "y", tenant="red", cpu=1) == (
+    assert bench.refusal("y", tenant="red", cpu=1) == (
         "WaitingForQuota: red may use 4 cpu; 4 in use by job x of ann; this asks for 1. Wait until what is in use is "
         "given back, or have the quota of red raised"
     )

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.ordering import POLICIES
 from mlp_hub.scheduler.simulate.engine import Simulation, typical_of
 from mlp_hub.scheduler.simulate.reading import read, read_value
 
@@ -386,7 +387,7 @@ STATE = {
 
 
 @settings(max_examples=60, deadline=None)
-@given(jobs=JOBS, events=EVENTS, policy=st.sampled_from(["fifo", "priority", "fair", "maxmin"]))
+@given(jobs=JOBS, events=EVENTS, policy=st.sampled_from(POLICIES))
 def test_whatever_happens_every_job_has_a_story_that_makes_sense(
     jobs: list[Line], events: list[tuple[int, str, int]], policy: str
 ) -> None:

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.ordering import POLICIES
+from mlp_hub.scheduler.placement import TOPOLOGIES
 from mlp_hub.scheduler.simulate import keys
 from mlp_hub.scheduler.simulate.errors import ScenarioError
 from mlp_hub.scheduler.simulate.reading import read, read_value
-from mlp_hub.scheduler.simulate.scenario import Cancel, Flavor, JobLine, NodeDown, NodeUp, QuotaChange
+from mlp_hub.scheduler.simulate.scenario import Cancel, JobLine, NodeDown, NodeUp, QuotaChange
 from mlp_hub.service.runtimes import RUNTIME_NAMES
 
 WHOLE = """
@@ -56,7 +58,6 @@ def job(text: str) -> JobLine:
 def test_the_whole_format_is_read() -> None:
     s = read(WHOLE)
     assert s.policy == SchedulingPolicy()
-    assert s.flavors == (Flavor("default"),)
     assert s.nodes == tuple(
         Node(f"n-{i}", Resources(8000, 8000, 32768), gpu_kind="a100", labels={"zone": "z1", "rack": "r1"})
         for i in range(4)
@@ -168,7 +169,7 @@ def test_another_policy_may_be_tried() -> None:
     assert scenario().with_policy("fifo").policy == SchedulingPolicy(name="fifo")
 
 
-@pytest.mark.parametrize("topology", [*keys.TOPOLOGIES, "required:zone", "preferred:rack"])
+@pytest.mark.parametrize("topology", [*TOPOLOGIES, "required:zone", "preferred:rack"])
 def test_every_topology_is_read(topology: str) -> None:
     assert job(f"topology: {topology}").topology == topology
 
@@ -229,7 +230,7 @@ def test_a_wrong_value_of_a_job_is_named_with_what_would_be_right(line: str, fau
         ({"polcy": "{}"}, "polcy: there is no such key here; did you mean policy?"),
         (
             {"policy": "{name: fare}"},
-            'policy.name: "fare" is unknown; choose one of fair, maxmin, fifo, priority, finish',
+            f'policy.name: "fare" is unknown; choose one of {", ".join(POLICIES)}',
         ),
         ({"policy": "fair"}, 'policy: "fair" is no mapping; write its keys as in {name: ...}'),
         ({"until": "-1"}, "until: -1 is negative; write a number from 0 on"),

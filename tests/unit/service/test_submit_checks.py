@@ -88,7 +88,7 @@ def test_a_script_is_found_in_the_home_directory(paths: Paths, entry: str, want:
         ({"workers": 9999, "ps": 900, "runtime": "tf"}, "more than 10000 ranks"),
         ({"workers": "1:10001"}, "more than 10000 ranks"),
         ({"gpu_kind": "a100"}, "set gpu too"),
-        ({"topology": "same-planet"}, "use same-node"),
+        ({"topology": "same-planet"}, "use same-node, same-rack, same-zone, spread, required:LABEL"),
         ({"env": {"MLP_RANK": "0"}}, "names that begin with MLP_ are reserved"),
         ({"env": {"1X": "0"}}, "no name of a variable"),
         ({"env": {"X": "a\0b"}}, "NUL"),

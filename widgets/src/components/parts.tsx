@@ -1,9 +1,9 @@
 /** Parts of the job monitor: progress, why it waits, how it failed, ranks, timeline. */
 import type { JSX } from "preact";
 import { isExplained } from "../core/decisions";
-import { clock, cores, duration, ms, plural, ram, ramOf, trim } from "../core/format";
+import { clock, cores, duration, ms, plural, ram, ramOf } from "../core/format";
 import { causeWords, ending, isFinal, isWaiting, rankState } from "../core/phase";
-import { capital, reasonWords, unknownStart } from "../core/reasons";
+import { capital, numberName, numberText, reasonWords, unknownStart } from "../core/reasons";
 import type { Failure, Job, JobEvent, Rank, Why } from "../core/wire";
 import { Bar, Icon } from "./basics";
 import { WhyButton, type Asks } from "./Explained";
@@ -33,9 +33,6 @@ export function Progress({ job, left }: { job: Job; left: number | null }): JSX.
     </div>
   );
 }
-
-const numberName = (key: string): string => key.replaceAll("_", " ").replace("inuse", "in use");
-const numberText = (key: string, value: number): string => (key.startsWith("ram") ? ram(value) : trim(value, 2));
 
 /** What became of the last attempt of a job that waits again, and what of its work is kept. */
 function Stopped({ stopped, now }: { stopped: NonNullable<Why["stopped"]>; now: number }): JSX.Element {

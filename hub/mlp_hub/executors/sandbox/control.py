@@ -178,7 +178,6 @@ def _exited(claim: dict[str, Any], done: dict[str, Any]) -> SandboxState:
         done["oom"],
         done["stopped"],
         done["cpu_s"],
-        done["ram_peak_mib"],
     )
     ranks = tuple(map(rank_state, done["ranks"]))
     return SandboxState(

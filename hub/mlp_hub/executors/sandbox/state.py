@@ -48,7 +48,6 @@ class SandboxExit:
     oom: bool = False
     stopped: bool = False
     cpu_s: float | None = None  # processor seconds of all its processes
-    ram_peak_mib: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

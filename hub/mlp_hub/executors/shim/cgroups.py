@@ -92,15 +92,6 @@ class Groups:
             pass
         return None
 
-    def peak_bytes(self) -> int | None:
-        """The most memory that was in use here at once."""
-        if "memory" not in self.paths:
-            return None
-        name = "memory.peak" if self.version == "v2" else "memory.max_usage_in_bytes"
-        with contextlib.suppress(OSError, ValueError):
-            return int(_read(f"{self.paths['memory']}/{name}"))
-        return None
-
     def processes(self) -> list[int]:
         """List who is in here."""
         for path in self.directories:

@@ -68,7 +68,6 @@ def failed_start(message: str, supervisor: Supervisor | None = None) -> dict[str
         "started_at": supervisor.started_at if supervisor else None,
         "finished_at": time.time(),
         "cpu_s": None,
-        "ram_peak_mib": None,
         "ranks": [rank.to_json() for rank in supervisor.ranks] if supervisor else [],
         "notes": supervisor.notes if supervisor else [],
     }

@@ -55,7 +55,6 @@ def conclude(sandbox: Supervisor) -> dict[str, Any]:
     cause = "stopped" if sandbox.stopped else failure.cause if failure else "ok"
     lead = sandbox.ranks[0]
     shown = sandbox.ranks[failure.rank] if failure and failure.rank is not None else None
-    peak = sandbox.groups.peak_bytes()
     return {
         "cause": cause,
         "code": failure.code if failure else lead.code,
@@ -68,7 +67,6 @@ def conclude(sandbox: Supervisor) -> dict[str, Any]:
         "started_at": sandbox.started_at,
         "finished_at": time.time(),
         "cpu_s": sandbox.groups.cpu_seconds(),
-        "ram_peak_mib": peak >> 20 if peak is not None else None,
         "ranks": [rank.to_json() for rank in sandbox.ranks],
         "notes": sandbox.notes,
     }

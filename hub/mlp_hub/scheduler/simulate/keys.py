@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from mlp_hub.domain.job import PRIORITIES as OF_HUB
 from mlp_hub.scheduler.ordering import POLICIES
+from mlp_hub.scheduler.placement import TOPOLOGIES
 
 PLACEMENTS = ("fgd", "bestfit", "packing", "spread", "random")
 RUNTIMES = ("mpi", "tf", "torch", "plain")
-TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")
 DIMENSIONS = ("cpu", "ram", "gpu", "rom")
 PRIORITIES = dict(sorted(OF_HUB.items(), key=lambda named: -named[1]))
 """The classes that are there in any scenario, the hub's own, unless it gives them other values."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlp_hub.domain.resources import MILLI, Quota, Resources
 from mlp_hub.scheduler.model import Booking, Node, SchedulingPolicy, TenantQueue
 from mlp_hub.scheduler.ordering import POLICIES
+from mlp_hub.scheduler.placement import TOPOLOGIES
 from mlp_hub.scheduler.simulate import keys
 from mlp_hub.scheduler.simulate.errors import Faults
 from mlp_hub.scheduler.simulate.fields import Fields, alike, shown
@@ -17,7 +18,6 @@ from mlp_hub.scheduler.simulate.keys import DIMENSIONS, MOST_JOBS, MOST_NODES, M
 from mlp_hub.scheduler.simulate.scenario import (
     Cancel,
     Event,
-    Flavor,
     JobLine,
     NodeDown,
     NodeUp,
@@ -57,6 +57,14 @@ def read_value(value: object) -> Scenario:
     return scenario
 
 
+@dataclass(frozen=True, slots=True)
+class _Flavor:
+    """A kind of node: it selects the nodes that have its labels, and gives their GPUs its name."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
 class _Reader:
     def __init__(self, faults: Faults, top: Fields) -> None:
         self.faults = faults
@@ -64,15 +72,14 @@ class _Reader:
 
     def scenario(self) -> Scenario:
         policy = self._policy()
-        flavors = self._flavors()
-        nodes = self._nodes(flavors)
+        nodes = self._nodes(self._flavors())
         tenants = self._tenants()
         priorities = self._priorities()
         jobs = self._jobs(tenants, priorities)
         events = self._events(nodes, tenants, jobs)
         until = self.top.number_or_none("until")
         bookings = self._bookings(tenants)
-        return Scenario(policy, flavors, nodes, tenants, priorities, jobs, events, until, bookings)
+        return Scenario(policy, nodes, tenants, priorities, jobs, events, until, bookings)
 
     def _each(self, key: str, of: Sequence[keys.Key]) -> list[Fields]:
         """Return the lines of a list that are mappings."""
@@ -96,9 +103,9 @@ class _Reader:
             patience=f.number("patience", 2.5, above_zero=True),
         )
 
-    def _flavors(self) -> tuple[Flavor, ...]:
+    def _flavors(self) -> Sequence[_Flavor]:
         lines = self._each("flavors", keys.FLAVOR)
-        flavors = tuple(Flavor(f.text("name", ""), f.labels("labels")) for f in lines)
+        flavors = [_Flavor(f.text("name", ""), f.labels("labels")) for f in lines]
         self._unique(lines, "flavor")
         return flavors
 
@@ -114,7 +121,7 @@ class _Reader:
                 else:
                     seen[name] = f.place
 
-    def _nodes(self, flavors: Sequence[Flavor]) -> tuple[Node, ...]:
+    def _nodes(self, flavors: Sequence[_Flavor]) -> tuple[Node, ...]:
         found: dict[str, Node] = {}
         lines = self._each("nodes", keys.NODE)
         for f in lines:
@@ -314,11 +321,11 @@ class _Reader:
         if isinstance(value, Mapping) and len(value) == 1:
             ((how, label),) = value.items()
             text = f"{how}:{label}" if isinstance(how, str) and isinstance(label, str) else None
-        if isinstance(text, str) and (text in keys.TOPOLOGIES or _TOPOLOGY.fullmatch(text)):
+        if isinstance(text, str) and (text in TOPOLOGIES or _TOPOLOGY.fullmatch(text)):
             return text
         f.wrong(
             "topology",
-            f"{shown(value)} is unknown; write {', '.join(keys.TOPOLOGIES)}, {{required: LABEL}} or {{preferred: LABEL}}",
+            f"{shown(value)} is unknown; write {', '.join(TOPOLOGIES)}, {{required: LABEL}} or {{preferred: LABEL}}",
         )
         return None
 

@@ -247,7 +247,6 @@ def scenario_of(recording: Recording) -> Scenario:
     lines = tuple(line_of(job) for job in recording.jobs if job.tenant in tenants)
     return Scenario(
         recording.policy,
-        (),
         recording.nodes,
         recording.tenants,
         dict(PRIORITIES),

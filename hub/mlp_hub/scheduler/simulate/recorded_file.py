@@ -6,6 +6,7 @@ from typing import Any
 
 from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
 from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.simulate.keys import RUNTIMES
 from mlp_hub.scheduler.simulate.recorded import RecordedJob, Recording, line_of
 
 
@@ -118,7 +119,7 @@ def _job(job: RecordedJob) -> dict[str, Any]:
         "ram": line.per_worker.ram,
         "gpu": line.per_worker.gpu / MILLI,
         "priority": line.priority,
-        "runtime": line.runtime if line.runtime in ("mpi", "tf", "torch", "plain") else "plain",
+        "runtime": line.runtime if line.runtime in RUNTIMES else "plain",
     }
     optional = {
         "gpu_kind": line.gpu_kind,

@@ -11,14 +11,6 @@ from mlp_hub.scheduler.model import Booking, Node, SchedulingPolicy, TenantQueue
 
 
 @dataclass(frozen=True, slots=True)
-class Flavor:
-    """A label selector over nodes."""
-
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class JobLine:
     """One line of `jobs`: `count` jobs, submitted `every` seconds apart. Times and spans in seconds."""
 
@@ -96,7 +88,6 @@ class Scenario:
     """All that a run needs."""
 
     policy: SchedulingPolicy
-    flavors: tuple[Flavor, ...]
     nodes: tuple[Node, ...]
     tenants: tuple[TenantQueue, ...]
     priorities: Mapping[str, int]
