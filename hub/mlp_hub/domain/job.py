@@ -157,7 +157,7 @@ class JobSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     gpu_kind: str | None = None
     priority: str = "normal"
-    time_limit: int | None = None  # seconds of one attempt
+    time_limit: int | None = None  # seconds from one admission on; a resize gives no more
     retries: int = 0
     checkpoint_every: int | None = None  # seconds
     topology: str | None = None
@@ -212,7 +212,14 @@ class Job:
     failure: Failure | None = None
     ranks: tuple[RankStatus, ...] = ()
     resize_to: tuple[str, ...] = ()  # node of each rank it goes on with, while it is resized
+    ran_before: float = 0.0  # seconds that it ran before it was resized, all times since it was admitted
     version: int = 0  # grows with each stored change
+
+    @property
+    def time_left(self) -> float | None:
+        """How long the present attempt may run, in seconds, 1 at least; None without a time limit. A resize renews none."""
+        limit = self.spec.time_limit
+        return None if limit is None else max(limit - self.ran_before, 1.0)
 
     @property
     def attempt(self) -> str:

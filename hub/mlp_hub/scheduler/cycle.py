@@ -158,6 +158,7 @@ class Cycle:
         state, cls = self.state, entry.cls
         if self.reservations.has_no_place_for(cls.tenant):
             return
+        state.effort += 1
         # as things are now: since it was last tried, others may have taken its quota, or the room that it had to leave
         has_room = state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min
         if not standing_of(state.quotas, cls).fits or (has_room and cls.reason is Reason.WAITING_FOR_QUOTA):

@@ -210,12 +210,14 @@ def _running(t: _Turn) -> list[Action]:
     actions: list[Action] = []
     if t.seen.ranks and t.seen.ranks != t.job.ranks:
         actions.append(Update(replace(t.job, ranks=t.seen.ranks)))
-    limit = t.job.spec.time_limit
-    if limit is not None and t.job.started_at is not None:
-        end = t.job.started_at + limit + t.grace_s + KILL_MARGIN_S
+    left = t.job.time_left
+    if left is not None and t.job.started_at is not None:
+        end = t.job.started_at + left + t.grace_s + KILL_MARGIN_S
         if t.now >= end:
             # the executor enforces limits; this is for one that was not there to do so
-            failure = Failure(Cause.TIME_LIMIT, message=f"ran longer than its time limit of {limit} s")
+            failure = Failure(
+                Cause.TIME_LIMIT, message=f"ran longer than its time limit of {t.job.spec.time_limit} s"
+            )
             return [_finishing(t, failure)]
         actions.append(LookAgain(end))
     return _unless_unwanted(t, actions)
@@ -245,7 +247,13 @@ def _resizing(t: _Turn) -> list[Action]:
     if t.seen.phase in (A.ABSENT, A.STOPPED):
         workers = len(t.job.resize_to) - t.job.spec.ps
         message = f"goes on with {workers} worker{'s' if workers != 1 else ''} {ranks_on(t.job.resize_to)}"
-        changes = {**_next_attempt(t.job), "placement": t.job.resize_to, "admitted_at": t.now}
+        ran = 0.0 if t.job.started_at is None else max((t.seen.finished_at or t.now) - t.job.started_at, 0.0)
+        changes = {
+            **_next_attempt(t.job),
+            "placement": t.job.resize_to,
+            "admitted_at": t.now,
+            "ran_before": t.job.ran_before + ran,
+        }
         return _leave(t.moved(P.ADMITTED, "resized", message, None, **changes))
     if t.seen.phase in (A.SUCCEEDED, A.FAILED, A.LOST):
         return _ended(t)
@@ -354,7 +362,15 @@ def _ended(t: _Turn) -> list[Action]:
         case A.SUCCEEDED:
             return [_finishing(t, None)]
         case A.FAILED:
-            return [_finishing(t, t.seen.failure or Failure(Cause.PROGRAM_ERROR, message="it failed"))]
+            failure = t.seen.failure or Failure(Cause.PROGRAM_ERROR, message="it failed")
+            if failure.cause is Cause.TIME_LIMIT and t.job.ran_before:
+                # the executor knows of what was left of it only
+                limit, before = t.job.spec.time_limit, t.job.ran_before
+                message = (
+                    f"ran longer than its time limit of {limit} s, {before:.0f} s of it before it was resized"
+                )
+                failure = replace(failure, message=message)
+            return [_finishing(t, failure)]
         case A.STOPPED if t.job.target is not T.RUN:
             return [_ask_to_end(t)]
         case A.STOPPED:
@@ -396,6 +412,7 @@ def _next_attempt(job: Job) -> dict[str, object]:
         "failure": None,
         "ranks": (),
         "resize_to": (),
+        "ran_before": 0.0,
         "target": T.RUN if job.target in (T.PREEMPT, T.RESIZE) else job.target,
     }
 

@@ -20,8 +20,9 @@ from mlp_hub.service.aiming import store_aimed
 from mlp_hub.service.board import Board, Changes
 from mlp_hub.service.config import Paths, RunPolicy
 from mlp_hub.service.intake import Intake, Once
+from mlp_hub.service.looks import Looks
 from mlp_hub.service.metrics import Metrics
-from mlp_hub.service.stops import LOOKS_BACK, last_stop, newest_checkpoint
+from mlp_hub.service.stops import LOOKS_BACK, last_stop, newest_checkpoint, suspended_at
 from mlp_hub.service.tenants import default_tenant, places
 from mlp_hub.service.uids import UidMaker
 from mlp_hub.store.repos.jobs import Stale
@@ -62,10 +63,12 @@ class Jobs:
         self._uids = UidMaker()
         self._places: dict[str, Places] = {}
         self._intake = Intake(board, policy)
+        self._looks = Looks(admission.explain)
 
     async def stop(self) -> None:
         """Take in no more."""
         await self._intake.stop()
+        await self._looks.stop()
 
     # --------------------------------------------------------------- submit
 
@@ -133,11 +136,16 @@ class Jobs:
     # ----------------------------------------------------------------- look
 
     async def get(self, user: str, name: str) -> api.Job:
-        """Return the job, with its place in the queue and its expected start while it waits."""
+        """Return the job, with its place in the queue while it waits, and its expected start where that is soon told."""
         job = await self._find(user, name)
         if job.phase is Phase.QUEUED:
-            await self._admission.explain(job.uid)
+            await self._looks.at(job.uid, user)
         return self._to_wire(job)
+
+    async def tenant_of(self, user: str, name: str) -> str | None:
+        """Return the tenant of a job, None where there is no such job: as quickly in either case."""
+        job = await self._board.db.read(lambda tx: tx.jobs.find(user, name))
+        return None if job is None else job.spec.tenant
 
     async def list(
         self,
@@ -274,7 +282,18 @@ class Jobs:
         return await self._aim(user, name, aim, "asked to suspend")
 
     async def resume(self, user: str, name: str) -> api.Job:
-        """Let a suspended job wait for its turn again, with the age it has."""
+        """Let a suspended job wait for its turn again, with the age it had: who is not in the queue does not grow older.
+
+        Not in a tenant that its user has left meanwhile.
+        """
+        job = await self._find(user, name)
+        suspended = suspended_at(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
+        if job.target is Target.SUSPEND and job.spec.tenant not in (await self._places_of(user))[0]:
+            raise Refused(
+                Reason.FORBIDDEN,
+                f"job {name} was submitted to tenant {job.spec.tenant}, of which {user} is not a member any more; "
+                "submit it anew to another one",
+            )
 
         def aim(job: Job) -> Job | None:
             if job.target is not Target.SUSPEND:
@@ -282,7 +301,10 @@ class Jobs:
                 raise Refused(Reason.WRONG_STATE, msg)
             # a resize that was decided before the stop holds what it needs already: it is carried out, not left held
             resizes = job.resize_to and job.phase in _RUNS
-            return replace(job, target=Target.RESIZE if resizes else Target.RUN)
+            since = job.queued_at
+            if job.phase is Phase.SUSPENDED and suspended is not None and since is not None:
+                since += max(self._clock() - suspended, 0.0)
+            return replace(job, target=Target.RESIZE if resizes else Target.RUN, queued_at=since)
 
         return await self._aim(user, name, aim, "asked to resume")
 

@@ -91,10 +91,16 @@ class KeptCore:
         changed = [t for t in now.values() if self._tenants.get(t.name) != _plain(t)]
         if changed:
             self.core.set_tenants(changed)
-        for name in gone:
+        for name in sorted(gone, key=self._depth, reverse=True):  # who is below another goes first
             self.core.remove_tenant(name)
         self._tenants = {name: _plain(t) for name, t in now.items()}
         return bool(changed or gone)
+
+    def _depth(self, name: str) -> int:
+        depth, at = 0, self._tenants.get(name)
+        while at is not None and at.parent is not None:
+            depth, at = depth + 1, self._tenants.get(at.parent)
+        return depth
 
     def nodes_are(self, nodes: Iterable[Node]) -> bool:
         """Tell which nodes there are now, and what others than jobs hold of them; returns whether anything changed."""

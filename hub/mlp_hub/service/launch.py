@@ -39,7 +39,7 @@ def launch_spec(job: Job, uid: int | None, token: str, paths: Paths, policy: Run
         code=spec.code,
         args=spec.args,
         env=env,
-        time_limit=None if spec.time_limit is None else float(spec.time_limit),
+        time_limit=job.time_left,
         grace_s=policy.grace_s,
         network=policy.job_network,
     )

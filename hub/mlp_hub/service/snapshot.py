@@ -172,7 +172,7 @@ def running_of(job: Job, *, alone: bool = False) -> RunningJob:
     neither resized nor stopped for others.
     """
     started = job.started_at or job.admitted_at or job.submitted_at
-    limit = job.spec.time_limit
+    limit = job.time_left
     resized = is_resizing(job)
     placement = job.resize_to if resized else job.placement
     as_job = waiting_of(job)

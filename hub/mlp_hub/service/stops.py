@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +49,11 @@ def last_stop(events: Iterable[JobEvent]) -> Stop | None:
             found = Stop(kind, event.time, message, began)
             began, asked = None, ""
     return found
+
+
+def suspended_at(events: Sequence[JobEvent]) -> float | None:
+    """Return when a job was suspended last, with an attempt or without; None where it never was."""
+    return next((e.time for e in reversed(events) if e.kind == "suspended"), None)
 
 
 def newest_checkpoint(workspace: Path) -> float | None:

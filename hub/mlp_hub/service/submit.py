@@ -14,6 +14,7 @@ import msgspec
 from mlp_api.types import MOST_RANKS, JobCreate
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import PRIORITIES, JobSpec
+from mlp_hub.domain.resources import milli
 from mlp_hub.scheduler.feasible import Possible
 from mlp_hub.scheduler.model import Snapshot, Verdict
 from mlp_hub.scheduler.placement import TOPOLOGIES
@@ -50,6 +51,10 @@ def checked_spec(asked: JobCreate, user: str, tenants: Container[str], default: 
         )
     if asked.priority not in PRIORITIES:
         _refuse(f"there is no priority {asked.priority}; choose one of {', '.join(PRIORITIES)}")
+    if asked.gpu and not milli(asked.gpu):
+        _refuse(
+            f"gpu is {asked.gpu:g}, and 0.001 of one is the smallest share; ask for that at least, or for 0"
+        )
     if asked.gpu_kind and not asked.gpu:
         _refuse(f"gpu_kind {asked.gpu_kind} without gpu asks for nothing; set gpu too")
     if asked.topology and not _TOPOLOGY.fullmatch(asked.topology):

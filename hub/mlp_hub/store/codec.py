@@ -83,6 +83,7 @@ def job_state(job: Job) -> Values:
         "failure": None if job.failure is None else dumps(job.failure),
         "ranks": dumps(job.ranks) if job.ranks else _NONE,
         "resize_to": dumps(job.resize_to) if job.resize_to else None,
+        "ran_before": job.ran_before or None,
     }
 
 
@@ -107,6 +108,7 @@ def job_of(row: Any) -> Job:
         failure=None if row.failure is None else _failure.decode(row.failure),
         ranks=_ranks.decode(row.ranks),
         resize_to=() if row.resize_to is None else _names.decode(row.resize_to),
+        ran_before=row.ran_before or 0.0,
         version=row.version,
     )
 

@@ -119,6 +119,7 @@ job = Table(
     Column("failure", Text),
     Column("ranks", Text, nullable=False),
     Column("resize_to", Text),  # null when it is not being resized
+    Column("ran_before", Double),  # null when it was not resized since it was admitted
     Column("version", Integer, nullable=False),
     UniqueConstraint("user", "name"),
     Index(None, "phase"),

@@ -55,6 +55,37 @@ def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> N
     play(tmp_path, story)
 
 
+def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", time_limit=4, sim={"DURATION": 30, "STOP": 0.05})
+        begun = await rig.until("wide", "running")
+        await asyncio.sleep(0.7)
+        await rig.submit("nudge", workers=1, sim={"DURATION": 30})
+        await rig.until("nudge", "running")
+
+        async def shrunk() -> bool:
+            job = await rig.platform.jobs.get("ann", "wide")
+            return job.phase == "running" and job.restarts == 1
+
+        await until(shrunk)
+        rig.crash()
+        await rig.start()
+        stored = rig.platform.board.jobs[begun.uid]
+        assert stored.ran_before >= 0.7
+        assert stored.time_left == max(4 - stored.ran_before, 1.0)
+        done = await rig.until("wide", "failed")
+        assert done.failure is not None
+        assert done.failure.message.startswith("ran longer than its time limit of 4 s, ")
+        assert done.failure.message.endswith(" s of it before it was resized")
+        assert done.started_at is not None
+        assert done.finished_at is not None
+        assert (done.finished_at - done.started_at).total_seconds() < 4 - 0.5
+        again = await rig.platform.jobs.resubmit("ann", "wide")
+        assert rig.platform.board.jobs[again.uid].time_left == 4
+
+    play(tmp_path, story)
+
+
 def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await rig.submit("fixed", workers=4, sim={"DURATION": 0.5})

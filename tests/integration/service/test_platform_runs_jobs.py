@@ -119,8 +119,7 @@ def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path: Path)
         why = await p.jobs.why("ann", "j")
         assert [r.reason for r in why.reasons] == ["Suspended"]
         assert (await p.jobs.resume("ann", "j")).phase == "queued"
-        done = await rig.until("j", "finished")
-        assert done.queued_at == job.queued_at
+        await rig.until("j", "finished")
         assert rig.executor.starts == [f"{job.uid}.0", f"{job.uid}.1"]
 
     play(tmp_path, story)

@@ -69,3 +69,26 @@ def test_who_takes_back_what_was_lent_starts_once_another_has_run_long_enough() 
         30.0,
         "others are stopped for it once they have run for 30 s",
     )
+
+
+def test_what_is_asked_for_its_place_in_line_counts_as_effort_as_what_is_tried_does() -> None:
+    """One user's many different requests that sleep are walked past where an elastic job may grow, and cost time too."""
+    many = tuple(job(f"w{i}", cpu=4, ram=101 + i, at=2.0, user="eve") for i in range(100))
+    held = job("held", 1, workers_max=4, at=0.0, tenant="blue", user="bob")
+    core = Core.of(
+        snapshot(
+            *many,
+            nodes=(node("n", 8), node("m", 8)),
+            tenants=(tenant("red", cpu=1), tenant("blue")),
+            running=(runs(held, "n"),),
+            min_run_s=50,
+        ),
+        10.0,
+    )
+    core.plan(10.0)
+    before = core.state.effort
+    core.plan(11.0)
+    assert core.state.effort - before < len(many)  # nobody may grow, nobody is walked past
+    before = core.state.effort
+    core.plan(60.0)
+    assert core.state.effort - before >= len(many)

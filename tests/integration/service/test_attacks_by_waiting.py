@@ -1,0 +1,116 @@
+"""People who make age of nothing, go on where they were put out, or make looking at a job cost others their time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlp_api.types import JobCreate, TenantCreate
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.service.looks import MOST, Looks
+from platform_rig import Rig, play
+
+
+async def refused(what: Awaitable[object]) -> Refused:
+    with pytest.raises(Refused) as caught:
+        await what
+    return caught.value
+
+
+def test_a_job_does_not_grow_older_while_its_user_keeps_it_out_of_the_queue(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await rig.submit("blocker", workers=4, sim={"DURATION": 30})
+        await rig.until("blocker", "running")
+        await rig.submit("banked")
+        await p.jobs.suspend("ann", "banked")
+        await asyncio.sleep(0.05)
+        await rig.submit("honest")
+        before = await p.jobs.get("ann", "banked")
+        await asyncio.sleep(0.3)
+        resumed = await p.jobs.resume("ann", "banked")
+        honest = await p.jobs.get("ann", "honest")
+        assert before.queued_at is not None
+        assert resumed.queued_at is not None
+        assert honest.queued_at is not None
+        assert (resumed.queued_at - before.queued_at).total_seconds() >= 0.3
+        assert resumed.queued_at > honest.queued_at
+        assert resumed.submitted_at == before.submitted_at
+
+    play(tmp_path, story)
+
+
+def test_who_was_put_out_of_a_tenant_resumes_nothing_there(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await p.tenants.create(TenantCreate(name="red"))
+        await p.tenants.set_member("red", "ann")
+        await rig.submit("j", tenant="red", sim={"DURATION": 30, "STOP": 0})
+        await rig.until("j", "running")
+        await p.jobs.suspend("ann", "j")
+        await rig.until("j", "suspended")
+        await p.tenants.remove_member("red", "ann")
+        no = await refused(p.jobs.resume("ann", "j"))
+        assert no.reason is Reason.FORBIDDEN
+        assert "not a member any more" in no.msg
+        assert (await p.jobs.get("ann", "j")).phase == "suspended"
+        await p.tenants.set_member("red", "ann")
+        await p.jobs.resume("ann", "j")
+        await rig.until("j", "running")
+
+    play(tmp_path, story)
+
+
+def test_a_share_of_a_gpu_too_small_to_count_is_refused_and_not_rounded_to_none(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        asked = JobCreate(name="crumb", code="pass", runtime="plain", gpu=0.0004)
+        no = await refused(rig.platform.jobs.submit("ann", asked))
+        assert no.reason is Reason.INVALID
+        assert "0.001" in no.msg
+        assert (await rig.platform.jobs.list("ann"))[0] == []
+
+    play(tmp_path, story)
+
+
+def test_a_look_at_a_job_waits_for_no_long_answer_which_is_worked_out_once() -> None:
+    async def story() -> None:
+        begun: list[str] = []
+        go_on = asyncio.Event()
+
+        async def explain(uid: str) -> Any:
+            begun.append(uid)
+            await go_on.wait()
+
+        looks = Looks(explain, wait_s=0.01)
+        await asyncio.gather(*(looks.at("a", "ann") for _ in range(20)))
+        assert begun == ["a"]
+        for n in range(3 * MOST):
+            await looks.at(f"b{n}", "eve")
+        assert begun == ["a", *(f"b{n}" for n in range(MOST))]
+        go_on.set()
+        await asyncio.sleep(0.01)
+        await looks.at("c", "eve")
+        assert begun[-1] == "c"
+        go_on.clear()
+        await looks.at("d", "ann")
+        await looks.stop()
+        assert begun[-1] == "d"
+
+    asyncio.run(story())
+
+
+def test_an_answer_that_cannot_be_worked_out_is_told_to_who_looks() -> None:
+    async def story() -> None:
+        async def explain(uid: str) -> Any:
+            raise KeyError(uid)
+
+        looks = Looks(explain)
+        for _ in range(2 * MOST):
+            with pytest.raises(KeyError, match="a"):
+                await looks.at("a", "ann")
+
+    asyncio.run(story())
