@@ -179,8 +179,8 @@ class Jobs:
             if one.key is not None:  # a key may come twice in one lot
                 answers[one.job.uid] = self._insert_with_key(tx, changes, one, one.key)
         plain = [one.job for one in lot if one.key is None]
-        for user, job in {job.spec.user: job for job in plain}.items():
-            tx.users.ensure(user, job.submitted_at)
+        if plain:
+            tx.users.ensure_all(dict.fromkeys(job.spec.user for job in plain), plain[0].submitted_at)
         stored = tx.jobs.insert_many(plain)
         for job in plain:
             if job.uid in stored:

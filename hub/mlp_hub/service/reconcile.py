@@ -274,13 +274,19 @@ class Reconciler:
         """Store what is to be stored by now in one transaction."""
         now = self._clock()
 
-        def work(tx: Tx, changes: Changes) -> list[Job | Exception]:
+        def all_of_them(tx: Tx, changes: Changes) -> Sequence[Job | Exception]:
+            return changes.move_many(tx, moves, now)
+
+        def without_stale(tx: Tx, changes: Changes) -> Sequence[Job | Exception]:
             versions = tx.jobs.versions(m.old.uid for m in moves)
             good = [m for m in moves if versions.get(m.old.uid) == m.old.version]
             stored = {job.uid: job for job in changes.move_many(tx, good, now)}
             return [stored.get(m.old.uid) or Stale(m.old) for m in moves]
 
-        return await self._board.commit(work)
+        try:
+            return await self._board.commit(all_of_them)
+        except Stale:  # seldom, so nobody looks for it before
+            return await self._board.commit(without_stale)
 
     async def _store_ranks(self, job: Job, memory: _Memory) -> None:
         now = self._clock()
