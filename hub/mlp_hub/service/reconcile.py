@@ -237,8 +237,8 @@ class Reconciler:
                     await self._acts.forget(job.attempt)
                     again = again or seen.phase is not AttemptPhase.ABSENT
                 case d.Sweep():
-                    workspace = self._paths.workspace(job.spec.user, job.spec.name)
                     if self._executor.spools:
+                        workspace = self._paths.workspace(job.spec.user, job.spec.name)
                         await self._metrics.sweep(job, workspace)
                 case d.Erase():
                     await self._erase(job)
