@@ -121,10 +121,10 @@ class _Shared:
     def __init__(self, path: str) -> None:
         self._path = path
         self._fd = -1
+        self._opened: list[int] = []
         self._holders = 0
         self._mutex = threading.Lock()
-        weakref.finalize(self, _close, opened := [])
-        self._opened: list[int] = opened
+        weakref.finalize(self, _close, self._opened)
 
     def __enter__(self) -> int:
         with self._mutex:

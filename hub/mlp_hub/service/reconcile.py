@@ -164,6 +164,8 @@ class Reconciler:
     def _board_says(self, job: Job, before: Job | None) -> None:
         if job.target is Target.RUN and (job.phase is Phase.QUEUED or job.phase in FINAL):
             return  # there is nothing to be done for it
+        if _runs_now(job, before) and job.uid in self._queue.active:
+            return  # the look under way found that out
         if before is None or before.phase is not job.phase or before.target is not job.target:
             self.look_at(job.uid)
 
@@ -221,8 +223,8 @@ class Reconciler:
                         await self._store(job, then, memory, action)
                         await self._acts.forget(job.attempt)
                         return False
-                    job = await self._store(job, action, memory)
-                    again = True
+                    before, job = job, await self._store(job, action, memory)
+                    again = not _runs_now(job, before)
                 case d.Update():
                     await self._store_ranks(action.job, memory)
                 case d.Start():
@@ -399,6 +401,17 @@ class Reconciler:
         for attempt in await self._executor.known():
             if attempt not in mine:
                 await self._acts.forget(attempt)
+
+
+def _runs_now(job: Job, before: Job | None) -> bool:
+    """Whether a job has begun to run and nothing is to be done before its executor, or somebody, says more."""
+    return (
+        job.phase is Phase.RUNNING
+        and before is not None
+        and before.phase is Phase.STARTING
+        and job.target is Target.RUN
+        and job.spec.time_limit is None
+    )
 
 
 def _step(move: d.Move) -> Step:

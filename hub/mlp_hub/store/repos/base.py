@@ -77,10 +77,11 @@ def _driver_sql(
     fixed = {n: v for n, v in compiled.params.items() if n not in keys}
     if compiled.positiontup is None:  # it takes them by name
         return str(compiled), lambda row: {**fixed, **row}
-    names = tuple(compiled.positiontup)
-    if fixed or len(names) < 2:  # of one name alone `itemgetter` makes no tuple
-        return str(compiled), lambda row: tuple([row[n] if n in row else fixed[n] for n in names])
-    return str(compiled), itemgetter(*names)
+    if len(compiled.positiontup) == 1:  # of one name alone `itemgetter` makes no tuple
+        (name,) = compiled.positiontup
+        return str(compiled), lambda row: ({**fixed, **row}[name],)
+    pick = itemgetter(*compiled.positiontup)
+    return str(compiled), (lambda row: pick({**fixed, **row})) if fixed else pick
 
 
 @cache
