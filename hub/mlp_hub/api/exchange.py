@@ -52,10 +52,11 @@ class Exchange(HTTPMessageDelegate):
         self,
         service: Service,
         table: RouteTable,
-        patience: Patience,
         request: HTTPServerRequest,
         path: str,
         address: str,
+        *,
+        patience: Patience,
     ) -> None:
         self._service = service
         self._table = table

@@ -61,7 +61,7 @@ class Front(Router):
         if request.headers.get("Upgrade", "").lower() == "websocket":
             given = {"service": self._service, "table": self._table, "path": path, "address": address}
             return self._application.get_handler_delegate(request, StreamSocket, given)
-        return Exchange(self._service, self._table, self._patience, request, path, address)
+        return Exchange(self._service, self._table, request, path, address, patience=self._patience)
 
     def _host_is_ours(self, request: HTTPServerRequest) -> bool:
         allowed = self._service.config.allowed_hosts

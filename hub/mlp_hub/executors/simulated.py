@@ -62,7 +62,9 @@ class SimulatedExecutor(Fenced):
         self.spools = directories
         self._attempts: dict[str, Attempt] = {}
         self._forgotten: set[str] = set()
-        self._ended: dict[str, list[tuple[Attempt, float]]] = {}  # forgotten, and when, by workspace: for their logs
+        self._ended: dict[
+            str, list[tuple[Attempt, float]]
+        ] = {}  # forgotten, and when, by workspace: for their logs
         self._events: list[tuple[float, str]] = []
         self._callbacks: list[Callable[[str], None]] = []
         self._timer: asyncio.TimerHandle | None = None

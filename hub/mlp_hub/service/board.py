@@ -127,7 +127,9 @@ class Changes:
             return stored
         for m in moves:
             m.check()
-        jobs = tx.jobs.update_many([m.new for m in moves])  # first: of what somebody else changed nothing else is known
+        jobs = tx.jobs.update_many(
+            [m.new for m in moves]
+        )  # first: of what somebody else changed nothing else is known
         left: list[Job] = []
         for m in moves:
             if m.old.phase in HOLDING and m.new.phase not in HOLDING:

@@ -44,8 +44,12 @@ def test_who_sends_nothing_more_is_disconnected(rig: ApiRig, sent: bytes) -> Non
 
 
 def test_a_socket_that_is_open_stays_open(rig: ApiRig) -> None:
-    body = {"name": "digits", "code": "x", "ram": 64, "env": {"SIM_DURATION": "60"}}
-    assert rig.ask("POST", "/users/ann/jobs", body, token=rig.ann).status == 201
+    rig.job("ann", "digits", rig.ann)
     with rig.socket("/users/ann/jobs/digits:stream", token=rig.ann) as stream:
+        while '"synced"' not in str(stream.recv(30)):
+            pass
         time.sleep(3 * PATIENCE_S)
-        assert stream.ping().wait(30)
+        point = {"source": "0.0.late", "points": [{"n": 1, "t": 1, "v": {"late": 1}}]}
+        assert rig.ask("POST", "/users/ann/job_metrics/digits", point, token=rig.ann).status == 200
+        while '"late"' not in str(stream.recv(30)):
+            pass
