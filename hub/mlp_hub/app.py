@@ -38,7 +38,7 @@ from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 log = logging.getLogger("mlp_hub.app")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -312,6 +312,16 @@ async def serve(settings: Settings) -> None:
         await app.stop()
 
 
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Run on the event loop that costs least: uvloop's, or Python's own where uvloop is not installed."""
+    try:
+        import uvloop  # noqa: PLC0415 - it may not be there
+    except ImportError:
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
+
+
 def main() -> int:
     """Run the service; 1 when it cannot start, with the cause and the remedy in one line."""
     # the store's thread must not keep the loop waiting for 5 ms, Python's default, at each of its system calls
@@ -319,7 +329,7 @@ def main() -> int:
     spare_the_collector()
     set_up_logging(os.environ.get("MLP_LOG_LEVEL", "INFO").upper())
     try:
-        asyncio.run(serve(Settings.load(os.environ)))
+        _run(serve(Settings.load(os.environ)))
     except (SettingsError, WrongSchema, StoreInUse, StoreUnavailable, OSError) as error:
         log.error("the service cannot run: %s", error)  # noqa: TRY400 - the cause is all there is to say
         return 1

@@ -16,6 +16,7 @@ from mlp_hub.api.connections import Gate, GuardedServer
 from mlp_hub.api.exchange import BODY_TIMEOUT_S
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import RATES, Limiter, Rate
+from mlp_hub.api.patience import Patience
 from mlp_hub.api.principal import Principal
 from mlp_hub.api.replay import Answers
 from mlp_hub.api.server import Front
@@ -86,10 +87,12 @@ def make_server(
     service: Service, application: Application, *, behind_proxy: bool, gate: Gate | None = None
 ) -> HTTPServer:
     """Make the server of one listening socket; `gate` bounds the connections of a socket that tenants reach."""
-    front = Front(service, make_table(), application, behind_proxy=behind_proxy)
+    patience = Patience()
+    front = Front(service, make_table(), application, patience, behind_proxy=behind_proxy)
     return GuardedServer(
         front,
         gate=gate,
+        patience=patience,
         max_header_size=HEADER_BYTES,
         max_body_size=PAGE_BODY_BYTES,  # routes of the API have limits of their own
         body_timeout=BODY_TIMEOUT_S,

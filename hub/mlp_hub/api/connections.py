@@ -19,8 +19,10 @@ from typing import Any
 from weakref import WeakSet
 
 from tornado.httpserver import HTTPServer
-from tornado.httputil import HTTPServerRequest
+from tornado.httputil import HTTPConnection, HTTPMessageDelegate, HTTPServerRequest
 from tornado.iostream import IOStream
+
+from mlp_hub.api.patience import Patience
 
 log = logging.getLogger(__name__)
 PLATFORM = "platform"
@@ -128,12 +130,34 @@ def _full(streams: WeakSet[IOStream], most: int) -> bool:
 
 
 class GuardedServer(HTTPServer):
-    """An HTTP server that refuses connections beyond its gate's limits at once, before anything is read."""
+    """An HTTP server that refuses connections beyond its gate's limits at once, before anything is read.
 
-    def initialize(self, *args: Any, gate: Gate | None = None, **options: Any) -> None:
-        """Take the gate and what every HTTP server takes."""
+    With `patience` it is this that ends connections which bring no request for `idle_connection_timeout` seconds; then
+    who takes the headers has to tell it that they came.
+    """
+
+    def initialize(
+        self, *args: Any, gate: Gate | None = None, patience: Patience | None = None, **options: Any
+    ) -> None:
+        """Take the gate, the patience and what every HTTP server takes."""
         self._gate = gate
+        self._patience = patience
         super().initialize(*args, **options)
+        if patience is not None:
+            self._idle_s: float = options["idle_connection_timeout"]
+            self.conn_params.header_timeout = None
+
+    def start_request(self, server_conn: Any, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        """Await a request."""
+        if self._patience is not None:
+            self._patience.until(server_conn.stream, self._idle_s)
+        return super().start_request(server_conn, request_conn)
+
+    def on_close(self, server_conn: Any) -> None:
+        """Forget a connection."""
+        if self._patience is not None:
+            self._patience.over(server_conn.stream)
+        super().on_close(server_conn)
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         """Serve a new connection, or refuse it."""

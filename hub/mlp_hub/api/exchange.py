@@ -29,6 +29,7 @@ from mlp_hub.api import answers, decode
 from mlp_hub.api.auth import TooMany, Unauthorized, check_browser
 from mlp_hub.api.authorize import authorize
 from mlp_hub.api.call import Call, Reply, Service
+from mlp_hub.api.patience import Patience
 from mlp_hub.api.principal import Kind, Principal
 from mlp_hub.api.replay import check_key
 from mlp_hub.api.routes import Found, Relation, RouteTable
@@ -48,10 +49,19 @@ class Exchange(HTTPMessageDelegate):
     """Serves one API request."""
 
     def __init__(
-        self, service: Service, table: RouteTable, request: HTTPServerRequest, path: str, address: str
+        self,
+        service: Service,
+        table: RouteTable,
+        request: HTTPServerRequest,
+        path: str,
+        address: str,
+        *,
+        patience: Patience,
     ) -> None:
         self._service = service
         self._table = table
+        self._patience = patience
+        self._stream = request.connection.stream  # type: ignore[union-attr] # a server's own
         self._request = request
         self._path = path
         self._address = address
@@ -62,7 +72,6 @@ class Exchange(HTTPMessageDelegate):
         self._error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
         self._late: asyncio.TimerHandle | None = None
-        self._deadline: asyncio.TimerHandle | None = None
         self._early = False  # answered before the body's end, which ends the connection
         self._gone = False
         self._begun = time.perf_counter()
@@ -76,7 +85,7 @@ class Exchange(HTTPMessageDelegate):
         connection.set_max_body_size(DRAINED)
         # Tornado's own limit makes a task and four futures of each body, most of which are here already
         connection.set_body_timeout(None)
-        self._deadline = asyncio.get_running_loop().call_later(BODY_TIMEOUT_S, self._too_slow)
+        self._patience.until(self._stream, BODY_TIMEOUT_S)
         return self._admit(headers)
 
     def data_received(self, chunk: bytes) -> None:
@@ -127,15 +136,10 @@ class Exchange(HTTPMessageDelegate):
         self._early = True
         self._begin()
 
-    def _too_slow(self) -> None:
-        connection: Any = self._request.connection
-        if connection.stream is not None:
-            connection.stream.close()
-
     def _forget_late(self) -> None:
-        for timer in (self._late, self._deadline):
-            if timer is not None:
-                timer.cancel()
+        self._patience.over(self._stream)
+        if self._late is not None:
+            self._late.cancel()
 
     async def _admit(self, headers: HTTPHeaders) -> None:
         try:

@@ -13,6 +13,7 @@ from mlp_hub.api.call import API_BASES, Service
 from mlp_hub.api.connections import peer_of
 from mlp_hub.api.decode import clip
 from mlp_hub.api.exchange import Exchange, Rejected
+from mlp_hub.api.patience import Patience
 from mlp_hub.api.routes import RouteTable
 from mlp_hub.api.sockets import StreamSocket
 from mlp_hub.domain.errors import Reason, Refused
@@ -29,16 +30,24 @@ class Front(Router):
     """
 
     def __init__(
-        self, service: Service, table: RouteTable, application: Application, *, behind_proxy: bool
+        self,
+        service: Service,
+        table: RouteTable,
+        application: Application,
+        patience: Patience,
+        *,
+        behind_proxy: bool,
     ) -> None:
         self._service = service
         self._table = table
         self._application = application
+        self._patience = patience
         self._behind_proxy = behind_proxy
 
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> HTTPMessageDelegate | None:
         """Find who answers a request."""
         del kwargs
+        self._patience.over(request.connection.stream)  # type: ignore[union-attr] # a server's own
         if self._behind_proxy and not self._host_is_ours(request):
             text = f"this hub is not called {clip(request.host_name)}; its operator can add the name to allowed_hosts"
             return Rejected(request, Refused(Reason.FORBIDDEN, text))
@@ -52,7 +61,7 @@ class Front(Router):
         if request.headers.get("Upgrade", "").lower() == "websocket":
             given = {"service": self._service, "table": self._table, "path": path, "address": address}
             return self._application.get_handler_delegate(request, StreamSocket, given)
-        return Exchange(self._service, self._table, request, path, address)
+        return Exchange(self._service, self._table, request, path, address, patience=self._patience)
 
     def _host_is_ours(self, request: HTTPServerRequest) -> bool:
         allowed = self._service.config.allowed_hosts

@@ -45,9 +45,8 @@ class Resources:
         )
 
     def __mul__(self, n: int) -> Resources:
-        return Resources(
-            self.cpu * n, self.gpu * n, self.ram * n, self.rom * n, tuple((k, v * n) for k, v in self.kinds)
-        )
+        kinds = tuple([(k, v * n) for k, v in self.kinds]) if self.kinds else ()
+        return Resources(self.cpu * n, self.gpu * n, self.ram * n, self.rom * n, kinds)
 
     def fits(self, room: Resources) -> bool:
         """Whether this amount fits into `room` in every dimension and for every gpu kind it names."""
@@ -59,9 +58,8 @@ class Resources:
         return all(v <= have.get(k, 0) for k, v in self.kinds)
 
     def items(self) -> Iterator[tuple[str, int]]:
-        """Yield (dimension, amount) for cpu, gpu, ram and rom."""
-        for name in DIMENSIONS:
-            yield name, getattr(self, name)
+        """Return an iterator of (dimension, amount) for cpu, gpu, ram and rom."""
+        return iter((("cpu", self.cpu), ("gpu", self.gpu), ("ram", self.ram), ("rom", self.rom)))
 
     @property
     def is_zero(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ class Fence:
 
     def __init__(self, directory: str | Path | None = None) -> None:
         self._epoch, self._acts = (self._file(directory, name) for name in ("epoch", "acts"))
+        self._looks, self._acting = _Shared(self._epoch), _Shared(self._acts)
 
     def _file(self, directory: str | Path | None, name: str) -> str:
         if directory is not None:
@@ -49,13 +51,13 @@ class Fence:
     @property
     def seen(self) -> int:
         """The highest epoch that was ever seen here; 0 for none."""
-        with _locked(self._epoch, fcntl.LOCK_SH) as fd:
+        with self._looks as fd:
             return int(os.pread(fd, _DIGITS, 0) or 0)
 
     @contextmanager
     def acting(self, epoch: int) -> Iterator[None]:
         """Act under this epoch. Raises `Superseded` where a newer one was seen; none can begin before the act is over."""
-        with _locked(self._acts, fcntl.LOCK_SH):
+        with self._acting:
             seen = self.seen
             if epoch < seen:
                 raise Superseded
@@ -108,6 +110,48 @@ class Fenced:
     def acting(self, epoch: int) -> AbstractContextManager[None]:
         """Do something to a job's files under this epoch."""
         return self._fence.acting(epoch)
+
+
+class _Shared:
+    """A lock on a file that all acts of this process hold together: one lock and one descriptor, however many they are.
+
+    Every job is started and forgotten under it, and opening a file costs more than the lock.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = -1
+        self._opened: list[int] = []
+        self._holders = 0
+        self._mutex = threading.Lock()
+        weakref.finalize(self, _close, self._opened)
+
+    def __enter__(self) -> int:
+        with self._mutex:
+            if not self._holders:
+                self._open()
+                fcntl.flock(self._fd, fcntl.LOCK_SH)
+            self._holders += 1
+            return self._fd
+
+    def __exit__(self, *error: object) -> None:
+        with self._mutex:
+            self._holders -= 1
+            if not self._holders:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _open(self) -> None:
+        """Open the file, and open it anew where it was removed: a lock on what nobody else finds keeps nobody away."""
+        if self._fd >= 0 and os.fstat(self._fd).st_nlink:
+            return
+        _close(self._opened)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._opened.append(self._fd)
+
+
+def _close(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
 
 
 @contextmanager

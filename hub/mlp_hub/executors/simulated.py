@@ -33,7 +33,7 @@ from mlp_hub.executors.fence import Fence, Fenced
 from mlp_hub.executors.roles import roles_of
 from mlp_hub.executors.simulated_attempt import DONE, Attempt, Script, from_json, to_json
 
-MOST_LINES = 1000  # of one workspace's forgotten attempts
+MOST_ATTEMPTS = 500  # forgotten ones of one workspace, whose lines are remembered
 MOST_LOGS = 1000
 
 
@@ -62,7 +62,9 @@ class SimulatedExecutor(Fenced):
         self.spools = directories
         self._attempts: dict[str, Attempt] = {}
         self._forgotten: set[str] = set()
-        self._logs: dict[str, list[tuple[int, LogLine]]] = {}  # of forgotten attempts, by workspace
+        self._ended: dict[
+            str, list[tuple[Attempt, float]]
+        ] = {}  # forgotten, and when, by workspace: for their logs
         self._events: list[tuple[float, str]] = []
         self._callbacks: list[Callable[[str], None]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -143,11 +145,11 @@ class SimulatedExecutor(Fenced):
             self._record(forget=attempt)
         known = self._attempts.pop(attempt, None)
         if known is not None:
-            kept = self._logs.setdefault(known.workspace, [])
-            kept.extend(known.log(self._clock()))
-            del kept[:-MOST_LINES]
-            while len(self._logs) > MOST_LOGS:
-                del self._logs[next(iter(self._logs))]
+            kept = self._ended.setdefault(known.workspace, [])
+            kept.append((known, self._clock()))
+            del kept[:-MOST_ATTEMPTS]
+            while len(self._ended) > MOST_LOGS:
+                del self._ended[next(iter(self._ended))]
 
     def read_log(self, workspace: str, rank: int, since: int = 0, limit: int = 1000) -> LogChunk:
         """Return one line for each thing that happened to the rank; the cursor counts lines."""
@@ -160,7 +162,7 @@ class SimulatedExecutor(Fenced):
         return LogChunk(rank, tuple(lines[-count:] if count else ()), len(lines))
 
     def _lines(self, workspace: str, rank: int) -> list[LogLine]:
-        lines = [line for r, line in self._logs.get(workspace, ()) if r == rank]
+        lines = [line for a, at in self._ended.get(workspace, ()) for r, line in a.log(at) if r == rank]
         for attempt in self._attempts.values():
             if attempt.workspace == workspace:
                 lines += [line for r, line in attempt.log(self._clock()) if r == rank]
@@ -219,7 +221,8 @@ class SimulatedExecutor(Fenced):
     def _begin(self, attempt: Attempt) -> None:
         self._attempts[attempt.id] = attempt
         self.starts.append(attempt.id)
-        heapq.heappush(self._events, (attempt.runs_at, attempt.id))
+        if attempt.runs_at > attempt.accepted_at:  # else who starts it sees it run
+            heapq.heappush(self._events, (attempt.runs_at, attempt.id))
         heapq.heappush(self._events, (attempt.over_at, attempt.id))
 
     def _change(self, attempt: Attempt) -> None:

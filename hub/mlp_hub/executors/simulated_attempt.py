@@ -118,9 +118,12 @@ def from_json(plain: dict[str, Any]) -> Attempt:
 
 
 def _number(env: Mapping[str, str], name: str, default: float) -> float:
+    given = env.get(name)
+    if given is None:
+        return default
     try:
-        return float(env[name])
-    except (KeyError, ValueError):
+        return float(given)
+    except ValueError:
         return default
 
 

@@ -403,8 +403,11 @@ class NodeIndex:
         if state is None:
             return
         free = self._free.setdefault(state.cls, [0, 0, 0, 0, 0])
-        for i, amount in enumerate((state.cpu, state.ram, state.rom, state.idle, 1)):
-            free[i] += sign * amount
+        free[0] += sign * state.cpu
+        free[1] += sign * state.ram
+        free[2] += sign * state.rom
+        free[3] += sign * state.idle
+        free[4] += sign
 
 
 def _are_overdrawn(before: tuple[int, ...], after: tuple[int, ...]) -> bool:

@@ -77,11 +77,13 @@ def long_key(job: WaitingJob) -> JobKey:
 
 def dominant_share(used: Resources, total: Resources) -> float:
     """Return the largest fraction of any dimension that is in use (DRF, Ghodsi et al., NSDI 2011)."""
-    share = 0.0
-    for (_, have), (_, all_) in zip(used.items(), total.items(), strict=True):
-        if all_ > 0:
-            share = max(share, have / all_)
-    return share
+    return max(
+        0.0,
+        used.cpu / total.cpu if total.cpu > 0 else 0.0,
+        used.gpu / total.gpu if total.gpu > 0 else 0.0,
+        used.ram / total.ram if total.ram > 0 else 0.0,
+        used.rom / total.rom if total.rom > 0 else 0.0,
+    )
 
 
 def is_one_queue(policy: SchedulingPolicy) -> bool:

@@ -165,6 +165,8 @@ class Queue:
 
     def fork(self) -> Queue:
         """Return an independent copy, with copies of the classes."""
+        if not self.classes:  # as most are
+            return Queue(self.tenant)
         return Queue(self.tenant, {key: cls.fork() for key, cls in self.classes.items()}, self.length)
 
     def position(self, key: JobKey) -> int:

@@ -73,7 +73,10 @@ class RunningJobs(dict[str, Held]):
         self.elastic.pop(uid, None)
         if job.preemptible and not held.run.stopping:
             self._preemptible_at[job.priority] -= 1
-            del self.preemptible[job.tenant][job.priority][uid]
+            groups = self.preemptible[job.tenant]
+            del groups[job.priority][uid]
+            if not groups[job.priority]:
+                del groups[job.priority]
         _remove(self.ends, held.end)
         if root is not None:
             _remove(self.ends_of_root[root], held.end)
@@ -96,9 +99,11 @@ class RunningJobs(dict[str, Held]):
         other.update(self)
         other.holds = self.holds
         other.stopping, other.elastic = dict(self.stopping), dict(self.elastic)
-        other.of_tenant = {t: dict(held) for t, held in self.of_tenant.items()}
+        # of most tenants nothing runs; they keep their places in the order all the same
+        other.of_tenant = {t: dict(held) if held else {} for t, held in self.of_tenant.items()}
         other.preemptible = {
-            t: {p: dict(held) for p, held in theirs.items()} for t, theirs in self.preemptible.items()
+            t: {p: dict(held) for p, held in theirs.items()} if theirs else {}
+            for t, theirs in self.preemptible.items()
         }
         other._preemptible_at = dict(self._preemptible_at)
         other.ends = self.ends[:]

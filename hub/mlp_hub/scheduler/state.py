@@ -296,8 +296,9 @@ class State:
 
     def weighted_shares(self, tenants: Iterable[str]) -> dict[str, float]:
         """Return the weighted shares of many tenants."""
-        held, queues = self.meter.standings(self.now, remembers=False), self.queues
-        return {t: held[t] / max(queues[t].tenant.weight, 1e-9) for t in tenants}
+        queues = self.queues
+        held = self.meter.standings(tenants, self.now, remembers=False)
+        return {t: share / max(queues[t].tenant.weight, 1e-9) for t, share in held.items()}
 
     def exposed(self, tenants: Iterable[str]) -> list[str]:
         """Return those of the tenants that are exposed; see `is_exposed`."""
@@ -342,13 +343,12 @@ class State:
         if is_one_queue(self.policy):
             keys.update((name, queues[name].first) for name in tenants if name not in keys)
             return
-        standings = self.meter.standings(self.now, remembers=self.policy.name == "fair")
-        for name in tenants:
-            if name in keys:
-                continue
+        new = [name for name in tenants if name not in keys]
+        standings = self.meter.standings(new, self.now, remembers=self.policy.name == "fair")
+        for name, standing in standings.items():
             queue = queues[name]
             _, at, uid = queue.first
-            share = standings[name] / max(queue.tenant.weight, 1e-9)
+            share = standing / max(queue.tenant.weight, 1e-9)
             keys[name] = (share, -math.inf if uid == promised else at, name)
 
     def key_of(self, name: str) -> tuple[float, float, str]:

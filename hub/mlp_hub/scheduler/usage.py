@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Account:
+    """What is known of one tenant; replaced and never changed, so that forks share it."""
+
     value: float  # share-seconds at `as_of`
     as_of: float
     share: float = 0.0  # held since then
@@ -40,13 +43,15 @@ class UsageMeter:
         """Return the average share over the time that is remembered."""
         return self.value(tenant, now) * math.log(2) / self.half_life
 
-    def standings(self, now: float, *, remembers: bool) -> dict[str, float]:
-        """Return each tenant's share; with `remembers` what it held lately on average is added, as `average` tells."""
+    def standings(self, tenants: Iterable[str], now: float, *, remembers: bool) -> dict[str, float]:
+        """Return these tenants' shares; with `remembers` what each held lately on average is added, as `average` tells."""
+        accounts = self._accounts
         if not remembers:
-            return {tenant: account.share for tenant, account in self._accounts.items()}
+            return {tenant: accounts[tenant].share for tenant in tenants}
         half_life, ln2, exp2 = self.half_life, math.log(2), math.exp2
         standings = {}
-        for tenant, account in self._accounts.items():
+        for tenant in tenants:
+            account = accounts[tenant]
             share = account.share
             decay = exp2(-max(0.0, now - account.as_of) / half_life)
             value = account.value * decay + share * (1.0 - decay) * half_life / ln2
@@ -64,9 +69,7 @@ class UsageMeter:
         if account is None:
             self._accounts[tenant] = _Account(0.0, now, share)
         elif account.share != share:
-            account.value = self.value(tenant, now)
-            account.as_of = max(now, account.as_of)
-            account.share = share
+            self._accounts[tenant] = _Account(self.value(tenant, now), max(now, account.as_of), share)
 
     def forget(self, tenant: str) -> None:
         """Drop a tenant that is gone."""
@@ -75,5 +78,5 @@ class UsageMeter:
     def fork(self) -> UsageMeter:
         """Return an independent copy."""
         other = UsageMeter(self.half_life)
-        other._accounts = {t: _Account(a.value, a.as_of, a.share) for t, a in self._accounts.items()}
+        other._accounts = self._accounts.copy()
         return other

@@ -17,7 +17,8 @@ Vector = Mapping[str, int]
 def vector_of(amount: Resources) -> dict[str, int]:
     """Return an amount as a vector, without zeroes."""
     vector = {dimension: value for dimension, value in amount.items() if value}
-    vector.update({f"gpu:{kind}": value for kind, value in amount.kinds if value})
+    if amount.kinds:
+        vector.update({f"gpu:{kind}": value for kind, value in amount.kinds if value})
     return vector
 
 
@@ -39,10 +40,9 @@ def vector_of_ranks(demand: Demand, ranks: int) -> dict[str, int]:
 
 def resources_of(vector: Vector) -> Resources:
     """Return a vector as an amount."""
-    kinds = tuple(sorted((d[4:], v) for d, v in vector.items() if d.startswith("gpu:")))
-    return Resources(
-        vector.get("cpu", 0), vector.get("gpu", 0), vector.get("ram", 0), vector.get("rom", 0), kinds
-    )
+    kinds = [(d[4:], v) for d, v in vector.items() if d.startswith("gpu:")]
+    get = vector.get
+    return Resources(get("cpu", 0), get("gpu", 0), get("ram", 0), get("rom", 0), tuple(sorted(kinds)))
 
 
 def part(amount: Resources, dimension: str) -> int:

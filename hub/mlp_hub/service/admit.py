@@ -185,9 +185,9 @@ class Admission:
         nodes = tuple(self._nodes())
         if self._can_run is None or self._can_run[0] != nodes:
             # made once for all who ask at the same time
-            made = asyncio.ensure_future(self._make_possible())
-            self._can_run = (nodes, made)
-        return await asyncio.shield(self._can_run[1])
+            self._can_run = (nodes, asyncio.ensure_future(self._make_possible()))
+        made = self._can_run[1]
+        return made.result() if made.done() else await asyncio.shield(made)
 
     async def _make_possible(self) -> CanRun:
         try:

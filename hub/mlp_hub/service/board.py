@@ -125,9 +125,13 @@ class Changes:
                 if m.token is not None:
                     tx.tokens.add(m.token, m.new.uid, now)
             return stored
-        left: list[Job] = []
         for m in moves:
             m.check()
+        jobs = tx.jobs.update_many(
+            [m.new for m in moves]
+        )  # first: of what somebody else changed nothing else is known
+        left: list[Job] = []
+        for m in moves:
             if m.old.phase in HOLDING and m.new.phase not in HOLDING:
                 left.append(m.old)
             elif m.old.phase in HOLDING and m.old.attempt != m.new.attempt:
@@ -137,7 +141,6 @@ class Changes:
                 _trim(tx, m.new.uid)
         tx.ledger.release_many(APPLIER, [job.attempt for job in left])
         tx.tokens.revoke_many([job.uid for job in left])
-        jobs = tx.jobs.update_many([m.new for m in moves])
         self.jobs += jobs
         self.add_events(tx, [(m.new.uid, step) for m in moves for step in m.steps], now)
         tx.tokens.add_many([(m.token, m.new.uid) for m in moves if m.token is not None], now)
@@ -157,13 +160,13 @@ class Changes:
     def _move(self, tx: Tx, moving: Moving, now: float) -> Job:
         old, new = moving.old, moving.new
         moving.check()
+        stored = self.update(tx, new)
         if old.phase in HOLDING and old.attempt != new.attempt and new.phase in HOLDING:
             hand_over(tx, old, new, now)
             tx.tokens.revoke(old.uid)
         elif old.phase in HOLDING and new.phase not in HOLDING:
             release(tx, old.attempt)
             tx.tokens.revoke(old.uid)
-        stored = self.update(tx, new)
         for step in moving.steps:
             self.add_event(tx, new.uid, now, step)
         return stored
@@ -272,7 +275,9 @@ class Board:
             before = self.jobs.get(job.uid)
             if not self._put(job):
                 continue
-            self.broker.publish(job_topic(job.uid), JobChanged(job))
+            topic = job_topic(job.uid)
+            if self.broker.watched(topic):
+                self.broker.publish(topic, JobChanged(job))
             if before is None or before.phase is not job.phase:
                 self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
             for listener in self._listeners:

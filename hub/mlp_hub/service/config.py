@@ -22,11 +22,19 @@ class Paths:
 
     def home(self, user: str) -> Path:
         """Return the user's home directory."""
-        return self.homes / component(user)
+        return Path(self.home_name(user))
+
+    def home_name(self, user: str) -> str:
+        """Return the same as text: making a path costs much where every job comes by."""
+        return f"{self.homes}/{component(user)}"
 
     def workspace(self, user: str, job: str) -> Path:
         """Return the job's directory."""
-        return self.jobs.joinpath(component(user), component(job))
+        return Path(self.workspace_name(user, job))
+
+    def workspace_name(self, user: str, job: str) -> str:
+        """Return the same as text."""
+        return f"{self.jobs}/{component(user)}/{component(job)}"
 
 
 @dataclass(frozen=True, slots=True)

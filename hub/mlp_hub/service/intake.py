@@ -97,8 +97,8 @@ def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Excepti
         if one.once is not None:  # a key may come twice in one lot
             answers[one.job.uid] = _insert_once(tx, changes, one.job, one.once)
     plain = [one.job for one in lot if one.once is None]
-    for user, job in {job.spec.user: job for job in plain}.items():
-        tx.users.ensure(user, job.submitted_at)
+    if plain:
+        tx.users.ensure_all(dict.fromkeys(job.spec.user for job in plain), plain[0].submitted_at)
     stored = tx.jobs.insert_many(plain)
     for job in plain:
         if job.uid in stored:

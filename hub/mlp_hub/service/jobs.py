@@ -113,7 +113,7 @@ class Jobs:
     async def _checked(self, user: str, asked: api.JobCreate) -> JobSpec:
         tenants, default = await self._places_of(user)
         spec = submit.checked_spec(asked, user, tenants, default, self._paths)
-        home = str(self._paths.home(user))
+        home = self._paths.home_name(user)
         submit.check_runtime(spec.runtime, lambda name: self._executor.lacks(name, home), spec.env)
         return spec
 

@@ -164,6 +164,8 @@ class Reconciler:
     def _board_says(self, job: Job, before: Job | None) -> None:
         if job.target is Target.RUN and (job.phase is Phase.QUEUED or job.phase in FINAL):
             return  # there is nothing to be done for it
+        if _runs_now(job, before) and job.uid in self._queue.active:
+            return  # the look under way found that out
         if before is None or before.phase is not job.phase or before.target is not job.target:
             self.look_at(job.uid)
 
@@ -221,8 +223,8 @@ class Reconciler:
                         await self._store(job, then, memory, action)
                         await self._acts.forget(job.attempt)
                         return False
-                    job = await self._store(job, action, memory)
-                    again = True
+                    before, job = job, await self._store(job, action, memory)
+                    again = not _runs_now(job, before)
                 case d.Update():
                     await self._store_ranks(action.job, memory)
                 case d.Start():
@@ -237,8 +239,8 @@ class Reconciler:
                     await self._acts.forget(job.attempt)
                     again = again or seen.phase is not AttemptPhase.ABSENT
                 case d.Sweep():
-                    workspace = self._paths.workspace(job.spec.user, job.spec.name)
                     if self._executor.spools:
+                        workspace = self._paths.workspace(job.spec.user, job.spec.name)
                         await self._metrics.sweep(job, workspace)
                 case d.Erase():
                     await self._erase(job)
@@ -274,13 +276,19 @@ class Reconciler:
         """Store what is to be stored by now in one transaction."""
         now = self._clock()
 
-        def work(tx: Tx, changes: Changes) -> list[Job | Exception]:
+        def all_of_them(tx: Tx, changes: Changes) -> Sequence[Job | Exception]:
+            return changes.move_many(tx, moves, now)
+
+        def without_stale(tx: Tx, changes: Changes) -> Sequence[Job | Exception]:
             versions = tx.jobs.versions(m.old.uid for m in moves)
             good = [m for m in moves if versions.get(m.old.uid) == m.old.version]
             stored = {job.uid: job for job in changes.move_many(tx, good, now)}
             return [stored.get(m.old.uid) or Stale(m.old) for m in moves]
 
-        return await self._board.commit(work)
+        try:
+            return await self._board.commit(all_of_them)
+        except Stale:  # seldom, so nobody looks for it before
+            return await self._board.commit(without_stale)
 
     async def _store_ranks(self, job: Job, memory: _Memory) -> None:
         now = self._clock()
@@ -393,6 +401,17 @@ class Reconciler:
         for attempt in await self._executor.known():
             if attempt not in mine:
                 await self._acts.forget(attempt)
+
+
+def _runs_now(job: Job, before: Job | None) -> bool:
+    """Whether a job has begun to run and nothing is to be done before its executor, or somebody, says more."""
+    return (
+        job.phase is Phase.RUNNING
+        and before is not None
+        and before.phase is Phase.STARTING
+        and job.target is Target.RUN
+        and job.spec.time_limit is None
+    )
 
 
 def _step(move: d.Move) -> Step:

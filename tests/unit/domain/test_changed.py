@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import pytest
 
@@ -27,3 +27,17 @@ def test_it_is_what_replace_makes_and_leaves_the_first_alone() -> None:
 def test_a_field_that_is_not_there_is_an_error() -> None:
     with pytest.raises(KeyError, match="phases"):
         changed(Resources(), phases=1)
+
+
+@dataclass(slots=True)
+class _Rectangle:
+    width: int
+    area: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.area = self.width**2
+
+
+def test_a_class_that_works_out_its_fields_is_refused() -> None:
+    with pytest.raises(TypeError, match="_Rectangle works out fields of its own"):
+        changed(_Rectangle(2), width=3)

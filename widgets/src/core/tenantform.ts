@@ -173,8 +173,8 @@ export function update(tenant: Tenant, texts: Texts, r: Read): TenantSettings {
 
 /** The body of a PUT that changes nothing. */
 export function unchanged(t: Tenant): TenantSettings {
-  const { name, cpu, gpu, ram, rom, gpu_kinds, weight, cohort, parent, borrowing_limit, lending_limit, reserved, isolation, description } = t;
-  return { name, cpu, gpu, ram, rom, gpu_kinds, weight, cohort, parent, borrowing_limit, lending_limit, reserved, isolation, description };
+  const { name, cpu, gpu, ram, rom, gpu_kinds, weight, cohort, parent, borrowing_limit, lending_limit, reserved, queue_order, isolation, description } = t;
+  return { name, cpu, gpu, ram, rom, gpu_kinds, weight, cohort, parent, borrowing_limit, lending_limit, reserved, queue_order, isolation, description };
 }
 
 /** Which field a refusal speaks of, when its message names one. */

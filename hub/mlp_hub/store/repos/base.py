@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
+from operator import itemgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Dialect, Table, bindparam
+from sqlalchemy import Connection, CursorResult, Dialect, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 
 T = TypeVar("T")
@@ -38,15 +39,13 @@ class Repo:
         For the statements that every job comes by: the driver gets the text made once, and SQLAlchemy looks at no row.
         All rows have the same keys; the columns' types must need no conversion, and the statement no list of values.
         """
-        keys = tuple(rows[0])
-        sql, names, fixed = _driver_sql(self._c.dialect, statement, keys)
-        if names is None:
-            given: Any = [{**fixed, **row} for row in rows] if fixed else list(rows)
-        elif fixed:
-            given = [tuple([fixed[n] if n in fixed else row[n] for n in names]) for row in rows]
-        else:
-            given = [tuple([row[n] for n in names]) for row in rows]
-        return int(self._c.exec_driver_sql(sql, given).rowcount)
+        sql, given = _driver_sql(self._c.dialect, statement, tuple(rows[0]))
+        return int(self._c.exec_driver_sql(sql, [given(row) for row in rows]).rowcount)
+
+    def _few(self, statement: Any, **asked: Any) -> CursorResult[Any]:
+        """Run a query with these parameters; for the queries of every transaction, and under the conditions of `_many`."""
+        sql, given = _driver_sql(self._c.dialect, statement, tuple(asked))
+        return self._c.exec_driver_sql(sql, given(asked))
 
     def _insert(self, table: Table) -> Any:
         """Return the dialect's INSERT, which knows ON CONFLICT.
@@ -72,11 +71,17 @@ class Repo:
 @cache
 def _driver_sql(
     dialect: Dialect, statement: Any, keys: tuple[str, ...]
-) -> tuple[str, tuple[str, ...] | None, dict[str, Any]]:
-    """Return the text for the driver, its parameters' names in order (None: it takes them by name), and the fixed ones."""
+) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
+    """Return the text for the driver, and what makes its parameters of those that are given by name."""
     compiled = statement.compile(dialect=dialect, column_keys=list(keys))
-    names = None if compiled.positiontup is None else tuple(compiled.positiontup)
-    return str(compiled), names, {n: v for n, v in compiled.params.items() if n not in keys}
+    fixed = {n: v for n, v in compiled.params.items() if n not in keys}
+    if compiled.positiontup is None:  # it takes them by name
+        return str(compiled), lambda row: {**fixed, **row}
+    if len(compiled.positiontup) == 1:  # of one name alone `itemgetter` makes no tuple
+        (name,) = compiled.positiontup
+        return str(compiled), lambda row: ({**fixed, **row}[name],)
+    pick = itemgetter(*compiled.positiontup)
+    return str(compiled), (lambda row: pick({**fixed, **row})) if fixed else pick
 
 
 @cache

@@ -154,7 +154,7 @@ class Jobs(Repo):
         """Return the stored version of each of these jobs that is there."""
         found: dict[str, int] = {}
         for part in chunks(uids):
-            found |= {r.uid: r.version for r in self._c.execute(_VERSIONS, {"uids": part})}
+            found |= {row[0]: row[1] for row in self._c.execute(_VERSIONS, {"uids": part})}
         return found
 
     def update_many(self, jobs: Sequence[Job]) -> list[Job]:

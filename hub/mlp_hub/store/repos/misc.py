@@ -226,7 +226,7 @@ class Leases(Repo):
 
     def get(self, name: str) -> Lease | None:
         """Return the lease as it is stored, whether it is over or not."""
-        row = self._c.execute(_LEASE, {"the_name": name}).first()
+        row = self._few(_LEASE, the_name=name).first()
         return None if row is None else Lease(row.holder, row.expires_at, row.epoch)
 
     def put(self, name: str, lease: Lease) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, exists, func, or_, select, update
 
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Lowering, Member, Role, Tenant, User
 from mlp_hub.store import codec
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import booking as b
 from mlp_hub.store.tables import member as m
 from mlp_hub.store.tables import setting
@@ -18,6 +19,7 @@ from mlp_hub.store.tables import user as u
 
 _GET = select(t).where(t.c.name == bindparam("name"))
 _GET_USER = select(u).where(u.c.name == bindparam("name"))
+_KNOWN_USERS = select(u.c.name).where(u.c.name.in_(bindparam("names", expanding=True)))
 _child = t.alias("child")
 _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
     t.c.name == bindparam("name")
@@ -205,6 +207,15 @@ class Users(Repo):
         values = {"name": name, "number": number, "default_tenant": DEFAULT_TENANT, "created_at": now}
         self._c.execute(u.insert().values(values))
         return User(name, number)
+
+    def ensure_all(self, names: Collection[str], now: float) -> None:
+        """Make users of those of these names that are new."""
+        known: set[str] = set()
+        for part in chunks(names):
+            known.update(self._c.scalars(_KNOWN_USERS, {"names": part}))
+        for name in names:
+            if name not in known:
+                self.ensure(name, now)
 
     def set_default_tenant(self, name: str, tenant: str) -> None:
         """Store which tenant the user's work belongs to when none is named."""
