@@ -106,6 +106,10 @@ class JobClass:
         return bisect_left(self.jobs, (key, ""))
 
 
+Head = tuple[tuple[JobKey, str], int, JobClass]
+"""A class with its first job and its serial, by which equal ones are told apart."""
+
+
 @dataclass(eq=False, slots=True)
 class Entry:
     """A waiting job in its class."""
@@ -117,33 +121,43 @@ class Entry:
 
 @dataclass(eq=False, slots=True)
 class Queue:
-    """One tenant's queue."""
+    """One tenant's queue. `heads` are its classes in the order of their first jobs; not to be changed."""
 
     tenant: TenantQueue
     classes: dict[ClassKey, JobClass] = field(default_factory=dict)
     length: int = 0
-    _first: JobKey | None = None  # None: to be looked up
+    heads: list[Head] = field(default_factory=list)
 
     @property
     def first(self) -> JobKey:
-        """Return the key of the first job of all classes; ValueError when nobody waits."""
-        if self._first is None:
-            self._first = min(cls.jobs[0][0] for cls in self.classes.values())
-        return self._first
+        """Return the key of the first job of all classes; IndexError when nobody waits."""
+        return self.heads[0][0][0]
 
     def add(self, entry: Entry) -> None:
         """Let a job wait at its place in its class."""
-        entry.cls.add(entry.key, entry.job.uid)
+        cls = entry.cls
+        before = cls.jobs[0] if cls.jobs else None
+        cls.add(entry.key, entry.job.uid)
         self.length += 1
-        if self.length == 1 or (self._first is not None and entry.key < self._first):
-            self._first = entry.key
+        self._lead(cls, before)
 
     def remove(self, entry: Entry) -> None:
         """Take a job out of its class, which stays even when nobody waits in it any more; see `drop`."""
-        entry.cls.remove(entry.key, entry.job.uid)
+        cls = entry.cls
+        before = cls.jobs[0] if cls.jobs else None
+        cls.remove(entry.key, entry.job.uid)
         self.length -= 1
-        if entry.key == self._first:
-            self._first = None
+        self._lead(cls, before)
+
+    def _lead(self, cls: JobClass, before: tuple[JobKey, str] | None) -> None:
+        """Put a class whose first job was `before` where its present first job belongs."""
+        first = cls.jobs[0] if cls.jobs else None
+        if first == before:
+            return
+        if before is not None:
+            del self.heads[bisect_left(self.heads, (before, cls.serial, cls))]
+        if first is not None:
+            insort(self.heads, (first, cls.serial, cls))
 
     def move(self, entry: Entry, key: JobKey) -> None:
         """Let a job wait at another place."""
@@ -165,7 +179,10 @@ class Queue:
 
     def fork(self) -> Queue:
         """Return an independent copy, with copies of the classes."""
-        return Queue(self.tenant, {key: cls.fork() for key, cls in self.classes.items()}, self.length)
+        copies = {cls: cls.fork() for cls in self.classes.values()}
+        classes = {key: copies[cls] for key, cls in self.classes.items()}
+        heads = [(first, serial, copies[cls]) for first, serial, cls in self.heads]
+        return Queue(self.tenant, classes, self.length, heads)
 
     def position(self, key: JobKey) -> int:
         """Return the place in this queue, from 1, of a job with this key."""

@@ -113,7 +113,7 @@ class Reservations:
         """Let a job that the nodes have no room for be the next in line."""
         tenant = entry.cls.tenant
         self._blocked.setdefault(tenant, entry)
-        if len(self._on_nodes) < MOST_ON_NODES and self._of_tenant.get(tenant, 0) < MOST_OF_TENANT:
+        if self._has_place_on_nodes(tenant):
             self._of_tenant[tenant] = self._of_tenant.get(tenant, 0) + 1
             self._on_nodes.append(entry)
 
@@ -129,11 +129,18 @@ class Reservations:
         """Whether no other job of a tenant would get a reservation, so that it need not be asked what it lacks."""
         if tenant not in self._blocked:
             return False
-        if len(self._on_nodes) < MOST_ON_NODES and self._of_tenant.get(tenant, 0) < MOST_OF_TENANT:
+        if self._has_place_on_nodes(tenant):
             return False
         line = self._on_quota.get(self._root(tenant), ())
         mine = sum(e.cls.tenant == tenant for e in line)
         return mine >= MOST_OF_TENANT or (mine > 0 and len(line) >= MOST_ON_QUOTA)
+
+    def notes_for_nodes(self, tenant: str) -> bool:
+        """Whether it is of any use to line up another job of a tenant that is blocked by nodes."""
+        return tenant not in self._blocked or self._has_place_on_nodes(tenant)
+
+    def _has_place_on_nodes(self, tenant: str) -> bool:
+        return len(self._on_nodes) < MOST_ON_NODES and self._of_tenant.get(tenant, 0) < MOST_OF_TENANT
 
     @property
     def first(self) -> str | None:
