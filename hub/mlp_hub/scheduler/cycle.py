@@ -24,12 +24,14 @@ from mlp_hub.scheduler.lines import Line
 from mlp_hub.scheduler.model import Booking, Decision
 from mlp_hub.scheduler.moving import make_way
 from mlp_hub.scheduler.ordering import end_of, is_one_queue
+from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.plan import Plan
 from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, make_room, room_comes
 from mlp_hub.scheduler.queues import Asleep, Entry, JobClass
-from mlp_hub.scheduler.reservation import Reservations, Start
+from mlp_hub.scheduler.reservation import Delay, Reservations, Start
 from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.state import State
+from mlp_hub.scheduler.verdicts import Hears
 from mlp_hub.scheduler.waking import wake_up
 
 MOST_TOLD = 64
@@ -42,10 +44,13 @@ MOST_TRIES = 3
 class Cycle:
     """The working state of one cycle."""
 
-    def __init__(self, state: State, now: float, *, tells: bool = True) -> None:
+    def __init__(
+        self, state: State, now: float, *, tells: bool = True, hears: Hears | None = None
+    ) -> None:
         self.state = state
         self.now = now
         self.tells = tells  # whether anybody listens to why jobs wait
+        self.hears = hears  # of which of them, by uid and reason; None: of all
         self.plan = Plan(state, now)
         self.touched: dict[int, JobClass] = {}
         self.reservations = Reservations(state)
@@ -198,6 +203,8 @@ class Cycle:
         if self._is_held_up(cls):
             state.sleepers.sleep(cls)
             return False
+        if self._would_delay_anywhere(entry):
+            return self._backfill_behind(entry)
         placement = most_seats(state.index, state.quotas, cls)
         if placement is None:
             on_quota = self._lacks_kind(cls)
@@ -217,6 +224,21 @@ class Cycle:
             return False
         cls.reason, cls.ahead = Reason.RESERVED, known[1]
         return True
+
+    def _would_delay_anywhere(self, entry: Entry) -> bool:
+        """Whether there is room, but none that the first job that nodes are kept for could spare: no place has to be tried."""
+        state, cls = self.state, entry.cls
+        if domain_label(cls.topology)[1] or state.index.total_slots(cls.demand) < cls.ranks_min:
+            return False
+        delay = self.reservations.delayed_anywhere(cls, end_of(entry.job, self.now))
+        if delay is None:
+            return False
+        self._note_delay(cls, delay)
+        return True
+
+    def _note_delay(self, cls: JobClass, delay: Delay) -> None:
+        cls.ahead = delay.ahead.job.uid if isinstance(delay.ahead, Entry) else delay.ahead
+        self.by_nodes = bool(delay.tight) and cls.workers_max == cls.workers_min
 
     def _lacks_kind(self, cls: JobClass) -> bool:
         """Whether nodes would have room, but the quota of their kinds of GPU is used up."""
@@ -243,8 +265,7 @@ class Cycle:
             if delay is None:
                 self.reservations.keep(start)
                 return placement
-            cls.ahead = delay.ahead.job.uid if isinstance(delay.ahead, Entry) else delay.ahead
-            self.by_nodes = bool(delay.tight) and cls.workers_max == cls.workers_min
+            self._note_delay(cls, delay)
             avoid.update(dict.fromkeys(delay.tight))
             # fewer workers may do where all would not
             other = None
@@ -371,4 +392,4 @@ class Cycle:
                     told.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
                 cls.said = cls.reason
         told.update(dict.fromkeys(fresh))
-        self.plan.tell(told)
+        self.plan.tell(told, self.hears)

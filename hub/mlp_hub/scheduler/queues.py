@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from mlp_hub.domain.errors import Reason
+from mlp_hub.scheduler.cells import Cell, cell_of
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import Booking, TenantQueue, WaitingJob
 from mlp_hub.scheduler.ordering import JobKey
@@ -63,10 +64,12 @@ class JobClass:
     said: Reason | None = None  # the reason that was last told
     shortest: float = math.inf  # expected run time of the shortest job that was ever in it
     standing: Standing | None = None  # as it was last worked out, see `fitting`
+    cell: Cell = field(init=False)  # of requests of about this size
     ranks_min: int = field(init=False)  # the fewest ranks that the gang starts with
     vector: Vector = field(init=False)  # what the smallest gang takes of the quota; not to be changed
 
     def __post_init__(self) -> None:
+        self.cell = cell_of(self.demand, self.topology)
         self.ranks_min = self.workers_min + self.ps
         self.vector = vector_of_ranks(self.demand, self.ranks_min)
 

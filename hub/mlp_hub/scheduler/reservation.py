@@ -23,7 +23,7 @@ from mlp_hub.scheduler.model import Booking, Devices
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
 from mlp_hub.scheduler.preemption import RoomMade
-from mlp_hub.scheduler.queues import Entry
+from mlp_hub.scheduler.queues import Entry, JobClass
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.running import EndKey
 from mlp_hub.scheduler.state import State
@@ -186,6 +186,33 @@ class Reservations:
                 self._delays[ask] = known
         return known
 
+    def delayed_anywhere(self, cls: JobClass, end: float) -> Delay | None:
+        """Return whom a start of jobs of this class would delay on whatever nodes; None: it depends on the nodes.
+
+        This looks only at the first job that nodes are kept for, where nothing stands before that.
+        """
+        state = self._state
+        if not self._on_nodes or not state.policy.backfill or state.bookings:
+            return None
+        if self._on_quota.get(self._root(cls.tenant)):
+            return None
+        if cls.demand.gpu and not cls.demand.gpu_kind and state.quotas.is_limited(cls.tenant) and state.index.kinds():
+            return None  # what it takes of its quota depends on the nodes
+        first = self._on_nodes[0]
+        if not self._made:
+            self._made.append(self._reserve(first, [], nodes=True))
+        r = self._made[0]
+        if r is None or r.index is None or not _outlasts(end, r):
+            return None
+        yields = state.policy.preemption and has_claim(state.quotas, cls) and first.cls.tenant != cls.tenant
+        if yields and not self._is_first_and_entitled(first):
+            return None
+        if r.index.total_slots(cls.cell.demand) >= cls.ranks_min and r.index.total_slots(cls.demand) >= cls.ranks_min:
+            return None
+        if not yields and not r.quotas.fits(cls.tenant, cls.vector):
+            return Delay(first)
+        return Delay(first, _tight(r, cls.demand))
+
     def _find_delay(self, start: Start) -> Delay | None:
         policy = self._state.policy
         shut = self._delayed_by_booking(start)
@@ -287,8 +314,7 @@ class Reservations:
             if not other and not r.quotas.fits(start.tenant, start.vector):
                 return Delay(entry)
             if _short(r.index, start.demand, start.placement):
-                held = dict.fromkeys(r.placement)
-                return Delay(entry, tuple(n for n in held if not r.index.slots(n, start.demand)))
+                return Delay(entry, _tight(r, start.demand))
         return None
 
     def _reserve(
@@ -359,6 +385,12 @@ class Reservations:
 def _outlasts(end: float, promised: Reservation) -> bool:
     """Whether a job may still be there when another one's start is due; of two times nobody knows, it may."""
     return end > promised.at or end == math.inf
+
+
+def _tight(promised: Reservation, demand: Demand) -> tuple[str, ...]:
+    """Return the promised nodes that have no room for such a rank beside the blocked job."""
+    index = promised.index
+    return () if index is None else tuple(n for n in dict.fromkeys(promised.placement) if not index.slots(n, demand))
 
 
 def _short(index: NodeIndex, demand: Demand, placement: Collection[str]) -> bool:
