@@ -41,12 +41,11 @@ MOST_LOOKS = 600
 MOST_TRIES = 3
 """Other places that are tried for a job that would delay one ahead of it."""
 
+
 class Cycle:
     """The working state of one cycle."""
 
-    def __init__(
-        self, state: State, now: float, *, tells: bool = True, hears: Hears | None = None
-    ) -> None:
+    def __init__(self, state: State, now: float, *, tells: bool = True, hears: Hears | None = None) -> None:
         self.state = state
         self.now = now
         self.tells = tells  # whether anybody listens to why jobs wait

@@ -196,7 +196,12 @@ class Reservations:
             return None
         if self._on_quota.get(self._root(cls.tenant)):
             return None
-        if cls.demand.gpu and not cls.demand.gpu_kind and state.quotas.is_limited(cls.tenant) and state.index.kinds():
+        if (
+            cls.demand.gpu
+            and not cls.demand.gpu_kind
+            and state.quotas.is_limited(cls.tenant)
+            and state.index.kinds()
+        ):
             return None  # what it takes of its quota depends on the nodes
         first = self._on_nodes[0]
         if not self._made:
@@ -207,7 +212,10 @@ class Reservations:
         yields = state.policy.preemption and has_claim(state.quotas, cls) and first.cls.tenant != cls.tenant
         if yields and not self._is_first_and_entitled(first):
             return None
-        if r.index.total_slots(cls.cell.demand) >= cls.ranks_min and r.index.total_slots(cls.demand) >= cls.ranks_min:
+        if (
+            r.index.total_slots(cls.cell.demand) >= cls.ranks_min
+            and r.index.total_slots(cls.demand) >= cls.ranks_min
+        ):
             return None
         if not yields and not r.quotas.fits(cls.tenant, cls.vector):
             return Delay(first)
@@ -390,7 +398,11 @@ def _outlasts(end: float, promised: Reservation) -> bool:
 def _tight(promised: Reservation, demand: Demand) -> tuple[str, ...]:
     """Return the promised nodes that have no room for such a rank beside the blocked job."""
     index = promised.index
-    return () if index is None else tuple(n for n in dict.fromkeys(promised.placement) if not index.slots(n, demand))
+    return (
+        ()
+        if index is None
+        else tuple(n for n in dict.fromkeys(promised.placement) if not index.slots(n, demand))
+    )
 
 
 def _short(index: NodeIndex, demand: Demand, placement: Collection[str]) -> bool:

@@ -294,8 +294,8 @@ class State:
 
     def weighted_shares(self, tenants: Iterable[str]) -> dict[str, float]:
         """Return the weighted shares of many tenants."""
-        held, queues = self.meter.standings(self.now, remembers=False), self.queues
-        return {t: held[t] / max(queues[t].tenant.weight, 1e-9) for t in tenants}
+        share, queues = self.meter.share, self.queues
+        return {t: share(t) / max(queues[t].tenant.weight, 1e-9) for t in tenants}
 
     def exposed(self, tenants: Iterable[str]) -> list[str]:
         """Return those of the tenants that are exposed; see `is_exposed`."""
@@ -336,10 +336,9 @@ class State:
         if is_one_queue(self.policy):
             keys.update((name, queues[name].first) for name in tenants if name not in keys)
             return
-        standings = self.meter.standings(self.now, remembers=self.policy.name == "fair")
-        for name in tenants:
-            if name in keys:
-                continue
+        unknown = [name for name in tenants if name not in keys]
+        standings = self.meter.standings(unknown, self.now, remembers=self.policy.name == "fair")
+        for name in unknown:
             queue = queues[name]
             _, at, uid = queue.first
             share = standings[name] / max(queue.tenant.weight, 1e-9)

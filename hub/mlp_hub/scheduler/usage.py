@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -40,13 +41,15 @@ class UsageMeter:
         """Return the average share over the time that is remembered."""
         return self.value(tenant, now) * math.log(2) / self.half_life
 
-    def standings(self, now: float, *, remembers: bool) -> dict[str, float]:
-        """Return each tenant's share; with `remembers` what it held lately on average is added, as `average` tells."""
+    def standings(self, tenants: Iterable[str], now: float, *, remembers: bool) -> dict[str, float]:
+        """Return these tenants' shares; with `remembers` what each held lately on average is added, as `average` tells."""
+        accounts = self._accounts
         if not remembers:
-            return {tenant: account.share for tenant, account in self._accounts.items()}
+            return {tenant: accounts[tenant].share for tenant in tenants}
         half_life, ln2, exp2 = self.half_life, math.log(2), math.exp2
         standings = {}
-        for tenant, account in self._accounts.items():
+        for tenant in tenants:
+            account = accounts[tenant]
             share = account.share
             decay = exp2(-max(0.0, now - account.as_of) / half_life)
             value = account.value * decay + share * (1.0 - decay) * half_life / ln2
