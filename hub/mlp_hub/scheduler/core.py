@@ -19,6 +19,7 @@ from mlp_hub.scheduler.model import (
     WaitingJob,
 )
 from mlp_hub.scheduler.state import State
+from mlp_hub.scheduler.verdicts import Hears
 
 
 def plan_cycle(snapshot: Snapshot, now: float) -> list[Decision]:
@@ -148,7 +149,7 @@ class Core:
 
     # --- decisions
 
-    def plan(self, now: float, hears: verdicts.Hears | None = None) -> list[Decision]:
+    def plan(self, now: float, hears: Hears | None = None) -> list[Decision]:
         """Decide, and apply the decisions to this core: who is admitted runs from now on.
 
         With `hears` a job is told why it waits only if that wants to hear of it, given its uid and the reason.

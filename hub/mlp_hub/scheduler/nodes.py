@@ -29,7 +29,6 @@ from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved,
 from mlp_hub.scheduler.vectors import Vector
 from mlp_hub.scheduler.views import Domains, Order, Totals, ViewKey, Views
 
-
 FEW_STATES = 32
 """So few different states of nodes are counted through in less time than a view takes to catch up."""
 

@@ -192,17 +192,8 @@ class Reservations:
         This looks only at the first job that nodes are kept for, where nothing stands before that.
         """
         state = self._state
-        if not self._on_nodes or not state.policy.backfill or state.bookings:
+        if not self._on_nodes or self._counts_more_than_nodes(cls):
             return None
-        if self._on_quota.get(self._root(cls.tenant)):
-            return None
-        if (
-            cls.demand.gpu
-            and not cls.demand.gpu_kind
-            and state.quotas.is_limited(cls.tenant)
-            and state.index.kinds()
-        ):
-            return None  # what it takes of its quota depends on the nodes
         first = self._on_nodes[0]
         if not self._made:
             self._made.append(self._reserve(first, [], nodes=True))
@@ -210,16 +201,20 @@ class Reservations:
         if r is None or r.index is None or not _outlasts(end, r):
             return None
         yields = state.policy.preemption and has_claim(state.quotas, cls) and first.cls.tenant != cls.tenant
-        if yields and not self._is_first_and_entitled(first):
-            return None
-        if (
-            r.index.total_slots(cls.cell.demand) >= cls.ranks_min
-            and r.index.total_slots(cls.demand) >= cls.ranks_min
-        ):
+        spares = all(r.index.total_slots(d) >= cls.ranks_min for d in (cls.cell.demand, cls.demand))
+        if spares or (yields and not self._is_first_and_entitled(first)):
             return None
         if not yields and not r.quotas.fits(cls.tenant, cls.vector):
             return Delay(first)
         return Delay(first, _tight(r, cls.demand))
+
+    def _counts_more_than_nodes(self, cls: JobClass) -> bool:
+        """Whether more than who is first by nodes decides about jobs of this class, or what they take depends on the nodes."""
+        state = self._state
+        if not state.policy.backfill or state.bookings or self._on_quota.get(self._root(cls.tenant)):
+            return True
+        any_kind = cls.demand.gpu and not cls.demand.gpu_kind
+        return bool(any_kind and state.quotas.is_limited(cls.tenant) and state.index.kinds())
 
     def _find_delay(self, start: Start) -> Delay | None:
         policy = self._state.policy
