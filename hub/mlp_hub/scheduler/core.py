@@ -19,6 +19,7 @@ from mlp_hub.scheduler.model import (
     WaitingJob,
 )
 from mlp_hub.scheduler.state import State
+from mlp_hub.scheduler.verdicts import Hears
 
 
 def plan_cycle(snapshot: Snapshot, now: float) -> list[Decision]:
@@ -148,10 +149,13 @@ class Core:
 
     # --- decisions
 
-    def plan(self, now: float) -> list[Decision]:
-        """Decide, and apply the decisions to this core: who is admitted runs from now on."""
+    def plan(self, now: float, hears: Hears | None = None) -> list[Decision]:
+        """Decide, and apply the decisions to this core: who is admitted runs from now on.
+
+        With `hears` a job is told why it waits only if that wants to hear of it, given its uid and the reason.
+        """
         self.cycles += 1
-        return Cycle(self.state, now).run()
+        return Cycle(self.state, now, hears=hears).run()
 
     def plan_unheard(self, now: float) -> list[Decision]:
         """Plan as `plan` does, for those who do not care why others wait: that costs the words."""

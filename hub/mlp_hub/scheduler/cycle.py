@@ -20,15 +20,18 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.elastic import grow, growable
 from mlp_hub.scheduler.fitting import has_claim, most_seats, seats, standing_of, stays_inside, vector_on
+from mlp_hub.scheduler.lines import Line
 from mlp_hub.scheduler.model import Booking, Decision
 from mlp_hub.scheduler.moving import make_way
-from mlp_hub.scheduler.ordering import end_of
+from mlp_hub.scheduler.ordering import end_of, is_one_queue
+from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.plan import Plan
 from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, make_room, room_comes
 from mlp_hub.scheduler.queues import Asleep, Entry, JobClass
-from mlp_hub.scheduler.reservation import Reservations, Start
+from mlp_hub.scheduler.reservation import Delay, Reservations, Start
 from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.state import State
+from mlp_hub.scheduler.verdicts import Hears
 from mlp_hub.scheduler.waking import wake_up
 
 MOST_TOLD = 64
@@ -38,16 +41,15 @@ MOST_LOOKS = 600
 MOST_TRIES = 3
 """Other places that are tried for a job that would delay one ahead of it."""
 
-_Line = list[tuple[tuple[tuple[float, float, str], str], int, JobClass]]
-
 
 class Cycle:
     """The working state of one cycle."""
 
-    def __init__(self, state: State, now: float, *, tells: bool = True) -> None:
+    def __init__(self, state: State, now: float, *, tells: bool = True, hears: Hears | None = None) -> None:
         self.state = state
         self.now = now
         self.tells = tells  # whether anybody listens to why jobs wait
+        self.hears = hears  # of which of them, by uid and reason; None: of all
         self.plan = Plan(state, now)
         self.touched: dict[int, JobClass] = {}
         self.reservations = Reservations(state)
@@ -104,7 +106,7 @@ class Cycle:
         state = self.state
         if not self._goes_on():
             return
-        lines: dict[str, _Line] = {}
+        lines: dict[str, Line] = {}
         heap = [(state.key_of(name), name) for name in self._tenants()]
         heapify(heap)
         while heap and self._goes_on():
@@ -112,17 +114,18 @@ class Cycle:
             line = lines.get(name)
             if line is None:
                 line = lines[name] = self._line(name)
-            if not line:
+            cls = line.pop()
+            if cls is None:
                 continue
-            _, _, cls = heappop(line)
             entry = state.waiting[cls.jobs[0][1]]
             if cls.asleep is Asleep.NO:
                 if self._try(entry) and cls.jobs:
-                    heappush(line, (cls.jobs[0], cls.serial, cls))
+                    line.push(cls)
             else:
                 self._line_up(entry)
-            if line:
-                heappush(heap, (state.tenant_key(name, line[0][0][0]), name))
+            turn = self._next_turn(name, line, alone=not heap)
+            if turn is not None:
+                heappush(heap, (turn, name))
         if self.reservations.first is not None:
             state.promised = self.reservations.first
 
@@ -141,30 +144,52 @@ class Cycle:
             self.grows = bool(self.state.running.elastic and growable(self.state))
         return self.grows
 
-    def _line(self, name: str) -> _Line:
-        """Return the classes of a tenant to be looked at, as a heap by their first jobs.
-
-        Those that sleep cannot start, but the first of them are owed a reservation.
-        """
+    def _line(self, name: str) -> Line:
+        """Return the classes of a tenant to be looked at: those that sleep too while somebody is owed a reservation."""
         if self.reservations.wanted:
-            classes = iter(self.state.queues[name].classes.values())
-        else:
-            classes = iter(self.state.sleepers.awake.get(name, {}).values())
-        line = [(cls.jobs[0], cls.serial, cls) for cls in classes]
-        heapify(line)
-        return line
+            return Line(self.state.queues[name].heads[:])
+        awake = self.state.sleepers.awake.get(name, {}).values()
+        return Line(sorted((cls.jobs[0], cls.serial, cls) for cls in awake))
+
+    def _next_turn(self, name: str, line: Line, *, alone: bool) -> tuple[float, float, str] | None:
+        """Return when the tenant's turn comes again, None when nobody in its line has to be looked at any more."""
+        state = self.state
+        if self._owes_sleepers(name):
+            head = line.next()
+            return None if head is None else state.tenant_key(name, head)
+        if alone:
+            line.narrow(state.sleepers.awake.get(name, {}).values())
+        found = line.pass_sleepers(state.promised)
+        if found is None:
+            return None
+        head, latest = found
+        share, at, last = state.tenant_key(name, head)
+        return (share, at, last) if is_one_queue(state.policy) else (share, max(at, latest), last)
+
+    def _owes_sleepers(self, tenant: str) -> bool:
+        """Whether one of a tenant's jobs that sleep could still get a reservation."""
+        reservations = self.reservations
+        if reservations.has_no_place_for(tenant):
+            return False
+        return reservations.notes_for_nodes(tenant) or self.state.quotas.is_limited(tenant)
 
     def _line_up(self, entry: Entry) -> None:
-        state, cls = self.state, entry.cls
-        if self.reservations.has_no_place_for(cls.tenant):
+        state, cls, reservations = self.state, entry.cls, self.reservations
+        if reservations.has_no_place_for(cls.tenant):
             return
         state.effort += 1
         # as things are now: since it was last tried, others may have taken its quota, or the room that it had to leave
+        if not standing_of(state.quotas, cls).fits:
+            reservations.line_up_for_quota(entry)
+            return
+        by_quota = cls.reason is Reason.WAITING_FOR_QUOTA
+        if not by_quota and not reservations.notes_for_nodes(cls.tenant):
+            return
         has_room = state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min
-        if not standing_of(state.quotas, cls).fits or (has_room and cls.reason is Reason.WAITING_FOR_QUOTA):
-            self.reservations.line_up_for_quota(entry)
+        if has_room and by_quota:
+            reservations.line_up_for_quota(entry)
         elif not has_room or cls.reason is not Reason.RESERVED:
-            self.reservations.line_up_for_nodes(entry)
+            reservations.line_up_for_nodes(entry)
 
     # --- one job
 
@@ -178,6 +203,8 @@ class Cycle:
         if self._is_held_up(cls):
             state.sleepers.sleep(cls)
             return False
+        if self._would_delay_anywhere(entry):
+            return self._backfill_behind(entry)
         placement = most_seats(state.index, state.quotas, cls)
         if placement is None:
             on_quota = self._lacks_kind(cls)
@@ -197,6 +224,21 @@ class Cycle:
             return False
         cls.reason, cls.ahead = Reason.RESERVED, known[1]
         return True
+
+    def _would_delay_anywhere(self, entry: Entry) -> bool:
+        """Whether there is room, but none that the first job that nodes are kept for could spare: no place has to be tried."""
+        state, cls = self.state, entry.cls
+        if domain_label(cls.topology)[1] or state.index.total_slots(cls.demand) < cls.ranks_min:
+            return False
+        delay = self.reservations.delayed_anywhere(cls, end_of(entry.job, self.now))
+        if delay is None:
+            return False
+        self._note_delay(cls, delay)
+        return True
+
+    def _note_delay(self, cls: JobClass, delay: Delay) -> None:
+        cls.ahead = delay.ahead.job.uid if isinstance(delay.ahead, Entry) else delay.ahead
+        self.by_nodes = bool(delay.tight) and cls.workers_max == cls.workers_min
 
     def _lacks_kind(self, cls: JobClass) -> bool:
         """Whether nodes would have room, but the quota of their kinds of GPU is used up."""
@@ -223,8 +265,7 @@ class Cycle:
             if delay is None:
                 self.reservations.keep(start)
                 return placement
-            cls.ahead = delay.ahead.job.uid if isinstance(delay.ahead, Entry) else delay.ahead
-            self.by_nodes = bool(delay.tight) and cls.workers_max == cls.workers_min
+            self._note_delay(cls, delay)
             avoid.update(dict.fromkeys(delay.tight))
             # fewer workers may do where all would not
             other = None
@@ -351,4 +392,4 @@ class Cycle:
                     told.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
                 cls.said = cls.reason
         told.update(dict.fromkeys(fresh))
-        self.plan.tell(told)
+        self.plan.tell(told, self.hears)

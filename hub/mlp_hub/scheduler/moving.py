@@ -51,8 +51,10 @@ class _Moves(Rights):
 
     def __init__(self, rights: Rights) -> None:
         super().__init__(rights.state, rights.entry)
-        self.by_right = {h.run.job.uid: h for h in rights.candidates()}
+        self._rightful = rights.candidates()
+        self.by_right = {h.run.job.uid for h in self._rightful}
         cls = rights.entry.cls
+        self._smaller: dict[tuple[Demand, int, str | None], bool] = {}
         self._size = _size(cls.demand, cls.ranks_min, cls.topology)
 
     def would_do(self) -> bool:
@@ -60,13 +62,13 @@ class _Moves(Rights):
         cls = self.entry.cls
         free, _ = self.state.index.free_for(cls.demand)
         for d, need in cls.demand.resources.items():
-            by_right = sum(h.vector.get(d, 0) for h in self.by_right.values())
+            by_right = sum([h.vector.get(d, 0) for h in self._rightful])
             if need * cls.ranks_min > getattr(free, d) + by_right:
                 return False
         return True
 
-    def candidates(self) -> Iterator[Held]:
-        yield from self.by_right.values()
+    def _candidates(self) -> Iterator[Held]:
+        yield from self._rightful
         running = self.state.running
         self.looked_at += min(len(running), MOST_LOOKED_AT)
         found = 0
@@ -76,11 +78,18 @@ class _Moves(Rights):
                 continue
             if job.tenant == self.tenant and job.priority > self.entry.job.priority:
                 continue  # it could stop this one in turn
-            if _size(held.demand, job.workers_min + job.ps, job.topology) < self._size:
+            if self._is_smaller(held.demand, job.workers_min + job.ps, job.topology):
                 yield held
                 found += 1
                 if found == MOST_LOOKED_AT:
                     return
+
+    def _is_smaller(self, demand: Demand, ranks: int, topology: str | None) -> bool:
+        asked = (demand, ranks, topology)
+        known = self._smaller.get(asked)
+        if known is None:
+            known = self._smaller[asked] = _size(*asked) < self._size
+        return known
 
     def shrinkable(self) -> list[Held]:
         return []

@@ -29,6 +29,9 @@ from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved,
 from mlp_hub.scheduler.vectors import Vector
 from mlp_hub.scheduler.views import Domains, Order, Totals, ViewKey, Views
 
+FEW_STATES = 32
+"""So few different states of nodes are counted through in less time than a view takes to catch up."""
+
 
 class NodeIndex:
     """Nodes, what is free on them and where ranks fit.
@@ -61,6 +64,7 @@ class NodeIndex:
         self._names_shared = False
         self._free: dict[NodeClass, list[int]] = {}  # cpu, ram, rom, gpu and number of the nodes that are up
         self._views = Views()
+        self._kinds: tuple[str, ...] | None = None  # of GPUs; None: to be looked up
         # what was asked since the last change; a fork shares these answers until either changes
         self._fitting: dict[tuple[Demand, str | None], int] = {}
         self._places: dict[tuple[Demand, int, str | None, str], tuple[str, ...] | None] = {}
@@ -89,11 +93,10 @@ class NodeIndex:
 
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds of GPU that nodes have, sorted."""
-        return tuple(
-            sorted(
-                {r.node.gpu_kind for r in self._records.values() if r.node.gpu_kind and r.node.capacity.gpu}
-            )
-        )
+        if self._kinds is None:
+            nodes = (record.node for record in self._records.values())
+            self._kinds = tuple(sorted({n.gpu_kind for n in nodes if n.gpu_kind and n.capacity.gpu}))
+        return self._kinds
 
     def free(self, name: str) -> Resources:
         """Return what is free on a node; below zero where its capacity was lowered under what is held."""
@@ -117,12 +120,14 @@ class NodeIndex:
                 self.total -= with_kinds(old.node.capacity, old.node.gpu_kind)
         if node.up:
             self.total += with_kinds(node.capacity, node.gpu_kind)
+        self._kinds = None
         self._put(old, new)
         self.version += 1
 
     def remove(self, name: str) -> None:
         """Forget a node; giving back what was held on it is allowed after that, and does nothing."""
         old = self._records.pop(name)
+        self._kinds = None
         if old.node.up:
             self.total -= with_kinds(old.node.capacity, old.node.gpu_kind)
         del self._own_names()[old.number]
@@ -187,7 +192,9 @@ class NodeIndex:
         label, required = domain_label(topology)
         ask = self.catalog.ask(demand)
         if label is None or not required:
-            return self.totals(ask).total
+            if len(self._members) > FEW_STATES:
+                return self.totals(ask).total
+            return sum([slots_of(state, ask) * len(numbers) for state, numbers in self._members.items()])
         if label == NODE:
             return max(self.totals(ask).by_slots, default=0)
         return max(self.domains(ask, label).totals.values(), default=0)
@@ -204,6 +211,8 @@ class NodeIndex:
         rule = rule or self.rule
         if avoid:
             return place(self, demand, ranks, topology, avoid=avoid, rule=rule)
+        if rule in RULES and ranks > self.total_slots(demand):
+            return None
         key = (demand, ranks, topology, rule)
         if key not in self._places:
             self._places[key] = place(self, demand, ranks, topology, avoid=(), rule=rule)

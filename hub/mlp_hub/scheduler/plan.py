@@ -71,9 +71,9 @@ class Plan:
         )
         return False
 
-    def tell(self, uids: Iterable[str]) -> None:
-        """Say why to these jobs if they wait."""
-        self.decisions += verdicts.waits(self.state, uids)
+    def tell(self, uids: Iterable[str], hears: verdicts.Hears | None = None) -> None:
+        """Say why to these jobs if they wait, or of them to who `hears`."""
+        self.decisions += verdicts.waits(self.state, uids, hears)
 
     def _retract(self, uid: str) -> bool:
         """Take back an admission of this very cycle: the job never started."""

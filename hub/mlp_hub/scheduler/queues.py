@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from mlp_hub.domain.errors import Reason
+from mlp_hub.scheduler.cells import Cell, cell_of
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.model import Booking, TenantQueue, WaitingJob
 from mlp_hub.scheduler.ordering import JobKey
@@ -63,10 +64,12 @@ class JobClass:
     said: Reason | None = None  # the reason that was last told
     shortest: float = math.inf  # expected run time of the shortest job that was ever in it
     standing: Standing | None = None  # as it was last worked out, see `fitting`
+    cell: Cell = field(init=False)  # of requests of about this size
     ranks_min: int = field(init=False)  # the fewest ranks that the gang starts with
     vector: Vector = field(init=False)  # what the smallest gang takes of the quota; not to be changed
 
     def __post_init__(self) -> None:
+        self.cell = cell_of(self.demand, self.topology)
         self.ranks_min = self.workers_min + self.ps
         self.vector = vector_of_ranks(self.demand, self.ranks_min)
 
@@ -106,6 +109,10 @@ class JobClass:
         return bisect_left(self.jobs, (key, ""))
 
 
+Head = tuple[tuple[JobKey, str], int, JobClass]
+"""A class with its first job and its serial, by which equal ones are told apart."""
+
+
 @dataclass(eq=False, slots=True)
 class Entry:
     """A waiting job in its class."""
@@ -117,33 +124,43 @@ class Entry:
 
 @dataclass(eq=False, slots=True)
 class Queue:
-    """One tenant's queue."""
+    """One tenant's queue. `heads` are its classes in the order of their first jobs; not to be changed."""
 
     tenant: TenantQueue
     classes: dict[ClassKey, JobClass] = field(default_factory=dict)
     length: int = 0
-    _first: JobKey | None = None  # None: to be looked up
+    heads: list[Head] = field(default_factory=list)
 
     @property
     def first(self) -> JobKey:
-        """Return the key of the first job of all classes; ValueError when nobody waits."""
-        if self._first is None:
-            self._first = min(cls.jobs[0][0] for cls in self.classes.values())
-        return self._first
+        """Return the key of the first job of all classes; IndexError when nobody waits."""
+        return self.heads[0][0][0]
 
     def add(self, entry: Entry) -> None:
         """Let a job wait at its place in its class."""
-        entry.cls.add(entry.key, entry.job.uid)
+        cls = entry.cls
+        before = cls.jobs[0] if cls.jobs else None
+        cls.add(entry.key, entry.job.uid)
         self.length += 1
-        if self.length == 1 or (self._first is not None and entry.key < self._first):
-            self._first = entry.key
+        self._lead(cls, before)
 
     def remove(self, entry: Entry) -> None:
         """Take a job out of its class, which stays even when nobody waits in it any more; see `drop`."""
-        entry.cls.remove(entry.key, entry.job.uid)
+        cls = entry.cls
+        before = cls.jobs[0] if cls.jobs else None
+        cls.remove(entry.key, entry.job.uid)
         self.length -= 1
-        if entry.key == self._first:
-            self._first = None
+        self._lead(cls, before)
+
+    def _lead(self, cls: JobClass, before: tuple[JobKey, str] | None) -> None:
+        """Put a class whose first job was `before` where its present first job belongs."""
+        first = cls.jobs[0] if cls.jobs else None
+        if first == before:
+            return
+        if before is not None:
+            del self.heads[bisect_left(self.heads, (before, cls.serial, cls))]
+        if first is not None:
+            insort(self.heads, (first, cls.serial, cls))
 
     def move(self, entry: Entry, key: JobKey) -> None:
         """Let a job wait at another place."""
@@ -167,7 +184,10 @@ class Queue:
         """Return an independent copy, with copies of the classes."""
         if not self.classes:  # as most are
             return Queue(self.tenant)
-        return Queue(self.tenant, {key: cls.fork() for key, cls in self.classes.items()}, self.length)
+        copies = {cls: cls.fork() for cls in self.classes.values()}
+        classes = {key: copies[cls] for key, cls in self.classes.items()}
+        heads = [(first, serial, copies[cls]) for first, serial, cls in self.heads]
+        return Queue(self.tenant, classes, self.length, heads)
 
     def position(self, key: JobKey) -> int:
         """Return the place in this queue, from 1, of a job with this key."""

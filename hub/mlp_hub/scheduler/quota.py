@@ -191,6 +191,14 @@ class QuotaTree:
         path = self._layout.paths[tenant].get(dimension)
         return self._layout.nominal[path[0][0]] if path else None
 
+    def is_limited(self, tenant: str) -> bool:
+        """Whether anything bounds what the tenant may take."""
+        known = self._layout.limited.get(tenant)
+        if known is None:
+            caps = (cap for path in self._layout.paths[tenant].values() for _, _, cap in path)
+            known = self._layout.limited[tenant] = min(caps, default=UNLIMITED) < NO_LIMIT_ABOVE
+        return known or self._reserve is not None
+
     def promises(self, tenant: str, dimensions: Iterable[str]) -> bool:
         """Whether the tenant has nominal quota, a limit of its own, in one of these dimensions."""
         paths, nominal = self._layout.paths[tenant], self._layout.nominal

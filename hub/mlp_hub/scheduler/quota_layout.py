@@ -32,6 +32,7 @@ class Layout:
     nominal: list[int | None]  # by cell; None: no limit of its own
     roots: dict[str, str]
     members: dict[str, tuple[str, ...]]
+    limited: dict[str, bool] = field(default_factory=dict)  # kept by `QuotaTree.is_limited`
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from mlp_hub.scheduler.model import Booking, Devices
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
 from mlp_hub.scheduler.preemption import RoomMade
-from mlp_hub.scheduler.queues import Entry
+from mlp_hub.scheduler.queues import Entry, JobClass
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.running import EndKey
 from mlp_hub.scheduler.state import State
@@ -113,7 +113,7 @@ class Reservations:
         """Let a job that the nodes have no room for be the next in line."""
         tenant = entry.cls.tenant
         self._blocked.setdefault(tenant, entry)
-        if len(self._on_nodes) < MOST_ON_NODES and self._of_tenant.get(tenant, 0) < MOST_OF_TENANT:
+        if self._has_place_on_nodes(tenant):
             self._of_tenant[tenant] = self._of_tenant.get(tenant, 0) + 1
             self._on_nodes.append(entry)
 
@@ -129,11 +129,18 @@ class Reservations:
         """Whether no other job of a tenant would get a reservation, so that it need not be asked what it lacks."""
         if tenant not in self._blocked:
             return False
-        if len(self._on_nodes) < MOST_ON_NODES and self._of_tenant.get(tenant, 0) < MOST_OF_TENANT:
+        if self._has_place_on_nodes(tenant):
             return False
         line = self._on_quota.get(self._root(tenant), ())
         mine = sum(e.cls.tenant == tenant for e in line)
         return mine >= MOST_OF_TENANT or (mine > 0 and len(line) >= MOST_ON_QUOTA)
+
+    def notes_for_nodes(self, tenant: str) -> bool:
+        """Whether it is of any use to line up another job of a tenant that is blocked by nodes."""
+        return tenant not in self._blocked or self._has_place_on_nodes(tenant)
+
+    def _has_place_on_nodes(self, tenant: str) -> bool:
+        return len(self._on_nodes) < MOST_ON_NODES and self._of_tenant.get(tenant, 0) < MOST_OF_TENANT
 
     @property
     def first(self) -> str | None:
@@ -178,6 +185,36 @@ class Reservations:
             if known is not None:
                 self._delays[ask] = known
         return known
+
+    def delayed_anywhere(self, cls: JobClass, end: float) -> Delay | None:
+        """Return whom a start of jobs of this class would delay on whatever nodes; None: it depends on the nodes.
+
+        This looks only at the first job that nodes are kept for, where nothing stands before that.
+        """
+        state = self._state
+        if not self._on_nodes or self._counts_more_than_nodes(cls):
+            return None
+        first = self._on_nodes[0]
+        if not self._made:
+            self._made.append(self._reserve(first, [], nodes=True))
+        r = self._made[0]
+        if r is None or r.index is None or not _outlasts(end, r):
+            return None
+        yields = state.policy.preemption and has_claim(state.quotas, cls) and first.cls.tenant != cls.tenant
+        spares = all(r.index.total_slots(d) >= cls.ranks_min for d in (cls.cell.demand, cls.demand))
+        if spares or (yields and not self._is_first_and_entitled(first)):
+            return None
+        if not yields and not r.quotas.fits(cls.tenant, cls.vector):
+            return Delay(first)
+        return Delay(first, _tight(r, cls.demand))
+
+    def _counts_more_than_nodes(self, cls: JobClass) -> bool:
+        """Whether more than who is first by nodes decides about jobs of this class, or what they take depends on the nodes."""
+        state = self._state
+        if not state.policy.backfill or state.bookings or self._on_quota.get(self._root(cls.tenant)):
+            return True
+        any_kind = cls.demand.gpu and not cls.demand.gpu_kind
+        return bool(any_kind and state.quotas.is_limited(cls.tenant) and state.index.kinds())
 
     def _find_delay(self, start: Start) -> Delay | None:
         policy = self._state.policy
@@ -280,8 +317,7 @@ class Reservations:
             if not other and not r.quotas.fits(start.tenant, start.vector):
                 return Delay(entry)
             if _short(r.index, start.demand, start.placement):
-                held = dict.fromkeys(r.placement)
-                return Delay(entry, tuple(n for n in held if not r.index.slots(n, start.demand)))
+                return Delay(entry, _tight(r, start.demand))
         return None
 
     def _reserve(
@@ -352,6 +388,16 @@ class Reservations:
 def _outlasts(end: float, promised: Reservation) -> bool:
     """Whether a job may still be there when another one's start is due; of two times nobody knows, it may."""
     return end > promised.at or end == math.inf
+
+
+def _tight(promised: Reservation, demand: Demand) -> tuple[str, ...]:
+    """Return the promised nodes that have no room for such a rank beside the blocked job."""
+    index = promised.index
+    return (
+        ()
+        if index is None
+        else tuple(n for n in dict.fromkeys(promised.placement) if not index.slots(n, demand))
+    )
 
 
 def _short(index: NodeIndex, demand: Demand, placement: Collection[str]) -> bool:

@@ -11,7 +11,7 @@ nodes, though: `moving` may stop it for larger work where it fits elsewhere at t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from operator import attrgetter
 
@@ -49,10 +49,21 @@ class Rights:
         self._order = state.queues[self.tenant].tenant.queue_order
         self._without_priority = order_in(state.policy, self._order) in WITHOUT_PRIORITY
         self._fairer: dict[str, bool] = {}
+        self._listed: list[Held] | None = None
+        self._listing = 0  # what that cost
         self.looked_at = 0  # tenants and running jobs, as a measure of what it cost
 
-    def candidates(self) -> Iterator[Held]:
-        """Yield the running jobs that may be stopped whole, as far as can be told before others are."""
+    def candidates(self) -> Iterable[Held]:
+        """Return the running jobs that may be stopped whole, as far as can be told before others are."""
+        if self._listed is None:
+            before = self.looked_at
+            self._listed = list(self._candidates())
+            self._listing = self.looked_at - before
+        else:
+            self.looked_at += self._listing  # they are gone through once more
+        return self._listed
+
+    def _candidates(self) -> Iterator[Held]:
         state = self.state
         others = [t for t in state.exposed(state.running.preemptible) if t != self.tenant]
         if len(others) > MANY_TENANTS:
@@ -75,14 +86,15 @@ class Rights:
         theirs = self._open(tenant, below=not self.inside)
         if not theirs or not (self.inside or self._outranks(tenant)):
             return
+        inside, quotas = self.inside, self.state.quotas
         safe: dict[tuple[str, ...], bool] = {}
         for held in theirs:
-            if not (self.inside or self.is_above(held)):
+            if not (inside or self.is_above(held)):
                 continue
-            dimensions = tuple(held.vector)
-            if dimensions not in safe:
-                safe[dimensions] = is_safe(self.state.quotas, tenant, held.vector)
-            if not safe[dimensions]:
+            known = safe.get(held.dimensions)
+            if known is None:
+                known = safe[held.dimensions] = is_safe(quotas, tenant, held.vector)
+            if not known:
                 yield held
 
     def _open(self, tenant: str, *, below: bool) -> list[Held]:

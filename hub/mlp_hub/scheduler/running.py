@@ -24,6 +24,7 @@ class Held:
     vector: Vector
     end: EndKey
     serial: int  # of its hold: later holds have larger ones
+    dimensions: tuple[str, ...]  # of its vector
 
 
 class RunningJobs(dict[str, Held]):
@@ -52,7 +53,7 @@ class RunningJobs(dict[str, Held]):
             self.stopping[uid] = None
         end = (ends_at, run.started_at, uid)
         self.holds += 1
-        held = Held(run, demand, vector, end, self.holds)
+        held = Held(run, demand, vector, end, self.holds, tuple(vector))
         self[uid] = held
         self.of_tenant.setdefault(job.tenant, {})[uid] = held
         if job.workers_max > job.workers_min and not run.stopping:

@@ -296,9 +296,8 @@ class State:
 
     def weighted_shares(self, tenants: Iterable[str]) -> dict[str, float]:
         """Return the weighted shares of many tenants."""
-        queues = self.queues
-        held = self.meter.standings(tenants, self.now, remembers=False)
-        return {t: share / max(queues[t].tenant.weight, 1e-9) for t, share in held.items()}
+        share, queues = self.meter.share, self.queues
+        return {t: share(t) / max(queues[t].tenant.weight, 1e-9) for t in tenants}
 
     def exposed(self, tenants: Iterable[str]) -> list[str]:
         """Return those of the tenants that are exposed; see `is_exposed`."""

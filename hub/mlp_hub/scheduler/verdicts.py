@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import DIMENSIONS, Resources
@@ -21,6 +21,10 @@ MOST_GROUPS = 4
 """Groups of equal nodes that a sentence tells of."""
 MOST_STATES = 64
 """Beyond so many different states of nodes the sentence counts them by the ranks that they have room for."""
+
+
+Hears = Callable[[str, Reason], bool]
+"""Whether a job, given its uid, wants to hear that it waits for this reason."""
 
 
 def of(state: State, entry: Entry, told: Told) -> Verdict:
@@ -41,9 +45,19 @@ def of(state: State, entry: Entry, told: Told) -> Verdict:
     return waits_for_nodes(state, entry, told)
 
 
-def waits(state: State, uids: Iterable[str]) -> Iterator[Wait]:
-    """Say why to those of these jobs that wait; equals are told the same."""
+def reason_of(state: State, entry: Entry) -> Reason:
+    """Return the reason that `of` gives, without the words."""
+    cls = entry.cls
+    if cls.reason in (Reason.WAITING_FOR_QUOTA, Reason.RESERVED, Reason.WAITING_FOR_PREEMPTED):
+        return cls.reason
+    enough = domain_label(cls.topology)[1] and state.index.total_slots(cls.demand) >= cls.ranks_min
+    return Reason.TOPOLOGY_PLACEMENT_FAILED if enough else Reason.WAITING_FOR_RESOURCES
+
+
+def waits(state: State, uids: Iterable[str], hears: Hears | None = None) -> Iterator[Wait]:
+    """Say why to those of these jobs that wait, or of them to who `hears`; equals are told the same."""
     made: dict[int, Verdict] = {}
+    first: dict[int, Entry] = {}  # of each class, about whom its words are
     told: Told = {}
     for uid in uids:
         entry = state.waiting.get(uid)
@@ -54,9 +68,12 @@ def waits(state: State, uids: Iterable[str]) -> Iterator[Wait]:
                 yield Wait(uid, is_gated(plain) if gated else no_tenant(plain), 1)
             continue
         cls = entry.cls
+        first.setdefault(cls.serial, entry)
+        if hears is not None and not hears(uid, reason_of(state, entry)):
+            continue
         verdict = made.get(cls.serial)
         if verdict is None:
-            verdict = made[cls.serial] = of(state, entry, told)
+            verdict = made[cls.serial] = of(state, first[cls.serial], told)
         yield Wait(uid, verdict, state.queues[cls.tenant].position(entry.key))
 
 

@@ -17,6 +17,8 @@ MANY_PASSING = 128
 """Beyond so many classes that wait for those with a reservation, only some of them look in one cycle whether they may pass."""
 MOST_RETRIED = 24
 """Classes that get another look for victims in one cycle because something changed; the others have it in a later one."""
+MANY_KINDS = 64
+"""Beyond so many different requests they are first looked at by their size."""
 LOOKED_AT = 1000
 """Classes of one group that are looked at for a right to stop others, in one cycle."""
 
@@ -73,7 +75,9 @@ class _Waking:
     def _wake_passing(self) -> None:
         """Wake those that may pass: the first by policy, and others in turn, since any may be short enough."""
         state, sleepers = self.state, self.sleepers
-        groups = {a: g for a, g in sleepers.anything.items() if g and state.index.total_slots(*a)}
+        groups = {
+            a: g for a, g in sleepers.anything.items() if g and self._room(a, g, len(sleepers.anything))
+        }
         many = sum(map(len, groups.values())) > MANY_PASSING
         for name in state.first_tenants() if many else ():
             for cls in list(state.queues[name].classes.values()):
@@ -97,7 +101,7 @@ class _Waking:
         # of a large group: ranks that fit, and how many classes to wake
         wanted: dict[NodeAsk, tuple[int, int]] = {}
         for ask, group in sleepers.by_ask.items():
-            room = state.index.total_slots(*ask) if group else 0
+            room = self._room(ask, group, len(sleepers.by_ask)) if group else 0
             if room and len(group) > MOST_WOKEN:
                 wanted[ask] = (room, min(room + 4, MOST_WOKEN))
             elif room:
@@ -114,6 +118,15 @@ class _Waking:
                 if most and cls.asleep is Asleep.NODES and cls.ranks_min <= room:
                     sleepers.wake(cls)
                     wanted[ask] = (room, most - 1)
+
+    def _room(self, ask: NodeAsk, group: Group, groups: int) -> int:
+        """Count the ranks that fit now; where requests of many kinds wait, nothing is counted that is larger than all room."""
+        index = self.state.index
+        if groups > MANY_KINDS:
+            least = next(iter(group.values())).cell
+            if not index.total_slots(least.demand, least.topology):
+                return 0
+        return index.total_slots(*ask)
 
     def _wake_outranking(self) -> None:
         """Wake whom a start may have helped: it took the last room, or gave its tenant the larger share."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
+from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.feasible import Possible
@@ -106,7 +107,7 @@ class Simulation:
         self._serial = 0
         self._running = 0  # of the runs
         self._lines: list[Line] = []
-        self._waits: dict[str, Wait] = {}
+        self._waits: dict[str, Wait | None] = {}  # None: nothing that it was not told yet
 
     def lines(self) -> Iterator[Line]:
         """Run it, yielding one line after another."""
@@ -276,10 +277,19 @@ class Simulation:
         if self._wake is not None and self._wake <= self.now:
             self._wake = None
 
+    def _hears(self, uid: str, reason: Reason) -> bool:
+        """Whether a job was not told of a reason yet. What it was to be told before, in this instant, is out of date."""
+        told = str(reason) in self._runs[uid].told
+        if told:
+            self._waits[uid] = None
+        else:
+            self._waits.setdefault(uid, None)  # its place in the order
+        return not told
+
     def _timed_plan(self) -> list[Decision]:
         effort = self._core.state.effort
         began = None if self._clock is None else self._clock()
-        decisions = self._core.plan(self.now)
+        decisions = self._core.plan(self.now, self._hears)
         self.tally.cycle(None if self._clock is None or began is None else self._clock() - began)
         self._credit += self._core.state.effort - effort
         return decisions
@@ -325,9 +335,7 @@ class Simulation:
         new = [
             (run, wait.verdict)
             for uid, wait in self._waits.items()
-            if (run := self._runs.get(uid)) is not None
-            and run.attempt is None
-            and str(wait.verdict.reason) not in run.told
+            if wait is not None and (run := self._runs.get(uid)) is not None and run.attempt is None
         ]
         self._waits.clear()
         if not new:
