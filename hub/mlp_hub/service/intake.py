@@ -12,6 +12,7 @@ from mlp_hub.service.apart import is_everybodys
 from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.left import has_left, refusal
 from mlp_hub.service.submit import name_taken
 from mlp_hub.service.weights import Scales
 from mlp_hub.store.records import Remembered
@@ -93,10 +94,15 @@ def _answered(tx: Tx, user: str, once: Once) -> Job | None:
 def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Exception]:
     """Store new jobs; in place of those that cannot be, the refusal."""
     answers: dict[str, Job | Exception] = {}
+    # looked at before, but somebody may have left meanwhile
+    places = {(s.user, s.tenant): s for s in (one.job.spec for one in lot)}
+    gone = {place for place, spec in places.items() if has_left(tx, spec)}
     for one in lot:
-        if one.once is not None:  # a key may come twice in one lot
+        if (one.job.spec.user, one.job.spec.tenant) in gone:
+            answers[one.job.uid] = refusal(one.job.spec)
+        elif one.once is not None:  # a key may come twice in one lot
             answers[one.job.uid] = _insert_once(tx, changes, one.job, one.once)
-    plain = [one.job for one in lot if one.once is None]
+    plain = [one.job for one in lot if one.once is None and one.job.uid not in answers]
     if plain:
         tx.users.ensure_all(dict.fromkeys(job.spec.user for job in plain), plain[0].submitted_at)
     stored = tx.jobs.insert_many(plain)

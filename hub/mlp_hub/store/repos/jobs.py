@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, case, delete, exists, func, or_, select, update
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.store import codec
 from mlp_hub.store.records import EndedJob
 from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks
 from mlp_hub.store.tables import job as t
+from mlp_hub.store.tables import member
 
 PAGE_BYTES = 4 * 2**20
 """Of specifications on one page; one may have 2 MiB."""
@@ -182,6 +184,17 @@ class Jobs(Repo):
     def remove(self, uid: str) -> bool:
         """Remove the job with its events, metrics and tokens; its name is free again. False: it was gone."""
         return bool(self._c.execute(delete(t).where(t.c.uid == uid)).rowcount)
+
+    def waiting_without_place(self) -> list[tuple[str, str]]:
+        """Return (user, tenant) of the jobs that wait in a tenant, other than `default`, of which their user is no member."""
+        place = exists().where(member.c.tenant == t.c.tenant, member.c.user == t.c.user)
+        query = (
+            select(t.c.user, t.c.tenant)
+            .where(t.c.phase == Phase.QUEUED.value, t.c.tenant != DEFAULT_TENANT, ~place)
+            .distinct()
+            .order_by(t.c.tenant, t.c.user)
+        )
+        return [(row.user, row.tenant) for row in self._c.execute(query)]
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return (jobs that hold quota, jobs that wait for it) of each tenant that has any."""

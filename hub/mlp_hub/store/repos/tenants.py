@@ -20,6 +20,7 @@ from mlp_hub.store.tables import user as u
 _GET = select(t).where(t.c.name == bindparam("name"))
 _GET_USER = select(u).where(u.c.name == bindparam("name"))
 _KNOWN_USERS = select(u.c.name).where(u.c.name.in_(bindparam("names", expanding=True)))
+_GET_MEMBER = select(m).where(m.c.tenant == bindparam("tenant"), m.c.user == bindparam("user"))
 _child = t.alias("child")
 _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
     t.c.name == bindparam("name")
@@ -141,7 +142,7 @@ class Members(Repo):
 
     def get(self, tenant: str, user: str) -> Member | None:
         """Return the user's place in the tenant."""
-        row = self._c.execute(select(m).where(m.c.tenant == tenant, m.c.user == user)).first()
+        row = self._c.execute(_GET_MEMBER, {"tenant": tenant, "user": user}).first()
         return None if row is None else Member(row.tenant, row.user, Role(row.role), row.source)
 
     def of_tenant(self, tenant: str) -> list[Member]:
