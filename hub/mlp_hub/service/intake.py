@@ -52,7 +52,7 @@ class Intake:
     async def answered(self, user: str, once: Once) -> Job | None:
         """Return the job that this very request made before, None where it made none.
 
-        Raises `Refused` when the key was used for another request.
+        Raises `Refused` when the key was used for another request, or the job is deleted.
         """
         return await self._board.db.read(lambda tx: _answered(tx, user, once))
 
@@ -88,7 +88,14 @@ def _answered(tx: Tx, user: str, once: Once) -> Job | None:
     if known.fingerprint != once.fingerprint:
         msg = f"Idempotency-Key {once.key[:100]} was used for another request; use a new key for each job"
         raise Refused(Reason.CONFLICT, msg)
-    return tx.jobs.get(known.answer)
+    job = tx.jobs.get(known.answer)
+    if job is None:
+        msg = (
+            f"the job that was submitted with Idempotency-Key {once.key[:100]} was deleted meanwhile; "
+            "use a new key to run it again"
+        )
+        raise Refused(Reason.CONFLICT, msg)
+    return job
 
 
 def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Exception]:
