@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from browser import chromium
 from front_pages import Pages
 from front_service import PANEL, WIDGET, FrontService
 
-PORTS = range(25000, 25100)
+PORTS = range(25000, 29000)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,8 @@ def pages(browser: Browser, front: FrontService) -> Iterator[Pages]:
 
 
 def _free_port() -> int:
-    for port in PORTS:
+    # any of them: a page of another run that has lost its service must not find this one in its place
+    for port in random.sample(PORTS, len(PORTS)):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
