@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -86,19 +85,21 @@ def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
         return set()
     from mlp_hub.domain.errors import MLPError  # noqa: PLC0415 - the database is seldom needed here
     from mlp_hub.domain.job import HOLDING, Phase, Target  # noqa: PLC0415
-    from mlp_hub.store.database import Database  # noqa: PLC0415
+    from mlp_hub.store import Database, WrongSchema  # noqa: PLC0415
 
     wanted = HOLDING - {Phase.FINISHING, Phase.CANCELLING}
-    found = set()
     db = Database(settings.service_db_url)
     try:
-        db.check_schema()
+        db.check_schema(or_older=True)  # the service that ran may have been an older one
         with db.begin() as tx:
-            for job in tx.jobs.active():
-                if job.phase in wanted and job.target in (Target.RUN, Target.PREEMPT):
-                    tx.jobs.update(replace(job, target=Target.SUSPEND))
-                    tx.events.add(job.uid, time.time(), "asked", "asked to suspend: the hub was stopped")
-                    found.add((job.spec.user, job.spec.name))
+            found = tx.jobs.suspend_all(sorted(wanted), (Target.RUN, Target.PREEMPT))
+            for uid, _, _ in found:
+                tx.events.add(uid, time.time(), "asked", "asked to suspend: the hub was stopped")
+    except WrongSchema as error:
+        raise Failure(
+            f"What runs was left running: {error}.",
+            "Start the hub with that version's `up`, then stop it with its `down JOBS=stop`.",
+        ) from error
     except MLPError as error:
         raise Failure(
             f"The running jobs cannot be suspended, and were left running: {error}.",
@@ -106,7 +107,7 @@ def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
         ) from error
     finally:
         db.close()
-    return found
+    return {(user, name) for _, user, name in found}
 
 
 def _run_dirs(settings: Settings) -> list[Path]:

@@ -30,7 +30,8 @@ something or to get a token, the `X-XSRFToken` header that `/session` gives.
 | 429 | too many requests; `Retry-After` says how long to wait | `{{"msg": "..."}}` |
 | 503 | the fault is the server's, or passes by itself | `{{"msg": "..."}}` |
 
-A `POST` may carry `Idempotency-Key: TEXT`: the same key with the same body gives the first answer again. Bodies may
+A `POST` may carry `Idempotency-Key: TEXT`: the same key with the same body gives the first answer again
+(409 where that job is deleted meanwhile), for a day. Bodies may
 have {limit:,} bytes where nothing else is said; unknown fields are refused. Units: cpu in cores, gpu in devices, ram
 in MiB, rom in bytes, durations in seconds, times in RFC 3339 UTC.
 

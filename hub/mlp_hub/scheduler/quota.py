@@ -25,7 +25,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
 from mlp_hub.scheduler.model import TenantQueue
-from mlp_hub.scheduler.quota_layout import NO_LIMIT_ABOVE, UNLIMITED, Path, layout_of, shape
+from mlp_hub.scheduler.quota_layout import (
+    NO_LIMIT_ABOVE,
+    UNLIMITED,
+    Path,
+    layout_of,
+    merged,
+    shape,
+    touched,
+)
 from mlp_hub.scheduler.reserve import Reserve
 from mlp_hub.scheduler.vectors import Vector, limits_of
 
@@ -345,22 +353,26 @@ class QuotaTree:
     def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
         """Add tenants or change them; what they hold stays held, even above a quota that is lower now.
 
-        However many: the tree is arranged once, which costs milliseconds. ValueError on an unknown parent or a circle of
-        parents; then nothing is changed.
+        However many: the trees they are in, and only those, are arranged once. ValueError on an unknown parent or a circle
+        of parents; then nothing is changed.
         """
         changed = dict(self._tenants)
-        arranged, kept = True, True
+        moved: list[str] = []
+        kept = True
         for tenant in tenants:
             known = changed.get(tenant.name)
-            arranged = arranged and known is not None and shape(known) == shape(tenant)
-            kept = kept and known is not None and known.reserved == tenant.reserved
+            if known is None or shape(known) != shape(tenant):
+                moved.append(tenant.name)
+            if known is None:
+                kept = kept and tenant.reserved is None and tenant.name not in self._booked
+            else:
+                kept = kept and known.reserved == tenant.reserved
             changed[tenant.name] = tenant
-        if arranged:
-            self._tenants = changed  # weights and decayed usage are no part of the tree
-            if not kept:
-                self._keep_free()
-        else:
-            self._arrange(changed)
+        if moved:
+            self._arrange(changed, moved)
+        self._tenants = changed  # weights and decayed usage are no part of the tree
+        if not kept:
+            self._keep_free()
 
     def remove_tenant(self, name: str) -> None:
         """Forget a tenant; ValueError while it holds something or is a parent."""
@@ -368,17 +380,32 @@ class QuotaTree:
         if held:
             raise ValueError(f"{name} cannot be removed: it holds {held}")
         # who names it as parent is told by the check of the tree
-        self._arrange({n: t for n, t in self._tenants.items() if n != name})
+        self._arrange({n: t for n, t in self._tenants.items() if n != name}, (name,))
 
-    def _arrange(self, tenants: dict[str, TenantQueue]) -> None:
-        layout = layout_of(tenants)
-        held = {name: self.used(name) for name in self._tenants if name in tenants}
-        self._tenants, self._layout, self._loose = tenants, layout, {}
-        self._used = [0] * len(layout.nominal)
-        self._reserve = None
+    def _arrange(self, tenants: dict[str, TenantQueue], changed: Iterable[str]) -> None:
+        """Arrange the trees that the changed ones are in, or were in; what their tenants hold is counted anew.
+
+        The cells of the others stay. Those that are left without use are swept up once they are the most.
+        """
+        old = self._layout
+        there = touched(old, tenants, changed)
+        part = layout_of({n: t for n, t in tenants.items() if n in there}, len(old.nominal))
+        layout = merged(old, part, (*there, *changed))
+        if 2 * layout.unused > len(layout.nominal):
+            there, layout = set(tenants), layout_of(tenants)
+            start = 0
+        else:
+            start = len(old.nominal)
+        held = {name: self.used(name) for name in there if name in old.paths}
+        self._tenants, self._layout = tenants, layout
+        self._loose = {n: v for n, v in self._loose.items() if n in tenants and n not in there}
+        self._used = self._used[:start] + [0] * (len(layout.nominal) - start)
+        reserve, self._reserve = self._reserve, None
+        self.stamp = next(_STAMPS)
         for name, vector in held.items():
             self.charge(name, vector)
-        self._keep_free()
+        if reserve is not None:
+            self._keep_free()
 
     def _room(self, path: Path) -> int:
         used = self._used

@@ -6,7 +6,7 @@ each tenant to its root: what a question about quota walks along. It never chang
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mlp_hub.domain.resources import DIMENSIONS
@@ -32,6 +32,8 @@ class Layout:
     nominal: list[int | None]  # by cell; None: no limit of its own
     roots: dict[str, str]
     members: dict[str, tuple[str, ...]]
+    first: int = 0  # the number of its first cell, while it is being made
+    unused: int = 0  # cells of trees that are arranged otherwise now
     limited: dict[str, bool] = field(default_factory=dict)  # kept by `QuotaTree.is_limited`
 
 
@@ -59,13 +61,16 @@ def shape(tenant: TenantQueue) -> tuple[object, ...]:
     return tenant.quota, tenant.borrowing_limit, tenant.lending_limit, tenant.parent, tenant.cohort
 
 
-def layout_of(tenants: Mapping[str, TenantQueue]) -> Layout:
-    """Arrange the tenants; ValueError on an unknown parent or on a circle of parents, naming it."""
+def layout_of(tenants: Mapping[str, TenantQueue], first: int = 0) -> Layout:
+    """Arrange the tenants; ValueError on an unknown parent or on a circle of parents, naming it.
+
+    Cells are numbered from `first` on.
+    """
     nodes = _nodes(tenants)
     dimensions = dict.fromkeys(DIMENSIONS)
     for node in nodes:
         dimensions.update(dict.fromkeys(node.limits))
-    layout = Layout({name: {} for name in tenants}, [], {}, {})
+    layout = Layout({name: {} for name in tenants}, [], {}, {}, first)
     for dimension in dimensions:
         for node in reversed(nodes):
             _total(node, dimension)
@@ -77,6 +82,52 @@ def layout_of(tenants: Mapping[str, TenantQueue]) -> Layout:
         members.setdefault(root, []).append(name)
     layout.members = {root: tuple(names) for root, names in members.items()}
     return layout
+
+
+def touched(layout: Layout, tenants: Mapping[str, TenantQueue], changed: Iterable[str]) -> set[str]:
+    """Name all of the tenants whose trees are others where the changed ones (of before or of now) are as they are now.
+
+    These make whole trees: who is not named shares with none of them, neither before nor now.
+    """
+    found: set[str] = set()
+    for name in changed:
+        found.add(name)
+        if name in layout.roots:
+            found.update(layout.members[layout.roots[name]])
+    for name in list(found):
+        if (root := _root_if_any(tenants, name)) is not None:
+            found.update(layout.members.get(root, ()))
+    return found & tenants.keys()
+
+
+def _root_if_any(tenants: Mapping[str, TenantQueue], name: str) -> str | None:
+    """Return what `_root` does, None for who is gone or whose parents do not end."""
+    seen: set[str] = set()
+    top = tenants.get(name)
+    while top is not None and top.parent is not None and top.name not in seen:
+        seen.add(top.name)
+        top = tenants.get(top.parent)
+    return None if top is None or top.parent is not None else top.cohort or top.name
+
+
+def merged(layout: Layout, part: Layout, gone: Iterable[str]) -> Layout:
+    """Return a layout with the trees of `part`, whose cells follow its own, in the place of those of the tenants `gone`."""
+    paths, roots, members = dict(layout.paths), dict(layout.roots), dict(layout.members)
+    limited = dict(layout.limited)
+    unused: set[int] = set()
+    for name in gone:
+        if name in paths:
+            unused.update(at for path in paths.pop(name).values() for at, _, _ in path)
+            members.pop(roots.pop(name), None)
+            limited.pop(name, None)
+    return Layout(
+        paths | part.paths,
+        layout.nominal + part.nominal,
+        roots | part.roots,
+        members | part.members,
+        unused=layout.unused + len(unused),
+        limited=limited,
+    )
 
 
 def _nodes(tenants: Mapping[str, TenantQueue]) -> list[_Node]:
@@ -192,4 +243,4 @@ def _enter(node: _Node, dimension: str, layout: Layout) -> None:
 
 def _cell(layout: Layout, nominal: int | None) -> int:
     layout.nominal.append(nominal)
-    return len(layout.nominal) - 1
+    return layout.first + len(layout.nominal) - 1

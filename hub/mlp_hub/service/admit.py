@@ -35,7 +35,7 @@ from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import why_for
 from mlp_hub.service.kept import KeptCore, Plan, matters
 from mlp_hub.service.shelf import Shelf
-from mlp_hub.service.snapshot import Holders, SnapshotMaker, node_of, queue_of, read_holders
+from mlp_hub.service.snapshot import Holders, Queues, SnapshotMaker, node_of, read_holders
 from mlp_hub.service.storing import Claimed, Decided, Stored, store_apart
 from mlp_hub.service.submit import CanRun
 from mlp_hub.service.tenant_words import Words
@@ -71,6 +71,7 @@ class Admission:
         self._meter = UsageMeter(policy.scheduling.half_life_s)
         self._shelf = Shelf(policy.backoff_s, policy.backoff_max_s)
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of, self._shelf)
+        self._queues = Queues()
         self.answers = Answers(self)
         self._words = Words(board, self._claims)
         self._waits = Waits(board, self._words)
@@ -250,7 +251,7 @@ class Admission:
         if news or nodes != self._known_nodes:
             self._known_nodes = nodes
             kept.claims_are(of_core(holders.claims), now)
-            kept.tenants_are(queue_of(t, holders, self._meter.value(t.name, now)) for t in holders.tenants)
+            kept.tenants_are(self._queues.of(holders), lambda name: self._meter.value(name, now))
             kept.nodes_are(node_of(n, holders) for n in nodes)
             kept.bookings_are(holders.bookings)
         dirty, self._dirty = self._dirty, {}

@@ -22,6 +22,7 @@ from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, Verdict
 from mlp_hub.scheduler.words import amount, count, listing
 from mlp_hub.service.claims import is_claim
 from mlp_hub.service.discreet import replaced
+from mlp_hub.service.left import has_left
 from mlp_hub.service.sentences import ranks_on
 from mlp_hub.service.wire import when
 from mlp_hub.store.database import Database
@@ -133,12 +134,21 @@ class Decisions:
         by_uid = dict(zip((d.uid for d in acts), zip(acts, told, strict=True), strict=True))
         return Told({uid: _Full(teller, d, e) for uid, (d, e) in by_uid.items()})
 
-    async def of(self, user: str, name: str, *, everything: bool) -> list[api.Decision]:
-        """Return what is told of a job, the oldest first. Other tenants' names are for those who may know everything."""
+    async def of(
+        self, user: str, name: str, *, everything: bool, asker: str | None = None
+    ) -> list[api.Decision]:
+        """Return what is told of a job, the oldest first. Other tenants' names are for those who may know everything.
+
+        An `asker` who is its user and has left the tenant is told nothing: jobs of the tenant are named in it.
+        """
 
         def work(tx: Tx) -> list[StoredDecision] | None:
             job = tx.jobs.find(user, name)
-            return None if job is None else tx.decisions.of(job.uid, MOST_SHOWN)
+            if job is None:
+                return None
+            if asker == user and not everything and has_left(tx, job.spec):
+                return []
+            return tx.decisions.of(job.uid, MOST_SHOWN)
 
         found = await self._db.read(work)
         if found is None:

@@ -12,6 +12,7 @@ from mlp_hub.service.apart import is_everybodys
 from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.left import has_left, refusal
 from mlp_hub.service.submit import name_taken
 from mlp_hub.service.weights import Scales
 from mlp_hub.store.records import Remembered
@@ -51,7 +52,7 @@ class Intake:
     async def answered(self, user: str, once: Once) -> Job | None:
         """Return the job that this very request made before, None where it made none.
 
-        Raises `Refused` when the key was used for another request.
+        Raises `Refused` when the key was used for another request, or the job is deleted.
         """
         return await self._board.db.read(lambda tx: _answered(tx, user, once))
 
@@ -87,16 +88,28 @@ def _answered(tx: Tx, user: str, once: Once) -> Job | None:
     if known.fingerprint != once.fingerprint:
         msg = f"Idempotency-Key {once.key[:100]} was used for another request; use a new key for each job"
         raise Refused(Reason.CONFLICT, msg)
-    return tx.jobs.get(known.answer)
+    job = tx.jobs.get(known.answer)
+    if job is None:
+        msg = (
+            f"the job that was submitted with Idempotency-Key {once.key[:100]} was deleted meanwhile; "
+            "use a new key to run it again"
+        )
+        raise Refused(Reason.CONFLICT, msg)
+    return job
 
 
 def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Exception]:
     """Store new jobs; in place of those that cannot be, the refusal."""
     answers: dict[str, Job | Exception] = {}
+    # looked at before, but somebody may have left meanwhile
+    places = {(s.user, s.tenant): s for s in (one.job.spec for one in lot)}
+    gone = {place for place, spec in places.items() if has_left(tx, spec)}
     for one in lot:
-        if one.once is not None:  # a key may come twice in one lot
+        if (one.job.spec.user, one.job.spec.tenant) in gone:
+            answers[one.job.uid] = refusal(one.job.spec)
+        elif one.once is not None:  # a key may come twice in one lot
             answers[one.job.uid] = _insert_once(tx, changes, one.job, one.once)
-    plain = [one.job for one in lot if one.once is None]
+    plain = [one.job for one in lot if one.once is None and one.job.uid not in answers]
     if plain:
         tx.users.ensure_all(dict.fromkeys(job.spec.user for job in plain), plain[0].submitted_at)
     stored = tx.jobs.insert_many(plain)

@@ -13,7 +13,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, WAITING, Job, JobSpec, Phase, State, Target, state_of
 from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.scheduler.model import Why
-from mlp_hub.service import submit
+from mlp_hub.service import left, submit
 from mlp_hub.service import wire_jobs as wire
 from mlp_hub.service.admit import Admission
 from mlp_hub.service.aiming import store_aimed
@@ -185,6 +185,10 @@ class Jobs:
         reasons = []
         if job.phase is Phase.SUSPENDED:
             text = "suspended by its user; resume it to go on"
+            if await self._has_left(job):
+                text = left.words(job.spec)
+            elif job.message == left.words(job.spec):
+                text = left.back(job.spec)
             reasons = [api.Verdict(reason=Reason.SUSPENDED.value, message=text, numbers={})]
         else:
             text = job.message or f"it is {job.phase}"
@@ -199,6 +203,8 @@ class Jobs:
         stop = last_stop(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
         if stop is None:
             return None
+        if await self._has_left(job):
+            stop = replace(stop, message=left.ROOM)
         workspace = self._paths.workspace(job.spec.user, job.spec.name)
         return wire.stopped_to(stop, await asyncio.to_thread(newest_checkpoint, workspace))
 
@@ -288,7 +294,7 @@ class Jobs:
         """
         job = await self._find(user, name)
         suspended = suspended_at(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
-        if job.target is Target.SUSPEND and job.spec.tenant not in (await self._places_of(user))[0]:
+        if job.target is Target.SUSPEND and await self._has_left(job):
             raise Refused(
                 Reason.FORBIDDEN,
                 f"job {name} was submitted to tenant {job.spec.tenant}, of which {user} is not a member any more; "
@@ -356,6 +362,9 @@ class Jobs:
         if job is None:
             raise not_found("job", name)
         return job
+
+    async def _has_left(self, job: Job) -> bool:
+        return await self._board.db.read(lambda tx: left.has_left(tx, job.spec))
 
     def _expected(self, uid: str) -> float | None:
         why = self._admission.expected(uid)

@@ -16,7 +16,7 @@ jobs hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.errors import Reason
@@ -84,16 +84,22 @@ class KeptCore:
 
     # --- what happened
 
-    def tenants_are(self, tenants: Iterable[TenantQueue]) -> bool:
-        """Tell which tenants there are now; returns whether anything changed."""
+    def tenants_are(
+        self, tenants: Iterable[TenantQueue], history: Callable[[str], float] = lambda _: 0.0
+    ) -> bool:
+        """Tell which tenants there are now, without their history; returns whether anything changed.
+
+        `history` is the decayed usage of one, asked for those that changed only.
+        """
         now = {t.name: t for t in tenants}
-        gone = [name for name in self._tenants if name not in now]
-        changed = [t for t in now.values() if self._tenants.get(t.name) != _plain(t)]
+        known = self._tenants
+        gone = [name for name in known if name not in now]
+        changed = [t for name, t in now.items() if known.get(name) is not t and known.get(name) != t]
         if changed:
-            self.core.set_tenants(changed)
+            self.core.set_tenants([replace(t, decayed_usage=history(t.name)) for t in changed])
         for name in sorted(gone, key=self._depth, reverse=True):  # who is below another goes first
             self.core.remove_tenant(name)
-        self._tenants = {name: _plain(t) for name, t in now.items()}
+        self._tenants = now
         return bool(changed or gone)
 
     def _depth(self, name: str) -> int:

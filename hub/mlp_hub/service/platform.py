@@ -93,6 +93,7 @@ class Platform:
             changed=self._room_changed,
             review=self.idle.review_in,
             windows=self.bookings.review_in,
+            board=self.board,
         )
         self.previews = Previews(db, self.admission.snapshot, clock, executor.nodes, policy.idle)
         self.users = Users(db, clock, changed=self.jobs.forget_places)

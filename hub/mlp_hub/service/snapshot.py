@@ -101,6 +101,26 @@ def queue_of(tenant: Tenant, holders: Holders, decayed_usage: float) -> TenantQu
     )
 
 
+class Queues:
+    """Tenants as the core sees them, without their history; one that did not change keeps the object made for it before."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[Tenant, Resources, tuple[str, ...], TenantQueue]] = {}
+
+    def of(self, holders: Holders) -> list[TenantQueue]:
+        """Return all tenants."""
+        before, self._made = self._made, {}
+        queues: list[TenantQueue] = []
+        for tenant in holders.tenants:
+            used, names = holders.used.get(tenant.name, ZERO), holders.names.get(tenant.name, ())
+            known = before.get(tenant.name)
+            if known is None or known[:3] != (tenant, used, names):
+                known = (tenant, used, names, queue_of(tenant, holders, 0.0))
+            self._made[tenant.name] = known
+            queues.append(known[3])
+        return queues
+
+
 class SnapshotMaker:
     """Makes snapshots; a job that did not change keeps the object made for it before."""
 

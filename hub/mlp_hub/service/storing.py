@@ -12,12 +12,13 @@ from mlp_hub.domain.changed import changed
 from mlp_hub.domain.job import HOLDING, Job, Phase, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.base import NodeInfo
-from mlp_hub.scheduler.model import Admit, Preempt, Resize, Wait
+from mlp_hub.scheduler.model import Admit, Preempt, Resize, Verdict, Wait
 from mlp_hub.service.apart import apart, is_everybodys
 from mlp_hub.service.board import APPLIER, Board, Changes, Moving, Step
 from mlp_hub.service.claims import of_core, uid_of, waiting_of_claim
 from mlp_hub.service.decide import start_of
 from mlp_hub.service.decisions import Told
+from mlp_hub.service.left import ROOM, has_left
 from mlp_hub.service.room import Room
 from mlp_hub.service.sentences import behind, ranks_on
 from mlp_hub.service.shares import shares_of
@@ -260,7 +261,7 @@ class _Storing:
             return  # it leaves without being asked
         self.stored.in_force.append(job.uid)
         self.changes.update(self.tx, replace(job, target=Target.PREEMPT))
-        step = Step("preempted", preempt.verdict.message, preempt.verdict.reason.value)
+        step = Step("preempted", self._said(job, preempt.verdict), preempt.verdict.reason.value)
         self.changes.add_event(self.tx, job.uid, self.now, step)
 
     def _resize(self, resize: Resize) -> None:
@@ -278,7 +279,7 @@ class _Storing:
             return
         self.stored.in_force.append(job.uid)
         before, after = len(job.placement) - job.spec.ps, resize.workers
-        why = "" if resize.verdict is None else resize.verdict.message
+        why = "" if resize.verdict is None else self._said(job, resize.verdict)
         step = Step(
             "resize",
             f"resizing from {before} to {after} workers: {why or 'there is room that nobody waits for'}",
@@ -290,6 +291,10 @@ class _Storing:
             new = replace(job, target=Target.RESIZE, resize_to=resize.placement)
         self.changes.update(self.tx, new)
         self.changes.add_event(self.tx, job.uid, self.now, step)
+
+    def _said(self, job: Job, verdict: Verdict) -> str:
+        """Return the reason for the job's timeline: names are not for who has left the tenant."""
+        return ROOM if has_left(self.tx, job.spec) else verdict.message
 
     def _hold(self, job: Job, resize: Resize) -> bool:
         """Let the present attempt hold what the next one needs besides; what is given up is held until it has ended."""

@@ -13,7 +13,10 @@ from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.words import count, listing
 from mlp_hub.service import wire
+from mlp_hub.service.board import Board, Changes
+from mlp_hub.service.broker import Broker
 from mlp_hub.service.kept_free import kept_free
+from mlp_hub.service.leaving import suspend_all_left, suspend_waiting
 from mlp_hub.service.quota import Quotas, tree_of
 from mlp_hub.service.refusals import holder_of
 from mlp_hub.service.sharing import LentOut, Share, kinds_in, lent_out, shares_in
@@ -33,6 +36,7 @@ class Tenants:
     `nodes` lists the nodes as they are now, on which capacity may be kept free; `changed` is called on the event loop
     after every change that may let waiting work start; `review` decides anew what of a changed tenant's guarantee holds;
     `windows` looks whether booked windows still fit, and returns sentences on those for which that has changed.
+    `board` has the jobs that are put aside when their user leaves a tenant.
     """
 
     def __init__(
@@ -44,8 +48,10 @@ class Tenants:
         changed: Callable[[], None] = lambda: None,
         review: Callable[[Tx], object] = lambda _: None,
         windows: Callable[[Tx], Sequence[str]] = lambda _: (),
+        board: Board | None = None,
     ) -> None:
         self._db = db
+        self._board = board or Board(db, Broker())
         self._clock = clock
         self._nodes = nodes
         self._review = review
@@ -53,8 +59,10 @@ class Tenants:
         self.changed = changed
 
     async def start(self) -> None:
-        """See to it that the default tenant exists."""
+        """See to it that the default tenant exists, and that nobody's job waits in a tenant that they have left."""
         await self._db.write(lambda tx: tx.tenants.insert(Tenant(DEFAULT_TENANT), self._clock()))
+        if await self._db.read(lambda tx: tx.jobs.waiting_without_place()):
+            await self._board.commit(lambda tx, changes: suspend_all_left(tx, changes, self._clock()))
 
     # ----------------------------------------------------------- tenants
 
@@ -203,9 +211,12 @@ class Tenants:
         return await self._write(work)
 
     async def remove_member(self, tenant: str, user: str, *, actor: str = SYSTEM) -> api.Member:
-        """Take a user out of a tenant; what they run there goes on. Raises `NotFound`, `WrongState`."""
+        """Take a user out of a tenant: what they run there goes on to its end, what waits there is suspended.
 
-        def work(tx: Tx) -> api.Member:
+        Raises `NotFound`, `WrongState`.
+        """
+
+        def work(tx: Tx, changes: Changes) -> api.Member:
             _existing(tx, tenant)
             member = tx.members.get(tenant, user)
             if member is None:
@@ -215,22 +226,20 @@ class Tenants:
                     Reason.WRONG_STATE,
                     f"{user} is in {tenant} because of the JupyterHub group {tenant}; take them out of the group",
                 )
-            tx.members.remove(tenant, user)
-            self._note(tx, actor, "member.remove", user, tenant=tenant, detail={"role": member.role.value})
+            self._remove(tx, changes, member, actor, {"role": member.role.value})
             return wire.member_to(member)
 
-        return await self._write(work)
+        return await self._write_jobs(work)
 
     async def forget_user(self, user: str, *, actor: str = SYSTEM) -> None:
         """Take a user out of all tenants, because they are nobody (any more): a namesake must not get their place."""
 
-        def work(tx: Tx) -> None:
+        def work(tx: Tx, changes: Changes) -> None:
             for member in tx.members.of_user(user):
-                tx.members.remove(member.tenant, user)
                 detail = {"role": member.role.value, "source": member.source}
-                self._note(tx, actor, "member.remove", user, tenant=member.tenant, detail=detail)
+                self._remove(tx, changes, member, actor, detail)
 
-        await self._write(work)
+        await self._write_jobs(work)
 
     async def of_user(self, user: str) -> Sequence[Member]:
         """Return the tenants of a user with their role in each; `default` when they are in none."""
@@ -239,26 +248,26 @@ class Tenants:
     async def sync_groups(self, user: str, groups: Iterable[str], *, actor: str = SYSTEM) -> Sequence[Member]:
         """Let memberships follow the user's JupyterHub groups, and return the user's tenants.
 
-        A group named like a tenant makes a member of it, and its loss unmakes them; members that an admin put
-        there are left alone. Most calls change nothing, and write nothing.
+        A group named like a tenant makes a member of it, and its loss unmakes them, as when an admin does so; members that
+        an admin put there are left alone. Most calls change nothing, and write nothing.
         """
         wanted = frozenset(groups)
 
-        def work(tx: Tx) -> list[Member]:
+        def work(tx: Tx, changes: Changes) -> list[Member]:
             for name in _group_changes(tx, user, wanted):
+                member = Member(name, user, Role.MEMBER, GROUP)
                 if name in wanted:
-                    tx.members.put(Member(name, user, Role.MEMBER, GROUP))
+                    tx.members.put(member)
+                    self._note(tx, actor, "member.set", user, tenant=name, detail={"source": GROUP})
                 else:
-                    tx.members.remove(name, user)
-                action = "member.set" if name in wanted else "member.remove"
-                self._note(tx, actor, action, user, tenant=name, detail={"source": GROUP})
+                    self._remove(tx, changes, member, actor, {"source": GROUP})
             return places(tx, user)
 
         def look(tx: Tx) -> tuple[bool, list[Member]]:
             return bool(_group_changes(tx, user, wanted)), places(tx, user)
 
         changes, now = await self._db.read(look)
-        return await self._write(work) if changes else now
+        return await self._write_jobs(work) if changes else now
 
     # ---------------------------------------------------------- internals
 
@@ -328,6 +337,20 @@ class Tenants:
         self, tx: Tx, actor: str, action: str, name: str, *, tenant: str, detail: Mapping[str, object]
     ) -> None:
         tx.audit.add(self._clock(), actor, action, name, tenant=tenant, detail=detail)
+
+    def _remove(
+        self, tx: Tx, changes: Changes, member: Member, actor: str, detail: Mapping[str, object]
+    ) -> None:
+        """Take a member out; their jobs that wait there are put aside in the same transaction."""
+        tx.members.remove(member.tenant, member.user)
+        if suspended := suspend_waiting(tx, changes, member.user, member.tenant, self._clock()):
+            detail = {**detail, "suspended_jobs": suspended}
+        self._note(tx, actor, "member.remove", member.user, tenant=member.tenant, detail=detail)
+
+    async def _write_jobs(self, fn: Callable[[Tx, Changes], T]) -> T:
+        result = await self._board.commit(fn)
+        self.changed()
+        return result
 
     async def _write(self, fn: Callable[[Tx], T]) -> T:
         result = await self._db.write(fn)

@@ -41,7 +41,7 @@ from mlp_hub.service.board import Board
 from mlp_hub.service.sharing_rules import check_limits, check_one_place, no_cohort_like_a_tenant
 from mlp_hub.service.turns import Turns
 from mlp_hub.service.whatif_task import MOST_JOBS, MOST_NODES, Outcome, Task
-from mlp_hub.service.wire import when
+from mlp_hub.service.wire import check_kinds, thousandths, when
 from mlp_hub.store.records import EndedJob
 
 MOST_RUNS = 2
@@ -329,10 +329,11 @@ def _tenant(tenant: TenantQueue, change: api.WhatIfTenant) -> TenantQueue:
     for d in ("cpu", "gpu", "ram", "rom"):
         value = getattr(change, d)
         if value is not UNSET:
-            scaled = value if value is None or d in ("ram", "rom") else milli(value)
+            scaled = value if value is None or d in ("ram", "rom") else thousandths(d, value)
             limits[d] = scaled
     if change.gpu_kinds is not UNSET:
-        limits["kinds"] = {k: milli(v) for k, v in change.gpu_kinds.items()}
+        check_kinds("gpu_kinds", len(change.gpu_kinds))
+        limits["kinds"] = {k: thousandths(f"gpu_kinds.{k}", v) for k, v in change.gpu_kinds.items()}
     others: dict[str, Any] = {}
     for key in ("weight", "cohort", "parent", "queue_order"):
         value = getattr(change, key)
@@ -348,14 +349,15 @@ def _tenant(tenant: TenantQueue, change: api.WhatIfTenant) -> TenantQueue:
 def _limits(key: str, given: Mapping[str, float | None]) -> Quota:
     plain: dict[str, int | None] = {}
     kinds: dict[str, int] = {}
+    check_kinds(key, sum(":" in d for d in given))
     for d, value in given.items():
         if not _DIMENSION.fullmatch(d):
             _wrong(key, f"there is no dimension {d[:60]}; there are cpu, gpu, gpu:KIND, ram and rom")
         if value is not None and not 0 <= value <= 1e15:
             _wrong(key, f"{d} is {value:g}; it must be from 0 to 1e15")
-        scaled = (
-            None if value is None else round(value * MILLI) if d.startswith(("cpu", "gpu")) else round(value)
-        )
+        scaled = None
+        if value is not None:
+            scaled = thousandths(f"{key}.{d}", value) if d.startswith(("cpu", "gpu")) else round(value)
         if d.startswith("gpu:"):
             if scaled is not None:
                 kinds[d[4:]] = scaled

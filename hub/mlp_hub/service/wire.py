@@ -15,7 +15,7 @@ from mlp_api import types as api
 from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import ResourceRequest
-from mlp_hub.domain.resources import DIMENSIONS, ZERO, Quota, Resources, milli, units
+from mlp_hub.domain.resources import DIMENSIONS, MILLI, ZERO, Quota, Resources, milli, units
 from mlp_hub.domain.tenant import Lowering, Member, Tenant
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.service.refusals import holder_of
@@ -23,6 +23,8 @@ from mlp_hub.service.sharing import Share
 from mlp_hub.store.records import UsageSample
 
 LONGEST_KIND = 64
+MOST_KINDS = 64
+"""Kinds of gpu that one limit of a tenant may name."""
 """Characters of the name of a kind of gpu."""
 
 
@@ -237,7 +239,8 @@ def node_to(node: NodeInfo, holders: Sequence[ResourceRequest]) -> api.Node:
 
 
 def _kinds(limits: Mapping[str, float]) -> dict[str, int]:
-    """Return limits by kind of gpu. Refuses what no kind can be called."""
+    """Return limits by kind of gpu. Refuses what no kind can be called, and too many of them."""
+    check_kinds("gpu_kinds", len(limits))
     for kind in limits:
         if not _is_kind(kind):
             raise Refused(
@@ -257,6 +260,7 @@ def _limit(field: str, limits: Mapping[str, float] | None) -> Quota | None:
         return None
     plain: dict[str, int] = {}
     kinds: dict[str, int] = {}
+    check_kinds(field, sum(":" in dimension for dimension in limits))
     for dimension, value in limits.items():
         base, colon, kind = dimension.partition(":")
         if colon and base == "gpu" and _is_kind(kind):
@@ -280,7 +284,22 @@ def _finite(field: str, value: float) -> float:
 
 
 def _thousandths(field: str, value: float) -> int:
-    return milli(_finite(field, value))
+    return thousandths(field, _finite(field, value))
+
+
+def thousandths(field: str, value: float) -> int:
+    """Return cores or devices in thousandths. Refuses what is more than nothing and less than one of them."""
+    if 0 < value < 1 / MILLI:
+        raise Refused(
+            Reason.INVALID, f"{field} is {value:g}, and 0.001 is the least there is; use that at least, or 0"
+        )
+    return milli(value)
+
+
+def check_kinds(field: str, kinds: int) -> None:
+    """Refuse a limit that names too many kinds of gpu."""
+    if kinds > MOST_KINDS:
+        raise Refused(Reason.INVALID, f"{field} names {kinds} kinds of gpu; {MOST_KINDS} are the most")
 
 
 def _whole_number(field: str, value: float) -> int:

@@ -107,17 +107,22 @@ class Database:
         except DBAPIError as e:
             raise StoreUnavailable(f"the database {self._name} cannot be written: {e.orig}") from e
 
-    def check_schema(self) -> None:
-        """Raise `WrongSchema` unless the tables are those of this version."""
+    def check_schema(self, *, or_older: bool = False) -> None:
+        """Raise `WrongSchema` unless the tables are those of this version; `or_older`: or of one before it."""
         with self._read_engine.connect() as connection:
             found = None
             if inspect(connection).has_table(schema_version.name):
                 found = connection.scalar(select(schema_version.c.version_num))
-        if found != REVISION:
-            raise WrongSchema(
-                f"the database {self._name} has schema {found or 'none'}, this version needs {REVISION}; "
-                "run: mlp-hub upgrade"
-            )
+        if found == REVISION or (or_older and found is not None and found < REVISION):
+            return
+        remedy = "run: mlp-hub up, which makes its tables"
+        if found is not None and found < REVISION:
+            remedy = "run: mlp-hub up, which updates its tables"
+        elif found is not None:
+            remedy = "a newer version of MLP Hub made it: use that one, tables are not taken back"
+        raise WrongSchema(
+            f"the database {self._name} has schema {found or 'none'}, this version needs {REVISION}; {remedy}"
+        )
 
     def create_schema(self) -> None:
         """Make all tables in an empty database, without migrations: for tests and tools."""

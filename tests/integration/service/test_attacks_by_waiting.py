@@ -12,7 +12,7 @@ import pytest
 from mlp_api.types import JobCreate, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.looks import MOST, Looks
-from platform_rig import Rig, play
+from platform_rig import Rig, play, until
 
 
 async def refused(what: Awaitable[object]) -> Refused:
@@ -72,6 +72,28 @@ def test_a_share_of_a_gpu_too_small_to_count_is_refused_and_not_rounded_to_none(
         assert no.reason is Reason.INVALID
         assert "0.001" in no.msg
         assert (await rig.platform.jobs.list("ann"))[0] == []
+
+    play(tmp_path, story)
+
+
+def test_a_key_of_a_job_that_was_deleted_runs_nothing_again(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        asked = JobCreate(name="once", code="x", env={"SIM_DURATION": "0"})
+        await p.jobs.submit("ann", asked, idempotency_key="k")
+        await rig.until("once", "finished")
+        await p.jobs.delete("ann", "once")
+
+        async def gone() -> bool:
+            return (await p.jobs.list("ann"))[0] == []
+
+        await until(gone)
+        no = await refused(p.jobs.submit("ann", asked, idempotency_key="k"))
+        assert no.reason is Reason.CONFLICT
+        assert "was deleted meanwhile; use a new key" in no.msg
+        assert await gone()
+        await p.jobs.submit("ann", asked, idempotency_key="k2")
+        await rig.until("once", "finished")
 
     play(tmp_path, story)
 

@@ -5,6 +5,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
+from mlp_hub.domain.job import Phase, Target
 from mlp_hub.store import Database, WrongSchema, migrate
 from mlp_hub.store import engine as engines
 from mlp_hub.store.records import Lease
@@ -78,8 +79,42 @@ def test_a_grade_of_isolation_that_never_was_in_force_is_not_claimed_after_an_up
 
 def test_a_service_refuses_a_database_of_another_revision(empty_url: str) -> None:
     db = Database(empty_url, guard=True)
-    with pytest.raises(WrongSchema, match="mlp-hub upgrade"):
+    with pytest.raises(WrongSchema, match="mlp-hub up, which makes its tables"):
         db.open()
+    migrate.upgrade(empty_url, "0005")
+    with pytest.raises(WrongSchema, match="mlp-hub up, which updates its tables"):
+        db.open()
+    db.check_schema(or_older=True)
+    migrate.upgrade(empty_url)
+    with db.begin() as tx:
+        tx.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    for older in (False, True):
+        with pytest.raises(WrongSchema, match="a newer version of MLP Hub made it"):
+            db.check_schema(or_older=older)
+    db.close()
+
+
+def test_jobs_in_tables_of_any_older_version_can_be_aimed_at_suspension(empty_url: str) -> None:
+    migrate.upgrade(empty_url, "0001")
+    db = Database(empty_url)
+    row = (
+        'INSERT INTO job (uid, "user", name, tenant, spec, phase, target, submitted_at, restarts, failures, progress,'
+        " message, placement, ranks, version) VALUES"
+        " (:uid, 'ann', :name, 'default', '{}', :phase, 'run', 1, 0, 0, 0, '', '[]', '[]', 3)"
+    )
+    with db.begin() as tx:
+        for n, phase in enumerate(("running", "queued", "finished")):
+            tx.connection.execute(text(row), {"uid": f"j{n}", "name": phase, "phase": phase})
+    with db.begin() as tx:
+        assert tx.jobs.suspend_all([Phase.RUNNING], [Target.RUN]) == [("j0", "ann", "running")]
+        tx.events.add("j0", 2.0, "asked", "asked to suspend")
+    with db.begin() as tx:
+        found = tx.connection.execute(text("SELECT name, target, version FROM job ORDER BY uid")).all()
+    assert [tuple(f) for f in found] == [
+        ("running", "suspend", 4),
+        ("queued", "run", 3),
+        ("finished", "run", 3),
+    ]
     db.close()
 
 

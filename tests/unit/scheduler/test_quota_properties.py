@@ -124,6 +124,8 @@ def views(tree):
         name: (
             tree.used(name),
             tree.root(name),
+            tree.tenants(tree.root(name)),
+            tree.is_limited(name),
             [
                 (
                     tree.available(name, d),
@@ -200,6 +202,24 @@ class QuotaMachine(RuleBasedStateMachine):
         self.tree.set_tenants([new])
         self.bounds.tenants[new.name] = new
         self.kept_to_the_rules = not self.charges and self.kept_to_the_rules
+
+    @rule(data=st.data())
+    def move_or_add_one(self, data):
+        names = sorted(self.tree)
+        name = data.draw(st.sampled_from([*names, "n0", "n1"]))
+        free = [n for n in names if name not in self.way_up(n)]
+        above = data.draw(st.sampled_from([None, *free]))
+        new = data.draw(shapes(name, above, data.draw(st.sampled_from(["c0", "c1", None]))))
+        self.tree.set_tenants([new])
+        self.bounds.tenants[name] = new
+        self.kept_to_the_rules = not self.charges and self.kept_to_the_rules
+
+    def way_up(self, name):
+        way = []
+        while name is not None:
+            way.append(name)
+            name = self.bounds.tenants[name].parent
+        return way
 
     @rule(data=st.data())
     def remove_one_that_holds_nothing(self, data):

@@ -263,3 +263,37 @@ def test_every_change_gives_a_tree_another_stamp_and_only_an_unchanged_fork_shar
     assert len(set(seen)) == len(seen)
     assert not fork.fits("a", {"cpu": 6})
     assert tree.fits("a", {"cpu": 7})
+
+
+def test_a_change_arranges_the_trees_it_is_about_and_leaves_the_others_as_they_are():
+    tree = QuotaTree([TenantQueue(f"t{n}", Quota(cpu=n)) for n in range(5)])
+    paths = {name: tree._layout.paths[name] for name in tree}
+    tree.charge("t4", {"cpu": 3})
+    tree.set_tenants([TenantQueue("t2", Quota(cpu=7)), TenantQueue("new", Quota(cpu=1), cohort="c")])
+    tree.remove_tenant("t0")
+    same = [name for name in tree if tree._layout.paths[name] is paths.get(name)]
+    assert same == ["t1", "t3", "t4"]
+    assert tree.used("t4") == {"cpu": 3}
+    assert tree.available("t2", "cpu") == 7
+
+
+def test_cells_that_no_tree_uses_any_more_are_swept_up():
+    tree = QuotaTree([TenantQueue(f"t{n}", Quota(cpu=n + 1), cohort="c") for n in range(10)])
+    size = len(tree._used)
+    tree.charge("t3", {"cpu": 2})
+    for n in range(100):
+        tree.set_tenants([TenantQueue("t5", Quota(cpu=n + 1), cohort="c")])
+        assert len(tree._used) <= 2 * size
+    assert tree.used("t3") == {"cpu": 2}
+    assert tree.available("t5", "cpu") == 100 + sum(n + 1 for n in range(10) if n != 5) - 2
+
+
+@pytest.mark.parametrize("parent", ["t0", "nobody"])
+def test_a_change_that_makes_a_circle_or_names_nobody_changes_nothing(parent):
+    tree = QuotaTree([TenantQueue(f"t{n}", Quota(cpu=9), parent="t0" if n else None) for n in range(3)])
+    tree.charge("t1", {"cpu": 2})
+    stamp = tree.stamp
+    with pytest.raises(ValueError, match=r"circle|unknown parent"):
+        tree.set_tenants([TenantQueue("t0", Quota(cpu=9), parent="t1" if parent == "t0" else parent)])
+    assert tree.stamp == stamp
+    assert (tree.root("t1"), tree.used("t1")) == ("t0", {"cpu": 2})

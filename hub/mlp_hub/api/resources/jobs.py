@@ -115,7 +115,9 @@ async def decisions(call: Call) -> list[Decision]:
     Kept for 14 days. Names of other tenants' users and jobs are told to platform admins only.
     """
     everything = call.principal.is_platform_admin
-    return await call.platform.decisions.of(call.user, call.params["job"], everything=everything)
+    return await call.platform.decisions.of(
+        call.user, call.params["job"], asker=call.principal.name, everything=everything
+    )
 
 
 async def logs(call: Call) -> Reply:

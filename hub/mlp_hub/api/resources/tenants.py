@@ -107,7 +107,7 @@ async def _person(call: Call) -> Person | None:
 
 
 async def remove_member(call: Call) -> Member:
-    """Remove a member."""
+    """Remove a member: what they run in the tenant goes on, what waits there is suspended."""
     return await call.platform.tenants.remove_member(
         call.params["tenant"], call.user, actor=call.principal.name
     )

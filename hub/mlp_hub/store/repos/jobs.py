@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, case, delete, exists, func, or_, select, update
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
+from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.store import codec
 from mlp_hub.store.records import EndedJob
 from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks
 from mlp_hub.store.tables import job as t
+from mlp_hub.store.tables import member
 
 PAGE_BYTES = 4 * 2**20
 """Of specifications on one page; one may have 2 MiB."""
@@ -28,6 +30,7 @@ _ACTIVE = [p.value for p in Phase if p not in FINAL]
 _GET = select(t).where(t.c.uid == bindparam("uid"))
 _FIND = select(t).where(t.c.user == bindparam("user"), t.c.name == bindparam("name"))
 _UPDATE = update(t).where(t.c.uid == bindparam("b_uid"), t.c.version == bindparam("b_version"))
+_NAMED = select(t.c.uid, t.c.user, t.c.name).order_by(t.c.uid)
 _VERSIONS = select(t.c.uid, t.c.version).where(t.c.uid.in_(bindparam("uids", expanding=True)))
 
 
@@ -182,6 +185,29 @@ class Jobs(Repo):
     def remove(self, uid: str) -> bool:
         """Remove the job with its events, metrics and tokens; its name is free again. False: it was gone."""
         return bool(self._c.execute(delete(t).where(t.c.uid == uid)).rowcount)
+
+    def suspend_all(self, phases: Iterable[Phase], targets: Iterable[Target]) -> list[tuple[str, str, str]]:
+        """Aim the jobs that are in these phases with these targets at suspension; return their (uid, user, name).
+
+        Works with the tables of older versions too: these columns have always been there.
+        """
+        wanted = t.c.phase.in_([p.value for p in phases]) & t.c.target.in_([a.value for a in targets])
+        found = [(row.uid, row.user, row.name) for row in self._c.execute(_NAMED.where(wanted))]
+        values = {"target": Target.SUSPEND.value, "version": t.c.version + 1}
+        for part in chunks(uid for uid, _, _ in found):
+            self._c.execute(update(t).where(t.c.uid.in_(part)).values(values))
+        return found
+
+    def waiting_without_place(self) -> list[tuple[str, str]]:
+        """Return (user, tenant) of the jobs that wait in a tenant, other than `default`, of which their user is no member."""
+        place = exists().where(member.c.tenant == t.c.tenant, member.c.user == t.c.user)
+        query = (
+            select(t.c.user, t.c.tenant)
+            .where(t.c.phase == Phase.QUEUED.value, t.c.tenant != DEFAULT_TENANT, ~place)
+            .distinct()
+            .order_by(t.c.tenant, t.c.user)
+        )
+        return [(row.user, row.tenant) for row in self._c.execute(query)]
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return (jobs that hold quota, jobs that wait for it) of each tenant that has any."""

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Select, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select, update
 
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Lowering, Member, Role, Tenant, User
 from mlp_hub.store import codec
@@ -18,8 +18,12 @@ from mlp_hub.store.tables import tenant as t
 from mlp_hub.store.tables import user as u
 
 _GET = select(t).where(t.c.name == bindparam("name"))
+_ALL = select(t).order_by(t.c.name)
+_MADE: dict[tuple[Any, ...], Tenant] = {}
+_MOST_MADE = 8192
 _GET_USER = select(u).where(u.c.name == bindparam("name"))
 _KNOWN_USERS = select(u.c.name).where(u.c.name.in_(bindparam("names", expanding=True)))
+_GET_MEMBER = select(m).where(m.c.tenant == bindparam("tenant"), m.c.user == bindparam("user"))
 _child = t.alias("child")
 _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
     t.c.name == bindparam("name")
@@ -34,6 +38,17 @@ _KEPT_FREE = select(
 )
 _REVISION = "tenants.revision"
 _GET_REVISION = select(setting.c.value).where(setting.c.key == _REVISION)
+
+
+def _tenant_of(row: Row[Any]) -> Tenant:
+    """Return the tenant of a row. All are read again after a change of one: what was made of the same row is kept."""
+    key = tuple(row)
+    known = _MADE.get(key)
+    if known is None:
+        if len(_MADE) >= _MOST_MADE:
+            _MADE.clear()
+        known = _MADE[key] = codec.tenant_of(row)
+    return known
 
 
 class Tenants(Repo):
@@ -60,7 +75,7 @@ class Tenants(Repo):
 
     def all(self) -> list[Tenant]:
         """Return all tenants by name."""
-        return [codec.tenant_of(row) for row in self._c.execute(select(t).order_by(t.c.name))]
+        return [_tenant_of(row) for row in self._c.execute(_ALL)]
 
     def names(self) -> set[str]:
         """Return the names of all tenants."""
@@ -141,7 +156,7 @@ class Members(Repo):
 
     def get(self, tenant: str, user: str) -> Member | None:
         """Return the user's place in the tenant."""
-        row = self._c.execute(select(m).where(m.c.tenant == tenant, m.c.user == user)).first()
+        row = self._c.execute(_GET_MEMBER, {"tenant": tenant, "user": user}).first()
         return None if row is None else Member(row.tenant, row.user, Role(row.role), row.source)
 
     def of_tenant(self, tenant: str) -> list[Member]:

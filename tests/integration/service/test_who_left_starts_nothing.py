@@ -1,0 +1,186 @@
+"""Jobs of people who were taken out of a tenant: nothing of theirs starts there any more, and nobody there is named to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mlp_api.types import JobCreate, TenantCreate, Why
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.service import intake
+from mlp_hub.store.tx import Tx
+from platform_rig import Rig, play, until
+
+
+async def red(rig: Rig, *users: str) -> None:
+    await rig.platform.tenants.create(TenantCreate(name="red"))
+    for user in users:
+        await rig.platform.tenants.set_member("red", user)
+
+
+async def full(rig: Rig) -> None:
+    """Let ann's job hold the whole node."""
+    await rig.submit("secret", tenant="red", cpu=4.0, sim={"DURATION": 60, "STOP": 0})
+    await rig.until("secret", "running")
+
+
+def text_of(why: Why) -> str:
+    last = "" if why.stopped is None else why.stopped.message
+    return " ".join([*(r.message for r in why.reasons), why.expected_because or "", last])
+
+
+@pytest.mark.parametrize("how", ["by hand", "by a group", "altogether"])
+def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
+    tmp_path: Path, how: str
+) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await red(rig, "ann")
+        await (
+            p.tenants.sync_groups("bob", ["red"])
+            if how == "by a group"
+            else p.tenants.set_member("red", "bob")
+        )
+        await full(rig)
+        for n in range(7):
+            await rig.submit(f"w{n}", user="bob", tenant="red")
+        await rig.submit("other", user="bob2")
+        leave = {
+            "by hand": lambda: p.tenants.remove_member("red", "bob", actor="root"),
+            "by a group": lambda: p.tenants.sync_groups("bob", [], actor="root"),
+            "altogether": lambda: p.tenants.forget_user("bob", actor="root"),
+        }[how]
+        await leave()
+        for n in range(7):
+            job = await p.jobs.get("bob", f"w{n}")
+            assert job.phase == "suspended"
+            assert "bob is not a member of tenant red any more" in job.message
+            why = await p.jobs.why("bob", f"w{n}")
+            assert "not a member of tenant red" in text_of(why)
+            assert "ann" not in text_of(why)
+            assert "secret" not in text_of(why)
+            last = (await p.jobs.events("bob", f"w{n}"))[-1]
+            assert (last.kind, last.reason) == ("suspended", "Suspended")
+        entry = (await p.audit.entries(action="member.remove"))[0][0]
+        assert entry.detail["suspended_jobs"] == 7
+        assert (await p.jobs.get("bob2", "other")).phase == "queued"
+
+        await p.jobs.cancel("ann", "secret")
+        await rig.until("other", "running", "finished", user="bob2")
+        assert (await p.jobs.get("bob", "w0")).phase == "suspended"
+        await p.tenants.set_member("red", "bob")
+        assert "resume it to go on" in text_of(await p.jobs.why("bob", "w0"))
+        await p.jobs.resume("bob", "w0")
+        await rig.until("w0", "running", "finished", user="bob")
+
+    play(tmp_path, story)
+
+
+def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await red(rig, "ann", "bob")
+        sim = {"DURATION": 60, "STOP": 0}
+        await rig.submit("mine", user="bob", tenant="red", cpu=4.0, priority="low", sim=sim)
+        await rig.until("mine", "running", user="bob")
+        await p.tenants.remove_member("red", "bob")
+        assert (await p.jobs.get("bob", "mine")).phase == "running"
+        await rig.submit("secret", tenant="red", cpu=4.0, priority="high", sim=sim)
+        await rig.until("secret", "running")
+        job = await rig.until("mine", "suspended", user="bob")
+        assert "not a member of tenant red any more" in job.message
+        timeline = await p.jobs.events("bob", "mine")
+        assert "preempted" in [e.kind for e in timeline]
+        assert [e.kind for e in timeline[-2:]] == ["requeued", "suspended"]
+        told = " ".join(e.message for e in timeline) + text_of(await p.jobs.why("bob", "mine"))
+        assert "secret" not in told
+        assert "ann" not in told
+        assert await p.decisions.of("bob", "mine", asker="bob", everything=False) == []
+        assert await p.decisions.of("bob", "mine", asker="root", everything=True)
+        await p.jobs.cancel("ann", "secret")
+        await rig.until("secret", "cancelled")
+        assert rig.held("red").cpu == 0
+        assert (await p.jobs.get("bob", "mine")).phase == "suspended"
+
+    play(tmp_path, story)
+
+
+def test_what_runs_does_not_come_back_once_its_node_was_lost_or_a_retry_is_due(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await red(rig, "bob")
+        await rig.submit("fails", user="bob", tenant="red", retries=2, sim={"DURATION": 1, "EXIT": 1})
+        await rig.submit("lost", user="bob", tenant="red", sim={"DURATION": 60})
+        await rig.until("fails", "running", user="bob")
+        await rig.until("lost", "running", user="bob")
+        await p.tenants.remove_member("red", "bob")
+        rig.executor.lose_node("n1")
+        await rig.until("lost", "suspended", user="bob")
+        await rig.until("fails", "suspended", user="bob")
+        rig.executor.restore_node("n1")
+        await rig.submit("next")
+        await rig.until("next", "running", "finished")
+        assert {(await p.jobs.get("bob", n)).phase for n in ("lost", "fails")} == {"suspended"}
+
+    play(tmp_path, story)
+
+
+def test_who_leaves_between_the_look_at_a_submission_and_its_storing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await red(rig, "bob")
+        await rig.submit("before", user="bob", tenant="red")
+        insert: Callable[..., list[object]] = intake._insert
+
+        def later(tx: Tx, *rest: object) -> list[object]:
+            tx.members.remove("red", "bob")
+            return insert(tx, *rest)
+
+        monkeypatch.setattr(intake, "_insert", later)
+        for key in (None, "k"):
+            asked = JobCreate(name="late", code="x", tenant="red")
+            with pytest.raises(Refused) as caught:
+                await p.jobs.submit("bob", asked, idempotency_key=key)
+            assert caught.value.reason is Reason.FORBIDDEN
+            assert "not a member of tenant red any more" in caught.value.msg
+        assert {j.name for j in (await p.jobs.list("bob"))[0]} == {"before"}
+
+    play(tmp_path, story)
+
+
+def test_jobs_that_an_older_hub_left_waiting_are_put_aside_when_the_service_starts(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await red(rig, "ann", "bob")
+        await full(rig)
+        await rig.submit("w", user="bob", tenant="red")
+        await rig.platform.stop()
+        await rig.db.write(lambda tx: tx.members.remove("red", "bob"))
+        rig.platform = rig.make()
+        await rig.start()
+        assert (await rig.platform.jobs.get("bob", "w")).phase == "suspended"
+
+    play(tmp_path, story)
+
+
+def test_a_first_tenant_takes_nothing_away_of_what_waits_in_default(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await rig.submit("big", cpu=4.0, sim={"DURATION": 60, "STOP": 0})
+        await rig.until("big", "running")
+        await rig.submit("w", user="bob")
+        await red(rig, "bob")
+        await p.jobs.suspend("bob", "w")
+        await p.jobs.resume("bob", "w")
+        assert (await p.jobs.get("bob", "w")).phase == "queued"
+        await p.jobs.cancel("ann", "big")
+
+        async def ran() -> bool:
+            return (await p.jobs.get("bob", "w")).phase in ("running", "finished")
+
+        await until(ran)
+
+    play(tmp_path, story)

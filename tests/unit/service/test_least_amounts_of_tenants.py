@@ -1,0 +1,56 @@
+"""Amounts that are less than anything: refused, not taken for nothing; and how many kinds of GPU a limit may name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mlp_api.types import TenantCreate
+from mlp_api.whatif import WhatIfTenant
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.scheduler.model import TenantQueue
+from mlp_hub.service.whatif import _tenant
+from mlp_hub.service.wire import MOST_KINDS, tenant_from
+
+CRUMBS: list[dict[str, Any]] = [
+    {"cpu": 0.0004},
+    {"gpu": 0.00099},
+    {"gpu_kinds": {"a100": 0.0004}},
+    {"borrowing_limit": {"cpu": 0.0004}},
+    {"lending_limit": {"gpu": 1e-9}},
+    {"reserved": {"gpu:a100": 0.0009}},
+]
+MANY = {f"k{n}": 1.0 for n in range(MOST_KINDS + 1)}
+TOO_MANY: list[dict[str, Any]] = [
+    {"gpu_kinds": MANY},
+    {"reserved": {f"gpu:{kind}": 1.0 for kind in MANY}},
+]
+
+
+@pytest.mark.parametrize("fields", CRUMBS, ids=str)
+def test_a_limit_below_a_thousandth_is_refused_and_names_the_least(fields: dict[str, Any]) -> None:
+    for make in (
+        lambda: tenant_from(TenantCreate(name="red", **fields), "red"),
+        lambda: _tenant(TenantQueue("red"), WhatIfTenant(**fields)),
+    ):
+        with pytest.raises(Refused, match=r"0\.001 is the least") as caught:
+            make()
+        assert caught.value.reason is Reason.INVALID
+
+
+@pytest.mark.parametrize("fields", TOO_MANY, ids=["gpu_kinds", "reserved"])
+def test_a_limit_names_only_so_many_kinds_of_gpu(fields: dict[str, Any]) -> None:
+    for make in (
+        lambda: tenant_from(TenantCreate(name="red", **fields), "red"),
+        lambda: _tenant(TenantQueue("red"), WhatIfTenant(**fields)),
+    ):
+        with pytest.raises(Refused, match="names 65 kinds of gpu; 64 are the most"):
+            make()
+
+
+def test_a_thousandth_nothing_and_the_most_kinds_are_taken() -> None:
+    kinds = {f"k{n}": 0.001 for n in range(MOST_KINDS)}
+    tenant = tenant_from(TenantCreate(name="red", cpu=0.001, gpu=0, gpu_kinds=kinds), "red")
+    assert (tenant.quota.cpu, tenant.quota.gpu) == (1, 0)
+    assert set(tenant.quota.kinds.values()) == {1}
