@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 from math import ceil
 from typing import Any
 
@@ -50,6 +51,21 @@ def headers_for(media: str) -> HTTPHeaders:
     headers = HTTPHeaders(API_HEADERS)
     headers["Content-Type"] = media
     return headers
+
+
+@cache
+def _head(status: int, media: str) -> bytes:
+    lines = [f"{name}: {value}" for name, value in headers_for(media).get_all()]
+    return "\r\n".join([f"HTTP/1.1 {status} {REASONS[status]}", *lines, "Content-Length: "]).encode("latin1")
+
+
+def plain(status: int, media: str, body: bytes) -> bytes:
+    """Give a whole answer as it goes over the wire, for those with the headers of every answer and no others.
+
+    Nearly all answers are such: what is the same in them is put together and checked once and not for each. `media` is a
+    word of ours, never a caller's: answers' beginnings are kept by it.
+    """
+    return b"%b%d\r\n\r\n%b" % (_head(status, media), len(body), body)
 
 
 def encode(value: Any) -> bytes:

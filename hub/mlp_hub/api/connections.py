@@ -23,6 +23,7 @@ from tornado.httputil import HTTPConnection, HTTPMessageDelegate, HTTPServerRequ
 from tornado.iostream import IOStream
 
 from mlp_hub.api.patience import Patience
+from mlp_hub.api.streams import SteadyStream
 
 log = logging.getLogger(__name__)
 PLATFORM = "platform"
@@ -158,6 +159,18 @@ class GuardedServer(HTTPServer):
         if self._patience is not None:
             self._patience.over(server_conn.stream)
         super().on_close(server_conn)
+
+    def _handle_connection(self, connection: socket.socket, address: tuple[Any, ...]) -> None:
+        # as Tornado's, without TLS, which ends at the proxy
+        try:
+            self.handle_stream(
+                SteadyStream(
+                    connection, max_buffer_size=self.max_buffer_size, read_chunk_size=self.read_chunk_size
+                ),
+                address,
+            )
+        except Exception:
+            log.exception("a new connection could not be served")
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         """Serve a new connection, or refuse it."""

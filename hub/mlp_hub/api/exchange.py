@@ -242,9 +242,24 @@ class Exchange(HTTPMessageDelegate):
         if media != answers.JSON and not media.endswith("+json"):
             raise Refused(Reason.INVALID, f"the body is {decode.clip(media)}; it must be application/json")
 
+    def _is_plain(self) -> bool:
+        """Whether the answer needs no header that depends on how it was asked, and has a body."""
+        request = self._request
+        return (
+            request.version == "HTTP/1.1"
+            and not self._early
+            and request.method != "HEAD"
+            and "Connection" not in request.headers
+        )
+
     async def _send(self, status: int, media: str, body: bytes, extra: Any, stream: Any) -> None:
         connection: Any = self._request.connection
         if self._is_gone():
+            return
+        if stream is None and not extra and self._is_plain():
+            future = connection.write(answers.plain(status, media, body))
+            connection.finish()
+            await future
             return
         headers = answers.headers_for(media)
         for name, value in extra.items():
@@ -259,6 +274,9 @@ class Exchange(HTTPMessageDelegate):
             await future
             return
         await connection.write_headers(start, headers, body)
+        await self._send_stream(connection, stream)
+
+    async def _send_stream(self, connection: Any, stream: Any) -> None:
         try:
             async for chunk in stream:
                 if self._is_gone():

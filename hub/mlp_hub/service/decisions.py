@@ -40,7 +40,7 @@ LOOK_S = 3e-6
 """What it takes to keep a copy of what was there before a plan, for each part of the state, about;"""
 TELL_S = 600e-6
 """what it takes to explain one decision and to put it into words;"""
-PART = 0.05
+PART = 0.025
 """of the time both together take so much at most,"""
 SAVED_S = 0.2
 """and what they did not take is saved up to so many seconds: a few decisions in a row on a small state are all explained."""

@@ -11,6 +11,7 @@ from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import DecayedUsage, Lease
+from mlp_hub.store.repos.misc import LOT
 
 MANY = 1200  # more than one statement names
 
@@ -58,6 +59,26 @@ def test_many_steps_are_numbered_within_their_jobs(db: Database) -> None:
             (3, "b"),
         ]
         assert [(e.seq, e.kind) for e in tx.events.since(jobs[9].uid)] == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("count", [1, LOT - 1, LOT, LOT + 1, 3 * LOT])
+def test_steps_of_any_number_of_jobs_keep_their_order(db: Database, count: int) -> None:
+    with db.begin() as tx:
+        jobs = [job(i) for i in range(count)]
+        tx.jobs.insert_many(jobs)
+        tx.events.add(jobs[-1].uid, 1.0, "submitted", "first")
+        first = [(j.uid, 2.0, "a", f"a of {j.spec.name}", None) for j in jobs]
+        more = [(jobs[0].uid, 3.0, kind, kind, "Quota") for kind in ("b", "c")]
+        tx.events.add_many([*first, *more])
+        tx.events.add_many([(j.uid, 4.0, "d", "d", None) for j in jobs])
+        for j in jobs:
+            begun = ["submitted"] if j is jobs[-1] else []
+            kinds = [*begun, "a", *(("b", "c") if j is jobs[0] else ()), "d"]
+            steps = tx.events.since(j.uid)
+            assert [(e.seq, e.kind) for e in steps] == list(enumerate(kinds, 1))
+            assert f"a of {j.spec.name}" in [e.message for e in steps]
+        assert {e.reason for e in tx.events.since(jobs[0].uid) if e.kind in "bc"} == {"Quota"}
+        tx.events.add_many([])
 
 
 def test_many_rows_of_the_ledger_hold_and_are_released(db: Database) -> None:

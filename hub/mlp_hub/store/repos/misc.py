@@ -27,16 +27,22 @@ from mlp_hub.store.tables import (
 )
 from mlp_hub.store.tables import lease as lease_table
 
-_ADD_EVENTS = job_event.insert().values(
-    job=bindparam("of"),
-    seq=select(func.coalesce(func.max(job_event.c.seq), 0) + 1)
-    .where(job_event.c.job == bindparam("of"))
-    .scalar_subquery(),
-    time=bindparam("time"),
-    kind=bindparam("kind"),
-    message=bindparam("message"),
-    reason=bindparam("reason"),
-)
+
+def _event(mark: str = "") -> dict[str, Any]:
+    """Return the values of a step that is appended; `mark` tells the parameters of several apart."""
+    uid: Any = bindparam(f"of{mark}")
+    last = select(func.coalesce(func.max(job_event.c.seq), 0) + 1).where(job_event.c.job == uid)
+    given: dict[str, Any] = {
+        name: bindparam(f"{name}{mark}") for name in ("time", "kind", "message", "reason")
+    }
+    return {"job": uid, "seq": last.scalar_subquery(), **given}
+
+
+LOT = 32
+"""Steps that one statement appends, each of another job. Between two rows the driver lets other threads run, and waits
+for its turn again: for most of what every job writes that would cost more than the writing."""
+_ADD_EVENTS = job_event.insert().values(_event())
+_ADD_LOT = job_event.insert().values([_event(f"_{i}") for i in range(LOT)])
 _ADD_EVENT = _ADD_EVENTS.returning(job_event.c.seq)
 """Made once: every step of every job comes by here."""
 
@@ -63,13 +69,26 @@ class Events(Repo):
         return JobEvent(seq, time, kind, message, reason)
 
     def add_many(self, steps: Sequence[tuple[str, float, str, str, str | None]]) -> None:
-        """Append steps (uid, time, kind, message, reason) to the timelines of many jobs in one statement."""
-        if steps:
-            rows = [
+        """Append steps (uid, time, kind, message, reason) to the timelines of many jobs, each job's in order."""
+        rounds: list[
+            list[dict[str, Any]]
+        ] = []  # a statement that looks for the last number sees none of its own rows
+        passed: dict[str, int] = {}
+        for job, time, kind, message, reason in steps:
+            at = passed.get(job, 0)
+            passed[job] = at + 1
+            if at == len(rounds):
+                rounds.append([])
+            rounds[at].append(
                 {"of": job, "time": time, "kind": kind, "message": codec.text(message), "reason": reason}
-                for job, time, kind, message, reason in steps
-            ]
-            self._many(_ADD_EVENTS, rows)
+            )
+        for rows in rounds:
+            whole = len(rows) - len(rows) % LOT
+            for start in range(0, whole, LOT):
+                lot = rows[start : start + LOT]
+                self._few(_ADD_LOT, **{f"{k}_{i}": v for i, row in enumerate(lot) for k, v in row.items()})
+            if whole < len(rows):
+                self._many(_ADD_EVENTS, rows[whole:])
 
     def since(self, job: str, seq: int = 0, limit: int = 1000) -> list[JobEvent]:
         """Return the steps after number `seq`, in order."""
