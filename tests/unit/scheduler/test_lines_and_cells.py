@@ -68,7 +68,9 @@ doings = st.lists(st.sampled_from(("served", "sleeps", "stays awake", "pass", "n
 
 
 @given(lists_of_jobs, doings)
-def test_a_line_goes_on_as_one_that_is_kept_sorted(spec: list[tuple[list[int], bool]], todo: list[str]) -> None:
+def test_a_line_goes_on_as_one_that_is_kept_sorted(
+    spec: list[tuple[list[int], bool]], todo: list[str]
+) -> None:
     classes = classes_of(spec)
     awake = {cls.serial: cls for cls in classes if cls.asleep is Asleep.NO}
     heads = sorted((cls.jobs[0], cls.serial, cls) for cls in classes)
@@ -96,7 +98,9 @@ def test_a_line_goes_on_as_one_that_is_kept_sorted(spec: list[tuple[list[int], b
         assert line.next() == plain.next()
 
 
-def test_those_behind_sleepers_wait_for_the_turn_of_the_youngest_but_not_of_who_was_promised_a_start() -> None:
+def test_those_behind_sleepers_wait_for_the_turn_of_the_youngest_but_not_of_who_was_promised_a_start() -> (
+    None
+):
     classes = classes_of([([3], True), ([6], True), ([9], False)])  # all of one priority; the second is j1
     heads = sorted((cls.jobs[0], cls.serial, cls) for cls in classes)
     assert Line(heads).pass_sleepers(None) == ((0.0, 9.0, "j2"), 6.0)
@@ -119,7 +123,9 @@ sized = ("cpu", "ram", "rom", "part")
 
 
 @given(demands, demands)
-def test_requests_are_of_one_cell_if_no_amount_of_one_is_twice_that_of_the_other(a: Demand, b: Demand) -> None:
+def test_requests_are_of_one_cell_if_no_amount_of_one_is_twice_that_of_the_other(
+    a: Demand, b: Demand
+) -> None:
     def bits(demand: Demand) -> list[int]:
         return [getattr(demand, name).bit_length() for name in sized]
 
