@@ -64,7 +64,7 @@ class Forecast:
         self._core = core
         self._ripe_until = now + core.state.policy.min_run_s
         self._ripe_left = MOST_RIPE
-        if not self._ends and not core.state.bookings and self._ripe() is None:
+        if not self._ends and core.state.bookings.next_change(now) is None and self._ripe() is None:
             return  # nothing is foreseen: not worth a copy
         self._core = core.fork()
         while self._open and self.steps < most_steps and self.effort < most_effort:
