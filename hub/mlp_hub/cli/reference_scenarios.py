@@ -45,7 +45,10 @@ _LINES = (
     (
         "`waiting`",
         "`reason`, `message`, `expected_start`",
-        "it begins to wait, or waits for a reason that it was not told since; null where no start can be told",
+        (
+            "it begins to wait, or waits for a reason that it was not told since; null where no start can be told, or "
+            "looking ahead for it would take more than about a quarter of a long run"
+        ),
     ),
     ("`admitted`", "", "it has quota and nodes"),
     ("`started`", "`placement`", "it runs; the node of each rank"),

@@ -50,7 +50,8 @@ class Forecast:
         self.after: dict[str, str | None] = {}
         self.steps = 0
         self.effort = 0  # see `State`
-        self._open = {uid for uid in uids if core.is_waiting(uid)}
+        # who is not admitted, or whose tenant is gone, starts by no end of others
+        self._open = {uid for uid in uids if uid in core.state.waiting}
         self._ends: list[tuple[float, str]] = []
         self._end_of: dict[str, float] = {}  # an end in the heap that differs is out of date
         self._jobs: dict[str, WaitingJob] = {}
@@ -60,11 +61,12 @@ class Forecast:
             self._jobs[uid] = running.job
             self._will_end(uid, expected_end(running, now))
         self._at = now
-        self._core = core.fork()
+        self._core = core
         self._ripe_until = now + core.state.policy.min_run_s
         self._ripe_left = MOST_RIPE
-        if not self._ends and not core.state.bookings and self._ripe() is None:
-            return
+        if not self._ends and core.state.bookings.next_change(now) is None and self._ripe() is None:
+            return  # nothing is foreseen: not worth a copy
+        self._core = core.fork()
         while self._open and self.steps < most_steps and self.effort < most_effort:
             ended = self._next()
             if ended is None:

@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.forward import Forecast
+from mlp_hub.scheduler.model import Decision
 from mlp_hub.scheduler.ordering import POLICIES
+from mlp_hub.scheduler.simulate import engine
 from mlp_hub.scheduler.simulate.engine import Simulation, typical_of
 from mlp_hub.scheduler.simulate.reading import read, read_value
 
@@ -46,6 +49,50 @@ def test_a_job_that_fits_starts_at_once_and_ends_when_its_work_is_done() -> None
         {"t": 105.0, "event": "finished", "job": "a"},
     ]
     assert lines[-1]["summary"]["makespan_s"] == 100.0
+
+
+class Measured(Simulation):
+    """Notes what planning and looking ahead took, in steps and in what was looked at."""
+
+    plans = 0.0
+
+    def _timed_plan(self) -> list[Decision]:
+        before = self._core.state.effort
+        decisions = super()._timed_plan()
+        self.plans += self._core.state.effort - before
+        return decisions
+
+
+def test_looking_ahead_takes_a_part_of_what_the_run_itself_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Forecast] = []
+
+    class Noted(Forecast):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            looks.append(self)
+
+    monkeypatch.setattr(engine, "Forecast", Noted)
+    monkeypatch.setattr(engine, "CREDIT_PER_INSTANT", 0.0)
+    jobs = [
+        job(f"j{i}", cpu=1 + i % 3, submit=i, time_limit=120 + i % 7, priority="high" if i % 5 else "low")
+        for i in range(100)
+    ]
+    text = {"version": 1, "jobs": jobs, "nodes": [ONE], "tenants": [{"name": "red"}]}
+    list(Simulation(read_value(text)).lines())
+    freely = sum(look.steps + look.effort for look in looks)
+    looks.clear()
+    monkeypatch.setattr(engine, "FORECAST_CREDIT", 100.0)
+    bounded = Measured(read_value(text))
+    lines = list(bounded.lines())
+    took = sum(look.steps + look.effort for look in looks)
+    dearest = max(look.effort / look.steps for look in looks)
+    may = 100 + engine.FORECAST_PART * bounded.plans
+    assert took <= may + 3 * dearest  # the last step of a look may go beyond
+    assert freely > 3 * may
+    waits = [line["expected_start"] for line in lines[:-1] if line["event"] == "waiting"]
+    assert None in waits
+    assert any(at is not None for at in waits)
+    assert list(Simulation(read_value(text)).lines()) == lines
 
 
 def test_a_job_that_does_not_fit_waits_once_with_a_reason_and_the_expected_start() -> None:

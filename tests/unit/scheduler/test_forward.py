@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forward import Forecast, expected_end
 from mlp_hub.scheduler.model import WaitingJob
@@ -45,6 +47,20 @@ def test_beyond_its_bound_no_time_is_told() -> None:
 def test_without_any_known_end_nothing_is_run_forward() -> None:
     found = Forecast(planned(*queue(None, 10.0)), 0.0, ["j1", "nobody"])
     assert (found.starts, found.steps) == ({"j1": None, "nobody": None}, 0)
+
+
+def test_where_nothing_is_foreseen_the_core_is_not_even_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = planned(*queue(None, 10.0))
+    monkeypatch.setattr(Core, "fork", lambda core: pytest.fail("copied for nothing"))
+    assert Forecast(core, 0.0, ["j1"]).starts == {"j1": None}
+
+
+def test_for_who_is_not_admitted_or_has_no_tenant_any_more_nothing_is_run_forward() -> None:
+    core = planned(*queue(100.0), job("held", gated="not admitted yet"), job("lost", tenant="gone"))
+    assert core.is_waiting("held")
+    assert core.is_waiting("lost")
+    found = Forecast(core, 0.0, ["held", "lost"])
+    assert (found.starts, found.steps) == ({"held": None, "lost": None}, 0)
 
 
 def test_a_job_that_outlived_its_estimate_ends_at_its_limit_at_the_latest() -> None:
