@@ -73,7 +73,7 @@ class PreviewJob(Response):
 
 
 class PreviewWait(Response):
-    """A job of the tenant that would wait then: since when, and why."""
+    """A job of the tenant that would wait then: since when (the last time that it was put into the queue), and why."""
 
     user: str
     name: str

@@ -319,7 +319,14 @@ class Failure(Response):
 
 
 class Job(Response):
-    """A job with its status. `phase` is the fine life cycle, `state` the coarse one."""
+    """A job with its status. `phase` is the fine life cycle, `state` the coarse one.
+
+    A job may run in several attempts: it is stopped and waits again, or goes on in another size. `started_at` and
+    `finished_at` are of the last one. `ran_s` are the seconds that all attempts which are over ran; the one that runs has run
+    since `started_at` besides. `waited_s` are the seconds in the queue in all waits that are over; while it waits, it has
+    waited since `waiting_since` besides. What it is in the queue for counts from `queued_at`: who is stopped for others keeps
+    its age there. The present attempt began with `progress_from` at `progress_since`, null before it reported anything.
+    """
 
     name: str
     user: str
@@ -356,6 +363,11 @@ class Job(Response):
     admitted_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
+    waiting_since: datetime | None
+    waited_s: float
+    ran_s: float
+    progress_from: int
+    progress_since: datetime | None
     version: int
 
 
@@ -439,6 +451,7 @@ class QueueEntry(Response):
     """A waiting or running job in the cluster's queue.
 
     `expected_because` says what makes its expected start possible, or why none can be told; empty where nobody has looked yet.
+    `waiting_since`, `waited_s` and `ran_s` are as in a job.
     """
 
     user: str
@@ -453,6 +466,9 @@ class QueueEntry(Response):
     gpu: float
     ram: int
     submitted_at: datetime
+    waiting_since: datetime | None
+    waited_s: float
+    ran_s: float
     started_at: datetime | None
     expected_start: datetime | None
     expected_because: str

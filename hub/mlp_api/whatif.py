@@ -103,8 +103,8 @@ class SimulatedWork(Response):
     """What became of some jobs in a run. Waits and completion times in seconds; of none they are 0.
 
     `running` of the jobs ran already when the run began: their waits are over and no part of these. Waits are of the
-    `waits_of` others that begin to run, from their submission on. `waited_again_s`: what jobs that were stopped for others,
-    or lost their nodes by what is tried, waited until they went on, all together. `ftf` is finish-time fairness:
+    `waits_of` others that begin to run: all the time that each was in the queue. `waited_again_s`: what jobs that were stopped
+    for others, or lost their nodes by what is tried, waited until they went on, all together. `ftf` is finish-time fairness:
     how long a job took, divided by what it would have taken alone on its tenant's fair share; above 1 is worse than that.
     """
 
@@ -173,7 +173,7 @@ class SimulatedMoves(Response):
 
 
 class RecordedWaits(Response):
-    """What jobs of a window really waited, to hold `before` against."""
+    """What jobs of a window really waited, each time that they were in the queue, to hold `before` against."""
 
     jobs: int
     avg_wait_s: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from mlp_hub.domain.errors import IllegalTransition
@@ -213,6 +213,11 @@ class Job:
     ranks: tuple[RankStatus, ...] = ()
     resize_to: tuple[str, ...] = ()  # node of each rank it goes on with, while it is resized
     ran_before: float = 0.0  # seconds that it ran before it was resized, all times since it was admitted
+    waiting_since: float | None = None  # it is in the queue, this time, since then
+    waited: float = 0.0  # seconds in the queue, in all waits that are over
+    ran: float = 0.0  # seconds that its earlier attempts ran, all together
+    progress_from: int | None = None  # what an attempt after the first reported first, and when
+    progress_since: float | None = None
     version: int = 0  # grows with each stored change
 
     @property
@@ -220,6 +225,13 @@ class Job:
         """How long the present attempt may run, in seconds, 1 at least; None without a time limit. A resize renews none."""
         limit = self.spec.time_limit
         return None if limit is None else max(limit - self.ran_before, 1.0)
+
+    @property
+    def ran_in_all(self) -> float:
+        """How long all its attempts that are over ran, in seconds."""
+        if self.started_at is None or self.finished_at is None:
+            return self.ran
+        return self.ran + max(self.finished_at - self.started_at, 0.0)
 
     @property
     def attempt(self) -> str:
@@ -230,3 +242,17 @@ class Job:
     def state(self) -> State:
         """The contract's state."""
         return state_of(self.phase)
+
+
+def wait_ends(job: Job, now: float) -> dict[str, object]:
+    """Return what changes of a job that leaves the queue: what it waited counts from now on as waited."""
+    if job.waiting_since is None:
+        return {}
+    return {"waiting_since": None, "waited": job.waited + max(now - job.waiting_since, 0.0)}
+
+
+def with_progress(job: Job, progress: int, now: float) -> Job:
+    """Return the job with what its present attempt reports, which for a later attempt is first what it goes on from."""
+    if not job.restarts or job.progress_since is not None:
+        return job if progress == job.progress else replace(job, progress=progress)
+    return replace(job, progress=progress, progress_from=progress, progress_since=now)

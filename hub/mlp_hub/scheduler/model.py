@@ -85,6 +85,14 @@ class WaitingJob:
     gated: Reason | None = None  # suspended or held back: keeps its place, is not tried
     preemptible: bool = True
     checkpoint_every: float | None = None  # seconds of running between checkpoints; None: it keeps nothing
+    requeued_at: float | None = (
+        None  # where it ran before: its present wait began then, its age counts from `queued_at`
+    )
+
+    @property
+    def waits_since(self) -> float:
+        """When its present wait began: for what is told, never for the order of the queue."""
+        return self.queued_at if self.requeued_at is None else self.requeued_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, check_move
 from mlp_hub.domain.ledger import RequestPhase, check_request_move
 from mlp_hub.service.broker import QUEUE_TOPIC, RESYNC, Broker, job_topic
-from mlp_hub.service.left import has_left, put_aside
+from mlp_hub.service.left import has_left, put_aside, words
 from mlp_hub.service.shares import kinds_in, shares_of, total_of
 from mlp_hub.service.weights import Weights
 from mlp_hub.store.database import Database
@@ -94,18 +95,17 @@ class Moving:
         """The steps in order, the last one's among them."""
         return (*(step for _, step in self.through), self.step)
 
-    def unless_left(self, tx: Tx) -> Moving:
+    def unless_left(self, tx: Tx, now: float) -> Moving:
         """Return the same, but into suspension in the place of the queue of a tenant that the user has left."""
         if self.new.phase is not Phase.QUEUED or not has_left(tx, self.new.spec):
             return self
         through = (*self.through, (Phase.QUEUED, self.step))
-        return replace(self, new=put_aside(self.new), step=aside_step(self.new), through=through)
+        return replace(self, new=put_aside(self.new, now), step=aside_step(self.new), through=through)
 
 
 def aside_step(job: Job) -> Step:
     """Return the step of a job that is put aside because its user has left the tenant."""
-    aside = put_aside(job)
-    return Step("suspended", aside.message, aside.reason)
+    return Step("suspended", words(job.spec), Reason.SUSPENDED.value)
 
 
 FEW = 4
@@ -135,11 +135,11 @@ class Changes:
         if len(moves) <= FEW:
             stored = []
             for m in moves:
-                stored.append(self._move(tx, m.unless_left(tx), now))
+                stored.append(self._move(tx, m.unless_left(tx, now), now))
                 if m.token is not None:
                     tx.tokens.add(m.token, m.new.uid, now)
             return stored
-        moves = [m.unless_left(tx) for m in moves]
+        moves = [m.unless_left(tx, now) for m in moves]
         for m in moves:
             m.check()
         jobs = tx.jobs.update_many(
@@ -170,7 +170,7 @@ class Changes:
 
     def move(self, tx: Tx, old: Job, new: Job, now: float, step: Step) -> Job:
         """Store a transition with its event; what the job held is given back as it leaves the holding phases."""
-        return self._move(tx, Moving(old, new, step).unless_left(tx), now)
+        return self._move(tx, Moving(old, new, step).unless_left(tx, now), now)
 
     def _move(self, tx: Tx, moving: Moving, now: float) -> Job:
         old, new = moving.old, moving.new

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.changed import changed
-from mlp_hub.domain.job import Cause, Failure, Job, Phase, RankStatus, Target, check_move
+from mlp_hub.domain.job import Cause, Failure, Job, Phase, RankStatus, Target, check_move, wait_ends
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.service.sentences import ended, ranks_on
+from mlp_hub.service.sentences import ended, ranks_on, took
 
 KILL_MARGIN_S = 10.0
 """So long after its grace or its time limit a job is ended by the service, if the executor has not done so."""
@@ -123,7 +123,20 @@ class _Turn:
     def moved(
         self, phase: Phase, kind: str, message: str, reason: str | None = None, **changes: object
     ) -> Move:
-        return _move(self.job, phase, kind, message, reason, **changes)
+        job = self.job
+        if phase is P.QUEUED:
+            changes["waiting_since"] = self.now
+        elif job.phase is P.QUEUED:
+            changes |= wait_ends(job, self.now)
+        return _move(job, phase, kind, message, reason, **changes)
+
+    @property
+    def ran(self) -> float:
+        """How long the present attempt, which is over, ran."""
+        began = self.job.started_at if self.job.started_at is not None else self.seen.started_at
+        ends = (self.job.finished_at, self.seen.finished_at, self.now)
+        end = next(at for at in ends if at is not None)
+        return 0.0 if began is None else max(end - began, 0.0)
 
 
 def _move(
@@ -155,14 +168,16 @@ def finish_of(ended: Move) -> Move | None:
 
 
 def _finished(job: Job) -> Move:
-    message = "finished" if job.started_at is None else f"finished after {_span(job)}"
+    message = "finished" if job.started_at is None else f"finished after {took(job.ran_in_all)}"
+    if job.started_at is not None and job.ran:
+        message = f"{message}, {took(job.ran_in_all - job.ran)} of it in its last attempt"
     return _move(job, P.FINISHED, "finished", message, progress=100)
 
 
 def _queued(t: _Turn) -> list[Action]:
     match t.job.target:
         case T.CANCEL | T.DELETE:
-            return [t.moved(P.CANCELLED, "cancelled", "cancelled before it started", finished_at=t.now)]
+            return [_given_up(t, "cancelled while it waited to go on", "cancelled before it started")]
         case T.SUSPEND:
             return [
                 t.moved(P.SUSPENDED, "suspended", "suspended; it keeps its age in the queue", "Suspended")
@@ -175,11 +190,7 @@ def _admitted(t: _Turn) -> list[Action]:
     # the executor has not heard of this attempt: it is told only once `starting` is stored
     match t.job.target:
         case T.CANCEL | T.DELETE:
-            return [
-                t.moved(
-                    P.CANCELLED, "cancelled", "cancelled before it started", finished_at=t.now, placement=()
-                )
-            ]
+            return [_given_up(t, "cancelled before it went on", "cancelled before it started", placement=())]
         case T.SUSPEND:
             message = "suspended before it started; it keeps its age in the queue"
             return [t.moved(P.SUSPENDED, "suspended", message, "Suspended", placement=(), admitted_at=None)]
@@ -228,7 +239,7 @@ def _suspending(t: _Turn) -> list[Action]:
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in _GONE:
         message = "suspended; it keeps its age in the queue"
-        return _leave(t.moved(P.SUSPENDED, "suspended", message, "Suspended", **_next_attempt(t.job)))
+        return _leave(t.moved(P.SUSPENDED, "suspended", message, "Suspended", **_next_attempt(t)))
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 
 
@@ -237,7 +248,7 @@ def _preempting(t: _Turn) -> list[Action]:
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in _GONE:
         message = "back in the queue with its age kept: what it held goes to whom it was stopped for"
-        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t.job)))
+        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 
 
@@ -247,12 +258,11 @@ def _resizing(t: _Turn) -> list[Action]:
     if t.seen.phase in (A.ABSENT, A.STOPPED):
         workers = len(t.job.resize_to) - t.job.spec.ps
         message = f"goes on with {workers} worker{'s' if workers != 1 else ''} {ranks_on(t.job.resize_to)}"
-        ran = 0.0 if t.job.started_at is None else max((t.seen.finished_at or t.now) - t.job.started_at, 0.0)
         changes = {
-            **_next_attempt(t.job),
+            **_next_attempt(t),
             "placement": t.job.resize_to,
             "admitted_at": t.now,
-            "ran_before": t.job.ran_before + ran,
+            "ran_before": t.job.ran_before + t.ran,
         }
         return _leave(t.moved(P.ADMITTED, "resized", message, None, **changes))
     if t.seen.phase in (A.SUCCEEDED, A.FAILED, A.LOST):
@@ -272,7 +282,7 @@ def _cancelling(t: _Turn) -> list[Action]:
 def _suspended(t: _Turn) -> list[Action]:
     match t.job.target:
         case T.CANCEL | T.DELETE:
-            return [t.moved(P.CANCELLED, "cancelled", "cancelled while suspended", finished_at=t.now)]
+            return [_given_up(t, "cancelled while suspended", "cancelled while suspended")]
         case T.RUN | T.PREEMPT | T.RESIZE:
             return [
                 t.moved(P.QUEUED, "resumed", "resumed: back in the queue with its age kept", target=T.RUN)
@@ -290,11 +300,11 @@ def _finish(t: _Turn) -> list[Action]:
         return _leave(t.moved(P.CANCELLED, "cancelled", "cancelled", failure=None))
     if failure.cause is Cause.NODE_LOST:
         message = f"back in the queue with its age kept, no retry used up: {what}"
-        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(job)))
+        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
     may_retry = failure.cause not in (Cause.TIME_LIMIT, Cause.START_FAILED)
     if may_retry and job.failures < job.spec.retries:
         message = f"back in the queue for retry {job.failures + 1} of {job.spec.retries}: {what}"
-        changes = {**_next_attempt(job), "failures": job.failures + 1}
+        changes = {**_next_attempt(t), "failures": job.failures + 1}
         return _leave(t.moved(P.QUEUED, "requeued", message, None, **changes))
     tried = f" (after {job.failures} retries)" if job.failures else ""
     return _leave(t.moved(P.FAILED, "failed", f"{what}{tried}", failure.cause.value))
@@ -402,9 +412,22 @@ def _finishing(t: _Turn, failure: Failure | None) -> Move:
     )
 
 
-def _next_attempt(job: Job) -> dict[str, object]:
+def _given_up(t: _Turn, after: str, before: str, **changes: object) -> Move:
+    """Return the cancellation of a job of which nothing runs: `after` in words if it ran, else `before`."""
+    job = t.job
+    message = before
+    if job.ran:
+        message = f"{after}; it had run for {took(job.ran)}{' in all' if job.restarts > 1 else ''}"
+    return t.moved(P.CANCELLED, "cancelled", message, None, finished_at=t.now, **changes)
+
+
+def _next_attempt(t: _Turn) -> dict[str, object]:
+    job = t.job
     return {
         "restarts": job.restarts + 1,
+        "ran": job.ran + t.ran,
+        "progress_from": None,
+        "progress_since": None,
         "placement": (),
         "admitted_at": None,
         "started_at": None,
@@ -415,12 +438,3 @@ def _next_attempt(job: Job) -> dict[str, object]:
         "ran_before": 0.0,
         "target": T.RUN if job.target in (T.PREEMPT, T.RESIZE) else job.target,
     }
-
-
-def _span(job: Job) -> str:
-    seconds = (job.finished_at or 0.0) - (job.started_at or 0.0)
-    if seconds < 120:
-        return f"{max(seconds, 0.0):.1f} s"
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

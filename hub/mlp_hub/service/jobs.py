@@ -107,6 +107,7 @@ class Jobs:
             target=Target.RUN,
             submitted_at=now,
             queued_at=now,
+            waiting_since=now,
             version=1,
         )
 

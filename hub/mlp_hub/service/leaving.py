@@ -18,7 +18,7 @@ def suspend_waiting(tx: Tx, changes: Changes, user: str, tenant: str, now: float
             user=user, tenants=[tenant], phases=[Phase.QUEUED], limit=MOST_TOGETHER, cursor=cursor
         )
         gone = [job for job in jobs if has_left(tx, job.spec)]
-        changes.move_many(tx, [Moving(job, put_aside(job), aside_step(job)) for job in gone], now)
+        changes.move_many(tx, [Moving(job, put_aside(job, now), aside_step(job)) for job in gone], now)
         suspended += len(gone)
         if cursor is None:
             return suspended

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.job import Job, JobSpec, Phase, Target, wait_ends
 from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.store.tx import Tx
 
@@ -35,14 +35,15 @@ ROOM = "what it holds goes to others"
 """What is told of a stop or a resize to who is not to hear for whom it is."""
 
 
-def put_aside(job: Job) -> Job:
-    """Return the job as it is once it is put aside."""
+def put_aside(job: Job, now: float) -> Job:
+    """Return a job that is, or is about to be, in the queue as it is once it is put aside."""
     return changed(
         job,
         phase=Phase.SUSPENDED,
         target=Target.SUSPEND,
         reason=Reason.SUSPENDED.value,
         message=words(job.spec),
+        **wait_ends(job, now),
     )
 
 

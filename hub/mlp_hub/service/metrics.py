@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from mlp_api.metrics import MetricAck, MetricBatch
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, with_progress
 from mlp_hub.service import spool
 from mlp_hub.service.board import Board, Changes, PointsStored, Step
 from mlp_hub.service.broker import job_topic
@@ -166,8 +165,11 @@ class Metrics:
 
         def work(tx: Tx, changes: Changes) -> None:
             job = tx.jobs.get(uid)
-            if job is not None and job.phase in HOLDING and job.progress != progress:
-                changes.update(tx, replace(job, progress=progress))
+            if job is None or job.phase not in HOLDING:
+                return
+            new = with_progress(job, progress, self._clock())
+            if new is not job:
+                changes.update(tx, new)
 
         await self._board.commit(work)
 

@@ -142,7 +142,7 @@ def preview(
             tenant_api.PreviewWait(
                 user=waiting[d.uid].user,
                 name=waiting[d.uid].name,
-                since=wire.when(waiting[d.uid].queued_at),
+                since=wire.when(waiting[d.uid].waits_since),
                 reason=d.verdict.reason.value,
                 message=d.verdict.message,
             )

@@ -191,7 +191,7 @@ def _gets_quota(o: Outcome) -> bool:
 
 
 def _since(o: Outcome, jobs: Sequence[WaitingJob]) -> str:
-    waited = o.since - min(j.queued_at for j in jobs)
+    waited = o.since - min(j.waits_since for j in jobs)
     if waited < 60:
         return ""
     return f" (for {span(waited)} now)" if len(jobs) == 1 else f" (the longest for {span(waited)} now)"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mlp_hub.domain.errors import MLPError
-from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
+from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target, with_progress
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation
 from mlp_hub.executors.fence import Superseded
 from mlp_hub.service import decide as d
@@ -262,7 +262,9 @@ class Reconciler:
         through = () if before is None else ((before.job.phase, _step(before)),)
         progress = self._metrics.take_progress(new.uid)
         if progress is not None and new.phase is not Phase.FINISHED:
-            new = replace(new, progress=progress)
+            # what is reported while an attempt ends is no beginning of the next one
+            same = new.attempt == old.attempt
+            new = with_progress(new, progress, self._clock()) if same else replace(new, progress=progress)
         token = make_token() if new.phase is Phase.STARTING else None
         sha256 = None if token is None else token.sha256
         stored = await self._moves.put(Moving(old, new, _step(move), sha256, through))

@@ -49,3 +49,12 @@ def _name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return "unknown"
+
+
+def took(seconds: float) -> str:
+    """Return how long an attempt, or several, ran: to a tenth of a second below two minutes."""
+    if seconds < 120:
+        return f"{max(seconds, 0.0):.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

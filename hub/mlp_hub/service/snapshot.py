@@ -165,19 +165,23 @@ class SnapshotMaker:
 
     def _waiting_job(self, job: Job) -> WaitingJob:
         known = self._waiting.get(job.uid)
-        if known is not None and known.queued_at == queued_at(job):
+        if known is not None and (known.queued_at, known.requeued_at) == (queued_at(job), _requeued_at(job)):
             return known
         return waiting_of(job)
 
 
 def queued_at(job: Job) -> float:
-    """Return since when a job counts as waiting."""
+    """Return since when a job counts as waiting in the order of the queue, in which it keeps its age."""
     return job.submitted_at if job.queued_at is None else job.queued_at
+
+
+def _requeued_at(job: Job) -> float | None:
+    return job.waiting_since if job.waited or job.restarts else None
 
 
 def waiting_of(job: Job) -> WaitingJob:
     """Return a stored job that waits as the scheduling core sees it."""
-    return waiting_job(job.spec, job.uid, queued_at(job))
+    return waiting_job(job.spec, job.uid, queued_at(job), _requeued_at(job))
 
 
 def is_resizing(job: Job) -> bool:
@@ -209,7 +213,7 @@ def fixed(job: WaitingJob, workers: int) -> WaitingJob:
     return replace(job, workers_min=workers, workers_max=workers)
 
 
-def waiting_job(spec: JobSpec, uid: str, queued_at: float) -> WaitingJob:
+def waiting_job(spec: JobSpec, uid: str, queued_at: float, requeued_at: float | None = None) -> WaitingJob:
     """Return a job as the scheduling core sees it."""
     return WaitingJob(
         uid=uid,
@@ -220,6 +224,7 @@ def waiting_job(spec: JobSpec, uid: str, queued_at: float) -> WaitingJob:
         workers_min=spec.workers_min,
         workers_max=spec.workers_max,
         queued_at=queued_at,
+        requeued_at=requeued_at,
         ps=spec.ps,
         priority=PRIORITIES[spec.priority],
         gpu_kind=spec.gpu_kind,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.changed import changed
-from mlp_hub.domain.job import HOLDING, Job, Phase, Target
+from mlp_hub.domain.job import HOLDING, Job, Phase, Target, wait_ends
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.model import Admit, Preempt, Resize, Verdict, Wait
@@ -329,6 +329,7 @@ def _admission(job: Job, admit: Admit, now: float, token: JobToken | None) -> Mo
         admitted_at=now,
         reason=None,
         message=message,
+        **wait_ends(job, now),
     )
     step = Step("admitted", message)
     if token is None:

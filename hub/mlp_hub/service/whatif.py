@@ -137,7 +137,7 @@ class WhatIf:
         ended, _ = await self._board.db.read(
             lambda tx: tx.jobs.ended(now - LIKE_DAYS * 86_400, now, MOST_LIKE)
         )
-        likes = Lengths((e.user, e.name, _ran(e)) for e in ended if e.phase == Phase.FINISHED)
+        likes = Lengths((e.user, e.name, e.ran) for e in ended if e.phase == Phase.FINISHED)
         suspended = sum(j.phase is Phase.SUSPENDED for j in self._board.jobs.values())
         left_out = {"suspended, waiting for their users": suspended}
         return now, present_of(snapshot, now, likes, left_out)
@@ -151,7 +151,7 @@ class WhatIf:
             raise Refused(Reason.INVALID, "history.until is not after history.since; choose a later one")
         ended, more = await self._board.db.read(lambda tx: tx.jobs.ended(since, until, self._most_jobs))
         begin = min((e.submitted_at for e in ended), default=since) if more else since
-        jobs = [_recorded(e, begin) for e in reversed(ended) if e.started_at is not None]
+        jobs = [_recorded(e, begin) for e in reversed(ended) if e.has_run]
         open_ = sum(since <= j.submitted_at < until for j in self._board.jobs.values())
         left_out = {
             "that never started": len(ended) - len(jobs),
@@ -246,16 +246,9 @@ def _waits_of(recording: Recording) -> api.RecordedWaits | None:
     )
 
 
-def _ran(ended: EndedJob) -> float:
-    if ended.started_at is None or ended.finished_at is None:
-        return 0.0
-    return max(ended.finished_at - ended.started_at, 0.0)
-
-
 def _recorded(ended: EndedJob, begin: float) -> RecordedJob:
     shape = ended.shape
-    started = ended.started_at or ended.submitted_at
-    length = max(_ran(ended), 0.001)
+    length = max(ended.ran, 0.001)
     return recorded_job(
         shape,
         name=ended.name,
@@ -267,7 +260,8 @@ def _recorded(ended: EndedJob, begin: float) -> RecordedJob:
         # an attempt that ended at its limit was a little longer than that, and would fail here
         time_limit=None if shape.time_limit is None else max(float(shape.time_limit), length),
         runtime=shape.runtime,
-        waited=max(started - ended.submitted_at, 0.0),
+        waited=ended.waited,
+        attempts=ended.restarts + (ended.started_at is not None),
     )
 
 

@@ -90,6 +90,9 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
     reason, message, position = job.reason, job.message, None
     if job.phase is Phase.QUEUED and waiting is not None:
         reason, message, position = waiting.verdict.reason.value, waiting.verdict.message, waiting.position
+    progress_from, progress_since = job.progress_from or 0, job.progress_since
+    if not job.restarts:
+        progress_since = job.started_at
     return api.Job(
         name=spec.name,
         user=spec.user,
@@ -110,6 +113,11 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
         admitted_at=maybe_when(job.admitted_at),
         started_at=maybe_when(job.started_at),
         finished_at=maybe_when(job.finished_at),
+        waiting_since=maybe_when(job.waiting_since),
+        waited_s=round(job.waited, 3),
+        ran_s=round(job.ran_in_all, 3),
+        progress_from=progress_from,
+        progress_since=maybe_when(progress_since),
         version=job.version,
     )
 
@@ -215,6 +223,9 @@ def queue_to(job: Job, waiting: Wait | None, expected: tuple[float | None, str] 
         gpu=units(whole.gpu),
         ram=whole.ram,
         submitted_at=when(job.submitted_at),
+        waiting_since=maybe_when(job.waiting_since),
+        waited_s=round(job.waited, 3),
+        ran_s=round(job.ran_in_all, 3),
         started_at=maybe_when(job.started_at),
         expected_start=maybe_when(at),
         expected_because=because,

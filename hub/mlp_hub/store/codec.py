@@ -84,6 +84,11 @@ def job_state(job: Job) -> Values:
         "ranks": dumps(job.ranks) if job.ranks else _NONE,
         "resize_to": dumps(job.resize_to) if job.resize_to else None,
         "ran_before": job.ran_before or None,
+        "waiting_since": job.waiting_since,
+        "waited": job.waited or None,
+        "ran": job.ran or None,
+        "progress_from": job.progress_from,
+        "progress_since": job.progress_since,
     }
 
 
@@ -109,6 +114,11 @@ def job_of(row: Any) -> Job:
         ranks=_ranks.decode(row.ranks),
         resize_to=() if row.resize_to is None else _names.decode(row.resize_to),
         ran_before=row.ran_before or 0.0,
+        waiting_since=row.waiting_since,
+        waited=row.waited or 0.0,
+        ran=row.ran or 0.0,
+        progress_from=row.progress_from,
+        progress_since=row.progress_since,
         version=row.version,
     )
 
@@ -120,10 +130,13 @@ def ended_of(row: Any) -> EndedJob:
         row.user,
         row.tenant,
         row.phase,
+        row.restarts,
         row.submitted_at,
         row.queued_at,
         row.started_at,
         row.finished_at,
+        row.waited or 0.0,
+        row.ran or 0.0,
         _shape.decode(row.spec),
     )
 

@@ -104,18 +104,35 @@ class UsageSample:
 class EndedJob:
     """What is known of a job that ended, without its program. Times are seconds since the epoch.
 
-    `started_at` is that of its last attempt; None where it never started.
+    `started_at` and `finished_at` are of its last attempt, which may have been in the queue when the job was cancelled: it
+    has no start then. `waited` are the seconds in the queue, all times together, and `ran_before` those that earlier
+    attempts ran.
     """
 
     name: str
     user: str
     tenant: str
     phase: str
+    restarts: int
     submitted_at: float
     queued_at: float | None
     started_at: float | None
     finished_at: float | None
+    waited: float
+    ran_before: float
     shape: JobShape
+
+    @property
+    def ran(self) -> float:
+        """How long all its attempts ran, in seconds."""
+        if self.started_at is None or self.finished_at is None:
+            return self.ran_before
+        return self.ran_before + max(self.finished_at - self.started_at, 0.0)
+
+    @property
+    def has_run(self) -> bool:
+        """Whether any attempt of it ran."""
+        return self.started_at is not None or self.ran_before > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,3 +126,76 @@ def test_tables_made_without_migrations_pass_for_migrated_ones(empty_url: str) -
         assert tx.tenants.names() == {"default"}
     db.close()
     assert migrate.current(empty_url) == REVISION
+
+
+TIMELINES = {
+    # of each name its phase and restarts, when it was queued, admitted and finished, and its timeline
+    "plain": (
+        "finished",
+        0,
+        10.0,
+        14.0,
+        30.0,
+        "submitted 10, admitted 14, running 15, ended 30, finished 30",
+    ),
+    "new": ("queued", 0, 20.0, None, None, "submitted 20"),
+    "dropped": ("cancelled", 0, 20.0, None, 27.0, "submitted 20, cancelled 27"),
+    "stopped": (
+        "queued",
+        1,
+        10.0,
+        None,
+        None,
+        "submitted 10, admitted 12, running 13, preempted 50, preempting 50, requeued 53",
+    ),
+    "resized": (
+        "finished",
+        1,
+        10.0,
+        60.0,
+        90.0,
+        "submitted 10, admitted 11, running 12, resize 58, resizing 58, resized 60, running 61, ended 90, finished 90",
+    ),
+    "paused": (
+        "running",
+        2,
+        10.0,
+        200.0,
+        None,
+        "submitted 10, suspended 14, resumed 40, admitted 45, running 46, attempt-failed 60, requeued 61, admitted 65,"
+        " running 66, suspending 80, suspended 82, resumed 190, admitted 200, running 201",
+    ),
+}
+
+
+def test_what_jobs_waited_and_ran_before_an_upgrade_is_told_by_their_timelines(url: str) -> None:
+    migrate.downgrade(url, "0010")
+    engine = engines.make_engine(engines.parse(url), write=True)
+    row = (
+        'INSERT INTO job (uid, "user", name, tenant, spec, phase, target, submitted_at, queued_at, admitted_at,'
+        " finished_at, restarts, failures, progress, message, placement, ranks, version) VALUES"
+        " (:name, 'ann', :name, 'default', '{}', :phase, 'run', :queued, :queued, :admitted, :finished, :restarts,"
+        " 0, 0, '', '[]', '[]', 3)"
+    )
+    step = "INSERT INTO job_event (job, seq, time, kind, message) VALUES (:job, :seq, :time, :kind, '')"
+    with engine.begin() as connection:
+        for name, (phase, restarts, queued, admitted, finished, timeline) in TIMELINES.items():
+            values = {"name": name, "phase": phase, "restarts": restarts, "queued": queued}
+            connection.execute(text(row), {**values, "admitted": admitted, "finished": finished})
+            for seq, entry in enumerate(timeline.split(", "), 1):
+                kind, at = entry.split()
+                connection.execute(text(step), {"job": name, "seq": seq, "kind": kind, "time": float(at)})
+    engine.dispose()
+    migrate.upgrade(url)
+    engine = engines.make_engine(engines.parse(url), write=True)
+    with engine.connect() as connection:
+        found = connection.execute(text("SELECT uid, waiting_since, waited, ran FROM job")).all()
+    engine.dispose()
+    assert {f[0]: tuple(f[1:]) for f in found} == {
+        "plain": (None, 4.0, None),
+        "new": (20.0, None, None),
+        "dropped": (None, 7.0, None),
+        "stopped": (53.0, 2.0, 40.0),
+        "resized": (None, 1.0, 48.0),
+        "paused": (None, 4.0 + 5.0 + 4.0 + 10.0, 14.0 + 16.0),
+    }

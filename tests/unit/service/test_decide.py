@@ -161,7 +161,8 @@ def test_a_requeued_job_forgets_its_attempt_and_no_longer_wants_to_be_preempted(
     stored = job(P.PREEMPTING, T.PREEMPT, started_at=5.0, admitted_at=4.0)
     move = d.decide(stored, seen(A.STOPPED), NOW, GRACE)[-1]
     assert isinstance(move, d.Move)
-    assert move.job == replace(job(P.QUEUED), restarts=1, placement=(), message=move.message, target=T.RUN)
+    fresh = replace(job(P.QUEUED), restarts=1, placement=(), message=move.message, target=T.RUN)
+    assert move.job == replace(fresh, waiting_since=NOW, ran=NOW - 5.0)
 
 
 def test_the_stop_is_sent_once_and_then_waited_for_and_then_made_sure_of() -> None:

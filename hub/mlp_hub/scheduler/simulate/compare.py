@@ -149,7 +149,7 @@ def _count(sums: _Sums, life: Life, fair: float) -> None:
     elif life.started is None:
         sums.never_started += 1
     elif not life.began_running:
-        sums.waits.append(life.started - life.submitted)
+        sums.waits.append(life.started - life.submitted + life.again)
     if life.finished is not None:
         took = life.finished - life.submitted
         sums.finished += 1

@@ -46,7 +46,9 @@ class RecordedJob:
     checkpoint_every: float | None = None
     started: float | None = None  # it runs since then, on `placement`
     placement: tuple[str, ...] = ()
-    waited: float | None = None  # what it really waited, where that is over
+    waited: float | None = None  # what it really waited, all times together, where that is over
+    attempts: int = 1  # in which it really ran; `length` is that of all together
+    since: float | None = None  # its present wait began then, where that is later than its age says
 
     @property
     def full_name(self) -> str:
@@ -86,6 +88,8 @@ def recorded_job(
     told_by: str = "record",
     runtime: str = "plain",
     waited: float | None = None,
+    attempts: int = 1,
+    since: float | None = None,
 ) -> RecordedJob:
     """Record a job of this shape; see `RecordedJob` for what the rest means."""
     every = shape.checkpoint_every
@@ -107,6 +111,8 @@ def recorded_job(
         topology=shape.topology,
         checkpoint_every=None if every is None else float(every),
         waited=waited,
+        attempts=attempts,
+        since=since,
     )
 
 
@@ -202,6 +208,7 @@ def _present(job: WaitingJob, now: float, length: float, told_by: str) -> Record
         user=job.user,
         tenant=job.tenant,
         submitted=min(job.queued_at - now, 0.0),
+        since=None if job.requeued_at is None else min(job.requeued_at - now, 0.0),
         length=length,
         told_by=told_by,
         priority=_CLASS.get(job.priority, "normal"),
@@ -288,6 +295,11 @@ def remarks(recording: Recording) -> list[str]:
     for key, text in words.items():
         if guesses[key]:
             said.append(f"{guesses[key]} {'job is' if guesses[key] == 1 else 'jobs are'} taken to {text}.")
+    if several := sum(j.attempts > 1 for j in recording.jobs):
+        said.append(
+            f"{several} {'job' if several == 1 else 'jobs'} ran in several attempts: taken to run as long as all of them "
+            "together, what was done again included."
+        )
     if recording.now:
         said.append("What will be submitted from now on is not known and not part of this.")
     else:

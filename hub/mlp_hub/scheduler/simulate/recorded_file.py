@@ -85,8 +85,10 @@ def _note(job: RecordedJob, begin: float) -> str:
         since = _moment(begin + job.started)
         return f"runs since {since}; the {span(left)} that are left of it{_TOLD_BY[job.told_by]}"
     if job.waited is None:
-        return f"waits since {_moment(begin + job.submitted)}; runs {span(job.length)}{_TOLD_BY[job.told_by]}"
-    return f"submitted {_moment(begin + job.submitted)}, waited {span(job.waited)}"
+        waits_since = job.submitted if job.since is None else job.since
+        return f"waits since {_moment(begin + waits_since)}; runs {span(job.length)}{_TOLD_BY[job.told_by]}"
+    told = f"submitted {_moment(begin + job.submitted)}, waited {span(job.waited)}"
+    return told if job.attempts < 2 else f"{told}, ran {span(job.length)} in {job.attempts} attempts"
 
 
 def _moment(at: float) -> str:

@@ -126,10 +126,13 @@ class Jobs(Repo):
             t.c.user,
             t.c.tenant,
             t.c.phase,
+            t.c.restarts,
             t.c.submitted_at,
             t.c.queued_at,
             t.c.started_at,
             t.c.finished_at,
+            t.c.waited,
+            t.c.ran,
             t.c.spec,
         )
         query = (
