@@ -220,33 +220,50 @@ def ended(job: Mapping[str, Any]) -> str:
     if phase not in FINAL:
         return ""
     how = {"cancelled": "was cancelled"}.get(phase, phase)
-    ran = age(job).replace("ran ", " after ", 1) if job.get("started_at") else ""
+    ran = ""
+    if seconds := ran_in_all(job):
+        ran = f" after {span(seconds)}" if job.get("started_at") else f"; it had run for {span(seconds)}"
     return f"{job.get('name')} {how}{f' at {at}' if at else ''}{ran}."
 
 
 def age(job: Mapping[str, Any], now: datetime | None = None) -> str:
-    """Write for how long the job has waited, runs, or ran."""
+    """Write for how long the job waits now, runs, or ran, and how long all its attempts together did."""
     now = now or datetime.now(UTC)
-    started, ended = parse_time(job.get("started_at")), parse_time(job.get("finished_at"))
-    submitted = parse_time(job.get("submitted_at"))
-    if ended and started:
-        return f"ran {span((ended - started).total_seconds())}"
-    if ended:
-        return ""
+    started, submitted = parse_time(job.get("started_at")), parse_time(job.get("submitted_at"))
+    whole = ran_in_all(job, now)
+    if job.get("finished_at"):
+        return f"ran {span(whole)}" if whole else ""
     if started:
-        return f"for {span((now - started).total_seconds())}"
-    if submitted and job.get("phase") == "suspended":
-        return f"submitted {span((now - submitted).total_seconds())} ago"  # it may have run for most of that time
-    return f"waits {span((now - submitted).total_seconds())}" if submitted else ""
+        runs = f"for {span((now - started).total_seconds())}"
+        return f"{runs}, {span(whole)} in all" if job.get("ran_s") else runs
+    ran = f"ran {span(whole)}" if whole else ""
+    if since := parse_time(job.get("waiting_since")):
+        return ", ".join(filter(None, (f"waits {span((now - since).total_seconds())}", ran)))
+    if submitted and job.get("phase") == "suspended" and not ran:
+        return f"submitted {span((now - submitted).total_seconds())} ago"
+    return ran or (f"waited {span(float(job['waited_s']))}" if job.get("waited_s") is not None else "")
+
+
+def ran_in_all(job: Mapping[str, Any], now: datetime | None = None) -> float:
+    """Return the seconds that all attempts of a job ran, the one that runs included."""
+    started, ended = parse_time(job.get("started_at")), parse_time(job.get("finished_at"))
+    last = (
+        0.0 if started is None else max(((ended or now or datetime.now(UTC)) - started).total_seconds(), 0.0)
+    )
+    over = job.get("ran_s")
+    if ended:
+        return last if over is None else float(over)  # a picture that an older hub saved does not have it
+    return float(over or 0) + last
 
 
 def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
-    """Write an estimate of the time left from progress so far, empty while nothing sound can be said."""
-    started, progress = parse_time(job.get("started_at")), float(job.get("progress") or 0)
-    if job.get("phase") != "running" or started is None or not 2 <= progress < 100:
+    """Write an estimate of the time left from what this attempt has done, empty while nothing sound can be said."""
+    began, progress = parse_time(job.get("progress_since")), float(job.get("progress") or 0)
+    done = progress - float(job.get("progress_from") or 0)
+    if job.get("phase") != "running" or began is None or done < 2 or progress >= 100:
         return ""
-    passed = ((now or datetime.now(UTC)) - started).total_seconds()
-    return f"about {span(passed * (100 - progress) / progress)} left" if passed >= 3 else ""
+    passed = ((now or datetime.now(UTC)) - began).total_seconds()
+    return f"about {span(passed * (100 - progress) / done)} left" if passed >= 3 else ""
 
 
 def state(job: Mapping[str, Any]) -> str:

@@ -137,7 +137,7 @@ class Data:
                 cpu=1.0,
                 expected_because="no time can be told: digits-3 of bob has no time limit",
             ),
-            entry("digits-3", phase="running", cpu=3.0, ram=2048, started_at=when(-400)),
+            entry("digits-3", phase="running", cpu=3.0, ram=2048, waiting_since=None, started_at=when(-400)),
             entry(
                 "lstm",
                 tenant="blue",
@@ -146,6 +146,7 @@ class Data:
                 cpu=15.0,
                 gpu=2.0,
                 ram=70000,
+                waiting_since=None,
                 started_at=when(-9000),
             ),
         ]
@@ -179,7 +180,7 @@ class Data:
     def _usual_jobs(self) -> None:
         failure = {"cause": "out-of-memory", "rank": 1, "exit_code": None, "signal": 9}
         failure |= {"message": "rank 1 used more than its 512 MiB", "tail": "Traceback ...\nMemoryError"}
-        ended = {"started_at": when(-4000), "finished_at": when(-3900), "ranks": []}
+        ended = {"started_at": when(-4000), "finished_at": when(-3900), "ran_s": 100.0, "ranks": []}
         for made in (
             job("digits"),
             job(
@@ -190,6 +191,9 @@ class Data:
                 position=2,
                 message=WAITS,
                 started_at=None,
+                progress_since=None,
+                waiting_since=when(-130),
+                waited_s=0.0,
                 ranks=[],
             ),
             job("mnist-tf", phase="finished", state="finished", runtime="tf", progress=100, ps=1, **ended),

@@ -99,6 +99,11 @@ def job(name: str, **change: Any) -> Json:
         "admitted_at": when(-121),
         "started_at": when(-120),
         "finished_at": None,
+        "waiting_since": None,
+        "waited_s": 9.0,
+        "ran_s": 0.0,
+        "progress_from": 0,
+        "progress_since": when(-120),
         "version": 1,
     } | change
 
@@ -117,6 +122,9 @@ def entry(name: str, **change: Any) -> Json:
         "gpu": 0.0,
         "ram": 1024,
         "submitted_at": when(-300),
+        "waiting_since": when(-300),
+        "waited_s": 0.0,
+        "ran_s": 0.0,
         "started_at": None,
         "expected_start": None,
         "expected_because": "",

@@ -44,7 +44,8 @@ def job_record(name: str = "digits", **changes: Any) -> dict[str, Any]:
         "time_limit": None, "retries": 0, "checkpoint_every": None, "topology": None, "uid": f"u-{name}",
         "state": "creating", "phase": "queued", "reason": None, "message": "", "progress": 0, "restarts": 0,
         "position": 1, "expected_start": None, "ranks": [], "failure": None, "submitted_at": NOW, "queued_at": NOW,
-        "admitted_at": None, "started_at": None, "finished_at": None, "version": 1,
+        "admitted_at": None, "started_at": None, "finished_at": None, "waiting_since": NOW, "waited_s": 0.0,
+        "ran_s": 0.0, "progress_from": 0, "progress_since": None, "version": 1,
     }  # fmt: skip
     return record | changes
 
@@ -63,8 +64,16 @@ def ranks(state: str) -> list[dict[str, Any]]:
     return [{"rank": r, **one} for r in (0, 1)]
 
 
-RUNNING = {"phase": "running", "state": "running", "started_at": NOW, "position": None}
-ENDED = {"started_at": NOW, "finished_at": "2026-11-21T10:00:20.000Z", "position": None}
+RUNNING = {
+    "phase": "running", "state": "running", "started_at": NOW, "progress_since": NOW, "waiting_since": None, "position": None,
+}  # fmt: skip
+ENDED = {
+    "started_at": NOW,
+    "finished_at": "2026-11-21T10:00:20.000Z",
+    "waiting_since": None,
+    "ran_s": 20.0,
+    "position": None,
+}
 FINISHED = {"phase": "finished", "state": "finished", "progress": 100, **ENDED}
 FAILED = {
     "phase": "failed", "state": "error", **ENDED,

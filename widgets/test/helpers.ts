@@ -8,7 +8,7 @@ export function job(change: Partial<Job> = {}): Job {
     checkpoint_every: null, topology: null, uid: "u1", state: "running", phase: "running", reason: null, message: "",
     progress: 0, restarts: 0, position: null, expected_start: null, ranks: [], failure: null,
     submitted_at: "2026-01-01T10:00:00Z", queued_at: null, admitted_at: null, started_at: null, finished_at: null,
-    version: 1, ...change,
+    waiting_since: null, waited_s: 0, ran_s: 0, progress_from: 0, progress_since: null, version: 1, ...change,
   };
 }
 
@@ -19,6 +19,7 @@ export function point(seq: number, values: Record<string, number | null>, change
 export function entry(name: string, change: Partial<QueueEntry> = {}): QueueEntry {
   return {
     user: "bob", name, tenant: "red", phase: "queued", priority: "normal", position: null, reason: null, message: "",
-    cpu: 2, gpu: 0, ram: 1024, submitted_at: "2026-01-01T10:00:00Z", started_at: null, expected_start: null, expected_because: "", ...change,
+    cpu: 2, gpu: 0, ram: 1024, submitted_at: "2026-01-01T10:00:00Z", waiting_since: "2026-01-01T10:00:00Z",
+    waited_s: 0, ran_s: 0, started_at: null, expected_start: null, expected_because: "", ...change,
   };
 }

@@ -108,3 +108,36 @@ test("time left follows how progress grew, and says nothing while there is nothi
   eta.note(100, 30_000);
   assert.equal(eta.left(30_000, null), null);
 });
+
+test("time left after a restart counts what the present attempt did, not what the ones before it had done", () => {
+  const eta = new Eta();
+  eta.note(55, 0);
+  eta.note(60, 50_000);
+  eta.note(60, 500_000, 1); // it waited, and goes on from a checkpoint
+  assert.equal(eta.left(500_000, { at: 500_000, progress: 60 }), null);
+  eta.note(64, 504_000, 1);
+  assert.equal(eta.left(504_000, null), 36_000);
+  const seen = new Eta(); // by who opens the page only then
+  seen.note(64, 504_000, 1);
+  assert.equal(seen.left(504_000, { at: 500_000, progress: 60 }), 36_000);
+  assert.equal(seen.left(506_000, { at: 500_000, progress: 60 }), 34_000);
+  assert.equal(seen.left(504_000, { at: 500_000, progress: 63 }), null);
+});
+
+test("progress that was reported before an attempt said anything is not the attempt's", () => {
+  const { store, at } = clocked();
+  store.apply({ type: "job", job: job({ progress: 60, restarts: 1, started_at: date(0), progress_since: null }) }, false);
+  at(100_000);
+  assert.equal(store.timeLeft(), null);
+  store.apply({ type: "job", job: job({ progress: 62, restarts: 1, version: 2, started_at: date(0), progress_from: 60, progress_since: date(100) }) }, false);
+  at(110_000);
+  store.apply({ type: "job", job: job({ progress: 64, restarts: 1, version: 3, started_at: date(0), progress_from: 60, progress_since: date(100) }) }, false);
+  assert.equal(store.timeLeft(), 180_000);
+});
+
+const date = (seconds: number): string => new Date(seconds * 1000).toISOString();
+
+function clocked(): { store: JobStore; at: (now: number) => void } {
+  let now = 0;
+  return { store: new JobStore((fn) => fn(), () => now), at: (time) => { now = time; } };
+}

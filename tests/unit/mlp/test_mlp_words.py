@@ -83,7 +83,58 @@ def test_a_rank_that_another_took_along_says_which():
 def test_a_suspended_job_does_not_claim_to_have_waited_all_the_time():
     job = {"phase": "suspended", "submitted_at": (NOW - timedelta(seconds=139)).isoformat()}
     assert words.age(job, NOW) == "submitted 2 min 19 s ago"
-    assert words.age({**job, "phase": "queued"}, NOW) == "waits 2 min 19 s"
+    queued = {**job, "phase": "queued", "waiting_since": job["submitted_at"]}
+    assert words.age(queued, NOW) == "waits 2 min 19 s"
+
+
+def ago(seconds: float) -> str:
+    return (NOW - timedelta(seconds=seconds)).isoformat()
+
+
+def test_a_job_that_was_stopped_for_others_waits_since_then_and_has_run():
+    job = {
+        "name": "j",
+        "phase": "queued",
+        "submitted_at": ago(330),
+        "waiting_since": ago(15),
+        "ran_s": 310.0,
+        "waited_s": 5.0,
+    }
+    assert words.age(job, NOW) == "waits 15 s, ran 5 min 10 s"
+    assert words.age({**job, "phase": "suspended", "waiting_since": None}, NOW) == "ran 5 min 10 s"
+    again = {**job, "phase": "running", "waiting_since": None, "started_at": ago(8)}
+    assert words.age(again, NOW) == "for 8 s, 5 min 18 s in all"
+    dropped = {**job, "phase": "cancelled", "waiting_since": None, "finished_at": ago(0)}
+    assert words.age(dropped, NOW) == "ran 5 min 10 s"
+    assert words.ended(dropped).endswith("; it had run for 5 min 10 s.")
+    done = {**again, "phase": "finished", "finished_at": ago(0), "ran_s": 318.0}
+    assert words.age(done, NOW) == "ran 5 min 18 s"
+    assert words.ended(done).endswith(" after 5 min 18 s.")
+
+
+def test_a_job_that_is_about_to_start_tells_what_it_waited():
+    job = {
+        "phase": "starting",
+        "submitted_at": ago(80),
+        "waiting_since": None,
+        "waited_s": 75.2,
+        "ran_s": 0.0,
+    }
+    assert words.age(job, NOW) == "waited 1 min 15 s"
+
+
+def test_a_saved_picture_of_an_older_hub_tells_what_it_knows():
+    assert words.age({"phase": "finished", "started_at": ago(20), "finished_at": ago(10)}, NOW) == "ran 10 s"
+
+
+def test_the_time_left_goes_by_what_this_attempt_has_done():
+    job = {"phase": "running", "progress": 64, "started_at": ago(100), "restarts": 1}
+    first = {**job, "restarts": 0, "progress_from": 0, "progress_since": ago(100)}
+    assert words.time_left(first, NOW) == "about 56 s left"
+    later = {**job, "progress_from": 60, "progress_since": ago(40)}
+    assert words.time_left(later, NOW) == "about 6 min left"
+    assert words.time_left({**later, "progress": 61}, NOW) == ""
+    assert words.time_left({**job, "progress_from": 0, "progress_since": None}, NOW) == ""
 
 
 def test_a_traceback_is_shown_once():

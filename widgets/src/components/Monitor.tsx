@@ -6,6 +6,7 @@ import { attemptEnds } from "../core/attempts";
 import { ago, clock, cores, duration, ms, ram } from "../core/format";
 import type { LiveJob } from "../core/live";
 import { isFinal, isWaiting, word, workersWords, type ActionName } from "../core/phase";
+import { ran, timing } from "../core/spans";
 import type { View } from "../core/jobstore";
 import type { Job } from "../core/wire";
 import { Actions } from "./Actions";
@@ -95,11 +96,11 @@ function Facts({ job, now }: { job: Job; now: number }): JSX.Element {
   const ended = ms(job.finished_at);
   const each = `${cores(job.cpu)} cpu, ${ram(job.ram)}${job.gpu ? `, ${cores(job.gpu)} gpu${job.gpu_kind ? ` ${job.gpu_kind}` : ""}` : ""} each`;
   const time =
-    started !== null && ended !== null
-      ? `ran ${duration((ended - started) / 1000)}, ended ${clock(ended, now)}`
+    ended !== null && ran(job, now)
+      ? `ran ${duration(ran(job, now))}, ended ${clock(ended, now)}`
       : started !== null && !isWaiting(job.phase)
-        ? `started ${ago(started, now)}`
-        : `submitted ${ago(job.submitted_at, now)}`;
+        ? `started ${ago(started, now)}${job.ran_s ? `, runs ${duration(ran(job, now))} in all` : ""}`
+        : timing(job, now);
   const facts = [
     ["Tenant", job.tenant], ["Runtime", job.runtime], ["Workers", `${workersWords(job)}, ${each}`],
     ...(job.priority !== "normal" ? [["Priority", job.priority]] : []),

@@ -1,4 +1,4 @@
-/** Time left, from how progress grew lately. Pure. */
+/** Time left, from how progress grew lately in the present attempt. Pure. */
 
 interface Sample {
   at: number;
@@ -7,26 +7,26 @@ interface Sample {
 
 export class Eta {
   private samples: Sample[] = [];
+  private attempt = 0;
 
-  /** Note the progress (0-100) at a time in milliseconds. */
-  note(progress: number, at: number): void {
+  /** Note the progress (0-100) of an attempt at a time in milliseconds; another attempt begins anew. */
+  note(progress: number, at: number, attempt = 0): void {
     const last = this.samples.at(-1);
-    if (last && progress < last.progress) this.samples = []; // restarted from a checkpoint
-    if (last && progress === last.progress && this.samples.length) return;
+    if (attempt !== this.attempt || (last && progress < last.progress)) this.samples = []; // goes on from a checkpoint
+    this.attempt = attempt;
+    if (progress === this.samples.at(-1)?.progress) return;
     this.samples.push({ at, progress });
     if (this.samples.length > 30) this.samples.shift();
   }
 
-  /** Milliseconds left at `now`, or null while nothing sound can be said. `started`: when the attempt began, if known. */
-  left(now: number, started: number | null): number | null {
+  /** Milliseconds left at `now`, or null while nothing sound can be said. `began`: with what the attempt did, if known. */
+  left(now: number, began: Sample | null): number | null {
     const last = this.samples.at(-1);
     if (!last || last.progress <= 0 || last.progress >= 100) return null;
-    const first = this.samples[0] as Sample;
     let rate = 0;
-    if (last.progress - first.progress >= 2 && last.at - first.at >= 1000) {
+    for (const [first, time] of [[this.samples[0] as Sample, 1000], [began, 3000]] as [Sample | null, number][]) {
+      if (rate > 0 || first === null || last.progress - first.progress < 2 || last.at - first.at < time) continue;
       rate = (last.progress - first.progress) / (last.at - first.at);
-    } else if (started !== null && last.progress >= 2 && last.at - started >= 3000) {
-      rate = last.progress / (last.at - started);
     }
     if (rate <= 0) return null;
     return Math.max(0, (100 - last.progress) / rate - (now - last.at));

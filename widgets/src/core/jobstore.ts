@@ -127,7 +127,8 @@ export class JobStore {
       this.anew();
       return;
     } else if (old && job.version < old.version) return;
-    this.eta.note(job.progress, this.now());
+    // what was reported before an attempt said anything is of the one before it
+    if (job.phase === "running" && job.progress_since) this.eta.note(job.progress, this.now(), job.restarts);
     const why = isWaiting(job.phase) || job.phase === "admitted" ? this.view.why : null;
     this.update({ job, why });
   }
@@ -135,7 +136,8 @@ export class JobStore {
   timeLeft(): number | null {
     const { job } = this.view;
     if (!job || job.phase !== "running") return null;
-    return this.eta.left(this.now(), ms(job.started_at));
+    const at = ms(job.progress_since);
+    return this.eta.left(this.now(), at === null ? null : { at, progress: job.progress_from });
   }
 
   private reset(): void {

@@ -217,7 +217,7 @@ const plain = (value: number): string => trim(value, 2);
 
 const NEVER: Figure = { title: "Never started", hint: "Jobs that found no place, those refused included", of: (r) => r.never_started + r.refused, show: String, wish: -1 };
 export const WORK: Figure[] = [
-  { title: "Average wait", hint: "From submission to start, of the jobs that had yet to start", of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
+  { title: "Average wait", hint: "All the time that a job is in the queue, of the jobs that had yet to start", of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
   { title: "Half wait at most", hint: "The median wait", of: (r) => r.p50_wait_s, show: seconds, wish: -1 },
   { title: "99 % wait at most", hint: "The wait of the unlucky", of: (r) => r.p99_wait_s, show: seconds, wish: -1 },
   { title: "Worst unfairness", hint: "Time taken, divided by the time alone on the tenant's fair share; above 1 is worse than alone", of: (r) => r.ftf_worst, show: plain, wish: -1 },

@@ -213,6 +213,13 @@ export interface Job {
   admitted_at: string | null;
   started_at: string | null;
   finished_at: string | null;
+  waiting_since: string | null;
+  /** Seconds of all waits, and of all attempts, that are over. */
+  waited_s: number;
+  ran_s: number;
+  /** With what the present attempt began, and when; null before it reported anything. */
+  progress_from: number;
+  progress_since: string | null;
   version: number;
 }
 
@@ -308,6 +315,9 @@ export interface QueueEntry {
   gpu: number;
   ram: number;
   submitted_at: string;
+  waiting_since: string | null;
+  waited_s: number;
+  ran_s: number;
   started_at: string | null;
   expected_start: string | null;
   /** Which end makes it possible, or why no start can be told; empty where nobody has looked yet. */

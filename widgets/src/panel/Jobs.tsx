@@ -5,10 +5,11 @@ import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../com
 import { useLoad, useNow } from "../components/hooks";
 import { Monitor } from "../components/Monitor";
 import { paths } from "../core/api";
-import { ago, clock, cores, duration, ms, plural, ram } from "../core/format";
+import { clock, cores, plural, ram } from "../core/format";
 import { liveJob } from "../core/live";
 import { keepingWords } from "../core/keeping";
 import { isFinal, isWaiting, workersWords } from "../core/phase";
+import { timing } from "../core/spans";
 import type { Job } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
@@ -17,15 +18,6 @@ import { go, href, Link } from "./router";
 const EVERY = 4000;
 const PAGE = 100;
 const MOST = 1000;
-
-function timing(job: Job, now: number): string {
-  const started = ms(job.started_at);
-  const ended = ms(job.finished_at);
-  if (started !== null && ended !== null) return `${clock(ended, now)}, ran ${duration((ended - started) / 1000)}`;
-  if (ended !== null) return clock(ended, now); // it failed, or was cancelled, before any rank ran
-  if (isWaiting(job.phase) || started === null) return `submitted ${ago(job.submitted_at, now)}`;
-  return `running ${duration((now - started) / 1000)}`;
-}
 
 function note(job: Job, now: number): string {
   if (job.failure) return job.failure.message || job.failure.cause;

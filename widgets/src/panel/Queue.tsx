@@ -4,11 +4,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { paths, type Client } from "../core/api";
-import { ago, clock, cores, ms, plural, ram } from "../core/format";
+import { ago, clock, cores, duration, ms, plural, ram } from "../core/format";
 import { backoff } from "../core/stream";
 import { isWaiting } from "../core/phase";
 import { policyWords } from "../core/policy";
 import { capital, reasonWords, unknownStart } from "../core/reasons";
+import { waits } from "../core/spans";
 import type { QueueEntry, Scheduling } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
@@ -87,6 +88,12 @@ function expected(e: QueueEntry, now: number): JSX.Element | string {
 const key = (e: QueueEntry): string => `${e.user}/${e.name}`;
 
 /** What waits, in its order with the reasons, and what runs. */
+/** For how long it is in the queue now; of one that is suspended, and so not in it, nothing. */
+function waited(e: QueueEntry, now: number): string {
+  const seconds = waits(e, now);
+  return seconds === null ? "–" : duration(seconds);
+}
+
 export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: boolean }): JSX.Element {
   const now = useNow(1000);
   const waiting = rows.filter((e) => isWaiting(e.phase)).sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9));
@@ -104,7 +111,7 @@ export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: bo
     { title: "Asks for", cell: need, kind: "low" },
     { title: "Why it waits", cell: (e) => <Waits e={e} />, kind: "grow" },
     { title: "Expected", cell: (e) => expected(e, now), kind: "num" },
-    { title: "Waiting", cell: (e) => ago(e.submitted_at, now).replace(" ago", ""), kind: "num low" },
+    { title: "Waiting", cell: (e) => waited(e, now), kind: "num low" },
   ];
   const runs: Column<QueueEntry>[] = [
     job,

@@ -1,0 +1,30 @@
+/** How long a job waits and runs, over all its attempts. Pure; a saved picture of an older hub may lack what it goes by. */
+import { ago, clock, duration, ms } from "./format";
+import { isWaiting } from "./phase";
+import type { Job, QueueEntry } from "./wire";
+
+/** Seconds that its attempts ran, the present one included. */
+export function ran(job: Job, now: number): number {
+  const [started, ended] = [ms(job.started_at), ms(job.finished_at)];
+  const last = started === null ? 0 : Math.max(0, (ended ?? now) - started) / 1000;
+  return ended === null ? (job.ran_s ?? 0) + last : (job.ran_s ?? last);
+}
+
+/** Seconds of the present wait, null where it is not in the queue. */
+export function waits(job: Job | QueueEntry, now: number): number | null {
+  const since = ms(job.waiting_since);
+  return since === null ? null : Math.max(0, now - since) / 1000;
+}
+
+/** "waits 15 s, ran 5 min", "running 8 s, 5 min in all", "12:05, ran 2 min". */
+export function timing(job: Job, now: number): string {
+  const [started, ended] = [ms(job.started_at), ms(job.finished_at)];
+  const whole = ran(job, now);
+  // before any rank ran it failed, or was cancelled
+  if (ended !== null) return whole ? `${clock(ended, now)}, ran ${duration(whole)}` : clock(ended, now);
+  const [wait, before] = [waits(job, now), job.ran_s ? `ran ${duration(job.ran_s)}` : ""];
+  if (isWaiting(job.phase) || started === null)
+    return wait !== null && before ? `waits ${duration(wait)}, ${before}` : before || `submitted ${ago(job.submitted_at, now)}`;
+  const running = `running ${duration((now - started) / 1000)}`;
+  return job.ran_s ? `${running}, ${duration(whole)} in all` : running;
+}
