@@ -181,6 +181,8 @@ def decided(decision: Json) -> list[str]:
         whose = f"tenant {victim['tenant']}" if victim.get("tenant") else "another tenant"
         who = f"{victim['job']} of {victim['user']}" if victim.get("job") else f"a job of {whose}"
         how = "stopped" if victim.get("chosen") else "left alone"
+        if victim.get("gives"):
+            how = f"gives up {victim['gives']} worker{'' if victim['gives'] == 1 else 's'}"
         lines.append(f"  {who}, priority {victim.get('priority')}: {how}, {victim.get('why')}.")
     lines += [f"  Not touched: {text}." for text in (decision.get("spared") or ())[:3]]
     return lines

@@ -217,7 +217,8 @@ class DecisionNode(Response):
 class DecisionVictim(Response):
     """A running job that could have been stopped for another: what that loses, and why it was chosen or not.
 
-    `lost_work` is in gpu-seconds, or core-seconds where it has no gpu. Names are null where they are not the
+    `lost_work` is in gpu-seconds, or core-seconds where it has no gpu. `gives` are the workers that it gives up instead of all,
+    0 where it is stopped or left alone. Names are null where they are not the
     asker's to know; of those that share with the asker's tenant the tenant is named.
     """
 
@@ -229,12 +230,14 @@ class DecisionVictim(Response):
     over_nominal: bool
     chosen: bool
     why: str
+    gives: int = 0
 
 
 class Decision(Response):
     """Why the scheduler did something with a job: why then, why there, why this one.
 
-    `kind` is admitted, preempted or resized. `waited_for` is what it waited for until then (`waited_reason` the type of that) and
+    `kind` is admitted, preempted or resized; it is told at the time of the decision, which an admission follows when those that
+    make room for it have ended. `waited_for` is what it waited for until then (`waited_reason` the type of that) and
     `changed` what had changed since;
     `nodes` are the best few places, `only` says that there was no other; `victims` are those that could have been stopped, `spared`
     why the others could not. `share` is the tenant's dominant share before. Of cycles with very many decisions only `summary` is kept.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decisionOf, victimName } from "../src/core/decisions";
+import { decisionOf, isExplained, victimName } from "../src/core/decisions";
 import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, waitsOf, whyTheSame, whyWords, WORK } from "../src/core/whatif";
 import type { Decision, JobEvent, Node, Simulated, SimulatedRun, SimulatedWork, Tenant } from "../src/core/wire";
 
@@ -148,6 +148,21 @@ test("where nothing is other, what the jobs waited for says why", () => {
   assert.equal(whyTheSame({ ...answer(run({})), moves: { ...moves, later: 1 } }), null);
 });
 
+test("an admission that waited for those that made room finds its explanation, and none of an earlier wait", () => {
+  const at = (s: number): string => new Date(Date.parse("2026-01-01T10:00:00Z") + s * 1000).toISOString();
+  const timeline: JobEvent[] = [[0, "submitted"], [1, "admitted"], [60, "preempted"], [70, "requeued"], [120, "admitted"]]
+    .map(([s, kind], i) => ({ seq: i + 1, time: at(s as number), kind: kind as string, message: "", reason: null }));
+  const decision = (s: number, summary: string): Decision => ({
+    time: at(s), kind: "admitted", summary, waited_for: null, waited_reason: null, changed: [], position: null, policy: "fair", share: null,
+    nodes: [], only: false, victims: [], spared: [],
+  });
+  const [first, last] = [timeline[1] as JobEvent, timeline[4] as JobEvent];
+  const both = [decision(1, "first"), decision(90, "second")];
+  assert.equal(decisionOf(first, both, timeline)?.summary, "first");
+  assert.equal(decisionOf(last, both, timeline)?.summary, "second");
+  assert.equal(decisionOf(last, both.slice(0, 1), timeline), null);
+});
+
 test("an event finds its explanation by kind and time, and a stranger has no name", () => {
   const event: JobEvent = { seq: 2, time: "2026-01-01T10:00:05Z", kind: "admitted", message: "", reason: null };
   const decision = (time: string, kind: string, summary: string): Decision => ({
@@ -156,7 +171,10 @@ test("an event finds its explanation by kind and time, and a stranger has no nam
   const all = [decision("2026-01-01T10:00:00Z", "admitted", "old"), decision("2026-01-01T10:00:05Z", "preempted", "other"), decision("2026-01-01T10:00:05.1Z", "admitted", "this")];
   assert.equal(decisionOf(event, all)?.summary, "this");
   assert.equal(decisionOf({ ...event, time: "2026-01-02T10:00:05Z" }, all), null);
-  const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, why: "" };
+  const resize: JobEvent = { ...event, kind: "resize" };
+  assert.equal(decisionOf(resize, [decision("2026-01-01T10:00:05Z", "resized", "shrinks")])?.summary, "shrinks");
+  assert.deepEqual(["admitted", "resize", "resized", "running"].map((kind) => isExplained({ ...event, kind })), [true, true, false, false]);
+  const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, why: "", gives: 0 };
   assert.equal(victimName({ ...victim, job: null, tenant: null }), "a job of another tenant");
   assert.equal(victimName({ ...victim, job: null, tenant: "blue" }), "a job of tenant blue");
 });

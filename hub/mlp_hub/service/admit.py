@@ -333,6 +333,7 @@ class Admission:
             list(kept.promised),
             plan.claims,
             self._holders,
+            kept.early,
         )
         if not decided:
             return Stored()

@@ -276,7 +276,7 @@ class _Teller:
             "summary": self._summary(d, e, tenant),
             "waited_for": None if waited is None else self._masked(waited.verdict, tenant),
             "waited_reason": None if waited is None else waited.verdict.reason.value,
-            "changed": self._changed(d, waited, tenant) if isinstance(d, Admit) else [],
+            "changed": self._changed(d, e, waited, tenant),
             "position": None if waited is None else waited.position,
             "policy": self.policy,
             "share": e.share,
@@ -300,25 +300,34 @@ class _Teller:
 
     def _summary(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> str:
         if isinstance(d, Admit):
-            where = f"admitted {ranks_on(d.placement)}"
+            where = f"admitted {ranks_on(d.placement)}{f' {e.size}' if e.size else ''}"
             if e.candidates:
-                who = listing(self._job(c.uid, tenant) for c in e.candidates)
-                return f"{where}, after {who} {'was' if len(e.candidates) == 1 else 'were'} stopped for it"
+                return f"{where}, after {self._made_room(e.candidates, tenant)} for it"
             if e.only:
                 return f"{where}: no other place had room"
             return f"{where}: the best of the places with room by the rule of placement"
         if isinstance(d, Preempt):
-            cost = next((c.cost for c in e.candidates if c.uid == d.uid), None)
-            seconds = "gpu-seconds" if self.by_gpu.get(d.uid) else "core-seconds"
-            lost = "" if cost is None else f"; stopping it loses {cost:.0f} {seconds} of work"
-            others = sum(not c.chosen for c in e.candidates)
-            of = f"chosen before {count(others, 'other')}" if others else "the only one that could be stopped"
-            return f"{self._stopped(d, tenant)}. It was {of}{lost}"
-        if d.for_uid is not None:
-            return (
-                f"goes on with {count(d.workers, 'worker')}; the rest goes to {self._job(d.for_uid, tenant)}"
-            )
-        return f"goes on with {count(d.workers, 'worker')}: nobody waits for what it gets"
+            return f"{self._stopped(d, tenant)}. {self._chosen(e, d.uid, 'stopping it')}"
+        if d.for_uid is None:
+            return f"goes on {e.size}, instead of {e.was}: nobody waits for what it gets"
+        goes = f"goes on with {count(d.workers, 'worker')} instead of {e.was}"
+        return f"{goes}; the rest goes to {self._job(d.for_uid, tenant)}. {self._chosen(e, d.uid, 'ending its ranks for that')}"
+
+    def _chosen(self, e: Explained, uid: str, what: str) -> str:
+        """Say before how many others a job was chosen to make room, and what that loses."""
+        cost = next((c.cost for c in e.candidates if c.uid == uid), None)
+        seconds = "gpu-seconds" if self.by_gpu.get(uid) else "core-seconds"
+        lost = "" if cost is None else f"; {what} loses {cost:.0f} {seconds} of work"
+        others = sum(not c.chosen for c in e.candidates)
+        of = f"chosen before {count(others, 'other')}" if others else "the only one that could be stopped"
+        return f"It was {of}{lost}"
+
+    def _made_room(self, makers: Sequence[Candidate], tenant: str | None) -> str:
+        """Say who was stopped, and who gave up workers."""
+        stopped = [self._job(c.uid, tenant) for c in makers if not c.gives]
+        parts = [f"{listing(stopped)} {'was' if len(stopped) == 1 else 'were'} stopped"] if stopped else []
+        parts += [f"{self._job(c.uid, tenant)} gave up {count(c.gives, 'worker')}" for c in makers if c.gives]
+        return listing(parts)
 
     def _job(self, uid: str, tenant: str | None) -> str:
         info = self.infos.get(uid)
@@ -358,19 +367,29 @@ class _Teller:
             "lost_work": c.cost,
             "over_nominal": c.over_nominal,
             "chosen": c.chosen,
+            "gives": c.gives,
             "why": c.why,
         }
 
-    def _changed(self, admit: Admit, waited: Waited | None, tenant: str | None) -> list[str]:
-        """Say what has changed since the last cycle that could let the job start."""
-        if admit.after:
-            return [f"{self._job(uid, tenant)} is stopped for it" for uid in admit.after[:MOST_CHANGES]]
-        if waited is None:
+    def _changed(
+        self, d: Admit | Preempt | Resize, e: Explained, waited: Waited | None, tenant: str | None
+    ) -> list[str]:
+        """Say what has changed since the last cycle that could let the job start, or made it shrink or grow."""
+        if isinstance(d, Preempt):
+            return []
+        if isinstance(d, Resize) and d.for_uid is not None:
+            return [f"{self._job(d.for_uid, tenant)} waits, and may have what is beyond its least"]
+        if isinstance(d, Admit) and (d.after or e.candidates):
+            gives = {c.uid: c.gives for c in e.candidates if c.gives}
+            given = [f"{self._job(u, tenant)} gives up {count(n, 'worker')} for it" for u, n in gives.items()]
+            stopped = [u for u in d.after if u not in gives]
+            return [*(f"{self._job(u, tenant)} is stopped for it" for u in stopped), *given][:MOST_CHANGES]
+        if waited is None and isinstance(d, Admit):
             return ["it was submitted, and there was room at once"]
         if self.before is None:
             return []  # the cycle before was not looked at
         said = []
-        blockers = set(waited.verdict.blocked_by)
+        blockers = set() if waited is None else set(waited.verdict.blocked_by)
         gone = [u for u in self.before.running if u not in self.after.running]
         gone.sort(key=lambda u: u not in blockers)
         said += [f"{self._job(u, tenant)} ended" for u in gone[:MOST_CHANGES]]

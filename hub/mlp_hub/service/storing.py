@@ -35,6 +35,7 @@ class Decided:
     """What is to be stored. `jobs` are all the jobs concerned as they are in memory, by uid.
 
     `told` explains the decisions that take effect; `promised` are jobs whose admissions are explained and wait.
+    Where it is `early`, an admission that finds no room waits for it too.
     `claims` are those for which room is to be set aside, decided on what others than jobs hold by `holders`.
     """
 
@@ -51,6 +52,7 @@ class Decided:
     promised: Sequence[str] = ()
     claims: Sequence[Admit] = ()
     holders: Holders | None = None
+    early: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.admits or self.preempts or self.resizes or self.waits or self.usage or self.claims)
@@ -209,7 +211,8 @@ class _Storing:
             ],
             self.now,
         )
-        d.told.store(self.tx, [*self.stored.in_force, *d.promised])
+        early = [admit.uid for admit in self.stored.no_room] if d.early else []
+        d.told.store(self.tx, [*self.stored.in_force, *d.promised, *early])
         return self.stored
 
     def _job(self, uid: str) -> Job | None:

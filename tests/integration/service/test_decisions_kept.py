@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from mlp_api.types import TenantCreate
-from mlp_hub.service.decisions import KEPT_S
-from platform_rig import Rig, node, play
+from mlp_api.whatif import Decision
+from mlp_hub.service.decisions import KEPT_S, to_wire
+from mlp_hub.store.records import StoredDecision
+from platform_rig import Rig, node, play, until
 
 
 def test_an_admission_tells_what_was_waited_for_what_changed_and_which_other_places_there_were(
@@ -58,6 +62,60 @@ def test_a_preemption_tells_who_could_have_been_stopped_and_why_this_one(tmp_pat
         assert urgent.changed == ["job cheap of ann is stopped for it"]
 
     play(tmp_path, story)
+
+
+async def told_of(rig: Rig, user: str, name: str) -> list[Decision]:
+    return await rig.platform.decisions.of(user, name, everything=False)
+
+
+def test_a_resize_tells_for_whom_what_it_loses_and_why_so_many_and_so_does_the_admission_that_follows(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 60, "STOP": 0.05})
+        await rig.until("wide", "running")
+        await rig.submit("other", workers=2, sim={"DURATION": 0.3, "STOP": 0.05})
+        await rig.until("other", "finished")
+        await until(lambda: has_ranks(rig, "wide", 4))
+        admitted, shrunk, grown = await told_of(rig, "ann", "wide")
+        assert admitted.summary.startswith("admitted on node n1 with 4 workers, its most")
+        assert (shrunk.kind, grown.kind) == ("resized", "resized")
+        assert shrunk.summary.startswith(
+            "goes on with 2 workers instead of 4; the rest goes to job other of ann. "
+            "It was the only one that could be stopped; ending its ranks for that loses "
+        )
+        assert shrunk.changed == ["job other of ann waits, and may have what is beyond its least"]
+        assert [(v.job, v.gives, v.chosen) for v in shrunk.victims] == [("wide", 2, True)]
+        assert [(n.node, n.ranks, n.chosen) for n in shrunk.nodes] == [("n1", 2, True)]
+        assert (
+            grown.summary == "goes on with 4 workers, its most, instead of 2: nobody waits for what it gets"
+        )
+        assert grown.changed == ["job other of ann ended"]
+        (other,) = await told_of(rig, "ann", "other")
+        assert other.kind == "admitted"
+        assert other.summary == "admitted on node n1, after job wide of ann gave up 2 workers for it"
+        assert other.changed == ["job wide of ann gives up 2 workers for it"]
+        assert [(v.job, v.gives) for v in other.victims] == [("wide", 2)]
+
+    play(tmp_path, story)
+
+
+async def has_ranks(rig: Rig, name: str, ranks: int) -> bool:
+    return len((await rig.platform.jobs.get("ann", name)).ranks) == ranks
+
+
+def test_a_decision_of_an_older_hub_is_told_without_what_it_did_not_know() -> None:
+    victim = {
+        "job": "a",
+        "user": "ann",
+        "tenant": "red",
+        "priority": 50,
+        "lost_work": 1.0,
+        "over_nominal": False,
+    }
+    parts = {"summary": "stopped", "policy": "fair", "victims": [victim | {"chosen": True, "why": "cheap"}]}
+    record = StoredDecision("u1", 1.0, "preempted", msgspec.json.encode({"all": parts}).decode())
+    assert [v.gives for v in to_wire(record, everything=True).victims] == [0]
 
 
 def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Path) -> None:

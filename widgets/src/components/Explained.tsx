@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { paths, words, type Client } from "../core/api";
 import { decisionOf, victimName } from "../core/decisions";
-import { trim } from "../core/format";
+import { plural, trim } from "../core/format";
 import { capital } from "../core/reasons";
 import type { Decision, JobEvent } from "../core/wire";
 import { useId } from "./hooks";
@@ -16,7 +16,7 @@ export interface Asks {
 
 type Answer = { decision: Decision | null } | { error: unknown } | "asking";
 
-export function WhyButton({ event, asks }: { event: JobEvent; asks: Asks }): JSX.Element {
+export function WhyButton({ event, timeline, asks }: { event: JobEvent; timeline: JobEvent[]; asks: Asks }): JSX.Element {
   const [open, setOpen] = useState(false);
   const [answer, setAnswer] = useState<Answer>("asking");
   const id = useId("decision");
@@ -25,7 +25,7 @@ export function WhyButton({ event, asks }: { event: JobEvent; asks: Asks }): JSX
     if (open) return;
     setAnswer("asking");
     asks.client.get<Decision[]>(paths.decisions(asks.user, asks.name)).then(
-      (found) => setAnswer({ decision: decisionOf(event, found) }),
+      (found) => setAnswer({ decision: decisionOf(event, found, timeline) }),
       (error: unknown) => setAnswer({ error }),
     );
   };
@@ -80,7 +80,7 @@ export function Story({ d }: { d: Decision }): JSX.Element {
           <tbody>
             {d.victims.map((v, i) => (
               <tr key={i} class={v.chosen ? "mlp-selected" : ""}>
-                <td>{victimName(v)}{v.chosen ? <span class="mlp-dim"> stopped</span> : null}</td>
+                <td>{victimName(v)}{v.chosen ? <span class="mlp-dim">{v.gives ? ` gives up ${plural(v.gives, "worker")}` : " stopped"}</span> : null}</td>
                 <td>{v.priority}</td>
                 <td>{`${trim(v.lost_work, 1)} s`}</td>
                 <td>{v.why}{v.over_nominal ? "; its tenant holds more than its own quota" : ""}</td>

@@ -276,7 +276,7 @@ export function Timeline({ events, now, open, asks }: {
             <span class="mlp-event-kind">{event.kind}</span>
             <span class="mlp-event-text">
               {event.message}
-              {asks && isExplained(event) ? <WhyButton event={event} asks={asks} /> : null}
+              {asks && isExplained(event) ? <WhyButton event={event} timeline={events} asks={asks} /> : null}
             </span>
           </li>
         ))}

@@ -2,22 +2,27 @@
 import { ms } from "./format";
 import type { Decision, JobEvent } from "./wire";
 
-const EXPLAINED = new Set(["admitted", "preempted", "resized"]);
+/** By the kind of event that is stored with a decision, the decision's kind. */
+const EXPLAINED: Record<string, Decision["kind"]> = { admitted: "admitted", preempted: "preempted", resize: "resized" };
 /** Event and explanation are stored together; a clock may round. */
 const SAME_MS = 2000;
+/** With these a job begins to wait: an admission was decided after the last of them. */
+const WAITS = new Set(["submitted", "requeued", "resumed", "preempted"]);
 
-export const isExplained = (event: JobEvent): boolean => EXPLAINED.has(event.kind);
+export const isExplained = (event: JobEvent): boolean => Object.hasOwn(EXPLAINED, event.kind);
 
-/** The explanation of an event; null when none is kept (any more). */
-export function decisionOf(event: JobEvent, decisions: Decision[]): Decision | null {
+/** The explanation of an event; null when none is kept (any more). An admission may have waited for those that made room. */
+export function decisionOf(event: JobEvent, decisions: Decision[], timeline: JobEvent[] = []): Decision | null {
   const at = ms(event.time) ?? 0;
+  const waits = timeline.filter((e) => e.seq < event.seq && WAITS.has(e.kind)).at(-1);
+  const from = event.kind === "admitted" && waits ? Math.min(ms(waits.time) ?? at, at) : at;
   let best: Decision | null = null;
-  let off = SAME_MS;
+  let off = Number.POSITIVE_INFINITY;
   for (const d of decisions) {
-    const away = Math.abs((ms(d.time) ?? 0) - at);
-    if (d.kind === event.kind && away <= off) {
+    const time = ms(d.time) ?? 0;
+    if (d.kind === EXPLAINED[event.kind] && time >= from - SAME_MS && time <= at + SAME_MS && Math.abs(time - at) <= off) {
       best = d;
-      off = away;
+      off = Math.abs(time - at);
     }
   }
   return best;

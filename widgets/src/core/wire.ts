@@ -269,6 +269,8 @@ export interface Decision {
     over_nominal: boolean;
     chosen: boolean;
     why: string;
+    /** Workers that it gives up instead of all; 0 where it is stopped or left alone. */
+    gives: number;
   }[];
   spared: string[];
 }
