@@ -119,7 +119,8 @@ def test_a_slow_watcher_misses_nothing_that_is_stored(
     monkeypatch.setattr(broker.Broker.subscribe, "__defaults__", (4,))
 
     async def story(rig: Rig) -> None:
-        await rig.submit("j", sim={"DURATION": 1.0})
+        # it runs until all is reported, however long that takes here: points of a job that has ended are not taken
+        await rig.submit("j", sim={"DURATION": 60, "STOP": 0.01})
         await rig.until("j", "running")
         stream = rig.platform.watch("ann", "j")
         frames: list[Frame] = []
@@ -128,6 +129,7 @@ def test_a_slow_watcher_misses_nothing_that_is_stored(
             if frame["type"] == "synced":
                 for n in range(50):  # far more than the queue holds, while nobody reads
                     await report(rig, "j", 2 * n + 1, 2 * n + 2)
+                await rig.platform.jobs.cancel("ann", "j")
         seqs = [p["seq"] for f in frames if f["type"] == "metrics" for p in f["points"]]
         assert seqs == list(range(1, 101))
         assert frames[-1] == {"type": "end"}

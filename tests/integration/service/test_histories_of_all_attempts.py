@@ -1,0 +1,155 @@
+"""What a job waited and ran is told over all its attempts: in the job, the queue, previews, what-ifs and exports."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.types import Heartbeat, Job, TenantCreate, TenantUpdate
+from mlp_api.whatif import WhatIfHistory, WhatIfWindow
+from platform_rig import Rig, play, until
+
+
+async def requeued(rig: Rig, name: str = "low") -> Job:
+    """A job that ran for more than a second and waits again behind `urgent`."""
+    await rig.submit(name, workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
+    first = await rig.until(name, "running")
+    assert first.started_at is not None
+    await until(lambda: ran_for(rig, first, 1.1))
+    await rig.submit("urgent", workers=4, priority="high", sim={"DURATION": 60, "STOP": 0.05})
+    await rig.until("urgent", "running")
+    return await rig.until(name, "queued")
+
+
+async def ran_for(rig: Rig, job: Job, seconds: float) -> bool:
+    assert job.started_at is not None
+    return rig.clock() - job.started_at.timestamp() >= seconds
+
+
+def test_who_was_stopped_for_others_waits_since_then_and_has_run(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        job = await requeued(rig)
+        back = [e for e in await rig.platform.jobs.events("ann", "low") if e.kind == "requeued"][-1]
+        assert job.waiting_since is not None
+        assert abs((job.waiting_since - back.time).total_seconds()) < 0.5
+        assert job.ran_s >= 1.1
+        assert job.queued_at == job.submitted_at  # its age in the order stays
+        (line,) = [e for e in await rig.platform.jobs.queue() if e.name == "low"]
+        assert (line.waiting_since, line.waited_s, line.ran_s) == (job.waiting_since, job.waited_s, job.ran_s)
+        (urgent,) = [e for e in await rig.platform.jobs.queue() if e.name == "urgent"]
+        assert urgent.waiting_since is None
+        rig.crash()
+        await rig.start()
+        kept = await rig.platform.jobs.get("ann", "low")
+        assert (kept.waiting_since, kept.waited_s, kept.ran_s) == (job.waiting_since, job.waited_s, job.ran_s)
+
+    play(tmp_path, story)
+
+
+def test_the_preview_of_a_quota_tells_since_when_it_waits_this_time(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.platform.tenants.create(TenantCreate(name="red", cpu=4))
+        await rig.platform.users.ensure("ann")
+        await rig.platform.tenants.set_member("red", "ann")
+        await rig.submit("low", tenant="red", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
+        await rig.until("low", "running")
+        await rig.submit("urgent", tenant="red", workers=4, priority="high", sim={"DURATION": 60})
+        job = await rig.until("low", "queued")
+        shown = await rig.platform.previews.of("red", TenantUpdate(cpu=3))
+        (wait,) = [w for w in shown.waiting if w.name == "low"]
+        assert wait.since == job.waiting_since
+        assert wait.since != job.submitted_at
+
+    play(tmp_path, story)
+
+
+def test_who_is_cancelled_while_it_waits_again_is_told_as_one_that_ran_also_in_history(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        ran = (await requeued(rig)).ran_s
+        await rig.platform.jobs.cancel("ann", "low")
+        done = await rig.until("low", "cancelled")
+        assert done.message == f"cancelled while it waited to go on; it had run for {ran:.1f} s"
+        assert (done.started_at, done.waiting_since, done.ran_s) == (None, None, ran)
+        assert done.waited_s > 0
+        await rig.submit("never", workers=4, priority="low")
+        await rig.platform.jobs.cancel("ann", "never")
+        export = await rig.platform.whatif.export("admin", 1.0)
+        assert [(j["name"], j["duration"]) for j in export["jobs"]] == [
+            ("ann/low", pytest.approx(ran, abs=0.06))
+        ]
+        assert "Left out: 1 that never started." in export["remarks"]
+
+    play(tmp_path, story)
+
+
+def test_a_resized_job_has_waited_only_in_the_queue_and_run_in_all_its_attempts(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 1.0, "STOP": 0.05})
+        first = await rig.until("wide", "running")
+        await until(lambda: ran_for(rig, first, 0.5))
+        await rig.submit("other", user="bob", workers=2, sim={"DURATION": 60})
+
+        async def resized() -> bool:
+            job = await rig.platform.jobs.get("ann", "wide")
+            return job.phase == "running" and job.restarts == 1
+
+        await until(resized)
+        job = await rig.platform.jobs.get("ann", "wide")
+        assert (job.waited_s, job.waiting_since) == (first.waited_s, None)
+        assert job.ran_s >= 0.5
+        done = await rig.until("wide", "finished")
+        assert done.started_at is not None
+        assert done.finished_at is not None
+        last = (done.finished_at - done.started_at).total_seconds()
+        assert done.ran_s == pytest.approx(job.ran_s + last, abs=0.002)
+        assert done.waited_s == first.waited_s
+        assert done.message == f"finished after {done.ran_s:.1f} s, {last:.1f} s of it in its last attempt"
+        window = WhatIfHistory(history=WhatIfWindow(since=first.submitted_at - timedelta(seconds=1)))
+        _, recording = await rig.platform.whatif.recording(window)
+        (recorded,) = recording.jobs
+        assert recorded.waited == pytest.approx(done.waited_s, abs=0.001)
+        assert recorded.length == pytest.approx(done.ran_s, abs=0.001)
+        assert recorded.attempts == 2
+
+    play(tmp_path, story)
+
+
+def test_progress_of_a_later_attempt_counts_from_what_it_goes_on_from(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        jobs = rig.platform.jobs
+        await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
+        job = await rig.until("low", "running")
+        assert (job.progress_from, job.progress_since) == (0, job.started_at)
+        await jobs.heartbeat("ann", "low", Heartbeat(state="running", progress=60))
+        await until(lambda: has_progress(rig, 60))
+        assert (await jobs.get("ann", "low")).progress_since == job.started_at
+        await rig.submit("urgent", workers=4, priority="high", sim={"DURATION": 0.1})
+        await rig.until("low", "queued")
+        await rig.until("urgent", "finished")
+        again = await rig.until("low", "running")
+        assert (again.progress, again.restarts, again.progress_since) == (60, 1, None)
+        await report(rig, 61)
+        await until(lambda: has_progress(rig, 61))
+        began = await jobs.get("ann", "low")
+        assert began.progress_from == 61
+        assert began.progress_since is not None
+        await report(rig, 70, 2)
+        await until(lambda: has_progress(rig, 70))
+        later = await jobs.get("ann", "low")
+        assert (later.progress_from, later.progress_since) == (61, began.progress_since)
+
+    play(tmp_path, story)
+
+
+async def has_progress(rig: Rig, progress: int) -> bool:
+    return (await rig.platform.jobs.get("ann", "low")).progress == progress
+
+
+async def report(rig: Rig, progress: int, n: int = 1) -> None:
+    point = MetricPoint(n=n, t=rig.clock(), v={"progress": progress})
+    await rig.platform.metrics.append("ann", "low", MetricBatch(source="0.1.a", points=[point]))
