@@ -224,10 +224,10 @@ idempotency_key = Table(
     Index(None, "created_at"),
 )
 
-usage = Table(  # the history that fair share looks at, one decayed number per tenant
+usage = Table(  # the history that fair share looks at, one decayed number per account: TENANT, or TENANT/USER of a member
     "usage",
     metadata,
-    Column("tenant", String(50), primary_key=True),
+    Column("account", String(306), primary_key=True),
     Column("value", Double, nullable=False),
     Column("as_of", Double, nullable=False),
 )
