@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0010"
+REVISION = "0012"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
