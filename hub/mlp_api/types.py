@@ -64,7 +64,7 @@ class Fault(Response):
 
 # -------------------------------------------------------------- tenants
 
-QueueOrder = Literal["priority", "fifo"]
+QueueOrder = Literal["priority", "fifo", "fair", "maxmin"]
 
 
 class TenantCreate(Request):
@@ -100,8 +100,9 @@ class TenantCreate(Request):
     queue_order: Annotated[
         QueueOrder,
         Meta(
-            description="what its own jobs go by: `priority`, then age; or `fifo`, age alone, and no job of it stops another "
-            "for its priority. Where the hub orders the jobs of all tenants in one line, that order holds instead"
+            description="what its own jobs go by: `priority`, then age; `fifo`, age alone, and no job of it stops another "
+            "for its priority; `fair` or `maxmin`, its members take turns by the share of the machines that their jobs "
+            "hold, now and lately or now alone, each with jobs by priority. Where the hub orders the jobs of all tenants in one line, that order holds instead"
         ),
     ] = "priority"
     isolation: Annotated[

@@ -79,6 +79,7 @@ policies = st.builds(
 shapes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "tenant": st.sampled_from(NAMES),
+        "user": st.sampled_from(("ann", "ann", "bob", "cat")),
         "workers": st.integers(1, 4),
         "more": st.sampled_from((0, 0, 0, 1, 3)),
         "ps": st.sampled_from((0, 0, 0, 1)),

@@ -43,7 +43,9 @@ class Tenant:
     borrowing_limit: Quota | None = None
     lending_limit: Quota | None = None
     reserved: Quota | None = None
-    queue_order: str = "priority"  # or fifo: what its own jobs go by, where tenants take turns
+    queue_order: str = (
+        "priority"  # what its own jobs go by, where tenants take turns: see `scheduler.ordering.ORDERS`
+    )
     isolation: str = "shared"  # how its files are kept; one machine has this grade only
     description: str = ""
     idle_since: float | None = None  # as far as it is looked at: under a policy for idle tenants

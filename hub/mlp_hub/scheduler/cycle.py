@@ -20,14 +20,14 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.elastic import grow, growable
 from mlp_hub.scheduler.fitting import has_claim, most_seats, seats, standing_of, stays_inside, vector_on
-from mlp_hub.scheduler.lines import Line
+from mlp_hub.scheduler.lines import Line, MemberLines
 from mlp_hub.scheduler.model import Booking, Decision
 from mlp_hub.scheduler.moving import make_way
 from mlp_hub.scheduler.ordering import end_of, is_one_queue
 from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.plan import Plan
 from mlp_hub.scheduler.preemption import LacksNodes, NotYet, RoomMade, make_room, room_comes
-from mlp_hub.scheduler.queues import Asleep, Entry, JobClass
+from mlp_hub.scheduler.queues import Asleep, Entry, JobClass, Queue
 from mlp_hub.scheduler.reservation import Delay, Reservations, Start
 from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.state import State
@@ -106,7 +106,7 @@ class Cycle:
         state = self.state
         if not self._goes_on():
             return
-        lines: dict[str, Line] = {}
+        lines: dict[str, Line | MemberLines] = {}
         heap = [(state.key_of(name), name) for name in self._tenants()]
         heapify(heap)
         while heap and self._goes_on():
@@ -144,14 +144,31 @@ class Cycle:
             self.grows = bool(self.state.running.elastic and growable(self.state))
         return self.grows
 
-    def _line(self, name: str) -> Line:
+    def _line(self, name: str) -> Line | MemberLines:
         """Return the classes of a tenant to be looked at: those that sleep too while somebody is owed a reservation."""
+        queue = self.state.queues[name]
+        if queue.by_members:
+            return self._lines_of_members(queue)
         if self.reservations.wanted:
-            return Line(self.state.queues[name].heads[:])
+            return Line(queue.heads[:])
         awake = self.state.sleepers.awake.get(name, {}).values()
         return Line(sorted((cls.jobs[0], cls.serial, cls) for cls in awake))
 
-    def _next_turn(self, name: str, line: Line, *, alone: bool) -> tuple[float, float, str] | None:
+    def _lines_of_members(self, queue: Queue) -> MemberLines:
+        state, tenant = self.state, queue.tenant.name
+        if self.reservations.wanted:
+            lanes = {user: heads[:] for user, heads in queue.lanes.items()}
+        else:
+            lanes = {}
+            for cls in state.sleepers.awake.get(tenant, {}).values():
+                lanes.setdefault(cls.user, []).append((cls.jobs[0], cls.serial, cls))
+            for heads in lanes.values():
+                heads.sort()
+        return MemberLines(lanes, lambda user, head: state.member_key(tenant, user, head))
+
+    def _next_turn(
+        self, name: str, line: Line | MemberLines, *, alone: bool
+    ) -> tuple[float, float, str] | None:
         """Return when the tenant's turn comes again, None when nobody in its line has to be looked at any more."""
         state = self.state
         if self._owes_sleepers(name):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mlp_hub.scheduler.fitting import vector_on
 from mlp_hub.scheduler.model import Resize, RunningJob
-from mlp_hub.scheduler.ordering import span_of
+from mlp_hub.scheduler.ordering import JobKey, span_of
 from mlp_hub.scheduler.placement import domain_label
 from mlp_hub.scheduler.reservation import Reservations, Start
 from mlp_hub.scheduler.running import Held
@@ -17,13 +17,26 @@ from mlp_hub.scheduler.vectors import resources_of
 
 
 def grow(state: State, reservations: Reservations) -> Iterator[Resize]:
-    """Give running elastic jobs the workers that fit now, the tenant with the smallest share first.
+    """Give running elastic jobs the workers that fit now, the tenant with the smallest share first, and of it the member.
 
     A job grows only if that delays nobody who was promised a start; it gives the workers up again as soon as
     somebody waits who may have them (see `preemption`).
     """
     able = growable(state)
-    able.sort(key=lambda h: (state.tenant_key(h.run.job.tenant, (0.0, h.run.started_at, "")), h.serial))
+
+    # where members take turns, all that the tenant runs counts as as old as the oldest
+    oldest: dict[str, float] = {}
+    for held in able:
+        tenant = held.run.job.tenant
+        if tenant in state.members:
+            oldest[tenant] = min(oldest.get(tenant, math.inf), held.run.started_at)
+
+    def turn(held: Held) -> tuple[JobKey, JobKey, int]:
+        job, started = held.run.job, held.run.started_at
+        of_tenant = state.tenant_key(job.tenant, (0.0, oldest.get(job.tenant, started), ""))
+        return of_tenant, state.member_key(job.tenant, job.user, (0.0, started, "")), held.serial
+
+    able.sort(key=turn)
     for held in able:
         extra = _extra(state, held, reservations)
         if extra:

@@ -7,8 +7,8 @@ are passed over. Who stands behind them waits for its turn all the same, as if t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush, heapreplace
 
 from mlp_hub.scheduler.ordering import JobKey
 from mlp_hub.scheduler.queues import Asleep, Head, JobClass
@@ -77,3 +77,76 @@ class Line:
         self._again += [head for head in heads if head >= front]
         heapify(self._again)
         self._heads, self._at = [], 0
+
+
+Turn = Callable[[str, JobKey], JobKey]
+"""Gives the sort key of a member, by name, whose next job has this key."""
+
+
+class MemberLines:
+    """The lines of a tenant's members, who take turns: what `Line` is to a queue that goes by its jobs."""
+
+    __slots__ = ("_heap", "_last", "_late", "_lines", "_turn")
+
+    def __init__(self, lanes: dict[str, list[Head]], turn: Turn) -> None:
+        """`lanes` are the sorted heads of each member."""
+        self._turn = turn
+        self._lines = {user: Line(heads) for user, heads in lanes.items()}
+        self._heap = [(turn(user, heads[0][0][0]), user) for user, heads in lanes.items()]
+        heapify(self._heap)
+        self._last: str | None = None  # whose job was looked at; its share may be another one since
+        self._late: dict[str, float] = {}  # when the youngest that was passed over in a line was queued
+
+    def push(self, cls: JobClass) -> None:
+        """Let the next job of a class stand in line."""
+        self._lines[cls.user].push(cls)
+
+    def pop(self) -> JobClass | None:
+        """Take the class that is next, asleep or not; None when nobody is left."""
+        self._line_up()
+        if not self._heap:
+            return None
+        self._last = heappop(self._heap)[1]
+        self._late.pop(self._last, None)
+        return self._lines[self._last].pop()
+
+    def pass_sleepers(self, promised: str | None) -> tuple[JobKey, float] | None:
+        """Go on to the next that is awake, as `Line.pass_sleepers` does."""
+        self._line_up()
+        passed = -math.inf
+        while self._heap:
+            turn, user = self._heap[0]
+            found = self._lines[user].pass_sleepers(promised)
+            if found is None:
+                heappop(self._heap)
+                continue
+            head, latest = found
+            passed = max(passed, latest)
+            # who stands behind them waits for its turn all the same
+            late = self._late[user] = max(latest, self._late.get(user, -math.inf))
+            share, at, _ = self._turn(user, head)
+            anew = (share, max(at, late), user)
+            if anew == turn:
+                return head, passed
+            heapreplace(self._heap, (anew, user))
+        return None
+
+    def next(self) -> JobKey | None:
+        """Return the key of the next one, None when nobody is left."""
+        self._line_up()
+        return self._lines[self._heap[0][1]].next() if self._heap else None
+
+    def narrow(self, awake: Iterable[JobClass]) -> None:
+        """Leave of those that were not looked at yet only the ones that are awake."""
+        of_user: dict[str, list[JobClass]] = {user: [] for user in self._lines}
+        for cls in awake:
+            of_user[cls.user].append(cls)
+        for user, classes in of_user.items():
+            self._lines[user].narrow(classes)
+
+    def _line_up(self) -> None:
+        """Let the member that was looked at last stand where its share puts it now."""
+        user, self._last = self._last, None
+        head = None if user is None else self._lines[user].next()
+        if user is not None and head is not None:
+            heappush(self._heap, (self._turn(user, head), user))

@@ -46,6 +46,9 @@ class TenantQueue:
     lending_limit: Quota | None = None
     reserved: Quota | None = None
     queue_order: str = "priority"  # see `ordering.ORDERS`
+    member_usage: tuple[
+        tuple[str, float], ...
+    ] = ()  # the same history of its users, where its queue goes by them
     others: tuple[str, ...] = ()  # who holds `used`, for messages: "ann's notebook"
 
 

@@ -1,6 +1,6 @@
 """Who is next: between tenants by the hub's policy, within a tenant by the order of its queue.
 
-A queue goes by priority and age, or by age alone (`fifo`); where the policy puts the jobs of all tenants into one line,
+A queue goes by priority and age, by age alone (`fifo`), or its tenant's members take turns in it (`fair`, `maxmin`); where the policy puts the jobs of all tenants into one line,
 that line's order holds for all of them.
 
 Aging adds one point of priority for each `aging_s` of waiting. Since every job ages at the same rate, the
@@ -34,8 +34,10 @@ POLICY_WORDS = {
 }
 """The policies and what each goes by; pages, settings and documentation use these names and words."""
 POLICIES = tuple(POLICY_WORDS)
-ORDERS = ("priority", "fifo")
+ORDERS = ("priority", "fifo", "fair", "maxmin")
 """What the queue of one tenant may go by, where tenants take turns; the first is the default."""
+BY_MEMBERS = frozenset({"fair", "maxmin"})
+"""Orders of a queue in which the members of its tenant take turns, each with jobs by priority, then age; see `members`."""
 
 
 def span_of(job: WaitingJob) -> float | None:
@@ -56,10 +58,15 @@ def order_in(policy: SchedulingPolicy, order: str) -> str:
     return policy.name if is_one_queue(policy) else order
 
 
+def goes_by_members(policy: SchedulingPolicy, order: str) -> bool:
+    """Whether members take turns in a queue with this order."""
+    return order_in(policy, order) in BY_MEMBERS
+
+
 def job_key(job: WaitingJob, policy: SchedulingPolicy, order: str) -> JobKey:
     """Sort key within a queue of this order; smallest first, and equal ones by age and uid.
 
-    Priority with age; under `fifo` age alone; under `finish` the fair finish, work of unknown length by age.
+    Where members take turns it holds among the jobs of one. Priority with age; under `fifo` age alone; under `finish` the fair finish, work of unknown length by age.
     """
     order = order_in(policy, order)
     if order == "fifo":

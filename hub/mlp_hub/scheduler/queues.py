@@ -19,8 +19,9 @@ from mlp_hub.scheduler.model import Booking, TenantQueue, WaitingJob
 from mlp_hub.scheduler.ordering import JobKey
 from mlp_hub.scheduler.vectors import Vector, vector_of_ranks
 
-ClassKey = tuple[Demand, int, int, int, str | None, int]
-"""What jobs have in common to share a verdict: demand, workers_min, workers_max, ps, topology and priority."""
+ClassKey = tuple[Demand, int, int, int, str | None, int, str]
+"""What jobs have in common to share a verdict: demand, workers_min, workers_max, ps, topology, priority, and the user
+where a queue goes by its members (else "")."""
 
 
 class Asleep(Enum):
@@ -53,6 +54,7 @@ class JobClass:
     ps: int
     topology: str | None
     priority: int
+    user: str  # "" where the queue does not go by its members
     serial: int
     jobs: list[tuple[JobKey, str]] = field(default_factory=list)
     asleep: Asleep = Asleep.NO
@@ -83,6 +85,7 @@ class JobClass:
             self.ps,
             self.topology,
             self.priority,
+            self.user,
         )
 
     def add(self, key: JobKey, uid: str) -> None:
@@ -124,16 +127,21 @@ class Entry:
 
 @dataclass(eq=False, slots=True)
 class Queue:
-    """One tenant's queue. `heads` are its classes in the order of their first jobs; not to be changed."""
+    """One tenant's queue. `heads` are its classes in the order of their first jobs; not to be changed.
+
+    Where it goes `by_members`, `lanes` are those of each who waits, in the same way, and `heads` is empty.
+    """
 
     tenant: TenantQueue
     classes: dict[ClassKey, JobClass] = field(default_factory=dict)
     length: int = 0
     heads: list[Head] = field(default_factory=list)
+    by_members: bool = False
+    lanes: dict[str, list[Head]] = field(default_factory=dict)
 
     @property
     def first(self) -> JobKey:
-        """Return the key of the first job of all classes; IndexError when nobody waits."""
+        """Return the key of the first job of all classes, where it does not go by members; IndexError when nobody waits."""
         return self.heads[0][0][0]
 
     def add(self, entry: Entry) -> None:
@@ -157,10 +165,13 @@ class Queue:
         first = cls.jobs[0] if cls.jobs else None
         if first == before:
             return
+        heads = self.lanes.setdefault(cls.user, []) if self.by_members else self.heads
         if before is not None:
-            del self.heads[bisect_left(self.heads, (before, cls.serial, cls))]
+            del heads[bisect_left(heads, (before, cls.serial, cls))]
         if first is not None:
-            insort(self.heads, (first, cls.serial, cls))
+            insort(heads, (first, cls.serial, cls))
+        elif self.by_members and not heads:
+            del self.lanes[cls.user]
 
     def move(self, entry: Entry, key: JobKey) -> None:
         """Let a job wait at another place."""
@@ -170,7 +181,8 @@ class Queue:
 
     def class_for(self, job: WaitingJob, demand: Demand, serial: int) -> JobClass:
         """Return the class of a job, making it with this serial number if it is the first of its kind."""
-        key = (demand, job.workers_min, job.workers_max, job.ps, job.topology, job.priority)
+        user = job.user if self.by_members else ""
+        key = (demand, job.workers_min, job.workers_max, job.ps, job.topology, job.priority, user)
         known = self.classes.get(key)
         if known is None:
             known = self.classes[key] = JobClass(self.tenant.name, *key, serial)
@@ -183,12 +195,21 @@ class Queue:
     def fork(self) -> Queue:
         """Return an independent copy, with copies of the classes."""
         if not self.classes:  # as most are
-            return Queue(self.tenant)
+            return Queue(self.tenant, by_members=self.by_members)
         copies = {cls: cls.fork() for cls in self.classes.values()}
         classes = {key: copies[cls] for key, cls in self.classes.items()}
         heads = [(first, serial, copies[cls]) for first, serial, cls in self.heads]
-        return Queue(self.tenant, classes, self.length, heads)
+        lanes = {
+            user: [(first, serial, copies[cls]) for first, serial, cls in lane]
+            for user, lane in self.lanes.items()
+        }
+        return Queue(self.tenant, classes, self.length, heads, self.by_members, lanes)
 
-    def position(self, key: JobKey) -> int:
-        """Return the place in this queue, from 1, of a job with this key."""
-        return 1 + sum(cls.ahead_of(key) for cls in self.classes.values())
+    def position(self, entry: Entry) -> int:
+        """Return the place of a job in its line, from 1: in the queue, or among those of the same user where it goes by members."""
+        lane = self.heads if not self.by_members else self.lanes[entry.cls.user]
+        return 1 + sum(cls.ahead_of(entry.key) for _, _, cls in lane)
+
+    def waiting_of(self, user: str) -> int:
+        """Return how many jobs of a user wait, where the queue goes by members."""
+        return sum(len(cls.jobs) for _, _, cls in self.lanes[user])

@@ -49,6 +49,7 @@ class Rights:
         self._order = state.queues[self.tenant].tenant.queue_order
         self._without_priority = order_in(state.policy, self._order) in WITHOUT_PRIORITY
         self._fairer: dict[str, bool] = {}
+        self._fairer_member: dict[str, bool] = {}
         self._listed: list[Held] | None = None
         self._listing = 0  # what that cost
         self.looked_at = 0  # tenants and running jobs, as a measure of what it cost
@@ -71,7 +72,7 @@ class Rights:
             others.sort(key=state.weighted_shares(others).__getitem__, reverse=True)
         found = 0
         for held in self._open(self.tenant, below=True):
-            if self.is_above(held):
+            if self.is_above(held) and self._outranks_member(held.run.job.user):
                 found += 1
                 yield held
         for tenant in others:
@@ -140,7 +141,7 @@ class Rights:
             if self.short and state.quotas.root(theirs) != self.root:
                 continue
             if theirs == self.tenant:
-                if run.job.priority <= job.priority:
+                if run.job.priority <= job.priority and self._outranks_member(run.job.user):
                     out.append(held)
             elif run.job.priority < job.priority or self.inside or self._is_fairer(theirs):
                 out.append(held)
@@ -177,6 +178,18 @@ class Rights:
         known = self._fairer.get(tenant)
         if known is None:
             known = self._fairer[tenant] = self._share_after <= self.state.weighted_share(tenant)
+        return known
+
+    def _outranks_member(self, user: str) -> bool:
+        """Whether priority counts against a member of the same tenant: if they take turns, one with the larger share."""
+        mine = self.entry.job.user
+        if user == mine or self.tenant not in self.state.members:
+            return True
+        known = self._fairer_member.get(user)
+        if known is None:
+            state = self.state
+            after = state.members.share_with(self.tenant, mine, self.vector, state.index.total)
+            known = self._fairer_member[user] = after <= state.members.share(self.tenant, user)
         return known
 
     @cached_property

@@ -15,9 +15,8 @@ from mlp_hub.scheduler.queues import Asleep, JobClass
 
 NodeAsk = tuple[Demand, str | None]  # a demand and its topology
 Group = dict[int, JobClass]  # by serial
-Turn = tuple[
-    tuple[float, float, str], tuple[JobKey, str]
-]  # of a class: its tenant's key and its own first job
+Turn = tuple[JobKey, JobKey, tuple[JobKey, str]]
+"""Of a class: its tenant's key, that of its member where the queue goes by them, and its first job."""
 
 MOST_WOKEN = 64
 """Classes of one group that are woken at once, those first in line; in a small cluster that is all of them."""

@@ -18,6 +18,7 @@ from mlp_hub.scheduler.bookings import Bookings
 from mlp_hub.scheduler.borrowers import Borrowers
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fitting import has_claim, vector_on
+from mlp_hub.scheduler.members import ALL_ALIKE, Members
 from mlp_hub.scheduler.model import (
     Booking,
     Devices,
@@ -30,7 +31,15 @@ from mlp_hub.scheduler.model import (
 )
 from mlp_hub.scheduler.node_states import are_kept_for_tenants
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.ordering import JobKey, dominant_share, is_one_queue, job_key, long_key, span_of
+from mlp_hub.scheduler.ordering import (
+    JobKey,
+    dominant_share,
+    goes_by_members,
+    is_one_queue,
+    job_key,
+    long_key,
+    span_of,
+)
 from mlp_hub.scheduler.queues import Asleep, Entry, JobClass, Queue
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.quota_layout import shape
@@ -61,6 +70,7 @@ class State:
         self.quotas.set_capacity(vector_of(self.index.total))
         self.bookings = Bookings()
         self.meter = UsageMeter(policy.half_life_s)
+        self.members = Members(self.meter)
         self.queues: dict[str, Queue] = {}
         self.waiting: dict[str, Entry] = {}
         self.gated: dict[str, WaitingJob] = {}
@@ -127,6 +137,7 @@ class State:
         self._quotas_changed()  # what its parent has of its own may be more now
         self.sleepers.awake.pop(name, None)
         self.meter.forget(name)
+        self.members.close(name)
         self.running.group_ends(self._root_of)
         self.sleepers.all_changed = True
 
@@ -216,6 +227,8 @@ class State:
         if root is not None:
             self.quotas.charge(job.tenant, vector)
             self._share_changed(job.tenant)
+            if job.tenant in self.members:
+                self.members.charge(self.running[job.uid], 1, self.index.total, self._since)
         return devices, vector
 
     def give_back(self, uid: str) -> RunningJob:
@@ -229,6 +242,8 @@ class State:
             self.quotas.release(tenant, held.vector)
             self.sleepers.freed.add(root)
             self._share_changed(tenant)
+            if tenant in self.members:
+                self.members.charge(held, -1, self.index.total, self._since)
         return held.run
 
     # --- order -------------------------------------------------------------------------------------
@@ -346,7 +361,7 @@ class State:
         standings = self.meter.standings(new, self.now, remembers=self.policy.name == "fair")
         for name, standing in standings.items():
             queue = queues[name]
-            _, at, uid = queue.first
+            _, at, uid = self._first_of(queue)
             share = standing / max(queue.tenant.weight, 1e-9)
             keys[name] = (share, -math.inf if uid == promised else at, name)
 
@@ -354,12 +369,44 @@ class State:
         """Return a tenant's sort key as the cycle began."""
         known = self._keys.get(name)
         if known is None:
-            known = self._keys[name] = self.tenant_key(name, self.queues[name].first)
+            known = self._keys[name] = self.tenant_key(name, self._first_of(self.queues[name]))
         return known
+
+    def _first_of(self, queue: Queue) -> JobKey:
+        """Return the key of the job of a queue that is next; IndexError when nobody waits."""
+        if not queue.by_members:
+            return queue.first
+        name = queue.tenant.name
+        firsts = ((user, heads[0][0][0]) for user, heads in queue.lanes.items())
+        return min(firsts, key=lambda first: self.member_key(name, *first))[1]
 
     def turn_of(self, cls: JobClass) -> Turn:
         """Return the sort key of a class among those of all tenants, as the cycle began; smallest first."""
-        return (self.key_of(cls.tenant), cls.jobs[0])
+        first = cls.jobs[0]
+        member = self.member_key(cls.tenant, cls.user, first[0]) if cls.user else ALL_ALIKE
+        return (self.key_of(cls.tenant), member, first)
+
+    def member_key(self, tenant: str, user: str, head: JobKey) -> JobKey:
+        """Sort key of a member of a tenant whose next job has the key `head`; the same for all where they take no turns."""
+        if tenant not in self.members:
+            return ALL_ALIKE
+        return self.members.turn(self.queues[tenant].tenant, user, head, self.promised, self.now)
+
+    def position(self, entry: Entry) -> int:
+        """Return the place of a waiting job in its tenant's queue, from 1, if members who take turns do so job by job."""
+        cls, queue = entry.cls, self.queues[entry.cls.tenant]
+        own = queue.position(entry)
+        if not queue.by_members:
+            return own
+        firsts = {
+            user: self.member_key(cls.tenant, user, heads[0][0][0]) for user, heads in queue.lanes.items()
+        }
+        before = (
+            min(queue.waiting_of(user), own if first < firsts[cls.user] else own - 1)
+            for user, first in firsts.items()
+            if user != cls.user
+        )
+        return own + sum(before)
 
     def may_stop(self, cls: JobClass) -> bool:
         """Whether there could be work that jobs of this class may stop or shrink: a quick look, no is certain."""
@@ -385,7 +432,12 @@ class State:
         """Return all of this as one value."""
         return Snapshot(
             tuple(self.index.node(name) for name in self.index.names),
-            tuple(replace(q.tenant, decayed_usage=self.meter.value(n, now)) for n, q in self.queues.items()),
+            tuple(
+                replace(
+                    q.tenant, decayed_usage=self.meter.value(n, now), member_usage=self.members.usage(n, now)
+                )
+                for n, q in self.queues.items()
+            ),
             (*(e.job for e in self.waiting.values()), *self.gated.values(), *self.orphaned.values()),
             tuple(held.run for held in self.running.values()),
             self.policy,
@@ -400,6 +452,7 @@ class State:
         own = {"_exposed": dict(self._exposed), "_borrowers": self._borrowers.fork()}
         other.__dict__.update(self.__dict__, _keys={}, _first=None, _standings={}, **own)
         other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
+        other.members = self.members.fork(other.meter)
         other.queues = {name: queue.fork() for name, queue in self.queues.items()}
         copies = {cls.serial: cls for queue in other.queues.values() for cls in queue.classes.values()}
         other.waiting = {u: Entry(e.job, copies[e.cls.serial], e.key) for u, e in self.waiting.items()}
@@ -410,13 +463,36 @@ class State:
         return other
 
     def _open_queue(self, tenant: TenantQueue) -> None:
-        self.queues[tenant.name] = Queue(tenant)
+        by_members = goes_by_members(self.policy, tenant.queue_order)
+        self.queues[tenant.name] = Queue(tenant, by_members=by_members)
         self.quotas.charge(tenant.name, vector_of(tenant.used))
-        self.meter.load(tenant.name, tenant.decayed_usage, self.now if self.now > -math.inf else 0.0)
+        self.meter.load(tenant.name, tenant.decayed_usage, self._since)
         self._share_changed(tenant.name)
+        if by_members:
+            running = self.running.of_tenant.get(tenant.name, {}).values()
+            self.members.open(tenant, running, self.index.total, self._since)
+
+    @property
+    def _since(self) -> float:
+        """The time from which on what changes now holds."""
+        return self.now if self.now > -math.inf else 0.0
 
     def _put_in_order(self, queue: Queue) -> None:
         """Give all who wait in a queue their places by the order that it has now."""
+        tenant = queue.tenant
+        by_members = goes_by_members(self.policy, tenant.queue_order)
+        if by_members != queue.by_members:
+            # classes are others then
+            waiting = [self.withdraw(uid) for cls in list(queue.classes.values()) for _, uid in cls.jobs[:]]
+            queue.by_members = by_members
+            if by_members:
+                running = self.running.of_tenant.get(tenant.name, {}).values()
+                self.members.open(tenant, running, self.index.total, self._since)
+            else:
+                self.members.close(tenant.name)
+            for job in waiting:
+                self.submit(job)
+            return
         for cls in queue.classes.values():
             for _, uid in list(cls.jobs):
                 entry = self.waiting[uid]
@@ -427,13 +503,13 @@ class State:
         self._borrowers.changed(tenant)
         self._standings.pop(tenant, None)
         used = resources_of(self.quotas.used(tenant))
-        now = self.now if self.now > -math.inf else 0.0
-        self.meter.set_share(tenant, dominant_share(used, self.index.total), now)
+        self.meter.set_share(tenant, dominant_share(used, self.index.total), self._since)
 
     def _capacity_changed(self) -> None:
         self.quotas.set_capacity(vector_of(self.index.total))
         for name in self.queues:
             self._share_changed(name)
+        self.members.capacity_changed(self.index.total, self._since)
         self.backlog.clear()
         for entry in self.waiting.values():
             self._count_in_backlog(entry, waits=True)

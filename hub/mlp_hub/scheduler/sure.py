@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlp_hub.scheduler.model import Snapshot, WaitingJob
-from mlp_hub.scheduler.ordering import ORDERS, is_one_queue, job_key
+from mlp_hub.scheduler.ordering import ORDERS, goes_by_members, is_one_queue, job_key
 from mlp_hub.scheduler.words import listing
 
 SURE, LIKELY, UNKNOWN = "sure", "likely", "unknown"
@@ -33,8 +33,10 @@ def _ahead(snapshot: Snapshot, job: WaitingJob) -> Iterator[WaitingJob]:
     order = next((t.queue_order for t in snapshot.tenants if t.name == job.tenant), ORDERS[0])
     mine = job_key(job, snapshot.policy, order)
     together = is_one_queue(snapshot.policy)
+    in_turns = goes_by_members(snapshot.policy, order)
     for other in snapshot.waiting:
         if other.uid == job.uid or other.gated is not None:
             continue
-        if (other.tenant != job.tenant and not together) or job_key(other, snapshot.policy, order) < mine:
+        takes_turns = other.tenant != job.tenant or (in_turns and other.user != job.user)
+        if (takes_turns and not together) or job_key(other, snapshot.policy, order) < mine:
             yield other

@@ -1,4 +1,4 @@
-"""Decayed usage of each tenant: what fair share remembers of the past."""
+"""Decayed usage of each tenant, and of members where they take turns: what fair share remembers of the past."""
 
 from __future__ import annotations
 
@@ -70,6 +70,10 @@ class UsageMeter:
             self._accounts[tenant] = _Account(0.0, now, share)
         elif account.share != share:
             self._accounts[tenant] = _Account(self.value(tenant, now), max(now, account.as_of), share)
+
+    def accounts(self) -> list[str]:
+        """Return the names of all who are metered."""
+        return list(self._accounts)
 
     def forget(self, tenant: str) -> None:
         """Drop a tenant that is gone."""

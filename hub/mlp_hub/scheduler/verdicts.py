@@ -74,7 +74,7 @@ def waits(state: State, uids: Iterable[str], hears: Hears | None = None) -> Iter
         verdict = made.get(cls.serial)
         if verdict is None:
             verdict = made[cls.serial] = of(state, first[cls.serial], told)
-        yield Wait(uid, verdict, state.queues[cls.tenant].position(entry.key))
+        yield Wait(uid, verdict, state.position(entry))
 
 
 def waits_for_preempted(names: Sequence[str], uids: tuple[str, ...]) -> Verdict:

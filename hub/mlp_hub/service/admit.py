@@ -23,8 +23,11 @@ from typing import TypeVar
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase
 from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
+from mlp_hub.scheduler.members import SEPARATOR, usage_of_members
 from mlp_hub.scheduler.model import Admit, Preempt, Resize, Snapshot, Wait, Why
+from mlp_hub.scheduler.ordering import BY_MEMBERS
 from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.service.answers import Answers
 from mlp_hub.service.board import Board
@@ -35,7 +38,7 @@ from mlp_hub.service.decisions import Decisions, Told
 from mlp_hub.service.discreet import why_for
 from mlp_hub.service.kept import KeptCore, Plan, matters
 from mlp_hub.service.shelf import Shelf
-from mlp_hub.service.snapshot import Holders, Queues, SnapshotMaker, node_of, read_holders
+from mlp_hub.service.snapshot import Holders, Queues, Remembered, SnapshotMaker, node_of, read_holders
 from mlp_hub.service.storing import Claimed, Decided, Stored, store_apart
 from mlp_hub.service.submit import CanRun
 from mlp_hub.service.tenant_words import Words
@@ -97,8 +100,8 @@ class Admission:
 
     async def start(self) -> None:
         """Begin with one cycle at once."""
-        for tenant, usage in (await self._board.db.read(lambda tx: tx.usage.all())).items():
-            self._meter.load(tenant, usage.value, usage.as_of)
+        for account, usage in (await self._board.db.read(lambda tx: tx.usage.all())).items():
+            self._meter.load(account, usage.value, usage.as_of)
         self._usage_at = self._clock()
         self._kept, self._holders, self._holders_changed = None, None, True
         self._dirty.clear()
@@ -408,12 +411,15 @@ class Admission:
                 void = True  # others may have been promised its room
         return void
 
-    def _usage_of(self, tenant: str, now: float) -> float:
-        return self._meter.value(tenant, now)
+    def _usage_of(self, tenant: Tenant, now: float) -> Remembered:
+        take_turns = tenant.queue_order in BY_MEMBERS
+        members = usage_of_members(self._meter, tenant.name, now) if take_turns else ()
+        return self._meter.value(tenant.name, now), members
 
     def _usage(self, now: float) -> dict[str, DecayedUsage]:
-        tenants = () if self._holders is None else self._holders.tenants
-        values = {t.name: self._meter.value(t.name, now) for t in tenants}
+        tenants = set() if self._holders is None else {t.name for t in self._holders.tenants}
+        accounts = [a for a in self._meter.accounts() if a.partition(SEPARATOR)[0] in tenants]
+        values = {account: self._meter.value(account, now) for account in accounts}
         return {name: DecayedUsage(value, now) for name, value in values.items() if value > 0}
 
     # --- when

@@ -343,7 +343,7 @@ class KeptCore:
 
 def _plain(tenant: TenantQueue) -> TenantQueue:
     """Return a tenant without its history, which the core measures itself."""
-    return replace(tenant, decayed_usage=0.0)
+    return replace(tenant, decayed_usage=0.0, member_usage=())
 
 
 def _shape(run: RunningJob) -> tuple[object, ...]:

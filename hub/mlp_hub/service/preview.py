@@ -269,7 +269,11 @@ def _changed(snapshot: Snapshot, tenant: Tenant) -> Iterator[TenantQueue]:
             yield queue
             continue
         yield replace(
-            owner_of(tenant), used=queue.used, decayed_usage=queue.decayed_usage, others=queue.others
+            owner_of(tenant),
+            used=queue.used,
+            decayed_usage=queue.decayed_usage,
+            member_usage=queue.member_usage,
+            others=queue.others,
         )
 
 

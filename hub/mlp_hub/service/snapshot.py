@@ -91,12 +91,18 @@ def node_of(info: NodeInfo, holders: Holders | None = None) -> Node:
     return Node(info.name, info.capacity, used, info.gpu_kind, info.labels, (), info.up)
 
 
-def queue_of(tenant: Tenant, holders: Holders, decayed_usage: float) -> TenantQueue:
+Remembered = tuple[float, tuple[tuple[str, float], ...]]
+"""Decayed usage of a tenant, and of its members where they take turns, in share-seconds."""
+
+
+def queue_of(tenant: Tenant, holders: Holders, remembered: Remembered) -> TenantQueue:
     """Return a tenant as the scheduling core sees it."""
+    decayed_usage, member_usage = remembered
     return replace(
         owner_of(tenant),
         used=holders.used.get(tenant.name, ZERO),
         decayed_usage=decayed_usage,
+        member_usage=member_usage,
         others=holders.names.get(tenant.name, ()),
     )
 
@@ -115,7 +121,7 @@ class Queues:
             used, names = holders.used.get(tenant.name, ZERO), holders.names.get(tenant.name, ())
             known = before.get(tenant.name)
             if known is None or known[:3] != (tenant, used, names):
-                known = (tenant, used, names, queue_of(tenant, holders, 0.0))
+                known = (tenant, used, names, queue_of(tenant, holders, (0.0, ())))
             self._made[tenant.name] = known
             queues.append(known[3])
         return queues
@@ -129,7 +135,7 @@ class SnapshotMaker:
         board: Board,
         nodes: Callable[[], Sequence[NodeInfo]],
         policy: SchedulingPolicy,
-        usage: Callable[[str, float], float],
+        usage: Callable[[Tenant, float], Remembered],
         shelf: Shelf,
     ) -> None:
         self._board = board
@@ -153,7 +159,7 @@ class SnapshotMaker:
     def of(self, holders: Holders, now: float) -> Snapshot:
         """Make a snapshot of what is in memory and these holders."""
         nodes = tuple(node_of(n, holders) for n in self._nodes())
-        tenants = tuple(queue_of(t, holders, self._usage(t.name, now)) for t in holders.tenants)
+        tenants = tuple(queue_of(t, holders, self._usage(t, now)) for t in holders.tenants)
         shelf = self._shelf
         waiting = {uid: self._waiting_job(j) for uid, j in self._board.waiting.items() if uid not in shelf}
         running = tuple(running_of(j, alone=uid in shelf) for uid, j in self._board.holding.items())

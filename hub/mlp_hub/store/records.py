@@ -84,7 +84,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class DecayedUsage:
-    """A tenant's weighted dominant share over time (share-seconds), decayed up to `as_of`."""
+    """The dominant share of a tenant, or of one of its members, over time (share-seconds), decayed up to `as_of`."""
 
     value: float
     as_of: float

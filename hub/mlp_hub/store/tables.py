@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0011"
+REVISION = "0012"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -229,10 +229,10 @@ idempotency_key = Table(
     Index(None, "created_at"),
 )
 
-usage = Table(  # the history that fair share looks at, one decayed number per tenant
+usage = Table(  # the history that fair share looks at, one decayed number per account: TENANT, or TENANT/USER of a member
     "usage",
     metadata,
-    Column("tenant", String(50), primary_key=True),
+    Column("account", String(306), primary_key=True),
     Column("value", Double, nullable=False),
     Column("as_of", Double, nullable=False),
 )

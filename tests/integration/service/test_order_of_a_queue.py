@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from mlp_api.types import TenantCreate, TenantUpdate
+from mlp_hub.store.records import DecayedUsage
+from mlp_hub.store.tx import Tx
 from platform_rig import Rig, play
 
 
@@ -32,5 +34,42 @@ def test_a_queue_goes_by_the_order_that_is_saved_last_for_its_tenant(
         await rig.until(first, "running")
         last = "older" if first == "urgent" else "urgent"
         assert (await rig.until(last, "queued")).started_at is None
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(("order", "first"), [("fair", "bobs"), ("maxmin", "anns")])
+def test_what_members_used_lately_outlives_the_hub(tmp_path: Path, order: str, first: str) -> None:
+    async def story(rig: Rig) -> None:
+        tenants = rig.platform.tenants
+        await tenants.create(TenantCreate(name="red", queue_order=order))
+        for user in ("ann", "bob"):
+            await tenants.set_member("red", user)
+        everything = {"workers": 4, "tenant": "red"}
+        await rig.submit("before", sim={"DURATION": 0.3}, **everything)
+        await rig.until("before", "finished")
+        await rig.submit("runs", user="cat", workers=4, sim={"DURATION": 60})
+        await rig.until("runs", "running", user="cat")
+        await rig.submit("anns", sim={"DURATION": 60}, **everything)
+        await rig.until("anns", "queued")
+        await rig.submit("bobs", user="bob", sim={"DURATION": 60}, **everything)
+        await rig.restart()
+        await rig.platform.jobs.cancel("cat", "runs")
+        owner = {"anns": "ann", "bobs": "bob"}
+        await rig.until(first, "running", user=owner[first])
+
+    play(tmp_path, story)
+
+
+def test_members_who_leave_nothing_behind_are_forgotten(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        def put(tx: Tx) -> None:
+            tx.usage.put_many({a: DecayedUsage(1.0, 5.0) for a in ("red", "red/ann", "blue_1", "redder/ann")})
+
+        await rig.platform.db.write(put)
+        await rig.platform.db.write(lambda tx: tx.usage.remove("red"))
+        assert set(await rig.platform.db.read(lambda tx: tx.usage.all())) == {"blue_1", "redder/ann"}
+        await rig.platform.db.write(lambda tx: tx.usage.sweep(6.0))
+        assert set(await rig.platform.db.read(lambda tx: tx.usage.all())) == {"blue_1"}
 
     play(tmp_path, story)

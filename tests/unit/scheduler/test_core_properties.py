@@ -27,7 +27,7 @@ from mlp_hub.scheduler.model import (
     Wait,
     WaitingJob,
 )
-from mlp_hub.scheduler.ordering import ORDERS, is_one_queue, job_key
+from mlp_hub.scheduler.ordering import ORDERS, goes_by_members, is_one_queue, job_key
 from mlp_hub.scheduler.queues import Asleep
 from scheduler_builders import node
 
@@ -97,11 +97,15 @@ class CoreMachine(RuleBasedStateMachine):
         if self.policy.preemption or self.policy.name == "finish":
             return
         order = next((t.queue_order for t in before.tenants if t.name == gone.tenant), ORDERS[0])
-        key = job_key(gone, self.policy, order)
+        key, in_turns = job_key(gone, self.policy, order), goes_by_members(self.policy, order)
         ahead = {
             j.uid
             for j in self.ledger.waiting.values()
-            if job_key(j, self.policy, order) < key and (j.tenant == gone.tenant or is_one_queue(self.policy))
+            if job_key(j, self.policy, order) < key
+            and (
+                is_one_queue(self.policy)
+                or (j.tenant == gone.tenant and (j.user == gone.user or not in_turns))
+            )
         }
         after = replace(before, waiting=tuple(j for j in before.waiting if j.uid != gone.uid))
         plans = [Core.of(s, self.now).plan(self.now) for s in (before, after)]

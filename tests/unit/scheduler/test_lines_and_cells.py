@@ -51,7 +51,7 @@ def classes_of(spec: list[tuple[list[int], bool]]) -> list[JobClass]:
     """Return one class for each entry: the times at which its jobs were queued, and whether it sleeps."""
     classes, serial = [], 0
     for n, (ats, sleeps) in enumerate(spec):
-        cls = JobClass("red", Demand(cpu=n), 1, 1, 0, None, 0, n)
+        cls = JobClass("red", Demand(cpu=n), 1, 1, 0, None, 0, "", n)
         for at in ats:
             uid = f"j{serial}"
             serial += 1

@@ -23,7 +23,7 @@ from mlp_hub.store import codec
 WIRE = Path(__file__).parents[3] / "widgets/src/core/wire.ts"
 QUOTA = {"cpu", "gpu", "ram", "rom", "gpu_kinds"}
 NO_MATTER_OF_SCHEDULING = {"isolation", "description"}
-OF_THE_MOMENT = {"used", "decayed_usage", "others"}
+OF_THE_MOMENT = {"used", "decayed_usage", "member_usage", "others"}
 FULL = api.TenantCreate(
     name="red",
     cpu=4,

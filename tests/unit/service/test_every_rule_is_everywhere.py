@@ -10,12 +10,12 @@ from typing import get_args
 import pytest
 
 from mlp.options import SUBMIT
-from mlp_api.types import JobCreate
+from mlp_api.types import JobCreate, QueueOrder
 from mlp_api.whatif import PlacementRule, PolicyName
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import PRIORITIES
 from mlp_hub.scheduler.node_states import RULES
-from mlp_hub.scheduler.ordering import ONE_QUEUE, POLICIES, WITHOUT_PRIORITY
+from mlp_hub.scheduler.ordering import ONE_QUEUE, ORDERS, POLICIES, WITHOUT_PRIORITY
 from mlp_hub.scheduler.placement import TOPOLOGIES, domain_label
 from mlp_hub.scheduler.simulate.keys import PLACEMENTS
 from mlp_hub.service.config import Paths
@@ -55,6 +55,17 @@ def test_every_order_is_explained(name: str) -> None:
         re.DOTALL,
     )
     assert f"`{name}`" in text
+
+
+def test_every_order_of_a_queue_can_be_chosen_and_is_explained() -> None:
+    assert get_args(QueueOrder) == ORDERS
+    form = (ROOT / "widgets/src/core/tenantform.ts").read_text()
+    offered_there = re.search(r"QUEUE_ORDERS.*?= \[\n(.*?)\n\];", form, re.DOTALL)
+    assert offered_there is not None
+    assert re.findall(r'\["(\w+)",', offered_there[1]) == list(ORDERS)
+    for page in ("docs/how-to/sharing.md", "docs/explanation/scheduling.md"):
+        text = (ROOT / page).read_text()
+        assert all(f"`{order}`" in text for order in ORDERS), page
 
 
 def test_every_placement_rule_that_is_offered_can_be_set_and_asked_about() -> None:

@@ -23,6 +23,8 @@ export const SHARING_FIELDS: FieldName[] = ["queue_order", "cohort", "parent", .
 export const QUEUE_ORDERS: [string, string][] = [
   ["priority", "Priority, then age"],
   ["fifo", "Age alone"],
+  ["fair", "Turns of its members, by what they use now and lately"],
+  ["maxmin", "Turns of its members, by what they use now"],
 ];
 
 const NO_LIMITS = Object.fromEntries(LIMIT_FIELDS.map((f) => [f, ""])) as Record<LimitField, string>;

@@ -39,7 +39,7 @@ export function SharingFields({ texts, set, wrong, others, prefix = "", was }: {
   return (
     <div class="mlp-fold-body">
       <Select label="Its own jobs go by" name={`${prefix}queue_order`} value={texts.queue_order} options={QUEUE_ORDERS} onChange={set("queue_order")} />
-      <p class="mlp-dim">{now("queue_order", "") || "Age alone: no job of it passes or stops another for its priority. Where the hub's policy puts all tenants' jobs into one line, that line's order holds instead."}</p>
+      <p class="mlp-dim">{now("queue_order", "") || "Age alone: no job of it passes or stops another for its priority. Turns: whose jobs hold the smallest share is next, so one member's many jobs do not hold up the others. Where the hub's policy puts all tenants' jobs into one line, that line's order holds instead."}</p>
       <div class="mlp-form-grid">
         {field("cohort", "Cohort", "Its members lend each other what they leave idle", "none")}
         {field("parent", "Parent", "Or: carve the quota out of this tenant's", "none")}

@@ -116,7 +116,7 @@ TENANT = (
         "queue_order",
         ", ".join(f"`{o}`" for o in ORDERS),
         ORDERS[0],
-        "what its own jobs go by where tenants take turns (`fair`, `maxmin`): priority, then age; or age alone",
+        "what its own jobs go by where tenants take turns (`fair`, `maxmin`): priority, then age; fifo: age alone; fair, maxmin: its users take turns by the share of the machines that each holds, now and lately or now alone",
     ),
 )
 JOB = (

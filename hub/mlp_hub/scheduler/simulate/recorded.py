@@ -186,7 +186,7 @@ def present_of(snapshot: Snapshot, now: float, lengths: Lengths, left_out: Mappi
 
 def past_of(snapshot: Snapshot, jobs: Iterable[RecordedJob], left_out: Mapping[str, int]) -> Recording:
     """Return the recording of jobs that ended, on the nodes and tenants of today, with no usage remembered."""
-    tenants = tuple(replace(t, decayed_usage=0.0) for t in snapshot.tenants)
+    tenants = tuple(replace(t, decayed_usage=0.0, member_usage=()) for t in snapshot.tenants)
     known = {t.name for t in tenants}
     kept = []
     counts = dict(left_out)

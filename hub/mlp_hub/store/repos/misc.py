@@ -171,14 +171,14 @@ class Usages(Repo):
     __slots__ = ()
 
     def all(self) -> dict[str, DecayedUsage]:
-        """Return the decayed usage of each tenant that has any."""
-        return {r.tenant: DecayedUsage(r.value, r.as_of) for r in self._c.execute(select(usage))}
+        """Return the decayed usage of each account that has any: of a tenant, or of a member as TENANT/USER."""
+        return {r.account: DecayedUsage(r.value, r.as_of) for r in self._c.execute(select(usage))}
 
     def put_many(self, values: Mapping[str, DecayedUsage]) -> None:
-        """Store the decayed usage of many tenants in one statement."""
+        """Store the decayed usage of many accounts in one statement."""
         if values:
-            rows = [{"tenant": t, "value": v.value, "as_of": v.as_of} for t, v in values.items()]
-            self._c.execute(self._upsert(usage, ("tenant",)), rows)
+            rows = [{"account": a, "value": v.value, "as_of": v.as_of} for a, v in values.items()]
+            self._c.execute(self._upsert(usage, ("account",)), rows)
 
     def sample(self, samples: Mapping[str, UsageSample]) -> None:
         """Store what tenants hold now, for their curves over time."""
@@ -209,12 +209,14 @@ class Usages(Repo):
         return samples[::-1]
 
     def sweep(self, before: float) -> int:
-        """Forget samples taken before; return how many."""
+        """Forget samples taken before, and members who held nothing since; return how many samples."""
+        self._c.execute(delete(usage).where(usage.c.as_of < before, usage.c.account.contains("/")))
         return int(self._c.execute(delete(usage_sample).where(usage_sample.c.time < before)).rowcount)
 
     def remove(self, tenant: str) -> None:
         """Forget a tenant that was deleted: another one of its name starts from nothing."""
-        self._c.execute(delete(usage).where(usage.c.tenant == tenant))
+        of_members = usage.c.account.startswith(f"{tenant}/", autoescape=True)
+        self._c.execute(delete(usage).where((usage.c.account == tenant) | of_members))
         self._c.execute(delete(usage_sample).where(usage_sample.c.tenant == tenant))
 
 
