@@ -167,9 +167,13 @@ class _Tokens(_Base):
         if not self.check_service():
             return
         body = json.loads(self.request.body)
+        held = body.get("scopes")
+        if "no-such-scope" in (held or ()):
+            self.refuse(400, "there is no scope no-such-scope")
+            return
         self.hub.minted.append({"user": name, **body})
         token = f"minted-{len(self.hub.minted)}"
-        self.hub.user(name, token, held=tuple(body["scopes"]))
+        self.hub.user(name, token, held=None if held is None else tuple(held))
         self.set_status(201)
         self.finish({"token": token})
 

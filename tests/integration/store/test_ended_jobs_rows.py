@@ -176,3 +176,26 @@ def test_who_repeats_the_same_fills_no_log_and_every_time_counts(db: Database) -
     assert (newest.time, newest.detail) == (601.0, {"role": "admin", "was": None}), (
         "much later is another entry"
     )
+
+
+def test_jobs_that_expire_one_after_another_are_gathered_in_one_entry_and_counted(db: Database) -> None:
+    for n in range(60):
+        with db.begin() as tx:
+            tx.audit.add(
+                float(n),
+                "system",
+                "jobs.expire",
+                "ann",
+                detail={"why": "too many"},
+                jobs=[f"j{n}a", f"j{n}b"],
+            )
+            tx.audit.add(float(n), "system", "jobs.expire", "bob", detail={"why": "too old"}, jobs=["x"])
+    with db.reading() as tx:
+        bob, ann = tx.audit.page()[0]
+    assert ann.detail == {
+        "why": "too many",
+        "jobs": [f"j{n}{letter}" for n in range(50) for letter in "ab"],
+        "more": 20,
+        "last": "1970-01-01T00:00:59Z",
+    }
+    assert (bob.name, bob.detail["jobs"], "more" in bob.detail) == ("bob", ["x"] * 60, False)

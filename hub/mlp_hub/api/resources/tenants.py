@@ -170,7 +170,17 @@ ROUTES = (
         body=MemberUpdate,
         body_optional=True,
         reply=Member,
+        bucket="change",
     ),
-    Route("DELETE", _MEMBER, remove_member, "Remove a member", Relation.TENANT_ADMIN, W, reply=Member),
+    Route(
+        "DELETE",
+        _MEMBER,
+        remove_member,
+        "Remove a member",
+        Relation.TENANT_ADMIN,
+        W,
+        reply=Member,
+        bucket="change",
+    ),
     Route("GET", "/users/{user}/quota", quota, "A user's quota", Relation.SELF, R, reply=list[Usage]),
 )

@@ -17,6 +17,8 @@ from mlp_hub.store.tables import audit, decision, job
 _ADD_DECISION = decision.insert()
 AGAIN_S = 600.0
 """So long what is done again counts as the same."""
+COUNTS = ("times", "last", "jobs", "more")
+MOST_NAMED = 100
 LOOKED_AT = 20
 """Entries of the same action of the same actor, at most, among which the same is looked for."""
 
@@ -91,34 +93,47 @@ class Audit(Repo):
         *,
         tenant: str | None = None,
         detail: Mapping[str, object] | None = None,
+        jobs: Sequence[str] = (),
     ) -> None:
         """Write down that `actor` did `action` to the object of this name.
 
-        What is the same in all but its time, within `AGAIN_S` of the first time, adds to its entry how many `times` it was
-        done and when `last`. `detail` has none of these two names.
+        What is the same in all but its time and `jobs`, within `AGAIN_S` of the first time, adds to its entry: how many
+        `times` it was done and when `last`, or `jobs`, of which the first ones are named and the others counted as `more`.
+        `detail` has none of these four names.
         """
         told = dict(detail or {})
         done = {"actor": actor, "action": action, "object": name, "tenant": tenant}
-        same = self._same(now - AGAIN_S, done, told)
-        if same is None:
-            self._c.execute(audit.insert().values(time=now, detail=codec.dumps(told), **done))
-            return
-        before = codec.load_object(same.detail).get("times", 1)
-        last = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        counted = codec.dumps({**told, "times": int(str(before)) + 1, "last": last})
-        self._c.execute(update(audit).where(audit.c.id == same.id).values(detail=counted))
+        row, before = self._same(now - AGAIN_S, done, told)
+        counts: dict[str, object] = {}
+        if jobs:
+            named = [*before.get("jobs", ()), *jobs]
+            counts["jobs"] = named[:MOST_NAMED]
+            if more := before.get("more", 0) + max(0, len(named) - MOST_NAMED):
+                counts["more"] = more
+        elif row is not None:
+            counts["times"] = before.get("times", 1) + 1
+        if row is not None:
+            at = datetime.fromtimestamp(now, UTC)
+            counts["last"] = at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        text = codec.dumps({**told, **counts})
+        if row is None:
+            self._c.execute(audit.insert().values(time=now, detail=text, **done))
+        else:
+            self._c.execute(update(audit).where(audit.c.id == row).values(detail=text))
 
-    def _same(self, since: float, done: Mapping[str, str | None], told: Mapping[str, object]) -> Any:
-        """Return the row that says the same, if one of the last few does."""
+    def _same(
+        self, since: float, done: Mapping[str, str | None], told: Mapping[str, object]
+    ) -> tuple[int | None, dict[str, Any]]:
+        """Return the id and the detail of the row that says the same, if one of the last few does."""
         query = select(audit.c.id, audit.c.detail).where(audit.c.time >= since)
         for column, value in done.items():
             query = query.where(audit.c[column] == value)
-        wanted = codec.load_object(codec.dumps(dict(told)))
+        wanted = codec.load_object(codec.dumps(told))
         for row in self._c.execute(query.order_by(audit.c.id.desc()).limit(LOOKED_AT)):
-            known = {k: v for k, v in codec.load_object(row.detail).items() if k not in ("times", "last")}
-            if known == wanted:
-                return row
-        return None
+            detail = codec.load_object(row.detail)
+            if {k: v for k, v in detail.items() if k not in COUNTS} == wanted:
+                return row.id, detail
+        return None, {}
 
     def page(
         self,
