@@ -115,8 +115,7 @@ class Tenants:
             check_sharing(tx, after)
             if after != before:
                 tx.tenants.update(after)
-                detail = {"before": _described(before), "after": _described(after)}
-                self._note(tx, actor, "tenant.update", name, tenant=name, detail=detail)
+                self._note(tx, actor, "tenant.update", name, tenant=name, detail=_difference(before, after))
                 self._review(tx)
             return self._one(tx, _existing(tx, name), self._windows(tx))
 
@@ -389,6 +388,15 @@ def _group_changes(tx: Tx, user: str, groups: frozenset[str]) -> list[str]:
     gained = (groups & tx.tenants.names()) - {m.tenant for m in mine}
     lost = {m.tenant for m in mine if m.source == GROUP} - groups
     return sorted(gained | lost)
+
+
+def _difference(before: Tenant, after: Tenant) -> dict[str, object]:
+    """Return for the audit log the fields of a tenant that changed, as they were and as they are."""
+    was, now = _described(before), _described(after)
+    return {
+        "before": {f: v for f, v in was.items() if now.get(f) != v},
+        "after": {f: v for f, v in now.items() if was.get(f) != v},
+    }
 
 
 def _described(tenant: Tenant) -> dict[str, object]:
