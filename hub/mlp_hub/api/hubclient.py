@@ -197,6 +197,16 @@ class HubClient:
         """Delete an account with its tokens."""
         self._done(await self._ask("DELETE", f"/mlp/accounts/{quote(name, safe='')}"), name)
 
+    async def stop_server(self, user: str, server: str) -> None:
+        """Have a notebook server ended, or its start given up; `server` is empty for its user's only one.
+
+        One that is not there or is ending already is fine.
+        """
+        which = f"servers/{quote(server, safe='')}" if server else "server"
+        answer = await self._ask("DELETE", f"/users/{quote(user, safe='')}/{which}")
+        if answer.code >= 400 and answer.code != 404:
+            self._read(answer, Any)
+
     # ------------------------------------------------------------- inside
 
     async def _ask(

@@ -107,7 +107,7 @@ async def _person(call: Call) -> Person | None:
 
 
 async def remove_member(call: Call) -> Member:
-    """Remove a member: what they run in the tenant goes on, what waits there is suspended."""
+    """Remove a member: their running jobs in the tenant go on, those that wait are suspended, notebook servers end."""
     return await call.platform.tenants.remove_member(
         call.params["tenant"], call.user, actor=call.principal.name
     )
