@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from mlp_api.types import Name, Request, Response
+from mlp_api.types import LINE_PATTERN, Name, Request, Response
 
+Scope = Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
 UserName = Annotated[str, Meta(min_length=1, max_length=255)]
 
 
@@ -17,6 +18,14 @@ class UserCreate(Request):
     username: UserName
     password: Annotated[str, Meta(min_length=1, max_length=1024)]
     tenant: Name | None = None
+
+
+class TokenCreate(Request):
+    """A token of somebody, for the operator's command. No `scopes`: all that the user may; no `expires_in`: for ever."""
+
+    note: Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=100)] | None = None
+    expires_in: Annotated[int, Meta(ge=1, le=315_360_000)] | None = None
 
 
 class User(Response):

@@ -133,17 +133,31 @@ class SimulatedTenant(SimulatedWork):
     fair_share: float
 
 
+class SimulatedWait(Response):
+    """What `jobs` of those that did not run when the run began waited for last before they started, by reason.
+
+    `never` of them wait for it in vain. `message` has the numbers of one of them, `job` of `user`, which waits longest.
+    """
+
+    reason: str
+    jobs: int
+    never: int
+    job: str
+    user: str
+    message: str
+
+
 class SimulatedRun(SimulatedWork):
     """One run in all. `utilization` is from 0 to 1 by dimension, `lost_work_s` worker-seconds done twice.
 
-    `waited_for`: how many jobs waited, by reason; one that waited for several things counts in each.
+    `waits`: what jobs waited for, each counted once; the most first.
     """
 
     makespan_s: float
     utilization: dict[str, float]
     lost_work_s: float
     per_tenant: dict[str, SimulatedTenant]
-    waited_for: dict[str, int]
+    waits: list[SimulatedWait]
     gantt: str | None
 
 

@@ -71,6 +71,9 @@ class ApiRig:
         self.blue = self.hub.user("blue", "blue-token")  # admin of another tenant
         self.root_user = self.hub.user("admin", "admin-token", admin=True)
         self.spawner = self.hub.service("mlp-spawner", "spawner-token", scopes.SPAWNER_SCOPES)
+        self.operator = self.hub.service(
+            scopes.OPERATOR, "operator-token", (scopes.ACCESS, *scopes.ADMIN_SCOPES)
+        )
         self.notebook = self.hub.user("ann", "notebook-token", held=scopes.SERVER_SCOPES)
 
     def __enter__(self) -> Self:

@@ -26,6 +26,7 @@ class FakeHub:
         self.down = False
         self.seen_sign_ups: list[dict[str, Any]] = []
         self.sign_ups_refused_for = 0  # seconds that a Retry-After says
+        self.servers: set[tuple[str, str]] = set()
         self.minted: list[dict[str, Any]] = []
 
     def user(self, name: str, token: str, *, admin: bool = False, held: tuple[str, ...] | None = None) -> str:
@@ -60,6 +61,8 @@ class FakeHub:
                 (f"{base}/mlp/accounts/([^/]+)", _Account, given),
                 (f"{base}/mlp/accounts/([^/]+)/(authorize|deauthorize)", _Act, given),
                 (f"{base}/users/([^/]+)", _HubUser, given),
+                (f"{base}/users/([^/]+)/server", _Server, given),
+                (f"{base}/users/([^/]+)/servers/([^/]+)", _Server, given),
                 (f"{base}/users/([^/]+)/tokens", _Tokens, given),
                 (f"{base}/users/([^/]+)/tokens/([^/]+)", _Token, given),
                 (f"{base}/oauth2/token", _Trade, given),
@@ -162,14 +165,29 @@ class _Act(_Base):
         self.finish(self.hub.accounts[name])
 
 
+class _Server(_Base):
+    def delete(self, name: str, server: str = "") -> None:
+        if not self.check_service():
+            return
+        if (name, server) not in self.hub.servers:
+            self.refuse(404)
+            return
+        self.hub.servers.remove((name, server))
+        self.set_status(204)
+
+
 class _Tokens(_Base):
     def post(self, name: str) -> None:
         if not self.check_service():
             return
         body = json.loads(self.request.body)
+        held = body.get("scopes")
+        if "no-such-scope" in (held or ()):
+            self.refuse(400, "there is no scope no-such-scope")
+            return
         self.hub.minted.append({"user": name, **body})
         token = f"minted-{len(self.hub.minted)}"
-        self.hub.user(name, token, held=tuple(body["scopes"]))
+        self.hub.user(name, token, held=None if held is None else tuple(held))
         self.set_status(201)
         self.finish({"token": token})
 

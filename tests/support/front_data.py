@@ -25,6 +25,13 @@ from front_shapes import (
 SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
 
 
+CHANGED: Json = {
+    "before": {"cpu": 3.0, "ram": 4096, "borrowing_limit": {"cpu": 1.0, "ram": 512}},
+    "after": {"cpu": 0.5, "ram": 4096, "borrowing_limit": {"cpu": 2.0, "ram": 512}, "cohort": "main"},
+}
+"""What an older hub wrote of a change: the whole of both."""
+
+
 class Data:
     """The world of the stand-in; a fresh one has two tenants, four users, and jobs in several states."""
 
@@ -165,8 +172,10 @@ class Data:
             audited(
                 5, "system", "booking.short", "conference-demo", "teal", message="needs 8 cpu, 6 are left"
             ),
-            audited(4, "ann", "tenant.update", "red", "red", was={"cpu": 2.0}, now={"cpu": 4.0}, cohort=None),
-            audited(3, "ann", "member.set", "bob", "red", role="member"),
+            audited(4, "ann", "tenant.update", "red", "red", **CHANGED),
+            audited(
+                3, "ann", "member.set", "bob", "red", role="member", was="admin", times=7, last=when(-60)
+            ),
             audited(2, "system", "jobs.expire", "bob", None, jobs=["a-0"], why="ended more than 90 days ago"),
             audited(1, "ann", "tenant.create", "<b>x</b>" + "y" * 60, None, description="long " * 80),
         ]

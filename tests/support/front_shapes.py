@@ -182,6 +182,19 @@ def work(wait: float, preemptions: int, **change: Any) -> Json:
     } | change
 
 
+def waited(reason: str, jobs: int, message: str, never: int = 0) -> Json:
+    """What some jobs of a run waited for."""
+    told = {"reason": reason, "jobs": jobs, "never": never, "message": message}
+    return told | {"job": "digits-5", "user": "ann"}
+
+
+def unmoved(answer: Json, before: list[Json], after: list[Json]) -> None:
+    """Let a what-if be one in which no start moves, whatever the jobs wait for."""
+    answer["after"] = answer["before"] | {"waits": after}
+    answer["before"] = answer["before"] | {"waits": before}
+    answer["moves"] |= {"earlier": 0, "later": 0, "only_before": 0, "only_after": 0, "most": []}
+
+
 def simulation(before: Json, after: Json) -> Json:
     """An answer to a what-if in which red gains."""
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="96" height="20" viewBox="0 0 96 20"><rect width="60" height="20"/></svg>'
@@ -189,7 +202,7 @@ def simulation(before: Json, after: Json) -> Json:
         "makespan_s": 20_000.0,
         "utilization": {"cpu": 0.61, "gpu": 0.0},
         "lost_work_s": 0.0,
-        "waited_for": {"WaitingForQuota": 2},
+        "waits": [waited("WaitingForQuota", 2, WAITS)],
         "gantt": svg,
     }
     share = {"cpu_h": 12.0, "gpu_h": 0.0, "share": 0.75, "fair_share": 0.5}

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { detailWords, filtered, NO_FILTERS, request } from "../src/core/audit";
+import { clock } from "../src/core/format";
 import { keepingWords } from "../src/core/keeping";
 import type { AuditEntry } from "../src/core/wire";
 
@@ -26,8 +27,25 @@ test("filters of the other list leave nothing out here", () => {
 });
 
 test("an entry's sentence comes first, and what is empty is left out", () => {
-  assert.equal(detailWords(entry({ cpu: 4, message: "it fits again", was: { cpu: 2 }, none: null, description: "" })), 'it fits again · cpu 4 · was {"cpu":2}');
-  assert.equal(detailWords(entry({})), "");
+  assert.equal(detailWords(entry({ cpu: 4, message: "it fits again", was: { cpu: 2 }, none: null, description: "" }), NOW), "it fits again · cpu 4 · was cpu 2");
+  assert.equal(detailWords(entry({}), NOW), "");
+});
+
+test("of a change only what changed is told, from what to what", () => {
+  const before = { cpu: 3, ram: 4096, weight: 1, borrowing_limit: { cpu: 1, ram: 512 }, parent: "org", gpu_kinds: { a100: 2 } };
+  const after = { cpu: 0.5, rom: 1024 ** 3, weight: 1, borrowing_limit: { cpu: 2, ram: 512 }, cohort: "main", reserved: { cpu: 1, ram: 1024 } };
+  assert.equal(
+    detailWords(entry({ before, after }), NOW),
+    "cpu 3 -> 0.5 · ram 4 GiB -> no limit · borrowing limit cpu 1 -> 2 · parent org -> none · gpu kinds a100 2 -> none · rom no limit -> 1 GiB · cohort none -> main · reserved none -> cpu 1, ram 1 GiB",
+  );
+  assert.equal(detailWords(entry({ before: { cpu: 1 }, after: { cpu: 1 } }), NOW), "");
+});
+
+test("amounts, lists, times and repetitions read as such", () => {
+  assert.equal(detailWords(entry({ amount: { cpu: 4, ram: 2048 }, start: "2026-01-08T12:00:00Z" }), NOW), `amount cpu 4, ram 2 GiB · start ${clock(NOW, NOW)}`);
+  assert.equal(detailWords(entry({ why: "too many", jobs: ["a", "b"], more: 20, last: "2026-01-08T12:00:00Z" }), NOW), `why too many · jobs a, b · more 20 · last ${clock(NOW, NOW)}`);
+  assert.equal(detailWords(entry({ role: "admin", was: null, times: 3, last: "2026-01-08T12:00:00Z" }), NOW), `role admin · 3 times, last ${clock(NOW, NOW)}`);
+  assert.equal(detailWords(entry({ user_number: 2, default: true }), NOW), "user number 2 · default yes");
 });
 
 test("how long jobs are kept is said in words, or not at all", () => {

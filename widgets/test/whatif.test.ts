@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decisionOf, isExplained, victimName } from "../src/core/decisions";
-import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, waitsOf, whyTheSame, whyWords, WORK } from "../src/core/whatif";
-import type { Decision, JobEvent, Node, Simulated, SimulatedRun, SimulatedWork, Tenant } from "../src/core/wire";
+import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, waitsOf, whyTheSame, whyWords, withClocks, WORK } from "../src/core/whatif";
+import type { Decision, JobEvent, Node, Simulated, SimulatedRun, SimulatedWait, SimulatedWork, Tenant } from "../src/core/wire";
 
 const tenant = (name: string, change: Partial<Tenant> = {}): Tenant => ({
   name, cpu: 4, gpu: null, ram: 8192, rom: null, gpu_kinds: {}, weight: 1, cohort: null, parent: null, borrowing_limit: null, lending_limit: null,
@@ -135,17 +135,35 @@ test("a start that moves has what it waits for, in the run in which it waits lon
 });
 
 test("where nothing is other, what the jobs waited for says why", () => {
-  const run = (waited_for: Record<string, number>, wait = 5): SimulatedRun => ({
+  const waited = (reason: string, jobs: number, never = 0): SimulatedWait => ({ reason, jobs, never, job: "a", user: "ann", message: "the numbers" });
+  const run = (waits: SimulatedWait[], wait = 5): SimulatedRun => ({
     jobs: 3, running: 0, waits_of: 3, waited_again_s: 0, finished: 3, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: wait, p50_wait_s: wait, p99_wait_s: wait, avg_jct_s: 0, ftf_avg: 0,
-    ftf_worst: 1, makespan_s: 9, utilization: { cpu: 0.5 }, lost_work_s: 0, per_tenant: {}, gantt: null, waited_for,
+    ftf_worst: 1, makespan_s: 9, utilization: { cpu: 0.5 }, lost_work_s: 0, per_tenant: {}, gantt: null, waits,
   });
   const moves = { earlier: 0, later: 0, unmoved: 3, only_before: 0, only_after: 0, most: [] };
   const answer = (before: SimulatedRun, after = before): Simulated => ({ begin: null, before, after, moves, recorded: null, remarks: [] });
-  assert.match(whyTheSame(answer(run({ WaitingForResources: 2 }))) ?? "", /Nobody waits for quota.*2 jobs: waits for room on the nodes\.$/);
-  assert.match(whyTheSame(answer(run({ WaitingForQuota: 1, Odd: 2 }))) ?? "", /lets no job start sooner or later.*2 jobs: Odd; 1 job: waits for quota\.$/);
-  assert.equal(whyTheSame(answer(run({}))), "Nothing changes: as it is, no job has to wait.");
-  assert.equal(whyTheSame(answer(run({}), run({}, 50))), null);
-  assert.equal(whyTheSame({ ...answer(run({})), moves: { ...moves, later: 1 } }), null);
+  assert.equal(
+    whyTheSame(answer(run([waited("WaitingForResources", 2)]))),
+    "Nothing changes: nobody waits for quota in this work, so other quotas alone move no start. They wait for, in both runs: 2 jobs: waits for room on the nodes. Of a of ann, with the changes: the numbers.",
+  );
+  assert.equal(
+    whyTheSame(answer(run([waited("Odd", 2, 2), waited("WaitingForQuota", 1)]))),
+    "Nothing changes: what is other here lets no job start sooner or later. They wait for, in both runs: 2 jobs (in vain): Odd; 1 job: waits for quota. Of a of ann, with the changes: the numbers.",
+  );
+  assert.equal(
+    whyTheSame(answer(run([waited("WaitingForQuota", 4, 1)]), run([waited("WaitingForResources", 3), waited("Reserved", 1, 1)]))),
+    "Nothing changes: what is other here lets no job start sooner or later, something else holds them back then. They wait for, as it is: 4 jobs (1 of them in vain): waits for quota. " +
+      "With the changes: 3 jobs: waits for room on the nodes; 1 job (in vain): the room is kept for others. Of a of ann, with the changes: the numbers.",
+  );
+  assert.equal(whyTheSame(answer(run([]))), "Nothing changes: as it is, no job has to wait.");
+  assert.equal(whyTheSame(answer(run([]), run([], 50))), null);
+  assert.equal(whyTheSame({ ...answer(run([])), moves: { ...moves, later: 1 } }), null);
+});
+
+test("a picture of history has the time of day on its axis", () => {
+  const begin = "2026-01-07T10:37:00Z";
+  const drawn = '<svg><text class="s" x="1" data-t="85500">23 h 45 min</text><text class="t">3 h</text><text data-t="0">0 h</text></svg>';
+  assert.equal(withClocks(drawn, begin, NOW), `<svg><text class="s" x="1" data-t="85500">${startClock(85500, begin, NOW)}</text><text class="t">3 h</text><text data-t="0">${startClock(0, begin, NOW)}</text></svg>`);
 });
 
 test("an admission that waited for those that made room finds its explanation, and none of an earlier wait", () => {

@@ -47,6 +47,7 @@ def make_service(
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Service:
     """Make everything handlers work with."""
+    platform.strays.end = hub.stop_server
     sessions = Sessions(sessions_dir, clock, cookie)
     limiter = Limiter(monotonic, rates)
     groups: dict[str, tuple[tuple[str, ...], float]] = {}

@@ -6,6 +6,7 @@ The hub is reached over its UNIX socket (`http+unix://%2Fpath...`) or, where the
 from __future__ import annotations
 
 import base64
+import contextlib
 import logging
 import socket
 from typing import Any
@@ -46,6 +47,10 @@ class _Model(msgspec.Struct):
     kind: str = "user"
     scopes: list[str] = msgspec.field(default_factory=list)
     groups: list[str] = msgspec.field(default_factory=list)
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
 
 
 class _AccountRefusal(msgspec.Struct):
@@ -114,12 +119,22 @@ class HubClient:
             return None
         return str(self._read(answer, dict[str, Any]).get("access_token") or "") or None
 
-    async def new_token(self, user: str, scopes: list[str], *, expires_in: int, note: str) -> str:
-        """Ask the hub for a new token of the user, with these scopes only."""
-        body = {"note": note, "scopes": scopes, "expires_in": expires_in}
+    async def new_token(
+        self, user: str, scopes: list[str] | None, *, expires_in: int | None, note: str
+    ) -> str:
+        """Ask the hub for a new token of the user, with these scopes only (None: all of the user's); None: for ever."""
+        body: dict[str, object] = {"note": note}
+        if scopes is not None:
+            body["scopes"] = scopes
+        if expires_in is not None:
+            body["expires_in"] = expires_in
         answer = await self._ask("POST", f"/users/{quote(user, safe='')}/tokens", json=body)
         if answer.code in (403, 404):
             raise Refused(Reason.NOT_FOUND, f"there is no user {user}")
+        if answer.code == 400:
+            with contextlib.suppress(msgspec.MsgspecError):
+                said = msgspec.json.decode(answer.body, type=_Error).message
+                raise Refused(Reason.INVALID, f"no token for {user}: {said}")
         return str(self._read(answer, dict[str, Any])["token"])
 
     async def drop_token(self, token: str) -> None:
@@ -181,6 +196,16 @@ class HubClient:
     async def delete_account(self, name: str) -> None:
         """Delete an account with its tokens."""
         self._done(await self._ask("DELETE", f"/mlp/accounts/{quote(name, safe='')}"), name)
+
+    async def stop_server(self, user: str, server: str) -> None:
+        """Have a notebook server ended, or its start given up; `server` is empty for its user's only one.
+
+        One that is not there or is ending already is fine.
+        """
+        which = f"servers/{quote(server, safe='')}" if server else "server"
+        answer = await self._ask("DELETE", f"/users/{quote(user, safe='')}/{which}")
+        if answer.code >= 400 and answer.code != 404:
+            self._read(answer, Any)
 
     # ------------------------------------------------------------- inside
 

@@ -39,6 +39,9 @@ PLATFORM_ADMIN = CLUSTER_READ
 """Who holds this stands as a platform admin to every object. A notebook server's token does not, so that an
 admin's notebook sees its owner's jobs only."""
 
+OPERATOR = "mlp-operator"
+"""The hub's service whose token the operator's command holds."""
+
 USER_SCOPES: tuple[str, ...] = (JOBS_READ, JOBS_WRITE, TENANTS_READ, TENANTS_WRITE, USERS_READ, USERS_WRITE)
 """What every user's role holds. The relation bounds each: own jobs, own account, tenants that they administer."""
 

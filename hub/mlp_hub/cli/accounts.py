@@ -65,7 +65,9 @@ def user_add(settings: Settings, name: str, *, tenant: str | None, admin: bool, 
             settings, "GET", f"/tenants/{quote(tenant)}", "Make it first, in the panel or by POST /tenants."
         )
     password, generated = _password(password_stdin)
+    ask_service(settings, "GET", "/health")  # what is made is written down there: no account without it
     _create(settings, name, password, admin=admin)
+    ask_service(settings, "PUT", f"/users/{quote(name)}:approve")
     if tenant is not None:
         ask_service(settings, "PUT", f"/tenants/{quote(tenant)}/members/{quote(name)}")
     sys.stdout.write(f"{name} can log in at {settings.url}\n")
@@ -90,10 +92,17 @@ def _password(stdin: bool) -> tuple[str, bool]:
 
 
 def ask_service(
-    settings: Settings, method: str, path: str, remedy: str = "", timeout: float = 30.0
+    settings: Settings,
+    method: str,
+    path: str,
+    remedy: str = "",
+    *,
+    timeout: float = 30.0,
+    body: dict[str, object] | None = None,
 ) -> Answer:
     """Ask the service of the running hub as the operator; raise `Failure` where it refuses or does not answer."""
-    body: dict[str, object] | None = {} if method == "PUT" else None
+    if method == "PUT" and body is None:
+        body = {}
     answer = _checked(
         settings,
         request(
@@ -112,7 +121,10 @@ def ask_service(
 
 
 def token(settings: Settings, name: str, scopes: list[str], *, note: str, expires_in: int | None) -> str:
-    """Return a new token of a user; without scopes it may do all that the user may."""
+    """Return a new token of a user; without scopes it may do all that the user may.
+
+    The service asks the hub for it, and writes it into the audit log.
+    """
     body: dict[str, object] = {"note": note or f"mlp-hub token by {os.environ.get('USER', 'operator')}"}
     if scopes:
         body["scopes"] = scopes
@@ -121,7 +133,4 @@ def token(settings: Settings, name: str, scopes: list[str], *, note: str, expire
     # asked first: for a user that does not exist the hub answers as for one that may not be touched
     if _hub(settings, "GET", f"/users/{quote(name)}").status == 404:
         raise UsageFailure(f"There is no user {name}.", f"Make one: mlp-hub user add {name}")
-    made = _hub(settings, "POST", f"/users/{quote(name)}/tokens", body)
-    if made.status not in (200, 201):
-        raise UsageFailure(f"No token for {name}: {made.message}")
-    return str(made.json()["token"])
+    return str(ask_service(settings, "POST", f"/users/{quote(name)}/token", body=body).json())

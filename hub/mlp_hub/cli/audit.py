@@ -64,11 +64,19 @@ def moment(name: str, text: str, now: datetime) -> datetime:
 
 def line(entry: dict[str, Any]) -> str:
     """Write an entry in one line; what users wrote obeys no terminal."""
-    detail = ", ".join(f"{key} {_short(value)}" for key, value in entry["detail"].items())
+    rest = dict(entry["detail"])
+    told = [*changes(rest.pop("before", {}), rest.pop("after", {}))] if "after" in rest else []
+    detail = ", ".join([*told, *(f"{key} {_short(value)}" for key, value in rest.items())])
     at = datetime.fromisoformat(entry["time"]).astimezone(UTC)
     of = f" of {entry['tenant']}" if entry["tenant"] not in (None, entry["object"]) else ""
     text = f"{at:%Y-%m-%d %H:%M:%S}Z  {entry['actor']}  {entry['action']}  {entry['object']}{of}"
     return escaped(f"{text}  {detail}" if detail else text)
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Say of each field that changed what it was and what it is: `cpu 3 -> 0.5`. What is not there is `none`."""
+    fields = [f for f in {**before, **after} if before.get(f) != after.get(f)]
+    return [f"{f} {_short(before.get(f, 'none'))} -> {_short(after.get(f, 'none'))}" for f in fields]
 
 
 def _short(value: object) -> str:

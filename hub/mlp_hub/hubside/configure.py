@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from jupyterhub import roles
 
-from mlp_hub.api.scopes import ACCESS, ADMIN_SCOPES, SPAWNER_SCOPES, custom_scopes
+from mlp_hub.api.scopes import ACCESS, ADMIN_SCOPES, OPERATOR, SPAWNER_SCOPES, custom_scopes
 from mlp_hub.hubside.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES
 from mlp_hub.settings import Settings
 
@@ -86,7 +86,7 @@ def _identities(c: Any, settings: Settings) -> None:
             "display": False,
         },
         {"name": "mlp-spawner", "api_token": settings.secret("spawner_token"), "display": False},
-        {"name": "mlp-operator", "api_token": settings.secret("operator_token"), "display": False},
+        {"name": OPERATOR, "api_token": settings.secret("operator_token"), "display": False},
     ]
     hub.load_roles = [
         {
@@ -123,7 +123,7 @@ def _identities(c: Any, settings: Settings) -> None:
                 ACCESS,
                 *ADMIN_SCOPES,
             ],
-            "services": ["mlp-operator"],
+            "services": [OPERATOR],
         },
     ]
 

@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mlp_api import audit as api
+from mlp_hub.domain.span import NEWEST, Span
 from mlp_hub.service.decisions import to_wire
 from mlp_hub.service.wire import when
 from mlp_hub.store.database import Database
 
 MOST_BYTES = 512 * 2**10
 """Of details on one page, about."""
-Cursor = str | None
 
 
 class AuditLog:
-    """Reads what is stored anyway. Times are seconds since the epoch; a cursor is what the page before gave."""
+    """Reads what is stored anyway, the newest first; with each page comes the `before` of the next one, None after the last."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     async def entries(
         self,
+        span: Span = NEWEST,
         *,
         tenant: str | None = None,
         actor: str | None = None,
         action: str | None = None,
         name: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        limit: int = 100,
-        cursor: Cursor = None,
-    ) -> tuple[Sequence[api.AuditEntry], Cursor]:
-        """Return changes, the newest first, and the cursor of the next page. An action may be the first part of some: `quota.`."""
+    ) -> tuple[Sequence[api.AuditEntry], int | None]:
+        """Return a page of changes. An action may be the first part of some: `quota.`."""
+        page = replace(span, most_bytes=MOST_BYTES)
         found, following = await self._db.read(
-            lambda tx: tx.audit.page(
-                tenant=tenant,
-                actor=actor,
-                action=action,
-                name=name,
-                since=since,
-                until=until,
-                limit=limit,
-                before=_before(cursor),
-                most_bytes=MOST_BYTES,
-            )
+            lambda tx: tx.audit.page(page, tenant=tenant, actor=actor, action=action, name=name)
         )
         entries = [
             api.AuditEntry(
@@ -58,31 +47,20 @@ class AuditLog:
             )
             for e in found
         ]
-        return entries, _cursor(following)
+        return entries, following
 
     async def decisions(
         self,
+        span: Span = NEWEST,
         *,
         kind: str | None = None,
         user: str | None = None,
         job: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        limit: int = 100,
-        cursor: Cursor = None,
-    ) -> tuple[Sequence[api.JobDecision], Cursor]:
-        """Return decisions on all jobs with all names in them, the newest first, and the cursor of the next page."""
+    ) -> tuple[Sequence[api.JobDecision], int | None]:
+        """Return a page of decisions on all jobs with all names in them."""
+        page = replace(span, most_bytes=MOST_BYTES)
         found, following = await self._db.read(
-            lambda tx: tx.decisions.page(
-                kind=kind,
-                user=user,
-                name=job,
-                since=since,
-                until=until,
-                limit=limit,
-                before=_before(cursor),
-                most_bytes=MOST_BYTES,
-            )
+            lambda tx: tx.decisions.page(page, kind=kind, user=user, name=job)
         )
         decisions = [
             api.JobDecision(
@@ -93,12 +71,4 @@ class AuditLog:
             )
             for one in found
         ]
-        return decisions, _cursor(following)
-
-
-def _before(cursor: Cursor) -> int | None:
-    return None if cursor is None else int(cursor)
-
-
-def _cursor(following: int | None) -> Cursor:
-    return None if following is None else str(following)
+        return decisions, following

@@ -25,6 +25,7 @@ from mlp_hub.service.preview import Previews
 from mlp_hub.service.reclaim import Reclaims
 from mlp_hub.service.reconcile import Reconciler
 from mlp_hub.service.retention import Retention
+from mlp_hub.service.strays import Strays
 from mlp_hub.service.tenants import Tenants
 from mlp_hub.service.users import Users
 from mlp_hub.service.watch import Frame, Watcher
@@ -86,11 +87,13 @@ class Platform:
         self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
+        self.strays = Strays(db, clock)
         self.tenants = Tenants(
             db,
             clock,
             executor.nodes,
             changed=self._room_changed,
+            left=self.strays.look_soon,
             review=self.idle.review_in,
             windows=self.bookings.review_in,
             board=self.board,
@@ -180,6 +183,7 @@ class Platform:
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
+        await self.strays.stop()
         await self.retention.stop()
         await self.jobs.stop()
         await self.admission.stop()
@@ -209,6 +213,7 @@ class Platform:
                 await self.bookings.sweep()
                 await self.idle.sweep()
                 await self.tenants.sample()
+                await self.strays.end_all()
                 await self.db.write(self._forget)
             except asyncio.CancelledError:
                 raise

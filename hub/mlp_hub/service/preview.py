@@ -19,7 +19,7 @@ from mlp_hub.domain.resources import DIMENSIONS, ZERO
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.scheduler.bookings import Bookings
-from mlp_hub.scheduler.core import plan_cycle
+from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.feasible import check_possible
 from mlp_hub.scheduler.forward import expected_end
 from mlp_hub.scheduler.idle import IdlePolicy
@@ -41,6 +41,7 @@ from mlp_hub.scheduler.words import listing
 from mlp_hub.service import wire
 from mlp_hub.service.booking_room import Ground, checked
 from mlp_hub.service.idle_quota import decide
+from mlp_hub.service.preview_ahead import moved
 from mlp_hub.service.preview_words import MOST_JOBS, Outcome, Over, Stop, notes
 from mlp_hub.service.quota import owner_of
 from mlp_hub.service.shares import shares_of
@@ -105,7 +106,8 @@ def preview(
     """
     name = tenant.name
     changed = replace(snapshot, tenants=tuple(_changed(snapshot, tenant)))
-    before, after = plan_cycle(snapshot, now), plan_cycle(changed, now)
+    cores = Core.of(snapshot, now), Core.of(changed, now)
+    before, after = (core.plan(now) for core in cores)
     waiting = {j.uid: j for j in snapshot.waiting}
     running = {r.job.uid: r for r in snapshot.running}
     started = {d.uid for d in before if isinstance(d, Admit)}
@@ -116,6 +118,7 @@ def preview(
     stops = [
         s for s in _stops(after, waiting, running) if s.victim.tenant == name or s.victim.uid not in told
     ]
+    first = [waiting[d.uid] for d in _first_in_line(before, after) if d.uid not in never]
     use = _Use(snapshot, changed, name, now)
     back, because = use.back_inside(now) if use.is_over else (None, "")
     outcome = Outcome(
@@ -132,6 +135,7 @@ def preview(
         now={d.uid: d.verdict.reason for d in before if isinstance(d, Wait)},
         since=now,
         windows=windows,
+        moved=moved(*cores, first, now),
         same={(d.uid, type(d)) for d in before} == {(d.uid, type(d)) for d in after},
     )
     return tenant_api.TenantPreview(
@@ -154,6 +158,12 @@ def preview(
         bookings=[_window(w, now) for w in windows[:MOST_JOBS]],
         notes=notes(outcome),
     )
+
+
+def _first_in_line(before: Sequence[Decision], after: Sequence[Decision]) -> list[Wait]:
+    """Return who waits now and then, the first of each tenant before the second ones."""
+    still = {d.uid for d in after if isinstance(d, Wait)}
+    return sorted((d for d in before if isinstance(d, Wait) and d.uid in still), key=lambda d: d.position)
 
 
 # ------------------------------------------------------------ who is over

@@ -12,10 +12,13 @@ from mlp_hub.scheduler.model import Verdict, WaitingJob
 from mlp_hub.scheduler.words import count, listing, span
 from mlp_hub.service import wire
 from mlp_hub.service.booking_room import sentence
+from mlp_hub.service.preview_ahead import Moved
 from mlp_hub.service.refusals import number, unit
 
 MOST_JOBS = 20
 """Jobs of one list of the answer; the sentences count all."""
+MOST_MOVED = 3
+"""Jobs that would start at another time, of which the times are told."""
 WAITS_FOR: Mapping[Reason, str] = {
     Reason.WAITING_FOR_QUOTA: "quota",
     Reason.WAITING_FOR_RESOURCES: "room on the nodes",
@@ -91,12 +94,13 @@ class Outcome:
     now: Mapping[str, Reason]  # by uid, why they wait as things are
     windows: Sequence[BookedWindow]  # that no longer fit then, or fit again
     since: float  # the present time
+    moved: Sequence[Moved]  # waiting jobs of any tenant that are expected at another time
     same: bool  # every job is told the same now and then
 
 
 def notes(o: Outcome) -> list[tenant_api.PreviewNote]:
     """Say it, the good first; never nothing."""
-    found = [*_of_windows(o), *_of_starts(o), *_of_over(o), *_of_stops(o)]
+    found = [*_of_windows(o), *_of_starts(o), *_of_over(o), *_of_stops(o), *_of_moved(o)]
     if not found and o.same and not _gets_quota(o):
         found = [_note("idle", _no_change(o))]
     return [*found, *_of_waits(o)]
@@ -154,6 +158,18 @@ def _of_stops(o: Outcome) -> Iterator[tenant_api.PreviewNote]:
             f"{s.victim.name} of {s.victim.user}{tenant} {does} for {s.winner.name} of {s.winner.user} "
             f"in {s.winner.tenant}",
         )
+
+
+def _of_moved(o: Outcome) -> Iterator[tenant_api.PreviewNote]:
+    for later in (False, True):
+        moved = [m for m in o.moved if m.is_later is later]
+        if not moved:
+            continue
+        told = "; ".join(m.words(o.since) for m in moved[:MOST_MOVED])
+        more = len(moved) - MOST_MOVED
+        rest = f"; and {count(more, 'more job')}" if more > 0 else ""
+        jobs = f"{count(len(moved), 'waiting job')} would start {'later' if later else 'sooner'}"
+        yield _note("wait" if later else "good", f"{jobs}: {told}{rest}")
 
 
 def _of_waits(o: Outcome) -> Iterator[tenant_api.PreviewNote]:

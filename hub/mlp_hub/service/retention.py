@@ -231,7 +231,7 @@ class Retention:
                 marked.append(store_aimed(tx, changes, job, aimed, now=now, message=one.why))
                 told.setdefault((job.spec.user, one.why), []).append(job.spec.name)
             for (user, why), names in told.items():
-                tx.audit.add(now, ACTOR, "jobs.expire", user, detail={"jobs": names, "why": why})
+                tx.audit.add(now, ACTOR, "jobs.expire", user, detail={"why": why}, jobs=names)
             return marked
 
         marked = await self._board.commit(work)

@@ -36,7 +36,7 @@ class Tenants:
     `nodes` lists the nodes as they are now, on which capacity may be kept free; `changed` is called on the event loop
     after every change that may let waiting work start; `review` decides anew what of a changed tenant's guarantee holds;
     `windows` looks whether booked windows still fit, and returns sentences on those for which that has changed.
-    `board` has the jobs that are put aside when their user leaves a tenant.
+    `board` has the jobs that are put aside when their user leaves a tenant; `left` is called after that.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Tenants:
         review: Callable[[Tx], object] = lambda _: None,
         windows: Callable[[Tx], Sequence[str]] = lambda _: (),
         board: Board | None = None,
+        left: Callable[[], None] = lambda: None,
     ) -> None:
         self._db = db
         self._board = board or Board(db, Broker())
@@ -56,6 +57,7 @@ class Tenants:
         self._nodes = nodes
         self._review = review
         self._windows = windows
+        self._left = left
         self.changed = changed
 
     async def start(self) -> None:
@@ -115,8 +117,7 @@ class Tenants:
             check_sharing(tx, after)
             if after != before:
                 tx.tenants.update(after)
-                detail = {"before": _described(before), "after": _described(after)}
-                self._note(tx, actor, "tenant.update", name, tenant=name, detail=detail)
+                self._note(tx, actor, "tenant.update", name, tenant=name, detail=_difference(before, after))
                 self._review(tx)
             return self._one(tx, _existing(tx, name), self._windows(tx))
 
@@ -211,7 +212,7 @@ class Tenants:
         return await self._write(work)
 
     async def remove_member(self, tenant: str, user: str, *, actor: str = SYSTEM) -> api.Member:
-        """Take a user out of a tenant: what they run there goes on to its end, what waits there is suspended.
+        """Take a user out of a tenant: jobs that run go on to their end, those that wait are suspended, servers end.
 
         Raises `NotFound`, `WrongState`.
         """
@@ -350,6 +351,7 @@ class Tenants:
     async def _write_jobs(self, fn: Callable[[Tx, Changes], T]) -> T:
         result = await self._board.commit(fn)
         self.changed()
+        self._left()
         return result
 
     async def _write(self, fn: Callable[[Tx], T]) -> T:
@@ -389,6 +391,15 @@ def _group_changes(tx: Tx, user: str, groups: frozenset[str]) -> list[str]:
     gained = (groups & tx.tenants.names()) - {m.tenant for m in mine}
     lost = {m.tenant for m in mine if m.source == GROUP} - groups
     return sorted(gained | lost)
+
+
+def _difference(before: Tenant, after: Tenant) -> dict[str, object]:
+    """Return for the audit log the fields of a tenant that changed, as they were and as they are."""
+    was, now = _described(before), _described(after)
+    return {
+        "before": {f: v for f, v in was.items() if now.get(f) != v},
+        "after": {f: v for f, v in now.items() if was.get(f) != v},
+    }
 
 
 def _described(tenant: Tenant) -> dict[str, object]:

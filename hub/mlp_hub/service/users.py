@@ -5,7 +5,7 @@ Whether an account is let in, and its password, are the hub's matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.errors import Reason, Refused, not_found
@@ -38,10 +38,28 @@ class Users:
             new = tx.users.get(name) is None
             user = tx.users.ensure(name, self._clock())
             if new:
-                tx.audit.add(self._clock(), SYSTEM, "user.create", name, detail={"number": user.number})
+                self._note(
+                    tx, SYSTEM, "user.create", name, {"message": "at the first login", **_number(user)}
+                )
             return replace(user, default_tenant=default_tenant(tx, name))
 
         return await self._db.write(work)
+
+    async def approve(self, name: str, *, actor: str, applied_for: str | None = None) -> None:
+        """Make a user of somebody whom `actor` let in, and write down that they did."""
+
+        def work(tx: Tx) -> None:
+            again = tx.users.get(name) is not None
+            user = tx.users.ensure(name, self._clock())
+            how = {"message": "let in again"} if again else _number(user)
+            asked = {} if applied_for is None else {"applied_for": applied_for}
+            self._note(tx, actor, "user.approve", name, {**how, **asked})
+
+        await self._db.write(work)
+
+    async def note(self, action: str, name: str, *, actor: str, detail: Mapping[str, object]) -> None:
+        """Write down what `actor` did to an account at the hub."""
+        await self._db.write(lambda tx: self._note(tx, actor, action, name, detail))
 
     async def get(self, name: str) -> User:
         """Return a user. Raises `NotFound`."""
@@ -79,6 +97,14 @@ class Users:
         chosen = await self._db.write(work)
         self._changed()
         return chosen
+
+    def _note(self, tx: Tx, actor: str, action: str, name: str, detail: Mapping[str, object]) -> None:
+        tx.audit.add(self._clock(), actor, action, name, detail=detail)
+
+
+def _number(user: User) -> dict[str, object]:
+    """Return for the audit log what tells this user from a namesake: the number makes the system user of their files."""
+    return {"user_number": user.number}
 
 
 def _effective(tx: Tx, name: str) -> User | None:

@@ -148,3 +148,68 @@ def test_callers_without_a_name_share_no_keys_across_addresses(rig: ApiRig) -> N
     assert sign_up(rig, "kim", **key, **{"X-Forwarded-For": "9.9.9.1"}) == 201  # the same answer again
     assert sign_up(rig, "lee", **key, **{"X-Forwarded-For": "9.9.9.2"}) == 201
     assert {"kim", "lee"} <= set(rig.hub.accounts)
+
+
+def changes(rig: ApiRig, name: str) -> list[tuple[str, str, dict[str, Any]]]:
+    answer = rig.ask("GET", f"/audit?object={name}&limit=1000", token=rig.root_user)
+    return [(e["actor"], e["action"], e["detail"]) for e in reversed(answer.json)]
+
+
+def test_who_lets_somebody_in_or_shuts_them_out_is_written_down_with_their_name(rig: ApiRig) -> None:
+    assert sign_up(rig, "dieter", "red") == 201
+    assert changes(rig, "dieter") == [], "who only asks writes nothing"
+    for path in (":approve", ":approve", "", ":approve"):
+        assert rig.ask("PUT", f"/users/dieter{path}", token=rig.root_user).status == 200
+    number = rig.run(rig.platform.users.get("dieter")).number
+    assert changes(rig, "dieter") == [
+        ("admin", "user.approve", {"user_number": number, "applied_for": "red"}),
+        ("admin", "member.set", {"role": "member", "was": None}),
+        ("admin", "user.deactivate", {}),
+        ("admin", "user.approve", {"message": "let in again"}),
+    ]
+    assert sign_up(rig, "dolly", "red") == 201
+    assert rig.ask("DELETE", "/users/dolly", token=rig.rita).status == 200
+    assert changes(rig, "dolly") == [("rita", "user.refuse", {"applied_for": "red"})]
+
+
+def test_tokens_are_written_down_with_who_asked_for_them(rig: ApiRig) -> None:
+    asked = {"note": "for the nightly run", "scopes": ["read:users:name!user"], "expires_in": 60}
+    made = rig.ask("POST", "/users/bob/token", asked, token=rig.operator)
+    assert (made.status, rig.hub.minted[-1]) == (201, {"user": "bob", **asked})
+    assert rig.ask("POST", "/users/bob/token", {"note": "all"}, token=rig.operator).status == 201
+    assert rig.hub.minted[-1] == {"user": "bob", "note": "all"}
+    for _ in range(3):
+        assert rig.ask("GET", "/users/bob/token", token=rig.bob).status == 200
+    told = [c for c in changes(rig, "bob") if c[1] == "user.token"]
+    assert told[0] == (
+        "mlp-operator",
+        "user.token",
+        {"note": "for the nightly run", "scopes": ["read:users:name!user"], "expires": "after 60 s"},
+    )
+    assert told[1][2] == {"note": "all", "scopes": "all of the user's", "expires": "never"}
+    (own,) = told[2:]
+    assert (own[0], own[2]["times"]) == ("bob", 3)
+
+
+@pytest.mark.parametrize("who", ["root_user", "spawner", "bob", "rita", "notebook"])
+def test_nobody_but_the_operators_command_asks_for_anothers_token(rig: ApiRig, who: str) -> None:
+    before = len(rig.hub.minted)
+    answer = rig.ask("POST", "/users/ann/token", {"note": "x"}, token=getattr(rig, who))
+    assert answer.status == 403
+    assert len(rig.hub.minted) == before
+
+
+def test_what_the_hub_says_against_a_token_is_passed_on(rig: ApiRig) -> None:
+    asked = {"note": "x", "scopes": ["no-such-scope"]}
+    answer = rig.ask("POST", "/users/bob/token", asked, token=rig.operator)
+    assert (answer.status, answer.json["msg"]) == (403, "no token for bob: there is no scope no-such-scope")
+    assert "no-such-scope" not in str(changes(rig, "bob"))
+    for bad in (
+        {},
+        {"note": ""},
+        {"note": "a\nb"},
+        {"note": "x", "expires_in": 0},
+        {"note": "x", "scopes": []},
+    ):
+        refused = rig.ask("POST", "/users/bob/token", bad, token=rig.operator)
+        assert (refused.status, refused.json["reason"]) == (403, "Invalid"), bad

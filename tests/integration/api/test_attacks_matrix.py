@@ -16,6 +16,7 @@ from api_rig import Answer, ApiRig
 from mlp_api.metrics import MetricBatch
 from mlp_api.tenants import BookingCreate
 from mlp_api.types import Heartbeat, JobCreate, MemberUpdate, Resubmit, TenantUpdate
+from mlp_api.users import TokenCreate
 from mlp_hub.api import scopes
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
@@ -231,6 +232,7 @@ VALID: dict[Any, dict[str, Any]] = {
     JobCreate: {"name": "theirs", "code": "x"},
     MemberUpdate: {"role": "admin"},
     TenantUpdate: {"weight": 9},
+    TokenCreate: {"note": "theirs"},
     BookingCreate: a_window("theirs"),
 }
 """A body that each of these routes would take from who may; a new route's is added here."""

@@ -221,6 +221,8 @@ def test_token_prints_a_token_and_nothing_else(hub: LiveHub) -> None:
     assert text.count("\n") == 1
     mine = hub.http.get("/hub/api/user", headers={"Authorization": f"Bearer {text.strip()}"})
     assert mine.json()["name"] == "admin"
+    told = hub.run("audit", "--action", "user.token", "--object", "admin").stdout
+    assert "  mlp-operator  user.token  admin  note mlp-hub token by " in told
 
 
 def test_a_token_can_be_held_to_some_scopes(hub: LiveHub) -> None:

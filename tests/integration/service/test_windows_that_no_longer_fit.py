@@ -34,7 +34,7 @@ async def only(rig: Rig, tenant: str = "blue") -> Booking:
 
 
 def audited(rig: Rig) -> list[str]:
-    found, _ = rig.db.read_now(lambda tx: tx.audit.page(tenant="blue", limit=50))
+    found, _ = rig.db.read_now(lambda tx: tx.audit.page(tenant="blue"))
     return [e.action for e in found if e.action.startswith("booking")]
 
 

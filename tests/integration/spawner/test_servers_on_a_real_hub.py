@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -12,7 +13,9 @@ import pytest
 
 from hub_stack import Browser, start_server, stop_server, text_of, user_token, wait_for
 from kernel_client import Kernel
+from mlp_hub.api.hubclient import HubClient
 from mlp_hub.executors import sandbox
+from mlp_hub.hubside.configure import socket_url
 
 STACK = {"limits": {"small": 1500}}
 
@@ -292,3 +295,22 @@ def test_samples_come_once_and_never_over_a_link(stack, ann, monkeypatch):
     )
     assert name in out
     assert "True" in out
+
+
+def test_the_platforms_service_ends_a_server_which_gives_back_what_it_held(stack):
+    stack.add("leo")
+    start_server(stack, "leo")
+    assert rows(stack)["leo/"] == "confirmed"
+
+    async def end() -> None:
+        client = HubClient(
+            f"{socket_url(stack.settings.hub_socket)}/hub/api", stack.settings.secret("service_token")
+        )
+        try:
+            await client.stop_server("leo", "")
+            await client.stop_server("leo", "")  # it is not there any more
+        finally:
+            client.close()
+
+    asyncio.run(end())
+    wait_for(lambda: "leo/" not in rows(stack))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from mlp_api.metrics import MetricPoint
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.span import NEWEST, Span
 from mlp_hub.store import Database
 from mlp_hub.store.records import Kept, StoredDecision
 from mlp_hub.store.repos.ended import ROW_BYTES
@@ -99,9 +100,9 @@ def fill(db: Database) -> None:
 def test_the_audit_log_is_read_by_who_what_on_what_and_when(db: Database) -> None:
     fill(db)
 
-    def times(**filters: object) -> list[int]:
+    def times(span: Span = NEWEST, **filters: str) -> list[int]:
         with db.reading() as tx:
-            entries, following = tx.audit.page(**filters)  # type: ignore[arg-type]
+            entries, following = tx.audit.page(span, **filters)
         assert following is None
         return [int(e.time) for e in entries]
 
@@ -111,8 +112,8 @@ def test_the_audit_log_is_read_by_who_what_on_what_and_when(db: Database) -> Non
     assert times(action="tenant.") == [9, 7, 6, 4, 3, 1, 0], "all whose name begins so"
     assert times(action="ten%.") == []
     assert times(name="t3") == times(tenant="t3") == [7, 3]
-    assert times(since=3.0, until=6.0) == [5, 4, 3]
-    assert times(actor="ann", action="tenant.update", since=2) == [4]
+    assert times(Span(since=3.0, until=6.0)) == [5, 4, 3]
+    assert times(Span(since=2.0), actor="ann", action="tenant.update") == [4]
 
 
 def test_pages_of_the_audit_log_follow_each_other_and_are_bounded_in_bytes(db: Database) -> None:
@@ -123,7 +124,7 @@ def test_pages_of_the_audit_log_follow_each_other_and_are_bounded_in_bytes(db: D
         before = None
         while True:
             with db.reading() as tx:
-                entries, before = tx.audit.page(before=before, **limits)
+                entries, before = tx.audit.page(Span(before=before, **limits))
             pages.append([int(e.time) for e in entries])
             if before is None:
                 return pages
@@ -141,3 +142,60 @@ def test_the_oldest_entries_of_the_audit_log_are_forgotten_a_few_at_a_time(db: D
         assert tx.audit.sweep(7.0, 5) == 2
         assert tx.audit.sweep(7.0, 5) == 0
         assert [e.time for e in tx.audit.page()[0]] == [9.0, 8.0, 7.0]
+
+
+def test_who_repeats_the_same_fills_no_log_and_every_time_counts(db: Database) -> None:
+    def add(at: float, role: str, actor: str = "ann", user: str = "bob", tenant: str | None = "red") -> None:
+        with db.begin() as tx:
+            tx.audit.add(at, actor, "member.set", user, tenant=tenant, detail={"role": role, "was": None})
+
+    for n in range(300):
+        add(n / 100, ("admin", "member")[n % 2])
+    add(4.0, "admin", actor="root")
+    add(5.0, "admin", user="carl")
+    add(6.0, "admin", tenant=None)
+    add(7.0, "admin", tenant=None)
+    with db.reading() as tx:
+        entries = tx.audit.page()[0]
+    told = [
+        (e.actor, e.name, e.tenant, e.detail["role"], e.detail.get("times", 1)) for e in reversed(entries)
+    ]
+    assert told == [
+        ("ann", "bob", "red", "admin", 150),
+        ("ann", "bob", "red", "member", 150),
+        ("root", "bob", "red", "admin", 1),
+        ("ann", "carl", "red", "admin", 1),
+        ("ann", "bob", None, "admin", 2),
+    ]
+    assert entries[0].detail["last"] == "1970-01-01T00:00:07Z"
+    assert entries[-1].time == 0.0, "an entry keeps the time at which it was first done"
+
+    add(601.0, "admin")
+    with db.reading() as tx:
+        newest = tx.audit.page()[0][0]
+    assert (newest.time, newest.detail) == (601.0, {"role": "admin", "was": None}), (
+        "much later is another entry"
+    )
+
+
+def test_jobs_that_expire_one_after_another_are_gathered_in_one_entry_and_counted(db: Database) -> None:
+    for n in range(60):
+        with db.begin() as tx:
+            tx.audit.add(
+                float(n),
+                "system",
+                "jobs.expire",
+                "ann",
+                detail={"why": "too many"},
+                jobs=[f"j{n}a", f"j{n}b"],
+            )
+            tx.audit.add(float(n), "system", "jobs.expire", "bob", detail={"why": "too old"}, jobs=["x"])
+    with db.reading() as tx:
+        bob, ann = tx.audit.page()[0]
+    assert ann.detail == {
+        "why": "too many",
+        "jobs": [f"j{n}{letter}" for n in range(50) for letter in "ab"],
+        "more": 20,
+        "last": "1970-01-01T00:00:59Z",
+    }
+    assert (bob.name, bob.detail["jobs"], "more" in bob.detail) == ("bob", ["x"] * 60, False)

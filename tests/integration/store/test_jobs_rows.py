@@ -8,6 +8,7 @@ import pytest
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import FINAL, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.span import Span
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import Remembered, StoredDecision
 from mlp_hub.store.repos.jobs import PAGE_BYTES
@@ -235,7 +236,7 @@ def test_keys_settings_usage_and_audit_are_kept(db: Database) -> None:
         assert tx.usage.all() == {}
         for i in range(3):
             tx.audit.add(float(i), "root", "tenant.create", f"t{i}", tenant=f"t{i}", detail={"n": i})
-        last, following = tx.audit.page(limit=2)
+        last, following = tx.audit.page(Span(limit=2))
         assert [e.name for e in last] == ["t2", "t1"]
-        assert [e.detail for e in tx.audit.page(before=following)[0]] == [{"n": 0}]
+        assert [e.detail for e in tx.audit.page(Span(before=following))[0]] == [{"n": 0}]
         assert [e.actor for e in tx.audit.page(tenant="t1")[0]] == ["root"]

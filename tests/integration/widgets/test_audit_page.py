@@ -29,7 +29,9 @@ def test_who_changed_what_is_listed_and_what_users_wrote_stays_text(
     rows = page.get_by_role("row")
     expect(rows.filter(has_text="booking.short")).to_contain_text("conference-demo in teal")
     expect(rows.filter(has_text="booking.short")).to_contain_text("needs 8 cpu, 6 are left")
-    expect(rows.filter(has_text="tenant.update")).to_contain_text('was {"cpu":2} · now {"cpu":4}')
+    changed = "cpu 3 -> 0.5 · borrowing limit cpu 1 -> 2 · cohort none -> main"
+    expect(rows.filter(has_text="tenant.update").locator("td").last).to_have_text(changed)
+    expect(rows.filter(has_text="member.set")).to_contain_text("role member · was admin · 7 times, last ")
     expect(rows.filter(has_text="tenant.create")).to_contain_text("<b>x</b>")
     expect(page.locator("main b")).to_have_count(0)
     more = page.get_by_role("button", name="Details of tenant.create")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from browser import shot
 from front_pages import LOOKS, Pages, fits, story
 from front_service import FrontService
-from front_shapes import work
+from front_shapes import WAITS, unmoved, waited, work
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -87,17 +87,17 @@ def test_with_whom_a_tenant_shares_can_be_other(pages: Pages, front: FrontServic
 
 
 def test_where_nothing_changes_it_says_what_is_waited_for(pages: Pages, front: FrontService) -> None:
-    answer = front.data.simulation
-    answer["after"] = answer["before"] = answer["before"] | {
-        "waited_for": {"WaitingForResources": 2, "Reserved": 1}
-    }
-    answer["moves"] |= {"earlier": 0, "later": 0, "only_before": 0, "only_after": 0, "most": []}
+    nodes = "2 ranks of 2 cpu fit on no node together; node-1 has 1 cpu free"
+    then = [waited("WaitingForResources", 2, nodes), waited("Reserved", 1, "kept for blue", never=1)]
+    unmoved(front.data.simulation, [waited("WaitingForQuota", 3, WAITS, never=1)], then)
     page = pages.panel("admin/what-if")
     page.get_by_label("CPU of red").fill("16")
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_role("note")).to_contain_text(
-        "Nobody waits for quota in this work, so other quotas alone move no start. What they wait for as it is: "
-        "2 jobs: waits for room on the nodes; 1 job: the room is kept for others."
+    expect(page.get_by_role("note")).to_have_text(
+        "Nothing changes: what is other here lets no job start sooner or later, something else holds them back "
+        "then. They wait for, as it is: 3 jobs (1 of them in vain): waits for quota. With the changes: 2 jobs: waits "
+        "for room on the nodes; 1 job (in vain): the room is kept for others. Of digits-5 of ann, with the changes: "
+        f"{nodes}."
     )
     shot(page, "panel-what-if-same")
     assert not pages.unexpected()

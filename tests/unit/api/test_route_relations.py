@@ -34,6 +34,7 @@ OF_ANOTHERS_JOB = {
 """What who is not its owner may do to a job, besides looking."""
 FOR_THE_PLATFORM = {
     "GET /users/{user}:spawn": "asked by the spawner",
+    "POST /users/{user}/token": "asked by the operator's command",
     "PUT /users/{user}/job_metrics/{job}:begin": "asked by the platform's own parts",
     "PUT /users/{user}/job_metrics/{job}:finish": "same",
     "PUT /users/{user}/job_metrics/{job}:delete": "same",
@@ -48,6 +49,7 @@ BY_JOBS = {
 """What a job's own token may do."""
 OTHER_SCOPES = {
     "GET /users/{user}/token": (scopes.USERS_WRITE, "makes a token"),
+    "POST /users/{user}/token": (scopes.USERS_WRITE, "same"),
     "GET /users/{user}/quota": (scopes.TENANTS_READ, "shows tenants"),
     "POST /simulate": (scopes.CLUSTER_READ, "runs beside the hub and changes nothing"),
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),

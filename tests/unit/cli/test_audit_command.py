@@ -49,7 +49,10 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
             entry(5, detail={"was": {"cpu": 4}, "message": "more"}),
             entry(4, actor="\x1b[2J", object="a\nb", tenant=None),
             entry(3, action="member.set", object="ann"),
-            entry(2),
+            entry(
+                2,
+                detail={"before": {"cpu": 3, "weight": 1}, "after": {"cpu": 0.5, "weight": 1, "cohort": "m"}},
+            ),
             entry(1),
         ]
     )
@@ -62,7 +65,7 @@ def test_the_newest_come_last_and_pages_are_put_together(
 ) -> None:
     assert run(["audit", "--lines", "4"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "2026-11-14 23:00:02Z  root  tenant.update  red",
+        "2026-11-14 23:00:02Z  root  tenant.update  red  cpu 3 -> 0.5, cohort none -> m",
         "2026-11-14 23:00:03Z  root  member.set  ann of red",
         "2026-11-14 23:00:04Z  \\x1b[2J  tenant.update  a\\nb",
         '2026-11-14 23:00:05Z  root  tenant.update  red  was {"cpu": 4}, message more',

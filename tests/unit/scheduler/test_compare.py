@@ -18,7 +18,7 @@ def lives(ran: dict[str, float], *lines: Json) -> dict[str, Life]:
             "version": 1,
             "nodes": [{"name": "n", "cpu": 8}],
             "tenants": [{"name": "red"}],
-            "jobs": [{"name": name, "tenant": "red"} for name in names],
+            "jobs": [{"name": name, "tenant": "red", "user": name.partition("/")[0]} for name in names],
         }
     )
     found = Lives(scenario, ran)
@@ -97,3 +97,43 @@ def test_a_run_says_why_each_job_waited() -> None:
         None,
         "red may use 2 cpu; 2 in use by job j-0 of user (2); this job asks for 2",
     ]
+
+
+def test_what_jobs_waited_for_counts_each_once_and_is_of_the_jobs_of_the_waits() -> None:
+    of = lives(
+        {"old": -50.0},
+        line(0, "submitted", "old"),
+        line(0, "started", "old"),
+        line(5, "preempted", "old"),
+        line(5, "waiting", "old", reason="WaitingForQuota", message="red may use 4"),
+        *(line(0, "submitted", name) for name in ("ann/a", "ann/b", "ann/c", "ann/d")),
+        line(0, "waiting", "ann/a", reason="WaitingForQuota", message="red may use 4"),
+        line(9, "waiting", "ann/a", reason="WaitingForResources", message="ann/b of ann has the node"),
+        line(20, "started", "ann/a"),
+        line(30, "waiting", "ann/a", reason="Reserved", message="after its start"),
+        line(0, "waiting", "ann/b", reason="WaitingForResources", message="2 are free"),
+        line(8, "started", "ann/b"),
+        line(0, "waiting", "ann/c", reason="Reserved", message="kept for blue"),
+        line(0, "started", "ann/d"),
+    )
+    zero = {"per_tenant": {"red": {"cpu_s": 1.0, "gpu_s": 0.0}}, "makespan_s": 45, "utilization": {}}
+    told = figures(of.values(), zero | {"lost_work_s": 0}, {"red": 1.0})
+    assert told["waits"] == [
+        {
+            "reason": "WaitingForResources",
+            "jobs": 2,
+            "never": 0,
+            "job": "a",
+            "user": "ann",
+            "message": "b of ann has the node",
+        },
+        {
+            "reason": "Reserved",
+            "jobs": 1,
+            "never": 1,
+            "job": "c",
+            "user": "ann",
+            "message": "kept for blue",
+        },
+    ]
+    assert (told["waits_of"], told["never_started"]) == (3, 1), "two of them waited, one started at once"

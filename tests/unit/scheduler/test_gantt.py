@@ -21,6 +21,7 @@ from mlp_hub.scheduler.simulate.gantt import (
     _free,
     _Scale,
     _step,
+    _tick,
 )
 from mlp_hub.scheduler.simulate.reading import read_value
 
@@ -181,5 +182,20 @@ def test_the_axis_has_round_times(least: float, step: float) -> None:
 )
 def test_an_axis_has_one_unit_fit_for_its_length(duration: int, ticks: list[str]) -> None:
     only = {"name": "a", "tenant": "red", "duration": duration}
-    axis = re.findall(r'text-anchor="middle">([\d.]+ (?:s|min|h|d))<', few(jobs=[only]))
+    axis = re.findall(r'text-anchor="middle" data-t="[^"]+">([\d.]+ (?:s|min|h|d))<', few(jobs=[only]))
     assert axis[:3] == ticks
+
+
+def test_a_late_begin_is_no_large_number_of_a_small_unit_and_each_tick_has_its_seconds() -> None:
+    assert [_tick(t, 300.0) for t in (0.0, 300.0, 7200.0, 85_500.0)] == [
+        "0 min",
+        "5 min",
+        "2 h",
+        "23 h 45 min",
+    ]
+    assert [_tick(t, 3600.0) for t in (3600.0, 90_000.0, 604_800.0)] == ["1 h", "25 h", "7 d"]
+    assert [_tick(t, 20.0) for t in (40.0, 140.0)] == ["40 s", "2 min 20 s"]
+    assert [_tick(t, 0.5) for t in (0.5, 200.5)] == ["0.5 s", "200.5 s"]
+    assert [_tick(t, 172_800.0) for t in (0.0, 345_600.0)] == ["0 d", "4 d"]
+    ticks = re.findall(r'data-t="([^"]+)">([^<]+)<', few())
+    assert ticks[:4] == [("0", "0 s"), ("50", "50 s"), ("100", "100 s"), ("150", "2 min 30 s")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from mlp_api.tenants import TenantPreview
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.scheduler.model import Snapshot
+from mlp_hub.service import preview_ahead
 from mlp_hub.service.preview import preview
 from scheduler_builders import job, node, runs, snapshot, tenant
 
@@ -192,3 +194,58 @@ def test_lists_end_and_sentences_count_all(many: int) -> None:
     found = shown(world, None)
     assert len(found.could_start) == 20
     assert texts(found) == [("good", f"{many} waiting jobs could start: j0, j1, j2, j3, ...")]
+
+
+def waits_for_two() -> Snapshot:
+    """Blue's job waits until one of green's ends, which is in half an hour, or the other, in two hours."""
+    return snapshot(
+        job("b", workers=2, tenant="blue", user="bo", at=900.0),
+        nodes=(node(cpu=4),),
+        tenants=(tenant("red", 4), tenant("blue", 4), tenant("green", 4)),
+        running=(
+            holding("x", 2, of="green", until=NOW + 1800),
+            holding("y", 2, of="green", until=NOW + 7200),
+        ),
+    )
+
+
+def test_what_is_reserved_tells_whose_expected_start_goes_with_it() -> None:
+    of_use, of_start = texts(shown(waits_for_two(), 4, reserved=Quota(cpu=2000)))
+    assert of_use[1].startswith("Tenant green is inside its quota; of the 4 cpu in use there 2 cpu would be ")
+    assert of_start == ("wait", "1 waiting job would start later: b of bo (blue) in 2 h, not in 30 min")
+    assert texts(shown(waits_for_two(), 4, reserved=Quota(cpu=3000)))[1] == (
+        "wait",
+        "1 waiting job would start later: b of bo (blue) at no time that can be told, not in 30 min",
+    )
+
+
+def test_what_is_reserved_no_more_tells_who_is_expected_sooner() -> None:
+    world = waits_for_two()
+    for cpu, told in (
+        (2000, "b of bo (blue) in 30 min, not in 2 h"),
+        (3000, "b of bo (blue) in 30 min, where no time can be told now"),
+    ):
+        red = tenant("red", 4, reserved=Quota(cpu=cpu))
+        kept = replace(world, tenants=(red, *world.tenants[1:]))
+        assert texts(shown(kept, 4)) == [("good", f"1 waiting job would start sooner: {told}")]
+
+
+def test_of_many_starts_that_move_a_few_are_told_and_all_are_counted() -> None:
+    jobs = [
+        job(f"b{n}", workers=2, tenant="blue", user="bo", at=900.0 + n, time_limit=3600.0) for n in range(5)
+    ]
+    many = replace(waits_for_two(), waiting=tuple(jobs))
+    assert texts(shown(many, 4, reserved=Quota(cpu=3000)))[1] == (
+        "wait",
+        "5 waiting jobs would start later: b0 of bo (blue) at no time that can be told, not in 30 min; "
+        "b1 of bo (blue) at no time that can be told, not in 90 min; "
+        "b2 of bo (blue) at no time that can be told, not in 2 h; and 2 more jobs",
+    )
+    assert texts(shown(many, 4)) == [
+        ("idle", "No running or waiting job is touched: of red none waits and none runs")
+    ]
+
+
+def test_a_look_that_had_to_end_early_makes_no_start_vanish(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview_ahead, "MOST_STEPS", 1)
+    assert texts(shown(waits_for_two(), 4, reserved=Quota(cpu=2000)))[1:] == []

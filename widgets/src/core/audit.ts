@@ -1,4 +1,5 @@
 /** The audit log and the scheduler's decisions: from filters to requests, from entries to words. Pure. */
+import { bytes, clock, ram, trim } from "./format";
 import type { AuditEntry } from "./wire";
 
 export interface Filters {
@@ -31,11 +32,43 @@ export function request(f: Filters, now: number, cursor: string | null = null): 
   return `${f.of === "changes" ? "/audit" : "/decisions"}?${query.toString()}`;
 }
 
-const text = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+type Fields = Record<string, unknown>;
+const fieldsOf = (value: unknown): Fields | null => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null);
+const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/;
+/** What a missing limit means; whatever else is missing is none. */
+const LIMITS = new Set(["cpu", "gpu", "ram", "rom", "borrowing_limit", "lending_limit"]);
+const label = (key: string): string => key.replaceAll("_", " ");
 
-/** What an entry says besides who, what and to what: its sentence first. */
-export function detailWords(entry: AuditEntry): string {
-  const { message, ...rest } = entry.detail;
-  const others = Object.entries(rest).filter(([, value]) => value !== null && value !== "").map(([key, value]) => `${key} ${text(value)}`);
-  return [...(message ? [text(message)] : []), ...others].join(" · ");
+/** A value of an entry: memory and storage in their units, times as they are here, a list as its members. */
+function text(key: string, value: unknown, now: number): string {
+  if (typeof value === "number") return key === "ram" ? ram(value) : key === "rom" ? bytes(value) : trim(value, 3);
+  if (typeof value === "string") return TIME.test(value) ? clock(value, now) : value;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (Array.isArray(value)) return value.map((one) => text("", one, now)).join(", ");
+  const fields = fieldsOf(value);
+  return fields ? Object.entries(fields).map(([k, v]) => `${label(k)} ${text(k, v, now)}`).join(", ") : "none";
+}
+
+const isNothing = (value: unknown): boolean => value === undefined || value === null || value === "";
+
+/** What became of each field that changed: "cpu 3 -> 0.5", "borrowing limit cpu 1 -> 2". */
+export function changeWords(before: Fields, after: Fields, now: number): string[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
+    const [was, is] = [before[key], after[key]];
+    if (JSON.stringify(was) === JSON.stringify(is)) return [];
+    const [a, b] = [fieldsOf(was), fieldsOf(is)];
+    // of amounts by dimension only those are told that are other; a whole that comes or goes is told as a whole
+    if (a && b) return changeWords(a, b, now).map((one) => `${label(key)} ${one}`);
+    const show = (value: unknown): string => (isNothing(value) ? (LIMITS.has(key) ? "no limit" : "none") : text(key, value, now));
+    return [`${label(key)} ${show(was)} -> ${show(is)}`];
+  });
+}
+
+/** What an entry says besides who, what and to what: its sentence first, how often it was done last. */
+export function detailWords(entry: AuditEntry, now: number): string {
+  const { message, before, after, times, last, ...rest } = entry.detail;
+  const changed = changeWords(fieldsOf(before) ?? {}, fieldsOf(after) ?? {}, now);
+  const others = Object.entries(rest).filter(([, value]) => !isNothing(value)).map(([key, value]) => `${label(key)} ${text(key, value, now)}`);
+  const again = isNothing(last) ? [] : [`${isNothing(times) ? "" : `${text("", times, now)} times, `}last ${text("", last, now)}`];
+  return [...(isNothing(message) ? [] : [text("", message, now)]), ...changed, ...others, ...again].join(" · ");
 }

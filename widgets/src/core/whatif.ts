@@ -2,7 +2,7 @@
 import { clock, cores, duration, parseAmount, parseRam, plural, ram, trim } from "./format";
 import { reasonWords } from "./reasons";
 import { EMPTY, LIMITS, placeFaults, read, SHARING_FIELDS, textsOf, type FieldName, type Read, type Texts } from "./tenantform";
-import type { Node, Simulated, SimulatedMove, SimulatedRun, SimulatedWork, Tenant } from "./wire";
+import type { Node, Simulated, SimulatedMove, SimulatedRun, SimulatedWait, SimulatedWork, Tenant } from "./wire";
 
 /** The fields of a tenant that have a column of their own; those of sharing are below the row. */
 export const AMOUNTS = ["cpu", "gpu", "ram", "weight"] as const;
@@ -261,13 +261,24 @@ export function whyTheSame(answer: Simulated): string | null {
   if (!before || !moves) return null;
   const moved = moves.earlier + moves.later + moves.only_before + moves.only_after;
   if (moved || WHOLE.some((f) => mark(f.of(before), f.of(after), -1) !== "same")) return null;
-  const waited = Object.entries(before.waited_for).sort((a, b) => b[1] - a[1]);
-  if (!waited.length) return "Nothing changes: as it is, no job has to wait.";
-  const parts = waited.map(([reason, n]) => `${plural(n, "job")}: ${reasonWords(reason)}`).join("; ");
-  const quota = Object.hasOwn(before.waited_for, "WaitingForQuota");
-  return quota
-    ? `Nothing changes: what is other here lets no job start sooner or later. What they wait for as it is: ${parts}.`
-    : `Nothing changes. Nobody waits for quota in this work, so other quotas alone move no start. What they wait for as it is: ${parts}.`;
+  if (!before.waits.length) return "Nothing changes: as it is, no job has to wait.";
+  const [was, is] = [waitWords(before.waits), waitWords(after.waits)];
+  const shown = after.waits[0];
+  const numbers = shown ? ` Of ${shown.job} of ${shown.user}, with the changes: ${shown.message}.` : "";
+  if (was !== is) return `Nothing changes: what is other here lets no job start sooner or later, something else holds them back then. They wait for, as it is: ${was}. With the changes: ${is}.${numbers}`;
+  const quota = before.waits.some((w) => w.reason === "WaitingForQuota");
+  const why = quota ? "what is other here lets no job start sooner or later" : "nobody waits for quota in this work, so other quotas alone move no start";
+  return `Nothing changes: ${why}. They wait for, in both runs: ${was}.${numbers}`;
+}
+
+/** "2 jobs: waits for quota; 1 job, which never starts: the room is kept for others". */
+function waitWords(waits: SimulatedWait[]): string {
+  return waits
+    .map((w) => {
+      const never = !w.never ? "" : w.never < w.jobs ? ` (${w.never} of them in vain)` : " (in vain)";
+      return `${plural(w.jobs, "job")}${never}: ${reasonWords(w.reason)}`;
+    })
+    .join("; ");
 }
 
 /** Of which jobs the waits are: "3 ran already and wait no more; the waits are of the 5 others that start". */
@@ -297,4 +308,9 @@ export function whyWords(m: SimulatedMove): string {
 /** A start in recorded history as the time of day that it would have been; "after 6 d 23 h" would read as a wait. */
 export function startClock(at: number | null, begin: string, now: number): string {
   return at === null ? "not at all" : clock(Date.parse(begin) + at * 1000, now);
+}
+
+/** A picture of recorded history with the time of day on its axis, as everything else says it. */
+export function withClocks(svg: string, begin: string, now: number): string {
+  return svg.replace(/( data-t="(-?[\d.e+]+)">)[^<]*</g, (_, tag: string, at: string) => `${tag}${startClock(Number(at), begin, now)}<`);
 }

@@ -380,13 +380,23 @@ export interface SimulatedTenant extends SimulatedWork {
   fair_share: number;
 }
 
+/** What jobs waited for last before they started; `never` of them in vain. */
+export interface SimulatedWait {
+  reason: string;
+  jobs: number;
+  never: number;
+  job: string;
+  user: string;
+  message: string;
+}
+
 export interface SimulatedRun extends SimulatedWork {
   makespan_s: number;
   utilization: Record<string, number>;
   lost_work_s: number;
   per_tenant: Record<string, SimulatedTenant>;
   /** Jobs by the reason for which they waited; one with several counts in each. */
-  waited_for: Record<string, number>;
+  waits: SimulatedWait[];
   gantt: string | null;
 }
 

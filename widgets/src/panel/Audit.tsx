@@ -115,7 +115,7 @@ export function AuditPage(): JSX.Element {
     { title: "Who", cell: (r) => ("entry" in r ? r.entry.actor : null), kind: "name" },
     { title: "What", cell: (r) => ("entry" in r ? <code>{r.entry.action}</code> : null), kind: "tight" },
     { title: "To", cell: (r) => ("entry" in r ? <ObjectName entry={r.entry} /> : null) },
-    { title: "Details", cell: (r) => ("entry" in r ? <Details entry={r.entry} /> : null), kind: "grow" },
+    { title: "Details", cell: (r) => ("entry" in r ? <Details entry={r.entry} now={now} /> : null), kind: "grow" },
   ] : [
     { title: "When", cell: (r) => ("made" in r ? when(r.made.decision.time) : null), kind: "tight" },
     { title: "Job", cell: (r) => ("made" in r ? <Link to={href("jobs", r.made.user, r.made.job)}>{`${r.made.job} of ${r.made.user}`}</Link> : null), kind: "name" },
@@ -176,9 +176,9 @@ function ObjectName({ entry }: { entry: AuditEntry }): JSX.Element {
 }
 
 /** Long ones are cut after two lines, until somebody wants them. */
-function Details({ entry }: { entry: AuditEntry }): JSX.Element {
+function Details({ entry, now }: { entry: AuditEntry; now: number }): JSX.Element {
   const [open, setOpen] = useState(false);
-  const text = detailWords(entry);
+  const text = detailWords(entry, now);
   return (
     <>
       <span class={open ? "mlp-dim mlp-wrap" : "mlp-clip"}>{text}</span>

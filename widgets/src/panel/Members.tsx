@@ -68,7 +68,7 @@ export function Members({ tenant }: { tenant: string }): JSX.Element {
       {removing ? (
         <Confirm
           title={`Remove ${removing} from ${tenant}?`}
-          text={<p>{`${removing} can start nothing more in ${tenant}. What runs goes on.`}</p>}
+          text={<p>{`${removing} can start nothing more in ${tenant}. Jobs that run go on, those that wait are suspended, and a notebook server in ${tenant} is stopped.`}</p>}
           yes="Remove"
           busy={busy}
           error={error ? <ErrorBox error={error} /> : null}

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Chip, Empty, Icon, Table, type Column } from "../components/basics";
 import { useNow } from "../components/hooks";
 import { plural, trim } from "../core/format";
-import { rowOf, seconds, startClock, startWords, WHOLE, waitsOf, whyTheSame, whyWords, WORK, type Mark, type Row } from "../core/whatif";
+import { rowOf, seconds, startClock, startWords, WHOLE, waitsOf, whyTheSame, whyWords, withClocks, WORK, type Mark, type Row } from "../core/whatif";
 import type { Simulated, SimulatedMove, SimulatedRun, SimulatedWork } from "../core/wire";
 import { href, Link } from "./router";
 
@@ -57,7 +57,7 @@ export function Result({ answer }: { answer: Simulated }): JSX.Element {
       </section>
       <PerTenant before={before} after={after} />
       <Moves moves={moves} begin={answer.recorded ? answer.begin : null} />
-      <Pictures before={before} after={after} />
+      <Pictures before={before} after={after} begin={answer.recorded ? answer.begin : null} />
       {answer.remarks.length ? (
         <section class="mlp-card" aria-label="What was assumed">
           <div class="mlp-card-head">
@@ -180,10 +180,12 @@ function Moves({ moves, begin }: { moves: NonNullable<Simulated["moves"]>; begin
 }
 
 /** As an image, so that nothing in it can run; its colours follow the reader's theme all the same. */
-function Pictures({ before, after }: { before: SimulatedRun; after: SimulatedRun }): JSX.Element | null {
+function Pictures({ before, after, begin }: { before: SimulatedRun; after: SimulatedRun; begin: string | null }): JSX.Element | null {
   const [which, setWhich] = useState<"before" | "after">("after");
-  const svg = (which === "before" ? before : after).gantt;
-  if (!before.gantt || !after.gantt || !svg) return null;
+  const now = useNow(60_000);
+  const drawn = (which === "before" ? before : after).gantt;
+  if (!before.gantt || !after.gantt || !drawn) return null;
+  const svg = begin === null ? drawn : withClocks(drawn, begin, now);
   const names = { before: "As it is", after: "With the changes" };
   return (
     <section class="mlp-card" aria-label="Over time">

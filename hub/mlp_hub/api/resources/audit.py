@@ -15,12 +15,13 @@ from mlp_hub.api.paging import Page
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import CLUSTER_READ
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.span import Span
 
 Text = Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
 Time = Annotated[datetime, Meta(tz=True)]
 
 
-class Span(Page):
+class SpanQuery(Page):
     """Which page of what was written from `since` on and before `until`."""
 
     cursor: Annotated[str, Meta(pattern=CURSOR_PATTERN)] | None = None
@@ -28,7 +29,7 @@ class Span(Page):
     until: Time | None = None
 
 
-class AuditQuery(Span, forbid_unknown_fields=True):
+class AuditQuery(SpanQuery, forbid_unknown_fields=True):
     """Which entries. An `action` that ends with a dot means all that begin so, as `tenant.`."""
 
     actor: Text | None = None
@@ -37,7 +38,7 @@ class AuditQuery(Span, forbid_unknown_fields=True):
     tenant: Name | None = None
 
 
-class DecisionsQuery(Span, forbid_unknown_fields=True):
+class DecisionsQuery(SpanQuery, forbid_unknown_fields=True):
     """Which decisions."""
 
     kind: Literal["admitted", "preempted", "resized"] | None = None
@@ -51,10 +52,10 @@ async def entries(call: Call) -> Reply:
     Kept for `MLP_KEEP_AUDIT_DAYS`. A page may hold fewer than `limit` where entries are long.
     """
     query: AuditQuery = call.query
-    found, cursor = await call.platform.audit.entries(
-        tenant=query.tenant, actor=query.actor, action=query.action, name=query.object, **_span(query)
+    found, following = await call.platform.audit.entries(
+        _span(query), tenant=query.tenant, actor=query.actor, action=query.action, name=query.object
     )
-    return _page(found, cursor)
+    return _page(found, following)
 
 
 async def decisions(call: Call) -> Reply:
@@ -63,22 +64,23 @@ async def decisions(call: Call) -> Reply:
     Kept for 14 days, and with the job at most. A page may hold fewer than `limit` where they are long.
     """
     query: DecisionsQuery = call.query
-    found, cursor = await call.platform.audit.decisions(
-        kind=query.kind, user=query.user, job=query.job, **_span(query)
+    found, following = await call.platform.audit.decisions(
+        _span(query), kind=query.kind, user=query.user, job=query.job
     )
-    return _page(found, cursor)
+    return _page(found, following)
 
 
-def _span(query: Span) -> dict[str, Any]:
+def _span(query: SpanQuery) -> Span:
     since = None if query.since is None else query.since.timestamp()
     until = None if query.until is None else query.until.timestamp()
     if since is not None and until is not None and until <= since:
         raise Refused(Reason.INVALID, "until is not after since; give a later until")
-    return {"since": since, "until": until, "limit": query.limit, "cursor": query.cursor}
+    return Span(since, until, query.limit, None if query.cursor is None else int(query.cursor))
 
 
-def _page(found: Any, cursor: str | None) -> Reply:
-    return Reply(answers.encode(found), headers={"X-Next-Cursor": cursor} if cursor else {})
+def _page(found: Any, following: int | None) -> Reply:
+    headers = {} if following is None else {"X-Next-Cursor": str(following)}
+    return Reply(answers.encode(found), headers=headers)
 
 
 P, C = Relation.PLATFORM, CLUSTER_READ

@@ -107,7 +107,7 @@ async def _person(call: Call) -> Person | None:
 
 
 async def remove_member(call: Call) -> Member:
-    """Remove a member: what they run in the tenant goes on, what waits there is suspended."""
+    """Remove a member: their running jobs in the tenant go on, those that wait are suspended, notebook servers end."""
     return await call.platform.tenants.remove_member(
         call.params["tenant"], call.user, actor=call.principal.name
     )
@@ -170,7 +170,17 @@ ROUTES = (
         body=MemberUpdate,
         body_optional=True,
         reply=Member,
+        bucket="change",
     ),
-    Route("DELETE", _MEMBER, remove_member, "Remove a member", Relation.TENANT_ADMIN, W, reply=Member),
+    Route(
+        "DELETE",
+        _MEMBER,
+        remove_member,
+        "Remove a member",
+        Relation.TENANT_ADMIN,
+        W,
+        reply=Member,
+        bucket="change",
+    ),
     Route("GET", "/users/{user}/quota", quota, "A user's quota", Relation.SELF, R, reply=list[Usage]),
 )

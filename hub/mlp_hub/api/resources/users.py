@@ -8,12 +8,12 @@ from typing import Literal
 from msgspec import Struct
 
 from mlp_api.types import Tenant
-from mlp_api.users import SpawnInfo, SpawnRoom, User, UserCreate
+from mlp_api.users import SpawnInfo, SpawnRoom, TokenCreate, User, UserCreate
 from mlp_hub.api.call import Call
 from mlp_hub.api.hubclient import Account
 from mlp_hub.api.principal import Kind
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import ACCESS, LEDGER_WRITE, SCOPES, USERS_READ, USERS_WRITE
+from mlp_hub.api.scopes import ACCESS, LEDGER_WRITE, OPERATOR, SCOPES, USERS_READ, USERS_WRITE
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenant import DEFAULT_TENANT
@@ -68,11 +68,14 @@ async def approve(call: Call) -> User:
     principal = call.principal
     await _check_may_decide(call)
     account = await _account(call)
+    users, new = call.platform.users, await call.platform.users.find(call.user) is None
     if not account.authorized:
-        if await call.platform.users.find(account.name) is None:
+        if new:
             await call.platform.tenants.forget_user(account.name, actor=principal.name)
         await call.service.hub.authorize(account.name)
-    await call.platform.users.ensure(account.name)
+    if new or not account.authorized:
+        applied_for = await call.service.applications.tenant_of(account.name)
+        await users.approve(account.name, actor=principal.name, applied_for=applied_for)
     await call.service.applications.accept(account.name, actor=principal.name)
     return await _user(call, Account(account.name, True, account.admin))
 
@@ -93,6 +96,8 @@ async def refuse(call: Call) -> User:
     await call.platform.tenants.forget_user(account.name, actor=call.principal.name)
     await call.service.hub.delete_account(account.name)
     await call.service.applications.forget(account.name)
+    applied = {} if shown.applied_for is None else {"applied_for": shown.applied_for}
+    await call.platform.users.note("user.refuse", account.name, actor=call.principal.name, detail=applied)
     return shown
 
 
@@ -111,6 +116,7 @@ async def deregister(call: Call) -> User:
     """Shut an account out; its data stay, an admin can approve it again."""
     account = await _account(call)
     await call.service.hub.deauthorize(account.name)
+    await call.platform.users.note("user.deactivate", account.name, actor=call.principal.name, detail={})
     return await _user(call, Account(account.name, False, account.admin))
 
 
@@ -121,9 +127,34 @@ async def token(call: Call) -> str:
     if principal.kind is not Kind.USER or principal.name != call.user:
         # an admin must not become somebody else: what they do is done in their own name
         raise Refused(Reason.FORBIDDEN, "a token is given to its user only; an operator uses `mlp-hub token`")
-    return await call.service.hub.new_token(
-        call.user, [ACCESS, *held], expires_in=TOKEN_LIFETIME_S, note="asked for through MLP Hub's API"
+    asked = TokenCreate(
+        note="asked for through MLP Hub's API", scopes=[ACCESS, *held], expires_in=TOKEN_LIFETIME_S
     )
+    return await _new_token(call, asked)
+
+
+async def token_of(call: Call) -> str:
+    """Give a new token of any user to the operator's command on the hub's machine.
+
+    Without scopes it may do all that the user may, without `expires_in` (seconds) it holds for ever.
+    """
+    if call.principal.kind is not Kind.SERVICE or call.principal.name != OPERATOR:
+        raise Refused(Reason.FORBIDDEN, "only the operator's command `mlp-hub token` may ask for this")
+    return await _new_token(call, call.body)
+
+
+async def _new_token(call: Call, asked: TokenCreate) -> str:
+    """Have the hub make a token; it is given to nobody before it is written down who asked for it."""
+    made = await call.service.hub.new_token(
+        call.user, asked.scopes, expires_in=asked.expires_in, note=asked.note
+    )
+    detail = {
+        "note": asked.note,
+        "scopes": "all of the user's" if asked.scopes is None else asked.scopes,
+        "expires": "never" if asked.expires_in is None else f"after {asked.expires_in} s",
+    }
+    await call.platform.users.note("user.token", call.user, actor=call.principal.name, detail=detail)
+    return made
 
 
 async def spawn(call: Call) -> SpawnInfo:
@@ -224,8 +255,18 @@ ROUTES = (
         Relation.ANYBODY,
         USERS_WRITE,
         reply=User,
+        bucket="change",
     ),
-    Route("DELETE", "/users/{user}", refuse, "Refuse a sign-up", Relation.ANYBODY, USERS_WRITE, reply=User),
+    Route(
+        "DELETE",
+        "/users/{user}",
+        refuse,
+        "Refuse a sign-up",
+        Relation.ANYBODY,
+        USERS_WRITE,
+        reply=User,
+        bucket="change",
+    ),
     Route(
         "GET",
         "/users/{user}/token",
@@ -235,6 +276,18 @@ ROUTES = (
         USERS_WRITE,
         reply=str,
         unsafe=True,
+        bucket="change",
+    ),
+    Route(
+        "POST",
+        "/users/{user}/token",
+        token_of,
+        "Get a new token of any user, for the operator's command",
+        Relation.PLATFORM,
+        USERS_WRITE,
+        body=TokenCreate,
+        reply=str,
+        status=201,
     ),
     Route(
         "GET",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,10 +28,10 @@ class Life:
     started: float | None = None
     finished: float | None = None
     refused: str | None = None
-    waits: str | None = None  # why it does not start, as it was said last
+    waits: str | None = None  # why it does not start, as it was said last before it did
+    reason: str | None = None  # the type of that
     again: float = 0.0  # what it waited after it was stopped for others, until it went on
     stopped: float | None = None  # it was stopped then, and waits again
-    waited_for: set[str] = field(default_factory=set)  # all reasons for which it ever waited
     preemptions: int = 0
 
     def starts(self, at: float) -> None:
@@ -45,9 +44,8 @@ class Life:
 
     def says(self, reason: str, message: str) -> None:
         """Note why it waits."""
-        self.waited_for.add(reason)
         if self.started is None:
-            self.waits = message
+            self.reason, self.waits = reason, message
 
 
 class Lives:
@@ -135,8 +133,34 @@ def figures(lives: Iterable[Life], summary: dict[str, Any], weights: dict[str, f
         "utilization": summary["utilization"],
         "lost_work_s": summary["lost_work_s"],
         "per_tenant": per_tenant,
-        "waited_for": dict(sorted(Counter(r for life in lives for r in life.waited_for).items())),
+        "waits": _waits(lives),
     }
+
+
+def _waits(lives: Iterable[Life]) -> list[dict[str, Any]]:
+    """Return by reason how many jobs waited for it until they started, or wait for it in vain; the most first.
+
+    Each job counts once, those that ran when the run began not at all: these are the jobs of the waits.
+    """
+    groups: dict[str, list[Life]] = {}
+    for life in lives:
+        if life.reason is not None and life.refused is None and not life.began_running:
+            groups.setdefault(life.reason, []).append(life)
+    found = []
+    for reason, group in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
+        # who waits longest shows best what binds
+        shown = max(group, key=lambda life: (life.started is None, (life.started or 0.0) - life.submitted))
+        found.append(
+            {
+                "reason": reason,
+                "jobs": len(group),
+                "never": sum(life.started is None for life in group),
+                "job": shown.name.partition("/")[2] or shown.name,
+                "user": shown.user,
+                "message": _told_of(shown.waits),
+            }
+        )
+    return found
 
 
 def _count(sums: _Sums, life: Life, fair: float) -> None:

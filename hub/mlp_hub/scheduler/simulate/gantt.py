@@ -331,13 +331,22 @@ def _axis(top: float, bottom: float, scale: _Scale) -> Iterator[str]:
         x = scale.x(i * step)
         anchor = "end" if x > LEFT + CHART - 30 else "middle"
         yield f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom + 6}"/>'
-        yield f'<text class="s" x="{x:.1f}" y="{bottom + 22}" text-anchor="{anchor}">{_tick(i * step, step)}</text>'
+        # who knows what time of day a run began at writes that instead of the time since
+        at = f'x="{x:.1f}" y="{bottom + 22}" text-anchor="{anchor}" data-t="{i * step:g}"'
+        yield f'<text class="s" {at}>{_tick(i * step, step)}</text>'
 
 
 def _tick(at: float, step: float) -> str:
-    """Write a time on the axis: all of them in the largest unit of which a step has one or more."""
-    size, unit = next(((s, u) for s, u in ((86400, "d"), (3600, "h"), (60, "min")) if step >= s), (1, "s"))
-    return f"{at / size:g} {unit}"
+    """Write a time on the axis: in the largest unit of which a step has one or more, and the next larger one."""
+    units = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+    n = next((i for i, (size, _) in enumerate(units) if step >= size), 3)
+    size, unit = units[n]
+    larger, name = units[max(n - 1, 0)]
+    whole = int(at // larger) if n and step == int(step) and at >= 2 * larger else 0
+    rest = (at - whole * larger) / size
+    return " ".join(
+        [*([f"{whole} {name}"] if whole else []), *([f"{rest:g} {unit}"] if rest or not whole else [])]
+    )
 
 
 def _step(least: float) -> float:

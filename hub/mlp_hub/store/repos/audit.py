@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, Table, delete, select
+from sqlalchemy import Select, Table, delete, select, update
 
+from mlp_hub.domain.span import NEWEST, Span
 from mlp_hub.store import codec
 from mlp_hub.store.records import AuditEntry, OfJob, StoredDecision
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, bounded
 from mlp_hub.store.tables import audit, decision, job
 
 _ADD_DECISION = decision.insert()
+AGAIN_S = 600.0
+"""So long what is done again counts as the same."""
+COUNTS = ("times", "last", "jobs", "more")
+MOST_NAMED = 100
+LOOKED_AT = 20
+"""Entries of the same action of the same actor, at most, among which the same is looked for."""
 
 
 class Decisions(Repo):
@@ -34,36 +42,25 @@ class Decisions(Repo):
 
     def page(
         self,
+        span: Span = NEWEST,
         *,
         kind: str | None = None,
         user: str | None = None,
         name: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        limit: int = 100,
-        before: int | None = None,
-        most_bytes: int | None = None,
     ) -> tuple[list[OfJob], int | None]:
         """Return decisions on all jobs that are there, the newest first, and the `before` of the next page (None: the last).
 
-        Filters that are None let everything through; `since` is in, `until` is not. A page is bounded in bytes as those of
-        the audit log are.
+        Filters that are None let everything through.
         """
         d = decision
         query = select(d, job.c.user, job.c.name, job.c.tenant).join(job, job.c.uid == d.c.job)
-        query = _between(query.order_by(d.c.id.desc()).limit(limit + 1), d, since, until, before)
+        query = _newest(query, d, span)
         for column, value in ((d.c.kind, kind), (job.c.user, user), (job.c.name, name)):
             if value is not None:
                 query = query.where(column == value)
-        found: list[OfJob] = []
-        last, size = 0, 0
-        for r in self._c.execute(query):
-            size += len(r.text)
-            if len(found) == limit or (found and most_bytes is not None and size > most_bytes):
-                return found, last
-            last = r.id
-            found.append(OfJob(r.user, r.name, r.tenant, StoredDecision(r.job, r.time, r.kind, r.text)))
-        return found, None
+        rows, more = bounded(self._c.execute(query), lambda r: len(r.text), span.limit, span.most_bytes)
+        found = [OfJob(r.user, r.name, r.tenant, StoredDecision(r.job, r.time, r.kind, r.text)) for r in rows]
+        return found, rows[-1].id if more else None
 
     def trim(self, uid: str, keep: int) -> int:
         """Remove all but the last `keep` of a job, so that one that is stopped and started for ever stays small."""
@@ -80,7 +77,10 @@ class Decisions(Repo):
 
 
 class Audit(Repo):
-    """Every change: who, what, when. Rows are added and never changed; the oldest are forgotten at last."""
+    """Every change: who, what, when. The oldest are forgotten at last.
+
+    Rows stay as they are, but that the same again of the same actor is counted in its row: nobody fills the log by repeating.
+    """
 
     __slots__ = ()
 
@@ -93,41 +93,62 @@ class Audit(Repo):
         *,
         tenant: str | None = None,
         detail: Mapping[str, object] | None = None,
+        jobs: Sequence[str] = (),
     ) -> None:
-        """Write down that `actor` did `action` to the object of this name."""
-        self._c.execute(
-            audit.insert().values(
-                time=now,
-                actor=actor,
-                action=action,
-                object=name,
-                tenant=tenant,
-                detail=codec.dumps(dict(detail or {})),
-            )
-        )
+        """Write down that `actor` did `action` to the object of this name.
+
+        What is the same in all but its time and `jobs`, within `AGAIN_S` of the first time, adds to its entry: how many
+        `times` it was done and when `last`, or `jobs`, of which the first ones are named and the others counted as `more`.
+        `detail` has none of these four names.
+        """
+        told = dict(detail or {})
+        done = {"actor": actor, "action": action, "object": name, "tenant": tenant}
+        row, before = self._same(now - AGAIN_S, done, told)
+        counts: dict[str, object] = {}
+        if jobs:
+            named = [*before.get("jobs", ()), *jobs]
+            counts["jobs"] = named[:MOST_NAMED]
+            if more := before.get("more", 0) + max(0, len(named) - MOST_NAMED):
+                counts["more"] = more
+        elif row is not None:
+            counts["times"] = before.get("times", 1) + 1
+        if row is not None:
+            at = datetime.fromtimestamp(now, UTC)
+            counts["last"] = at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        text = codec.dumps({**told, **counts})
+        if row is None:
+            self._c.execute(audit.insert().values(time=now, detail=text, **done))
+        else:
+            self._c.execute(update(audit).where(audit.c.id == row).values(detail=text))
+
+    def _same(
+        self, since: float, done: Mapping[str, str | None], told: Mapping[str, object]
+    ) -> tuple[int | None, dict[str, Any]]:
+        """Return the id and the detail of the row that says the same, if one of the last few does."""
+        query = select(audit.c.id, audit.c.detail).where(audit.c.time >= since)
+        for column, value in done.items():
+            query = query.where(audit.c[column] == value)
+        wanted = codec.load_object(codec.dumps(told))
+        for row in self._c.execute(query.order_by(audit.c.id.desc()).limit(LOOKED_AT)):
+            detail = codec.load_object(row.detail)
+            if {k: v for k, v in detail.items() if k not in COUNTS} == wanted:
+                return row.id, detail
+        return None, {}
 
     def page(
         self,
+        span: Span = NEWEST,
         *,
         tenant: str | None = None,
         actor: str | None = None,
         action: str | None = None,
         name: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        limit: int = 100,
-        before: int | None = None,
-        most_bytes: int | None = None,
     ) -> tuple[list[AuditEntry], int | None]:
         """Return entries, the newest first, and the id to pass as `before` for the next page (None: this was the last).
 
-        Filters that are None let everything through; `since` is in, `until` is not. An action that ends with a dot means all
-        that begin with it. A page holds fewer than `limit` where details are long: about `most_bytes` of them, and one entry
-        at least.
+        Filters that are None let everything through. An action that ends with a dot means all that begin with it.
         """
-        query = _between(
-            select(audit).order_by(audit.c.id.desc()).limit(limit + 1), audit, since, until, before
-        )
+        query = _newest(select(audit), audit, span)
         equal = ((audit.c.tenant, tenant), (audit.c.actor, actor), (audit.c.object, name))
         for column, value in equal:
             if value is not None:
@@ -135,15 +156,8 @@ class Audit(Repo):
         if action is not None:
             begins = audit.c.action.startswith(action, autoescape=True)
             query = query.where(begins if action.endswith(".") else audit.c.action == action)
-        found: list[AuditEntry] = []
-        size = 0
-        for r in self._c.execute(query):
-            size += len(r.detail)
-            if len(found) == limit or (found and most_bytes is not None and size > most_bytes):
-                return found, found[-1].id
-            detail = codec.load_object(r.detail)
-            found.append(AuditEntry(r.id, r.time, r.actor, r.action, r.object, r.tenant, detail))
-        return found, None
+        rows, more = bounded(self._c.execute(query), lambda r: len(r.detail), span.limit, span.most_bytes)
+        return [_entry(r) for r in rows], rows[-1].id if more else None
 
     def sweep(self, before: float, most: int) -> int:
         """Forget entries from before a time, the oldest first and not more than so many; return how many."""
@@ -151,12 +165,16 @@ class Audit(Repo):
         return int(self._c.execute(delete(audit).where(audit.c.id.in_(old))).rowcount)
 
 
-def _between(
-    query: Select[Any], table: Table, since: float | None, until: float | None, before: int | None
-) -> Select[Any]:
-    """Leave what was written in [since, until), and before the row of this id."""
-    if since is not None:
-        query = query.where(table.c.time >= since)
-    if until is not None:
-        query = query.where(table.c.time < until)
-    return query if before is None else query.where(table.c.id < before)
+def _entry(row: Any) -> AuditEntry:
+    detail = codec.load_object(row.detail)
+    return AuditEntry(row.id, row.time, row.actor, row.action, row.object, row.tenant, detail)
+
+
+def _newest(query: Select[Any], table: Table, span: Span) -> Select[Any]:
+    """Leave of a table's rows those of a span, the newest first, and one more that tells whether there are others."""
+    query = query.order_by(table.c.id.desc()).limit(span.limit + 1)
+    if span.since is not None:
+        query = query.where(table.c.time >= span.since)
+    if span.until is not None:
+        query = query.where(table.c.time < span.until)
+    return query if span.before is None else query.where(table.c.id < span.before)

@@ -25,6 +25,20 @@ def chunks(values: Iterable[T]) -> Iterator[list[T]]:
         yield part
 
 
+def bounded(
+    rows: Iterable[T], size: Callable[[T], int], limit: int, most_bytes: int | None
+) -> tuple[list[T], bool]:
+    """Return the rows that one page holds, one at least, and whether there are more; `size` is a row's in bytes."""
+    found: list[T] = []
+    total = 0
+    for row in rows:
+        total += size(row)
+        if len(found) == limit or (found and most_bytes is not None and total > most_bytes):
+            return found, True
+        found.append(row)
+    return found, False
+
+
 class Repo:
     """A repository on an open transaction; make it through `Tx`."""
 

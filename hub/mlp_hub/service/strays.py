@@ -1,0 +1,85 @@
+"""Notebook servers of people who left the tenant whose quota they hold: such a server has no end of its own, so it is ended.
+
+Who is a stray follows from the ledger and the memberships alone, whoever removed the member and when, so that nothing is
+forgotten: it is looked again now and then until the server has given back what it held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from mlp_hub.domain.errors import MLPError
+from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.store import Database, Tx
+
+log = logging.getLogger(__name__)
+APPLIER = "sp"
+ACTOR = "system"
+End = Callable[[str, str], Awaitable[None]]
+
+
+class Strays:
+    """Ends them, by `end(user, server)`: asks the hub, may be repeated, raises `MLPError` where the hub does not do it now.
+
+    `end` is given once the hub can be asked; until then nothing happens.
+    """
+
+    def __init__(self, db: Database, clock: Callable[[], float]) -> None:
+        self._db = db
+        self._clock = clock
+        self._one_by_one = asyncio.Lock()
+        self._soon: asyncio.Task[None] | None = None
+        self._again = False
+        self.end: End | None = None
+
+    def look_soon(self) -> None:
+        """Look right now, beside what else is done; after a removal."""
+        self._again = True
+        if self._soon is None or self._soon.done():
+            self._soon = asyncio.ensure_future(self._look_until_quiet())
+
+    async def _look_until_quiet(self) -> None:
+        while self._again:
+            self._again = False
+            try:
+                await self.end_all()
+            except Exception:  # the next sweep looks again
+                log.exception("looking for servers of people who left their tenant failed")
+
+    async def end_all(self) -> None:
+        """Have all of them ended that there are now."""
+        end = self.end
+        if end is None:
+            return
+        async with self._one_by_one:
+            for row in await self._db.read(self._found):
+                try:
+                    await self._db.write(lambda tx, row=row: self._note(tx, row))  # type: ignore[misc]
+                    await end(row.user, _server(row))
+                except MLPError as error:
+                    log.warning("the server %s is not ended yet: %s", row.id, error)
+
+    async def stop(self) -> None:
+        """Look no more."""
+        if self._soon is not None:
+            self._soon.cancel()
+            await asyncio.gather(self._soon, return_exceptions=True)
+
+    def _found(self, tx: Tx) -> list[ResourceRequest]:
+        held = tx.ledger.held(self._clock(), applier=APPLIER)
+        # nobody leaves `default`: it is everybody's
+        return [r for r in held if r.tenant != DEFAULT_TENANT and tx.members.get(r.tenant, r.user) is None]
+
+    def _note(self, tx: Tx, row: ResourceRequest) -> None:
+        detail = {"message": f"{row.user} is not a member of {row.tenant} any more"}
+        tx.audit.add(
+            self._clock(), ACTOR, "server.stop", row.holder or row.id, tenant=row.tenant, detail=detail
+        )
+
+
+def _server(row: ResourceRequest) -> str:
+    """Return the name of a server in the hub, empty for its user's only one; the ledger's id is `user/server`."""
+    return row.id.removeprefix(f"{row.user}/")

@@ -1,0 +1,89 @@
+"""Notebook servers of people who were taken out of a tenant: they end, whoever took them out and whatever fails meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from api_rig import ApiRig
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[ApiRig]:
+    with ApiRig(tmp_path) as rig:
+        rig.tenant("red", "rita", members=("ann", "bob"))
+        for user, server in (("ann", ""), ("ann", "gpu box"), ("bob", "")):
+            hold(rig, user, server, "red")
+        yield rig
+
+
+def hold(rig: ApiRig, user: str, server: str, tenant: str) -> None:
+    """Let a server run as the spawner would have it: with its place in the ledger."""
+    key = {"id": f"{user}/{server}", "applier": "sp"}
+    asked = {**key, "request_type": "request", "tenant": tenant, "cpu": 0.2, "ram": 100, "user": user}
+    asked["holder"] = f"{user}'s notebook" + (f" {server}" if server else "")
+    for verb, body in (("try", asked), ("confirm", key)):
+        answer = rig.ask("PUT", f"/resource_request:{verb}", body, token=rig.spawner)
+        assert answer.status == 200, answer.body
+    rig.hub.servers.add((user, server))
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def stopped(rig: ApiRig) -> list[tuple[str, str, str]]:
+    found = rig.ask("GET", "/audit?action=server.stop", token=rig.root_user).json
+    return sorted((e["actor"], e["object"], e["detail"]["message"]) for e in found)
+
+
+@pytest.mark.parametrize("how", ["by hand", "by a group"])
+def test_servers_of_who_is_taken_out_of_a_tenant_end_at_once_and_no_others(own: ApiRig, how: str) -> None:
+    tenants = own.platform.tenants
+    if how == "by a group":
+        own.run(own.platform.db.write(lambda tx: tx.members.remove("red", "ann")))
+        own.run(tenants.sync_groups("ann", ["red"]))
+    own.run(tenants.set_member("default", "ann"))
+    hold(own, "ann", "mine", "default")
+    if how == "by hand":
+        assert own.ask("DELETE", "/tenants/red/members/ann", token=own.rita).status == 200
+    else:
+        own.run(tenants.sync_groups("ann", []))
+    wait_for(lambda: own.hub.servers == {("ann", "mine"), ("bob", "")})
+    assert "DELETE /hub/api/users/ann/servers/gpu%20box" in own.hub.requests
+    assert stopped(own) == [
+        ("system", "ann's notebook", "ann is not a member of red any more"),
+        ("system", "ann's notebook gpu box", "ann is not a member of red any more"),
+    ]
+
+
+def test_what_the_hub_does_not_do_now_is_asked_again_until_it_is_done(own: ApiRig) -> None:
+    own.hub.down = True
+    own.run(own.platform.tenants.remove_member("red", "bob"))
+    asked = "DELETE /hub/api/users/bob/server"
+    wait_for(lambda: asked in own.hub.requests)
+    own.run(own.platform.strays.end_all())
+    assert ("bob", "") in own.hub.servers
+    own.hub.down = False
+    own.run(own.platform.strays.end_all())
+    assert own.hub.servers == {("ann", ""), ("ann", "gpu box")}
+    # it holds until its spawner says otherwise; one that is not there is no fault, and the log is not filled
+    own.run(own.platform.strays.end_all())
+    (entry,) = own.ask("GET", "/audit?action=server.stop", token=own.root_user).json
+    assert entry["detail"]["times"] >= 3
+
+
+def test_who_left_with_an_older_hub_or_is_back_in_time_is_told_by_the_ledger_alone(own: ApiRig) -> None:
+    own.run(own.platform.db.write(lambda tx: tx.members.remove("red", "ann")))
+    own.run(own.platform.tenants.set_member("red", "ann"))
+    own.run(own.platform.strays.end_all())
+    assert len(own.hub.servers) == 3
+    own.run(own.platform.db.write(lambda tx: tx.members.remove("red", "bob")))
+    own.run(own.platform.strays.end_all())
+    assert own.hub.servers == {("ann", ""), ("ann", "gpu box")}
