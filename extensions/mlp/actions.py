@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Callable
 from typing import Any
 
-from mlp import picture, tables
+from mlp import picture, tables, words
 from mlp.client import Client
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
 from mlp.handle import Job, Jobs
@@ -99,7 +99,10 @@ def steer(client: Client, call: Call) -> Outcomes:
             lines.append(f"{name}: {error}")
             data.append({"name": name, "error": getattr(error, "reason", error.label), "msg": str(error)})
         else:
-            again = f" as {after['name']}" if verb == "resubmit" else ""
+            again = ""
+            if verb == "resubmit":
+                follow = words.command(f"watch {after['name']}")
+                again = f" as {after['name']}. Follow it: {follow}"
             lines.append(f"{name} {DONE[verb]}{again}")
             data.append(after or {"name": name})
     if len(failed) == 1 and len(lines) == 1:

@@ -15,6 +15,7 @@ from mlp.client import Client
 from mlp.errors import JobFailed, JobTimeout, Refused, UsageError
 from mlp.history import FINAL, History
 from mlp.options import BY_NAME, SHAPE, SIZE, SUBMIT, Option
+from mlp.verbs import STATE
 
 Json = dict[str, Any]
 _SOON, _LATE = 0.2, 2.0
@@ -138,25 +139,27 @@ class Job:
         """Return the output of one rank, or of all, each line then with its rank; the last `tail` lines of each."""
         if tail is not None and tail < 1:
             raise UsageError(f"tail={tail}: at least 1")
-        known = [int(r["rank"]) for r in self.refresh().data.get("ranks") or ()] or self._ranks_before()
-        ranks = known if rank is None else [rank]
+        now = {int(r["rank"]) for r in self.refresh().data.get("ranks") or ()}
+        ranks = sorted(now | self._ranks_before(now)) if rank is None else [rank]
         lines = [
             {"rank": r, **line}
             for r in ranks
             for line in self._client.log(self.name, self.user, rank=r, tail=tail)
         ]
         lines.sort(key=lambda line: str(line.get("time", "")))
-        return Log(lines, with_rank=len(ranks) > 1, empty=self._silence())
+        return Log(lines, with_rank=len(ranks) > 1, empty=self._silence(rank if rank not in now else None))
 
-    def _ranks_before(self) -> list[int]:
-        """Return the ranks that an earlier attempt may have had, where there are none now."""
+    def _ranks_before(self, now: set[int]) -> set[int]:
+        """Return the ranks that earlier attempts may have had: one that waits has none now, an elastic one had more at times."""
         if not self.data.get("restarts"):
-            return [0]
+            return set() if now else {0}
         most = str(self.data.get("workers", 1)).rpartition(":")[2]
-        return list(range(int(most) + int(self.data.get("ps") or 0)))
+        return set(range(int(most) + int(self.data.get("ps") or 0)))
 
-    def _silence(self) -> str:
-        """Say why there is no output."""
+    def _silence(self, absent: int | None = None) -> str:
+        """Say why there is no output; `absent` is a rank that was asked for and that the job has not now."""
+        if absent is not None and self.data.get("restarts"):
+            return f"Rank {absent} of {self.name} has written nothing."
         phase = str(self.data.get("phase"))
         if phase in {"queued", "suspended"}:
             return f"{self.name} is {phase} and has no output yet; {words.command(f'why {self.name}')} says more."
@@ -192,7 +195,7 @@ class Job:
         return self._act("resume")
 
     def resubmit(self, **size: Any) -> Job:
-        """Run it again, with other `workers`, `cpu`, `gpu`, `ram` or `time_limit` where they are given."""
+        """Run it again, with other `workers`, `cpu`, `gpu`, `ram`, `priority` or `time_limit` where they are given."""
         self.data = self._client.act("resubmit", self.name, self.user, size=parse(size, SIZE, "resubmit"))
         return self
 
@@ -303,6 +306,7 @@ def get_job(name: str) -> Job:
 
 def jobs(state: str | None = None, tenant: str | None = None) -> Jobs:
     """Return your jobs, those that have not ended first; `state` is a state or a phase."""
+    state = None if state is None else STATE.value(state)
     client = Client.from_env()
     found = [j for j in client.jobs(tenant=tenant) if state in {None, j.get("state"), j.get("phase")}]
     return Jobs([Job(client, data) for data in tables.jobs(found).data])

@@ -13,7 +13,7 @@ def follow_lines(job: Job, out: TextIO, *, rank: int | None = None, tail: int | 
     """Write what is there, then what comes, until the job ends."""
     seen = History(job.data)
     old = job.logs(rank, tail)
-    many = rank is None and len(job.data.get("ranks") or ()) > 1
+    many = old.with_rank
     for line in old:
         seen.add_lines(int(line["rank"]), [line], replay=False)
         _write(out, int(line["rank"]), str(line["text"]), many=many)
@@ -30,7 +30,7 @@ def follow_lines(job: Job, out: TextIO, *, rank: int | None = None, tail: int | 
                 _write(out, int(line["rank"]), str(line["text"]), many=many)
         elif kind == "job":
             seen.take(frame)
-            many = rank is None and len(seen.job.get("ranks") or ()) > 1
+            many = many or (rank is None and len(seen.job.get("ranks") or ()) > 1)
     job.data = seen.job or job.data
 
 

@@ -15,6 +15,7 @@ from mlp.errors import UsageError
 
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_UNIT = r"(s|m|h|d|secs?|seconds?|mins?|minutes?|hours?|hrs?|days?)"
 _YEAR = 365 * 86400
 MOST_RANKS = 10_000
 RUNTIMES = ("mpi", "tf", "torch", "plain")
@@ -22,18 +23,18 @@ RUNTIMES = ("mpi", "tf", "torch", "plain")
 
 
 def duration(text: object) -> int:
-    """Parse `90s`, `30m`, `2h`, `1d`, `1h30m`, or a number of seconds, to seconds."""
+    """Parse `90s`, `30m`, `2h`, `1d`, `1h30m`, `5 minutes`, or a number of seconds, to seconds."""
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         seconds = float(text)
     else:
-        written = str(text).strip()
-        parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", written)
+        written = re.sub(r"\s+", "", str(text).lower())
+        parts = re.findall(rf"(\d+(?:\.\d+)?){_UNIT}(?![a-z])", written)
         if written.isdecimal():
             seconds = float(written)
         elif parts and "".join(n + u for n, u in parts) == written:
-            seconds = sum(float(n) * _UNITS[u] for n, u in parts)
+            seconds = sum(float(n) * _UNITS[u[0]] for n, u in parts)
         else:
-            raise ValueError("is no duration; right: 90s, 30m, 2h, 1d, 1h30m")
+            raise ValueError("is no length of time; right: 90s, 30m, 2h, 1d, 1h30m")
     if not 1 <= seconds <= _YEAR:
         raise ValueError("must be from 1s to 365d")
     return round(seconds)
@@ -49,7 +50,7 @@ def workers(text: object) -> int | str:
         raise ValueError("is no number of ranks; right: 4, or 2:8 for as many as fit")
     low, high = int(found[1]), int(found[2] or found[1])
     if not 1 <= low <= high <= MOST_RANKS:
-        raise ValueError(f"must be from 1 to {MOST_RANKS}, and MIN must not be above MAX")
+        raise ValueError(f"must be from 1 to {MOST_RANKS:,}, and MIN must not be above MAX")
     return low if low == high else f"{low}:{high}"
 
 
@@ -72,7 +73,7 @@ def _number(low: float, high: float, unit: str) -> Callable[[object], float]:
         except (TypeError, ValueError):
             raise ValueError(f"is no number of {unit}") from None
         if not (math.isfinite(value) and low <= value <= high):
-            raise ValueError(f"must be from {low:g} to {high:g} {unit}")
+            raise ValueError(f"must be from {low:g} to {high:,.0f} {unit}")
         return value
 
     return parse
@@ -85,7 +86,7 @@ def _whole(low: int, high: int, what: str) -> Callable[[object], int]:
         except ValueError:
             raise ValueError(f"is no whole number of {what}") from None
         if not low <= value <= high:
-            raise ValueError(f"must be from {low} to {high} {what}")
+            raise ValueError(f"must be from {low:,} to {high:,} {what}")
         return value
 
     return parse
@@ -151,6 +152,7 @@ class Option:
     metavar: str = ""
     short: str = ""
     choices: str = ""  # what completion offers: fixed words, or one of runtimes, tenants
+    also: str = ""  # what may be written besides, and completion cannot offer
     many: bool = False
     wire: bool = True  # part of the job's record; else a matter of this side only
     shown_default: str = ""
@@ -164,6 +166,13 @@ class Option:
     def flags(self) -> tuple[str, ...]:
         """All ways of writing it."""
         return (self.flag, self.short) if self.short else (self.flag,)
+
+    @property
+    def explained(self) -> str:
+        """Say what it is and, where only some words are right, which."""
+        if self.choices in {"", "runtimes", "tenants"}:
+            return self.help
+        return f"{self.help}: {', '.join([*self.choices.split(), *filter(None, [self.also])])}"
 
     def value(self, given: object) -> Any:
         """Parse; raises `UsageError` naming option, value and what is right."""
@@ -191,6 +200,7 @@ SUBMIT: tuple[Option, ...] = (
     Option("retries", "restarts after a failure", _whole(0, 100, "retries"), 0, "N"),
     Option("checkpoint_every", "how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY", duration, None, "30m|2h", shown_default="none"),
     Option("topology", "where ranks go", _word(100), None, "RULE", choices="same-node same-rack same-zone spread",
+           also="required:LABEL (on nodes with one value of that label), preferred:LABEL (so if it can be had)",
            shown_default="bin-pack"),
     Option("env", "a variable for the program; may be repeated", env, None, "K=V", "-e", many=True,
            shown_default="none"),
@@ -211,7 +221,7 @@ SHAPE: tuple[Option, ...] = tuple(o for o in SUBMIT if o.wire and o.name not in 
 SIZE: tuple[Option, ...] = tuple(
     replace(o, default=None, shown_default="as before")
     for o in SUBMIT
-    if o.name in {"workers", "cpu", "gpu", "ram", "time_limit"}
+    if o.name in {"workers", "cpu", "gpu", "ram", "priority", "time_limit"}
 )
 """What a job may be submitted again with."""
 

@@ -17,6 +17,7 @@ from mlp.history import FINAL, POSITIONS
 Json = Mapping[str, Any]
 RANKS = 64
 LOG_ROWS = 15
+TEXT_ROWS = 5
 TAIL_CHARACTERS = 4000
 UNKNOWN = "–"  # noqa: RUF001 - the widget's sign
 _TURNING = frozenset("\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -194,7 +195,21 @@ def _log(snapshot: Json) -> str:
     if not lines:
         return ""
     text = "\n".join(f"{line.get('rank', 0)}: {line.get('text', '')}" for line in lines)
-    return f'<pre style="{_PRE}">{escape(text[-TAIL_CHARACTERS:])}</pre>'
+    cut = _cut(snapshot, LOG_ROWS) or (
+        _all(snapshot, "The end of the log") if len(text) > TAIL_CHARACTERS else ""
+    )
+    note = f'<div style="opacity:.6;font-size:12px">{escape(cut)}</div>' if cut else ""
+    return f'{note}<pre style="{_PRE}">{escape(text[-TAIL_CHARACTERS:])}</pre>'
+
+
+def _cut(snapshot: Json, rows: int) -> str:
+    """Say that only the log's last lines are shown, and how to see the rest; empty where these are all."""
+    return _all(snapshot, f"The last {rows} lines of the log") if len(_lines(snapshot)) > rows else ""
+
+
+def _all(snapshot: Json, what: str) -> str:
+    command = words.command(f"logs {_job(snapshot).get('name', '')}")
+    return f"{what}; all of it: {command}"
 
 
 def text(snapshot: Json) -> str:
@@ -206,7 +221,7 @@ def text(snapshot: Json) -> str:
     progress = job.get("progress")
     if progress:
         lines.append(f"  {bar(progress)} {progress} %")
-    values = []
+    width = max((len(name) for name in drawn(snapshot)), default=0)
     for name in drawn(snapshot):
         curve = snapshot["curves"][name]
         ys = (
@@ -214,16 +229,20 @@ def text(snapshot: Json) -> str:
             if isinstance(curve, Mapping)
             else []
         )
-        if ys:
-            values.append(f"{name} {words.number(ys[-1])}")
-    if values:
-        lines.append("  " + "  ".join(values))
+        if len(ys) > 1:
+            lines.append(
+                f"  {name:<{width}}  {svg.spark(ys)}  from {words.number(ys[0])} to {words.number(ys[-1])}"
+            )
+        elif ys:
+            lines.append(f"  {name:<{width}}  {words.number(ys[-1])}")
     if words.failure(job):
         lines.append("  " + words.failure(job))
         tail = str((job.get("failure") or {}).get("tail") or "")[-TAIL_CHARACTERS:]
         lines += [f"    {row}" for row in tail.rstrip().split("\n")[-LOG_ROWS:] if tail.strip()]
     else:
-        lines += [f"  {x.get('rank', 0)}: {x.get('text', '')}" for x in _lines(snapshot)[-5:]]
+        cut = _cut(snapshot, TEXT_ROWS)
+        lines += [f"  {cut}"] if cut else []
+        lines += [f"  {x.get('rank', 0)}: {x.get('text', '')}" for x in _lines(snapshot)[-TEXT_ROWS:]]
     return plain("\n".join(lines))
 
 

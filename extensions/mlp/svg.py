@@ -1,4 +1,4 @@
-"""One metric's curve as a small SVG that reads on light and on dark ground."""
+"""One metric's curve as a small SVG that reads on light and on dark ground, or as a line of characters."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 8, 24, 20
 COLOUR = "#2a6fdb"
 """Of a curve: the first of the widget's palette (`widgets/src/components/chart.ts`)."""
 
+_BARS = "▁▂▃▄▅▆▇█"
+
 LARGEST = 1e300
 """Beyond this, scaling would overflow: such a value is left out as infinity is."""
 
@@ -27,6 +29,21 @@ def ticks(low: float, high: float, count: int = 3) -> list[float]:
     step = next(s for s in (power, 2 * power, 5 * power, 10 * power) if s >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
     return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def spark(ys: list[float], width: int = 24) -> str:
+    """Draw a curve in one line of characters, for where there is only text."""
+    values = [y for y in ys if math.isfinite(y) and abs(y) <= LARGEST]
+    if not values:
+        return ""
+    size = max(1, -(-len(values) // width))
+    groups = [values[i : i + size] for i in range(0, len(values), size)]
+    means = [sum(y / len(group) for y in group) for group in groups]
+    low, high = min(means), max(means)
+    top = len(_BARS) - 1
+    return "".join(
+        _BARS[round((y / 2 - low / 2) / (high / 2 - low / 2) * top) if high > low else 0] for y in means
+    )
 
 
 def curve(name: str, xs: list[float], ys: list[Any], colour: str = COLOUR) -> str:

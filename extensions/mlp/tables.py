@@ -33,12 +33,14 @@ class Table:
         *,
         title: str = "",
         empty: str = "",
+        notes: Sequence[str] = (),
     ) -> None:
         self.columns = columns
         self.rows = [[plain(str(cell)).replace("\n", " ") for cell in row] for row in rows]
         self.data = data
         self.title = title
         self.empty = empty
+        self.notes = [plain(note) for note in notes]
 
     def __repr__(self) -> str:
         if not self.rows:
@@ -48,7 +50,7 @@ class Table:
             [max(len(row[i]) for row in table) for i in range(len(self.columns))], terminal_width()
         )
         lines = [line for row in table for line in _lines(row, widths)]
-        return "\n".join([self.title, *lines] if self.title else lines)
+        return "\n".join([*([self.title] if self.title else []), *lines, *self.notes])
 
     def _repr_html_(self) -> str:
         if not self.rows:
@@ -59,7 +61,8 @@ class Table:
             for row in self.rows
         )
         title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
-        return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
 def terminal_width() -> int:
@@ -111,17 +114,17 @@ def jobs(found: Sequence[Json]) -> Table:
     rows = [
         [
             j.get("name", ""),
-            words.state(j) if j.get("phase") == "queued" else j.get("phase", ""),
+            j.get("phase", ""),
             f"{j.get('progress') or 0} %",
             j.get("tenant", ""),
             j.get("runtime", ""),
             words.workers(j),
             words.age(j),
-            words.failure(j),
+            words.failure(j) or (words.standing(j) if j.get("phase") == "queued" else ""),
         ]
         for j in ordered
     ]
-    columns = ("name", "state", "progress", "tenant", "runtime", "ranks", "time", "failure")
+    columns = ("name", "state", "progress", "tenant", "runtime", "ranks", "time", "why")
     empty = f"There are no jobs. Start one: {words.first_command()}"
     return Table(columns, rows, list(ordered), empty=empty)
 
@@ -211,19 +214,48 @@ def offer(found: Json) -> Sentences:
     return Sentences(lines, found)
 
 
-def _shared(tenant: Json, kind: str, write: Callable[[Any], str]) -> str:
-    """Write what a tenant borrowed, or what of its own others have: "2", "lent 3", "1 beyond quota"."""
-    over = (tenant.get("over") or {}).get(kind)
-    if over:
-        return f"{write(over)} beyond quota"
-    borrowed, lent = ((tenant.get(field) or {}).get(kind) for field in ("borrowed", "lent"))
-    return write(borrowed) if borrowed else f"lent {write(lent)}" if lent else ""
+ORDERS = {"priority": "by priority, then by age", "fifo": "by age alone"}
+"""What jobs of one tenant go by."""
+_ADDS_UP = "quota = used + lent + free, in use in all = used + borrowed."
+_SHARING = {
+    "lent": "lent: others have it until your own jobs need it.",
+    "borrowed": "borrowed: in use beyond the quota, and taken back first.",
+    "may borrow": "may borrow: what others leave idle now.",
+}
+
+
+def _standing(tenant: Json, kind: str, write: Callable[[Any], str]) -> dict[str, str]:
+    """Write how a tenant stands in one dimension: its own quota in its parts, then what it has and may have of others."""
+    total, inuse = tenant.get(kind), tenant.get(f"{kind}_inuse") or 0
+    lent, over = (float((tenant.get(part) or {}).get(kind) or 0) for part in ("lent", "over"))
+    may = (tenant.get("free") or {}).get(kind, None if total is None else max(total - inuse, 0))
+    own = inuse if total is None else min(inuse, total)
+    idle = None if total is None else max(total - own - lent, 0)
+    free = may if idle is None or may is None else min(idle, may)
+    kept = 0 if idle is None or free is None else idle - free
+    beyond = write(inuse - own)
+    if over > _NOTHING:
+        whole = over >= inuse - own - _NOTHING
+        beyond = f"{beyond} beyond what it may" if whole else f"{beyond} ({write(over)} beyond what it may)"
+    return {
+        "quota": write(total),
+        "used": write(own),
+        "lent": write(lent) if lent else "",
+        "free": f"{write(free)}{f' ({write(kept)} kept back)' if kept > _NOTHING else ''}",
+        "borrowed": beyond if inuse - own > _NOTHING else "",
+        "may borrow": write(may - free)
+        if may is not None and free is not None and may - free > _NOTHING
+        else "",
+    }
+
+
+_NOTHING = 1e-9
 
 
 def quota(found: Any) -> Table:
-    """List what each tenant has, what is used of it, free and borrowed now, and by whom."""
+    """List what each tenant has, what is used of it, lent and free, what it has of others, and who uses it."""
     usages = found if isinstance(found, list) else found.get("tenants", found.get("items", [found]))
-    rows = []
+    rows: list[tuple[str, str, dict[str, str], str]] = []
     for usage in usages:
         tenant = usage.get("tenant", usage)
         held: dict[str, list[str]] = {}
@@ -235,13 +267,25 @@ def quota(found: Any) -> Table:
         for number, (kind, write) in enumerate(
             (("cpu", words.amount), ("gpu", words.amount), ("ram", words.memory))
         ):
-            total, used = tenant.get(kind), tenant.get(f"{kind}_inuse") or 0
-            if kind == "gpu" and not total and not used:
+            if kind == "gpu" and not tenant.get(kind) and not tenant.get("gpu_inuse"):
                 continue
-            left = (tenant.get("free") or {}).get(kind, None if total is None else max(total - used, 0))
-            free = "no limit" if left is None else write(left)
-            borrowed = _shared(tenant, kind, write)
             shown = [tenant.get("name", ""), users] if number == 0 else ["", ""]
-            rows.append([shown[0], kind, write(used), free, write(total), borrowed, shown[1]])
-    columns = ("tenant", "", "used", "free", "quota", "borrowed", "who uses it")
-    return Table(columns, rows, found, empty="You are in no tenant yet. Ask an admin to add you to one")
+            rows.append((shown[0], kind, _standing(tenant, kind, write), shown[1]))
+    shared = [part for part in _SHARING if any(row[2][part] for row in rows)]
+    parts = [
+        p
+        for p in ("quota", "used", "lent", "free", "borrowed", "may borrow")
+        if p not in _SHARING or p in shared
+    ]
+    notes = [" ".join([_ADDS_UP, *(_SHARING[part] for part in shared)])] if shared else []
+    for usage in usages:
+        tenant = usage.get("tenant", usage)
+        if order := tenant.get("queue_order"):
+            notes.append(f"Jobs of {tenant.get('name')} start {ORDERS.get(order, f'in the order {order}')}.")
+    return Table(
+        ("tenant", "", *parts, "who uses it"),
+        [[name, kind, *(standing[p] for p in parts), users] for name, kind, standing, users in rows],
+        found,
+        empty="You are in no tenant yet. Ask an admin to add you to one",
+        notes=notes,
+    )

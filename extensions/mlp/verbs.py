@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlp.errors import UsageError
-from mlp.options import SHAPE, SIZE, SUBMIT, WITH, Option, name
+from mlp.options import SHAPE, SIZE, SUBMIT, WITH, Option, duration, name, ram
 
 MAGIC, COMMAND = "%mlp", "mlp"
 
@@ -25,8 +25,22 @@ def _some(text: object) -> int:
     return _count(text)
 
 
-STATES = "creating running finished error queued starting suspended preempting resizing cancelled failed"  # states and phases
-STATE = Option("state", "only those in this state or phase", str, None, "STATE", choices=STATES)
+STATES = (
+    "creating running finished error deleting queued admitted starting suspending suspended preempting resizing finishing "
+    "failed cancelling cancelled"
+)
+"""States, then those phases that are not named like one."""
+
+
+def _state(text: object) -> str:
+    if str(text) not in STATES.split():
+        near = difflib.get_close_matches(str(text), STATES.split(), 1)
+        hint = f"did you mean {near[0]}? Right" if near else "right"
+        raise ValueError(f"is no state; {hint}: {', '.join(STATES.split())}")
+    return str(text)
+
+
+STATE = Option("state", "only those in this state or phase", _state, None, "STATE", choices=STATES)
 TENANT = Option("tenant", "only those of this tenant", name, None, "NAME", "-t", "tenants")
 RANK = Option("rank", "of this rank only", _count, None, "R")
 TAIL = Option("tail", "only the last lines", _some, None, "N")
@@ -144,6 +158,10 @@ def parse(words: Sequence[str], surface: str) -> Call:
             if not left or left[0] in known or left[0] == "--":
                 raise UsageError(f"{flag} needs a value: {flag} {option.metavar}")
             value = left.pop(0)
+            if left and option.parse in {duration, ram} and _in_two(option, value, left[0]):
+                raise UsageError(
+                    f"{flag} {value} {left[0]}: write it as one word: {flag} {value}{left[0][0]}"
+                )
         collected.setdefault(option.name, []).append(value)
     for key, values in collected.items():
         option = next(o for o in known.values() if o.name == key)
@@ -152,13 +170,19 @@ def parse(words: Sequence[str], surface: str) -> Call:
     return call
 
 
+def _in_two(option: Option, number: str, unit: str) -> bool:
+    """Tell whether a number and the word after it are one amount, as in `5 minutes`."""
+    try:
+        option.value(f"{number} {unit}")
+    except UsageError:
+        return False
+    return number.replace(".", "", 1).isdecimal() and unit.isalpha()
+
+
 def _unknown(flag: str, verb: Verb, surface: str, known: dict[str, Option]) -> Option:
     near = difflib.get_close_matches(flag, known, 1)
-    hint = (
-        f"Did you mean {near[0]}?"
-        if near
-        else f"It has: {', '.join(f for f in known if f.startswith('--'))}."
-    )
+    has = ", ".join(f for f in known if f.startswith("--"))
+    hint = f"Did you mean {near[0]}?" if near else f"It has: {has}." if has else "It has no options."
     if verb.takes == "script":
         hint += " Arguments of the script itself go after --"
     raise UsageError(f"{surface} {verb.name} has no option {flag}. {hint}")
@@ -207,7 +231,7 @@ def usage(verb: Verb, surface: str) -> str:
         flags = ", ".join(reversed(option.flags)) + (f" {option.metavar}" if option.metavar else "")
         default = shown_default(option)
         note = f" (default: {default})" if default else ""
-        lines.append(f"  {flags:<28} {option.help}{note}")
+        lines.append(f"  {flags:<28} {option.explained}{note}")
     return "\n".join(lines).rstrip()
 
 

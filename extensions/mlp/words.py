@@ -133,9 +133,12 @@ def memory(mib: float | None) -> str:
 
 
 def workers(job: Mapping[str, Any]) -> str:
-    """Write the gang: 2 workers, 2 to 4 workers + 1 ps."""
+    """Write the gang: 2 workers, 2 to 4 workers + 1 ps; of an elastic one that was placed first how many it has."""
     low, _, high = str(job.get("workers", 1)).partition(":")
     text = f"{low} to {high} workers" if high else f"{low} worker{'' if low == '1' else 's'}"
+    now = sum(1 for rank in job.get("ranks") or () if rank.get("role") != "ps")
+    if high and now:
+        text = f"{now} worker{'' if now == 1 else 's'} ({low} to {high})"
     return text + (f" + {job['ps']} ps" if job.get("ps") else "")
 
 
@@ -268,6 +271,12 @@ def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
 
 def state(job: Mapping[str, Any]) -> str:
     """Write where the job stands, with the reason where there is one."""
+    phase, notes = str(job.get("phase", "unknown")), standing(job)
+    return f"{phase}: {notes}" if notes else phase
+
+
+def standing(job: Mapping[str, Any]) -> str:
+    """Write why the job stands where it stands: its place, its expected start, its reason; empty for one that runs."""
     phase = str(job.get("phase", "unknown"))
     notes = []
     if phase == "queued":
@@ -277,4 +286,4 @@ def state(job: Mapping[str, Any]) -> str:
             notes.append(f"expected to start {clock_time(job['expected_start'])}")
     if job.get("message") and phase in {"queued", "suspended", "admitted", "starting"}:
         notes.append(str(job["message"]))
-    return f"{phase}: {'; '.join(notes)}" if notes else phase
+    return "; ".join(notes)

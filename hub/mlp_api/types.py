@@ -285,6 +285,7 @@ class Resubmit(Request):
     cpu: Cpu | UnsetType = UNSET
     gpu: Gpu | UnsetType = UNSET
     ram: Ram | UnsetType = UNSET
+    priority: Name | UnsetType = UNSET
     time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | UnsetType | None = UNSET
 
 

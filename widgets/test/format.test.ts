@@ -30,6 +30,7 @@ test("metrics keep four digits and say when they are no numbers", () => {
 test("memory and storage are read with their units, empty is no limit", () => {
   assert.deepEqual(parseRam("16 GiB"), { ok: true, value: 16384 });
   assert.deepEqual(parseRam("512"), { ok: true, value: 512 });
+  for (const text of ["6 gb", "6G", "6 GiB", "6gib"]) assert.deepEqual(parseRam(text), { ok: true, value: 6144 }, text);
   assert.deepEqual(parseRam(" "), { ok: true, value: null });
   assert.deepEqual(parseBytes("1.5 tb"), { ok: true, value: 1.5e12 });
   for (const bad of ["-1", "lots", "5 parsecs", "1e9", "NaN", "<b>"]) {

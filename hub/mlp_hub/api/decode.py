@@ -27,7 +27,7 @@ NAME_WORDS = (
 )
 PATTERN_WORDS = {
     NAME_PATTERN: NAME_WORDS,
-    RANGE_PATTERN: "a number, or MIN:MAX such as 2:8",
+    RANGE_PATTERN: 'a whole number such as 4 (in JSON without quotes), or MIN:MAX such as "2:8"',
     VARIABLE_PATTERN: "letters, digits and _, not beginning with a digit, at most 128 characters",
     LINE_PATTERN: "one line of text without control characters",
     CURSOR_PATTERN: "what X-Next-Cursor of the page before held",
@@ -112,9 +112,21 @@ def explain(err: str, kind: Any, load: Callable[[], Any]) -> str:
         return f"{where + '.' if path else ''}{found[1]} is missing; it is required"
     if "`key` in" in err:
         return f"a key of {where} is wrong; it must be {_right(text)}"
+    if "Invalid enum value" in text and (choices := _choices(kind, path)):
+        text = f"one of {', '.join(choices)}"
     value = _value_at(load(), path)
     shown = f"{where} is {value}" if value is not None else f"{where} is wrong"
     return f"{shown}; it must be {_right(text)}"
+
+
+def _choices(kind: Any, path: str) -> list[str]:
+    """Return the words that a field takes, of a field that takes only some."""
+    for item in msgspec.structs.fields(kind):
+        if item.encode_name == path.lstrip("."):
+            info = msgspec.inspect.type_info(item.type)
+            parts = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+            return [str(v) for p in parts if isinstance(p, msgspec.inspect.LiteralType) for v in p.values]
+    return []
 
 
 def clip(value: object) -> str:

@@ -106,9 +106,8 @@ def _surfaces(verb: Verb) -> str:
 
 def _option(option: Option) -> tuple[str, str, str]:
     flags = ", ".join(f"`{f}{f' {option.metavar}' if option.metavar else ''}`" for f in option.flags)
-    words = "" if option.choices in {"", "runtimes", "tenants"} else f": {', '.join(option.choices.split())}"
     only = {"with": " (magics only)", "json": " (command only)"}.get(option.name, "")
-    return flags, f"{option.help}{words}{only}", shown_default(option)
+    return flags, f"{option.explained}{only}", shown_default(option)
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -237,9 +237,10 @@ class Jobs:
     ) -> LogChunk:
         """Return lines of a rank's output from a cursor on, or its last `tail` lines wherever the cursor is."""
         job = await self._find(user, name)
-        ranks = ranks_of(job)
+        ranks = ranks_logged(job)
         if not 0 <= rank < ranks:
-            raise Refused(Reason.INVALID, f"job {name} has no rank {rank}; its ranks are 0 to {ranks - 1}")
+            only = "its only rank is 0" if ranks == 1 else f"its ranks are 0 to {ranks - 1}"
+            raise Refused(Reason.INVALID, f"job {name} has no rank {rank}; {only}")
         workspace = str(self._paths.workspace(user, name))
         if tail is not None:
             return await asyncio.to_thread(
@@ -382,6 +383,11 @@ def _now(job: Job) -> str:
 def ranks_of(job: Job) -> int:
     """Return how many processes the job has, or may have before it was placed."""
     return len(job.ranks) or len(job.placement) or job.spec.ranks_max
+
+
+def ranks_logged(job: Job) -> int:
+    """Return how many ranks there may be logs of: those that it has, and those that it gave up when it was made smaller."""
+    return max(ranks_of(job), job.spec.ranks_max) if job.restarts else ranks_of(job)
 
 
 def _places(tx: Tx, user: str) -> Places:

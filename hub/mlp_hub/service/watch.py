@@ -19,7 +19,7 @@ from mlp_hub.service.admit import Admission
 from mlp_hub.service.board import Board, EventsAdded, JobChanged, PointsStored, WaitChanged
 from mlp_hub.service.broker import RESYNC, Subscription, job_topic
 from mlp_hub.service.config import Paths
-from mlp_hub.service.jobs import Jobs, ranks_of
+from mlp_hub.service.jobs import Jobs, ranks_logged, ranks_of
 from mlp_hub.service.metrics import Metrics, frame_of
 from mlp_hub.store.records import MetricPoint
 
@@ -47,6 +47,8 @@ class _Place:
     event: int = 0
     cursors: dict[int, int] = field(default_factory=dict)
     removed: bool = False
+    followed: int = 0
+    """How many ranks' logs are followed; a resize changes it."""
 
     def over(self) -> bool:
         return self.removed or self.job.phase in _OVER
@@ -85,13 +87,13 @@ class Watcher:
                     yield frame
                 yield {"type": "synced"}
                 if not place.over():
-                    follower = self._follow_soon(place.job, news, follower)
+                    follower = self._follow_soon(place, news, follower)
                     async for message in news:
                         async for frame in self._next(place, message):
                             yield frame
                         if place.over():
                             break
-                        follower = self._follow_soon(place.job, news, follower)
+                        follower = self._follow_soon(place, news, follower)
                     else:
                         return  # the service stops; its end is not the job's
                 if not place.removed:
@@ -165,7 +167,9 @@ class Watcher:
 
     async def _logs(self, place: _Place, *, tail: bool = False) -> AsyncIterator[Frame]:
         workspace = str(self._paths.workspace(place.job.spec.user, place.job.spec.name))
-        for rank in range(ranks_of(place.job)):
+        # what ranks wrote that the job has given up since is still there, and may have grown until then
+        ranks = range(ranks_logged(place.job) if tail else ranks_of(place.job))
+        for rank in sorted({*ranks, *place.cursors}):
             while True:
                 since = place.cursors.get(rank, 0)
                 if tail:
@@ -174,7 +178,8 @@ class Watcher:
                     chunk = await asyncio.to_thread(
                         self._executor.read_log, workspace, rank, since, CHUNK_LINES
                     )
-                place.cursors[rank] = chunk.offset
+                if chunk.offset:
+                    place.cursors[rank] = chunk.offset
                 if not chunk.lines:
                     break
                 yield wire.log_frame(chunk)
@@ -182,12 +187,18 @@ class Watcher:
                     break
 
     def _follow_soon(
-        self, job: Job, news: Subscription, follower: asyncio.Task[None] | None
+        self, place: _Place, news: Subscription, follower: asyncio.Task[None] | None
     ) -> asyncio.Task[None] | None:
-        """Follow the logs from when the job can write some."""
-        if follower is None and job.phase in HOLDING and job.phase is not Phase.ADMITTED:
-            return asyncio.ensure_future(self._follow(job, news))
-        return follower
+        """Follow the logs from when the job can write some, of as many ranks as it has."""
+        job = place.job
+        if job.phase not in HOLDING or job.phase is Phase.ADMITTED:
+            return follower
+        if follower is not None and place.followed == ranks_of(job):
+            return follower
+        if follower is not None:
+            follower.cancel()
+        place.followed = ranks_of(job)
+        return asyncio.ensure_future(self._follow(job, news))
 
     async def _follow(self, job: Job, news: Subscription) -> None:
         """Tell the watcher whenever a rank has written; what, it reads itself from where it stands."""

@@ -57,6 +57,30 @@ def test_a_job_is_submitted_looked_at_and_cancelled(rig: ApiRig) -> None:
     assert rig.ask("DELETE", "/users/ann/jobs/one", token=rig.ann).status == 200
 
 
+def test_a_list_of_jobs_refuses_a_tenant_that_is_not_there_as_one_that_is_foreign(rig: ApiRig) -> None:
+    for tenant in ("nope", "blue"):
+        answer = rig.ask("GET", f"/users/ann/jobs?tenant={tenant}", token=rig.ann)
+        assert (answer.status, answer.json["reason"]) == (403, "NotFound")
+        assert answer.json["msg"] == f"there is no tenant {tenant} here; yours: red"
+    answer = rig.ask("GET", "/users/ann/jobs?tenant=nope", token=rig.root_user)
+    assert answer.json["msg"] == "there is no tenant nope here; those of ann: red"
+    assert rig.ask("GET", "/users/ann/jobs?tenant=red&state=error", token=rig.ann).status == 200
+    answer = rig.ask("GET", "/users/ann/jobs?state=foo", token=rig.ann)
+    assert (
+        answer.json["msg"] == "state is 'foo'; it must be one of creating, deleting, error, finished, running"
+    )
+
+
+def test_workers_in_quotes_are_told_to_come_without(rig: ApiRig) -> None:
+    body = {"name": "two", "code": "x", "workers": "2"}
+    answer = rig.ask("POST", "/users/ann/jobs", body, token=rig.ann)
+    assert (answer.status, answer.json["reason"]) == (403, "Invalid")
+    assert (
+        answer.json["msg"]
+        == "workers is '2'; it must be a whole number such as 4 (in JSON without quotes), or MIN:MAX such as \"2:8\""
+    )
+
+
 def test_suspend_and_resume(rig: ApiRig) -> None:
     rig.job("ann", "two", rig.ann)
     rig.until("ann", "two", "running")
@@ -306,7 +330,10 @@ def test_a_new_token_holds_no_more_than_the_one_that_asked(rig: ApiRig) -> None:
         ({"name": "a", "ram": "much"}, "ram is 'much'; it must be a whole number"),
         ({"name": "a", "args": ["x", 1]}, "args[1] is 1; it must be a text"),
         ({"name": "a", "env": {"1A": "x"}}, "a key of env is wrong"),
-        ({"name": "a", "workers": "many"}, "workers is 'many'; it must be a number, or MIN:MAX"),
+        (
+            {"name": "a", "workers": "many"},
+            "workers is 'many'; it must be a whole number such as 4 (in JSON without quotes), or MIN:MAX",
+        ),
     ],
 )
 def test_a_wrong_field_is_named_with_its_value_and_what_would_be_right(

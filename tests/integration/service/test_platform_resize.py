@@ -7,7 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from mlp_api.types import Job, TenantCreate, TenantUpdate
+from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.scheduler.model import SchedulingPolicy
@@ -52,6 +55,54 @@ def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> N
         assert told[0].startswith("resizing from 4 to 2 workers: ")
         assert "other of bob" in told[0]
         assert told[1] == "resizing from 2 to 4 workers: there is room that nobody waits for"
+
+    play(tmp_path, story)
+
+
+def test_what_ranks_wrote_stays_readable_when_the_job_has_given_them_up(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        jobs = rig.platform.jobs
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 30, "STOP": 0.05})
+        await rig.until("wide", "running")
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 30})
+
+        async def shrunk() -> bool:
+            job = await jobs.get("ann", "wide")
+            return job.phase == "running" and len(job.ranks) == 1
+
+        await until(shrunk)
+        assert (await jobs.log_chunk("ann", "wide", 3)).lines
+        assert (await jobs.log_chunk("ann", "wide", 3, tail=1)).lines
+        with pytest.raises(Refused) as refused:
+            await jobs.log_chunk("ann", "wide", 4)
+        assert refused.value.msg == "job wide has no rank 4; its ranks are 0 to 3"
+        with pytest.raises(Refused) as refused:
+            await jobs.log_chunk("bob", "other", 3)
+        assert refused.value.msg == "job other has no rank 3; its ranks are 0 to 2"
+        written = set()
+        async for frame in rig.platform.watch("ann", "wide"):
+            if frame["type"] == "log":
+                written.add(frame["rank"])
+            if frame["type"] == "synced":
+                break
+        assert written == {0, 1, 2, 3}
+
+    play(tmp_path, story)
+
+
+def test_a_watcher_hears_of_ranks_that_the_job_got_later(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.5})
+        await rig.until("other", "running", user="bob")
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 1.0, "STOP": 0.05})
+        assert len((await rig.until("wide", "running")).ranks) == 1
+        written = set()
+        async for frame in rig.platform.watch("ann", "wide"):
+            if frame["type"] == "log":
+                written.add(frame["rank"])
+            if written == {0, 1, 2, 3}:
+                break
+        assert written == {0, 1, 2, 3}
 
     play(tmp_path, story)
 

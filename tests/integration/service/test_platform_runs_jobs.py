@@ -222,8 +222,11 @@ def test_a_name_that_is_taken_gets_a_suggestion_and_resubmit_takes_it(tmp_path: 
         assert "j-2" in error.msg
         assert (await rig.platform.jobs.resubmit("ann", "j")).name == "j-2"
         assert (await rig.platform.jobs.resubmit("ann", "j-2")).name == "j-3"
-        other = await rig.platform.jobs.resubmit("ann", "j", Resubmit(workers=2, ram=200, time_limit=60))
+        other = await rig.platform.jobs.resubmit(
+            "ann", "j", Resubmit(workers=2, ram=200, time_limit=60, priority="high")
+        )
         assert (other.name, other.workers, other.ram, other.time_limit) == ("j-4", 2, 200, 60)
+        assert (other.priority, (await rig.platform.jobs.get("ann", "j")).priority) == ("high", "normal")
         same = await rig.platform.jobs.get("ann", "j")
         assert (same.workers, same.cpu, other.cpu) == (1, 1.0, 1.0)
         much = await refused(rig.platform.jobs.resubmit("ann", "j", Resubmit(workers=1000)))

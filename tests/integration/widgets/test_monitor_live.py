@@ -251,6 +251,37 @@ def test_from_report_to_drawn_at_a_thousand_points_a_second(pages: Pages, front:
     shot(page, "widget-fast")
 
 
+def test_a_curve_out_of_view_goes_on_too(pages: Pages, front: FrontService) -> None:
+    front.data.history(2, ranks=1)
+    page = pages.widget(height=300)
+    loss = page.locator("[data-metric=loss]")
+    expect(loss.locator("canvas")).to_have_count(1)
+    page.evaluate("document.getElementById('cell').style.marginTop = '4000px'")
+    page.evaluate(
+        """() => { window.seen = 0; window.addEventListener('mlp-drawn', (e) => { window.seen = e.detail.seq; }); }"""
+    )
+    expect(loss).not_to_be_in_viewport()
+    point = front.data.point(7, 0) | {"values": {"loss": 0.0625, "epoch": 7}}
+    front.push({"type": "metrics", "points": [point]})
+    expect(loss.locator(".mlp-chart-value")).to_have_text("0.0625")
+    page.wait_for_function("seq => window.seen === seq", arg=front.data.seq)
+    expect(loss).not_to_be_in_viewport()
+
+
+def test_a_curve_that_was_taken_out_of_the_page_is_drawn_when_it_comes_back(
+    pages: Pages, front: FrontService
+) -> None:
+    front.data.history(2, ranks=1)
+    page = pages.widget()
+    loss = page.locator("[data-metric=loss]")
+    expect(loss.locator("canvas")).to_have_count(1)
+    page.evaluate("window.cell = document.getElementById('cell'); window.cell.remove()")
+    front.push({"type": "metrics", "points": [front.data.point(7, 0) | {"values": {"loss": 0.0625}}]})
+    page.wait_for_timeout(1500)
+    page.evaluate("document.body.append(window.cell)")
+    expect(loss.locator(".mlp-chart-value")).to_have_text("0.0625")
+
+
 def test_curves_change_to_all_ranks_log_scale_and_time(pages: Pages, front: FrontService) -> None:
     story(front)
     page = pages.widget()

@@ -127,6 +127,28 @@ def test_a_job_that_was_stopped_and_waits_again_still_shows_what_all_its_ranks_w
     assert repr(Job(client(world), job_record()).logs()) == "saved on SIGTERM"
 
 
+def test_ranks_that_a_job_has_given_up_still_show_what_they_wrote(world):
+    small = {**RUNNING, "workers": "1:3", "restarts": 1, "ranks": ranks("running")[:1]}
+    world.jobs["digits"] = job_record(**small)
+    world.lines["digits"] = [line("as one of three")]
+    assert repr(Job(client(world), job_record()).logs()) == "0: as one of three"
+    asked = [q["rank"] for q in world.requests if "rank" in q]
+    assert repr(Job(client(world), job_record()).logs(2)) == "Rank 2 of digits has written nothing."
+    assert asked == [] or {"0", "1", "2"} <= set(asked)
+
+
+def test_a_state_that_is_none_is_refused_with_those_that_are(world, capsys):
+    world.jobs["digits"] = job_record()
+    assert main(["jobs", "--state", "finshed"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "mlp: --state finshed: is no state; did you mean finished? Right: creating, running, finished, error, "
+    )
+    assert main(["cancel", "--state", "foo"]) == 2
+    assert capsys.readouterr().err.startswith("mlp: --state foo: is no state; right: creating, running, ")
+    assert main(["jobs", "--state", "queued"]) == 0
+    assert "digits" in capsys.readouterr().out
+
+
 def test_a_job_without_output_says_why_there_is_none(world):
     world.jobs["digits"] = job_record()
     assert "digits is queued and has no output yet; mlp why digits says more." in repr(
@@ -317,9 +339,12 @@ class _Input:
 
 def test_a_job_is_submitted_again_in_another_size(world, capsys):
     world.jobs["digits"] = job_record(**FINISHED)
-    assert main(["resubmit", "digits", "--workers", "1", "--time-limit", "20m"]) == 0
-    assert capsys.readouterr().out.strip() == "digits was submitted again as digits"
-    assert (world.jobs["digits"]["workers"], world.jobs["digits"]["time_limit"]) == (1, 1200)
+    assert main(["resubmit", "digits", "--workers", "1", "--time-limit", "20m", "--priority", "high"]) == 0
+    assert (
+        capsys.readouterr().out.strip() == "digits was submitted again as digits. Follow it: mlp watch digits"
+    )
+    now = world.jobs["digits"]
+    assert (now["workers"], now["time_limit"], now["priority"]) == (1, 1200, "high")
     assert main(["resubmit", "digits", "--workers", "none"]) == 2
     assert "--workers none" in capsys.readouterr().err
     assert main(["cancel", "digits", "--workers", "1"]) == 2

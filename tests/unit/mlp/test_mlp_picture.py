@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
@@ -80,7 +81,38 @@ def test_the_picture_tells_state_curves_ranks_and_log():
     assert "0: hello digits" in reader.text
     assert reader.text.count("worker") >= 2
     assert len(reader.images) == 1
-    assert "loss digits 1.5" in picture.text(snapshot())
+    assert "  loss digits  █▁  from 3 to 1.5\n" in picture.text(snapshot())
+    one = {**snapshot(), "curves": {"loss": {"x": [1], "y": [3.0]}, "accuracy": {"x": [], "y": []}}}
+    assert "  loss      3\n" in picture.text(one)
+
+
+def test_a_log_that_is_cut_says_so_and_how_to_see_all_of_it():
+    log = [{"rank": 0, "time": f"t{n:02d}", "stream": "stdout", "text": f"epoch {n}"} for n in range(40)]
+    cut = {**snapshot(), "log": log}
+    html, text = read(picture.html(cut)).text, picture.text(cut)
+    assert "The last 15 lines of the log; all of it: mlp logs digits" in html
+    assert "epoch 25" in html
+    assert "epoch 24" not in html
+    assert "The last 5 lines of the log; all of it: mlp logs digits\n  0: epoch 35\n" in text
+    whole = {**snapshot(), "log": log[:5]}
+    assert "all of it" not in picture.html(whole) + picture.text(whole)
+    long = {**snapshot(), "log": [{**log[0], "text": "x" * 9000}]}
+    assert "The end of the log; all of it: mlp logs digits" in read(picture.html(long)).text
+
+
+@pytest.mark.parametrize(
+    ("ys", "line"),
+    [
+        ([], ""),
+        ([math.nan], ""),
+        ([2, 2], "▁▁"),
+        ([0, 1, 2, 3, 4, 5, 6, 7], "▁▂▃▄▅▆▇█"),
+        ([1e300, -1e300], "█▁"),
+        ([0] * 48 + [1] * 48, "▁" * 12 + "█" * 12),
+    ],
+)
+def test_a_curve_of_one_line_of_characters(ys, line):
+    assert svg.spark(ys) == line
 
 
 def test_the_logs_last_lines_are_those_written_last_whichever_rank_wrote_them():
@@ -173,22 +205,50 @@ def test_a_quota_shows_used_free_borrowed_and_who():
             "borrowed": {"cpu": 1.0},
             "lent": {},
             "free": {"cpu": 0.5},
+            "queue_order": "fifo",
         },
         "holdings": [{"holder": "digits", "user": "bob", "cpu": 3.0, "gpu": 0, "ram": 2048}],
     }
-    rows = tables.quota([usage]).rows
-    assert rows == [
-        ["red", "cpu", "3", "0.5", "2", "1", "bob: digits (3 cpu, 2 GiB)"],
-        ["", "ram", "2 GiB", "no limit", "no limit", "", ""],
+    table = tables.quota([usage])
+    assert table.columns == ("tenant", "", "quota", "used", "free", "borrowed", "may borrow", "who uses it")
+    assert table.rows == [
+        ["red", "cpu", "2", "2", "0", "1", "0.5", "bob: digits (3 cpu, 2 GiB)"],
+        ["", "ram", "no limit", "2 GiB", "no limit", "", "", ""],
     ]
-    usage["tenant"] |= {"cpu_inuse": 0.5, "borrowed": {}, "lent": {"cpu": 1.0}}
-    assert tables.quota([usage]).rows[0][:6] == ["red", "cpu", "0.5", "0.5", "2", "lent 1"]
-    usage["tenant"] |= {
+    assert table.notes == [
+        "quota = used + lent + free, in use in all = used + borrowed. borrowed: in use beyond the quota, and taken back first. "
+        "may borrow: what others leave idle now.",
+        "Jobs of red start by age alone.",
+    ]
+    usage["tenant"] |= {"cpu_inuse": 0.5, "borrowed": {}, "lent": {"cpu": 1.0}, "queue_order": "priority"}
+    table = tables.quota([usage])
+    assert table.columns == ("tenant", "", "quota", "used", "lent", "free", "who uses it")
+    assert table.rows[0][:6] == ["red", "cpu", "2", "0.5", "1", "0.5"]
+    assert table.notes[-1] == "Jobs of red start by priority, then by age."
+    assert "<p>Jobs of red start by priority, then by age.</p>" in table._repr_html_()
+    assert repr(table).endswith("\nJobs of red start by priority, then by age.")
+
+
+def test_a_quota_that_was_lowered_or_is_kept_back_still_adds_up():
+    tenant = {
+        "name": "red",
+        "cpu": 2.0,
+        "ram": None,
         "cpu_inuse": 3.0,
-        "lent": {},
-        "free": {},
-    }  # lowered below what is in use: not borrowed
-    assert tables.quota([usage]).rows[0][:6] == ["red", "cpu", "3", "0", "2", ""]
+        "ram_inuse": 0,
+        "queue_order": "other",
+    }
+    lowered = tables.quota([{"tenant": {**tenant, "over": {"cpu": 1.0}, "free": {"cpu": 0}}}])
+    assert lowered.columns[2:6] == ("quota", "used", "free", "borrowed")
+    assert lowered.rows[0][2:6] == ["2", "2", "0", "1 beyond what it may"]
+    assert lowered.notes[-1] == "Jobs of red start in the order other."
+    partly = tables.quota(
+        [{"tenant": {**tenant, "over": {"cpu": 0.25}, "borrowed": {"cpu": 1.0}, "free": {"cpu": 0}}}]
+    )
+    assert partly.rows[0][5] == "1 (0.25 beyond what it may)"
+    kept = tables.quota([{"tenant": {**tenant, "cpu_inuse": 0.5, "free": {"cpu": 0.5}}}])
+    assert kept.rows[0][2:5] == ["2", "0.5", "0.5 (1 kept back)"]
+    assert tables.quota([{"tenant": {"name": "red", "cpu": 2.0, "cpu_inuse": 0.5}}]).notes == []
 
 
 def test_a_long_cell_does_not_break_a_terminals_table():

@@ -13,8 +13,9 @@ import mlp
 from mlp.completion import SCRIPTS, complete
 from mlp.errors import UsageError
 from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
-from mlp.verbs import COMMAND, MAGIC, VERBS, find, options_of, overview, parse, usage
+from mlp.verbs import COMMAND, MAGIC, STATES, VERBS, find, options_of, overview, parse, usage
 from mlp_api.types import JobCreate, JobShape
+from mlp_hub.domain.job import Phase, State
 from mlp_hub.service import runtimes as service_runtimes
 
 HERE_ONLY = {"wait", "detach", "dry_run"}
@@ -91,9 +92,20 @@ def test_help_names_every_verb_and_every_option(surface):
         (["submit", "a.py", "--epochs", "5"], "go after --"),
         (["submit", "a.py", "b"], "a.py -- b"),
         (["submit", "--workers"], "--workers needs a value"),
-        (["submit", "--workers", "0"], "from 1 to 10000"),
+        (["submit", "--workers", "0"], "must be from 1 to 10,000, and"),
         (["submit", "--workers", "4:2"], "MIN must not be above MAX"),
-        (["submit", "--time-limit", "soon"], "30m, 2h"),
+        (
+            ["submit", "--time-limit", "soon"],
+            "^--time-limit soon: is no length of time; right: 90s, 30m, 2h, 1d, 1h30m$",
+        ),
+        (
+            ["submit", "a.py", "--time-limit", "5", "minutes"],
+            "^--time-limit 5 minutes: write it as one word: --time-limit 5m$",
+        ),
+        (["submit", "--ram", "6", "GB", "a.py"], "^--ram 6 GB: write it as one word: --ram 6G$"),
+        (["submit", "--cpu", "0"], "^--cpu 0: must be from 0.1 to 1,000,000 cores$"),
+        (["quota", "--rank", "1"], "^%mlp quota has no option --rank. It has no options.$"),
+        (["logs", "a", "--name", "1"], "^%mlp logs has no option --name. It has: --rank, --tail, --follow.$"),
         (["submit", "--ram", "50"], "at least 100 MiB"),
         (["submit", "--cpu", "nan"], "must be from 0.1"),
         (["submit", "--name", "Digits!"], "a-z first"),
@@ -120,6 +132,27 @@ def test_both_ways_of_writing_a_value_and_repeated_variables_are_understood():
     assert call.given == {"workers": 2, "env": {"A": "1", "B": "x=y"}, "wait": True}
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("5 minutes", 300), ("1 hour 30 min", 5400), ("2 Days", 172_800), ("1h30m", 5400), (90, 90)],
+)
+def test_a_length_of_time_may_be_written_in_words(text, seconds):
+    assert BY_NAME["time_limit"].value(text) == seconds
+
+
+def test_states_to_filter_by_are_all_that_the_hub_has():
+    assert set(STATES.split()) == {*State, *Phase}
+
+
+def test_help_says_which_words_an_option_takes():
+    text = usage(find("submit", MAGIC), MAGIC)
+    assert "class of priority: low, normal, high (default: normal)" in text
+    assert (
+        "where ranks go: same-node, same-rack, same-zone, spread, required:LABEL (on nodes with one value of that label), "
+        "preferred:LABEL (so if it can be had) (default: bin-pack)" in text
+    )
+
+
 NAMES = {"jobs": ["digits", "digits-2", "nap"], "tenants": ["red"], "runtimes": ["mpi", "tf"]}
 
 
@@ -136,7 +169,7 @@ NAMES = {"jobs": ["digits", "digits-2", "nap"], "tenants": ["red"], "runtimes": 
         (["watch"], "dig", ["digits", "digits-2"]),
         (["cancel", "nap"], "digits-", ["digits-2"]),
         (["submit", "a.py", "--"], "--wo", []),
-        (["jobs", "--state"], "fin", ["finished"]),
+        (["jobs", "--state"], "fini", ["finished", "finishing"]),
         (["nonsense"], "--", []),
     ],
 )

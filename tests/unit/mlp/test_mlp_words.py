@@ -224,6 +224,32 @@ def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("workers", "placed", "text"),
+    [
+        ("1:3", ["worker", "worker"], "2 workers (1 to 3)"),
+        ("1:3", ["chief", "ps"], "1 worker (1 to 3) + 1 ps"),
+        ("1:3", [], "1 to 3 workers"),
+        (2, ["worker", "worker"], "2 workers"),
+        (1, [], "1 worker"),
+    ],
+)
+def test_an_elastic_job_says_how_many_workers_it_has_now(workers, placed, text):
+    found = [{"rank": n, "role": role} for n, role in enumerate(placed)]
+    assert words.workers({"workers": workers, "ranks": found, "ps": placed.count("ps")}) == text
+
+
+def test_the_state_of_a_waiting_job_is_a_word_and_the_reason_has_a_column_of_its_own():
+    message = "red may use 4 cpu; 4 in use"
+    waiting = job_record("digits", phase="queued", state="creating", position=2, message=message)
+    table = tables.jobs([waiting, job_record("a", **FAILED)])
+    shown = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert [(row["state"], row["why"]) for row in shown] == [
+        ("queued", "place 2 in the queue; red may use 4 cpu; 4 in use"),
+        ("failed", words.failure(FAILED)),
+    ]
+
+
 def test_a_table_fits_a_narrow_terminal_and_loses_nothing(monkeypatch):
     message = "red may use 4 cpu; 4 in use by job long of ann (4)"
     rows = [job_record("digits", phase="queued", state="creating", position=1, message=message)]

@@ -1,6 +1,6 @@
 /** The job monitor: the same in a notebook cell and on a job's page. */
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Client } from "../core/api";
 import { attemptEnds } from "../core/attempts";
 import { ago, clock, cores, duration, ms, ram } from "../core/format";
@@ -32,7 +32,6 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
   const running = job !== null && !isFinal(job.phase) && view.saved === null;
   const now = useNow(1000, running || view.connection === "reconnecting");
   const [rank, setRank] = useState<number | null>(null);
-  useDrawnEvent(live);
   const ends = useMemo(() => attemptEnds(view.events), [view.events]);
   if (!job) return <Absent view={view} live={live} client={client} user={user} name={name} />;
   return (
@@ -74,20 +73,6 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
         asks={view.saved !== null || view.connection === "refused" ? null : { client, user, name }}
       />
     </div>
-  );
-}
-
-/** Tell whoever measures that the newest points are drawn: `seq`, and their report time in seconds. */
-function useDrawnEvent(live: LiveJob): void {
-  useEffect(
-    () =>
-      live.store.subscribe((changes) => {
-        if (!changes.has("metrics")) return;
-        const { lastSeq, lastTime } = live.store.metrics;
-        // after the charts, which are told in the same turn
-        queueMicrotask(() => window.dispatchEvent(new CustomEvent("mlp-drawn", { detail: { seq: lastSeq, time: lastTime } })));
-      }),
-    [live],
   );
 }
 

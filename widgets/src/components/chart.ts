@@ -20,6 +20,13 @@ export interface Readout {
 /** Most ranks drawn one by one. */
 const RANKS_MAX = 32;
 const HEIGHT = 150;
+/**
+ * A chart that is not in view is drawn this often at most, in milliseconds: a notebook may hold many, and one that is
+ * scrolled to should not be found far behind the log beside it.
+ */
+const UNSEEN_MS = 500;
+/** A chart this near to the view is drawn as one in view. */
+const NEAR = "300px";
 const LIGHT = ["#2a6fdb", "#d9622b", "#23895b", "#a34fc4", "#b08900", "#c2375f", "#3b8ea5", "#6f6f6f"];
 const DARK = ["#78aaff", "#ff9c66", "#5fd0a0", "#d79bf0", "#e6c34a", "#ff8aa9", "#6fcbe3", "#b8b8b8"];
 
@@ -50,6 +57,9 @@ export class Chart {
   private range: Range | null = null;
   private visible = true;
   private stale = true;
+  private later: number | undefined;
+  /** The newest point that the plot was given: number, and report time in seconds. */
+  private newest = { seq: 0, time: 0 };
   private base = 0;
   /** Where new attempts begin, on the x axis. */
   private breaks: number[] = [];
@@ -64,16 +74,19 @@ export class Chart {
     private readonly tell: (r: Readout) => void,
   ) {
     this.undo.push(store.subscribe((changes) => {
-      if (changes.has("metrics")) this.draw();
+      if (changes.has("metrics")) this.renew();
     }));
     const size = new ResizeObserver(() => this.resize());
     size.observe(host);
     const seen = new IntersectionObserver((entries) => {
       this.visible = entries.at(-1)?.isIntersecting ?? true;
       if (this.visible && this.stale) this.draw();
-    });
+    }, { rootMargin: NEAR, scrollMargin: NEAR });
     seen.observe(host);
-    this.undo.push(() => size.disconnect(), () => seen.disconnect(), onThemeChange(() => this.rebuild()));
+    this.undo.push(
+      () => size.disconnect(), () => seen.disconnect(), () => clearTimeout(this.later),
+      onThemeChange(() => this.rebuild()),
+    );
     this.draw();
   }
 
@@ -119,16 +132,24 @@ export class Chart {
     return log ? positive(data) : data;
   }
 
+  /** There are new points. */
+  private renew(): void {
+    this.stale = true;
+    if (this.visible) this.draw();
+    else this.later ??= window.setTimeout(() => this.draw(), UNSEEN_MS);
+  }
+
   private draw(): void {
-    if (!this.visible) {
-      this.stale = true;
-      return;
-    }
-    this.stale = false;
+    clearTimeout(this.later);
+    this.later = undefined;
     const all = this.tracks();
     const tracks = this.options.ranks ? all.slice(0, RANKS_MAX) : all;
     const width = this.host.clientWidth;
+    // taken out of the page for now (a notebook keeps only cells near the view): it is drawn when it comes back
     if (!tracks.length || width < 20) return;
+    this.stale = false;
+    const { lastSeq: seq, lastTime: time } = this.store.metrics;
+    this.newest = { seq, time };
     const data = this.data(tracks, Math.max(50, width - 56));
     const base = this.options.x === "time" ? this.base : 0;
     this.breaks = breaks(tracks.map(([, t]) => t), this.options.x, attemptEnds(this.store.view.events)).map((x) => x - base);
@@ -154,7 +175,7 @@ export class Chart {
     if (this.plot && width > 20 && this.plot.width !== width) {
       this.plot.setSize({ width, height: HEIGHT });
       this.draw();
-    } else if (!this.plot) this.draw();
+    } else if (!this.plot || this.stale) this.draw();
   }
 
   private report(): void {
@@ -242,7 +263,11 @@ export class Chart {
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
           this.draw();
         }],
-        draw: [(u) => this.drawBreaks(u, c.text)],
+        draw: [(u) => {
+          this.drawBreaks(u, c.text);
+          // for who measures: these points are on the canvas now
+          window.dispatchEvent(new CustomEvent("mlp-drawn", { detail: { metric: this.name, ...this.newest } }));
+        }],
         ready: [(u) => u.over.addEventListener("dblclick", () => this.resetView())],
       },
     };

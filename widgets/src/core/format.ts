@@ -117,18 +117,19 @@ export function parseAmount(text: string, what: string, least = 0): Parsed {
   return { ok: true, value };
 }
 
-function parseUnit(text: string): number | null {
+function parseUnit(text: string, binary = false): number | null {
   const found = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim());
   if (!found) return null;
-  const factor = FACTORS[(found[2] ?? "").toLowerCase()];
+  const unit = (found[2] ?? "").toLowerCase();
+  const factor = FACTORS[binary ? unit.replace(/^([kmgt])b?$/, "$1ib") : unit];
   return factor === undefined ? null : Number(found[1]) * factor;
 }
 
-/** Memory in MiB from "512", "512 MiB", "16 GiB"; a bare number is MiB; empty is null. */
+/** Memory in MiB from "512", "512 MiB", "16 GiB"; a bare number is MiB, "16 GB" is meant as GiB as in `--ram`; empty is null. */
 export function parseRam(text: string): Parsed {
   const t = text.trim();
   if (t === "") return { ok: true, value: null };
-  const value = /^\d+(\.\d+)?$/.test(t) ? Number(t) * MIB : parseUnit(t);
+  const value = /^\d+(\.\d+)?$/.test(t) ? Number(t) * MIB : parseUnit(t, true);
   if (value === null) return { ok: false, msg: `"${t}" is no amount of memory: write 512 MiB or 16 GiB; empty means no limit` };
   return { ok: true, value: Math.round(value / MIB) };
 }

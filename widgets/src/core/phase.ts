@@ -67,9 +67,11 @@ export function rankState(job: Pick<Job, "failure">, rank: Rank): string {
 }
 
 /** "2 workers", "2 to 4 workers", "2 workers + 1 ps". */
-export function workersWords(job: Pick<Job, "workers" | "ps">): string {
-  const text = String(job.workers);
-  const range = text.includes(":") ? text.replace(":", " to ") : text;
-  const workers = `${range} ${range === "1" ? "worker" : "workers"}`;
+export function workersWords(job: Pick<Job, "workers" | "ps" | "ranks">): string {
+  const range = String(job.workers).replace(":", " to ");
+  const now = job.ranks.filter((rank) => rank.role !== "ps").length;
+  const elastic = range.includes(" ");
+  const count = elastic && now ? String(now) : range;
+  const workers = `${count} ${count === "1" ? "worker" : "workers"}${elastic && now ? ` (${range})` : ""}`;
   return job.ps ? `${workers} + ${job.ps} ps` : workers;
 }

@@ -15,6 +15,7 @@ from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.paging import Page
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Phase
 
 FOLLOW_EVERY_S = 0.3
@@ -60,7 +61,18 @@ async def list_(call: Call) -> Reply:
     jobs, cursor = await call.platform.jobs.list(
         call.user, tenant=query.tenant, state=query.state, limit=query.limit, cursor=query.cursor
     )
+    if not jobs and query.tenant is not None:
+        await _known_tenant(call, query.tenant)
     return Reply(answers.encode(jobs), headers={"X-Next-Cursor": cursor} if cursor else {})
+
+
+async def _known_tenant(call: Call, tenant: str) -> None:
+    """Raise NotFound for a tenant that is not there or not the user's, and that no job of theirs is of."""
+    mine = [place.tenant for place in await call.platform.tenants.of_user(call.user)]
+    if tenant in mine or (await call.platform.jobs.list(call.user, tenant=tenant, limit=1))[0]:
+        return
+    whose = "yours" if call.user == call.principal.name else f"those of {call.user}"
+    raise Refused(Reason.NOT_FOUND, f"there is no tenant {tenant} here; {whose}: {', '.join(mine) or 'none'}")
 
 
 async def get(call: Call) -> Job:
