@@ -121,13 +121,13 @@ class Core:
 
     # --- what it knows
 
-    def verdict(self, uid: str) -> Wait | None:
-        """Return why a job waits as the last cycle found it, with today's numbers; None when it does not."""
-        return self.verdicts((uid,)).get(uid)
+    def verdict(self, uid: str, now: float | None = None) -> Wait | None:
+        """Return why a job waits as the last cycle found it, with the numbers of `now`; None when it does not."""
+        return self.verdicts((uid,), now).get(uid)
 
-    def verdicts(self, uids: Iterable[str]) -> dict[str, Wait]:
+    def verdicts(self, uids: Iterable[str], now: float | None = None) -> dict[str, Wait]:
         """Return the verdicts of those of these jobs that wait; equals share one."""
-        return {wait.uid: wait for wait in verdicts.waits(self.state, uids)}
+        return {wait.uid: wait for wait in verdicts.waits(self.state, uids, now=now)}
 
     @property
     def running(self) -> dict[str, RunningJob]:

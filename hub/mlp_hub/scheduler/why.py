@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.fitting import is_too_large
 from mlp_hub.scheduler.forward import Forecast, expected_end
-from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, Why
+from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, WaitingJob, Why
+from mlp_hub.scheduler.quota_words import held_for_good
 from mlp_hub.scheduler.smaller import Tries, smaller
 from mlp_hub.scheduler.sure import SURE, UNKNOWN, how_sure
 from mlp_hub.scheduler.words import listing, window_words
@@ -17,6 +19,8 @@ MOST_ENDS = 2000
 MOST_EFFORT = 200_000
 """How far an answer looks ahead: ends of jobs, and what planning after each of them takes (`State.effort`), some seconds."""
 
+
+NEVER = "it can never start under this quota"
 
 Expected = tuple[float | None, str]
 
@@ -40,7 +44,7 @@ def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
 
 def explain_planned(core: Core, uid: str, now: float) -> Why | None:
     """Answer for one job of a core that has just planned, None when it does not wait. Takes the core over."""
-    mine, entry = core.verdict(uid), core.state.waiting.get(uid)
+    mine, entry = core.verdict(uid, now), core.state.waiting.get(uid)
     if mine is None:
         return None
     if entry is None:
@@ -90,21 +94,41 @@ def expectations(core: Core, uids: Collection[str], now: float, most_effort: flo
     cannot = f"more than {ahead.steps} jobs have to end before it" if cut else ""
     cannot = cannot or _cannot_tell(list(core.running.values()), now)
     return {
-        uid: (at, cannot if at is None else _because(core, ahead, uid)) for uid, at in ahead.starts.items()
+        uid: (at, _in_vain(core, uid) or cannot if at is None else _because(core, ahead, uid))
+        for uid, at in ahead.starts.items()
     }
 
 
+def _in_vain(core: Core, uid: str) -> str | None:
+    """Say why no end of a job lets this one start; None where one may."""
+    state = core.state
+    entry = state.waiting.get(uid)
+    if entry is None:
+        return None
+    return NEVER if is_too_large(state.quotas, entry.cls) else held_for_good(state, entry)
+
+
 def _because(core: Core, ahead: Forecast, uid: str) -> str:
-    ended = ahead.ended_by(uid)
-    if ended is not None:
-        return f"job {ended.name} of {ended.user} ends by then at the latest"
+    ended, (stopped, shrunk) = ahead.ended_by(uid), ahead.gives_way(uid)
+    parts = [] if ended is None else [f"job {ended.name} of {ended.user} ends by then at the latest"]
     at = ahead.starts[uid]
     changing = () if at is None else core.state.bookings.changing_at(at)
-    if changing:
+    if ended is None and changing:
         first = changing[0]
         does = "opens" if first.start == at else "closes"
-        return f"{window_words(first)} of {first.tenant} {does} then"
-    return f"others are stopped for it once they have run for {core.state.policy.min_run_s:g} s"
+        parts.append(f"{window_words(first)} of {first.tenant} {does} then")
+    if stopped:
+        parts.append(f"{_named(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped for it then")
+    if shrunk:
+        gives = "gives" if len(shrunk) == 1 else "give"
+        parts.append(f"{_named(shrunk)} {gives} up workers for it then")
+    least = core.state.policy.min_run_s
+    young = f"; nothing is stopped before it has run for {least:g} s" if least and len(parts) == 1 else ""
+    return " and ".join(parts) + (young if stopped or shrunk else "") or "it is its turn then"
+
+
+def _named(jobs: list[WaitingJob]) -> str:
+    return listing(f"job {job.name} of {job.user}" for job in jobs)
 
 
 def _cannot_tell(running: list[RunningJob], now: float) -> str:
