@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.fitting import is_too_large
 from mlp_hub.scheduler.forward import Forecast, expected_end
-from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, WaitingJob, Why
+from mlp_hub.scheduler.model import (
+    Admit,
+    Decision,
+    Preempt,
+    Resize,
+    RunningJob,
+    Snapshot,
+    Wait,
+    WaitingJob,
+    Why,
+)
 from mlp_hub.scheduler.quota_words import held_for_good
 from mlp_hub.scheduler.smaller import Tries, smaller
 from mlp_hub.scheduler.sure import SURE, UNKNOWN, how_sure
-from mlp_hub.scheduler.words import listing, window_words
+from mlp_hub.scheduler.words import count, listing, window_words
 
 MOST_TRYING = 150_000
 """How much looking for a smaller request may take, in what planning looks at (`State.effort`): about two seconds."""
@@ -27,19 +37,42 @@ Expected = tuple[float | None, str]
 
 def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     """Answer for one waiting job. Raises `KeyError` when no job of that uid waits."""
+    return foreseen(snapshot, uid, now)[0]
+
+
+def foreseen(snapshot: Snapshot, uid: str, now: float) -> tuple[Why, Admit | None]:
+    """Do what `explain` does, and return with it how the job starts, where it starts now."""
     job = next((j for j in snapshot.waiting if j.uid == uid), None)
     if job is None:
         raise KeyError(uid)
     core = Core.of(snapshot, now)
-    mine = _decision(core.plan(now), uid)
+    plan = core.plan(now)
+    mine = _decision(plan, uid)
     length = sum(1 for j in snapshot.waiting if j.tenant == job.tenant)
     if isinstance(mine, Admit):
+        gives_way = tuple(_gives_way(snapshot, plan, uid))
         because = "it fits and starts with the next scheduling cycle"
-        return Why((), None, length, now, because, (), SURE, "it fits now")
+        if gives_way:
+            because = f"it starts as soon as there is room: {' and '.join(gives_way)}"
+        return Why((), None, length, now, because, (), SURE, "it fits now", gives_way=gives_way), mine
     assert isinstance(mine, Wait)  # noqa: S101 - every waiting job gets one of the two
     if job.gated is not None:
-        return _until_released(mine, length)
-    return _until_started(core, snapshot, mine, length)
+        return _until_released(mine, length), None
+    return _until_started(core, snapshot, mine, length), None
+
+
+def _gives_way(snapshot: Snapshot, plan: Collection[Decision], uid: str) -> Iterator[str]:
+    """Say who is stopped so that this job starts, and who gives up workers for it."""
+    running = {r.job.uid: r for r in snapshot.running}
+    for decision in plan:
+        ran = running.get(decision.uid)
+        if ran is None:
+            continue
+        who = f"job {ran.job.name} of {ran.job.user}"
+        if isinstance(decision, Preempt) and decision.preemptor == uid:
+            yield f"{who} is stopped for it and goes back into the queue"
+        elif isinstance(decision, Resize) and decision.for_uid == uid:
+            yield f"{who} gives up {count(ran.workers - decision.workers, 'worker')} for it"
 
 
 def explain_planned(core: Core, uid: str, now: float) -> Why | None:

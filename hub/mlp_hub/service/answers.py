@@ -14,10 +14,10 @@ from weakref import WeakValueDictionary
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec
 from mlp_hub.domain.ledger import ResourceRequest
-from mlp_hub.scheduler.core import Core, plan_cycle
+from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.model import Admit, Snapshot, WaitingJob, Why
-from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned
+from mlp_hub.scheduler.model import Snapshot, WaitingJob, Why
+from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned, foreseen
 from mlp_hub.service.claims import is_claim, without_claims
 from mlp_hub.service.discreet import without_names
 from mlp_hub.service.snapshot import waiting_job
@@ -69,10 +69,21 @@ class Answers:
                 job = jobs.get(uid) or self._admission.jobs().get(uid)
                 if job is None:
                     return None  # it is gone, and nobody knows whose eyes the answer is for
+                why = await self._or_never(job.spec, why)
                 why = self._admission.told_to(job.spec.tenant, why, jobs, claims)
                 self._known = {u: k for u, k in self._known.items() if k[0] == cycle}
                 self._known[uid] = (cycle, why)
             return why
+
+    async def _or_never(self, spec: JobSpec, why: Why) -> Why:
+        """Say of a job that could not be submitted any more, as the nodes or quotas are now, that it waits in vain."""
+        if why.expected_start is not None or any(v.reason is Reason.EXCEEDS_MAX_QUOTA for v in why.reasons):
+            return why
+        never = (await self._admission.possible()).check(spec)
+        if never is None:
+            return why
+        text = "it can never start with the nodes and quotas of now"
+        return replace(why, reasons=(never,), expected_because=text, sure_because=text)
 
     async def expected(self, uids: Sequence[str], now: float) -> Mapping[str, Expected]:
         """Return when the first of these waiting jobs start, or why no time can be told; nothing of those it is not known of.
@@ -176,9 +187,5 @@ def _offered(snapshot: Snapshot, probe: WaitingJob, now: float) -> tuple[Why, di
     if verdict is not None:
         return Why((verdict,), None, 0, None, verdict.message), {}
     asked = replace(snapshot, waiting=(*snapshot.waiting, probe))
-    placement: dict[str, int] = {}
-    for decision in plan_cycle(asked, now):
-        if isinstance(decision, Admit) and decision.uid == probe.uid:
-            for node in decision.placement:
-                placement[node] = placement.get(node, 0) + 1
-    return explain(asked, probe.uid, now), placement
+    why, start = foreseen(asked, probe.uid, now)
+    return why, dict(Counter(() if start is None else start.placement))

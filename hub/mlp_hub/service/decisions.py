@@ -300,13 +300,7 @@ class _Teller:
 
     def _summary(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> str:
         if isinstance(d, Admit):
-            where = f"admitted {ranks_on(d.placement)}"
-            if e.candidates:
-                who = listing(self._job(c.uid, tenant) for c in e.candidates)
-                return f"{where}, after {who} {'was' if len(e.candidates) == 1 else 'were'} stopped for it"
-            if e.only:
-                return f"{where}: no other place had room"
-            return f"{where}: the best of the places with room by the rule of placement"
+            return self._admitted(d, e, tenant)
         if isinstance(d, Preempt):
             cost = next((c.cost for c in e.candidates if c.uid == d.uid), None)
             seconds = "gpu-seconds" if self.by_gpu.get(d.uid) else "core-seconds"
@@ -319,6 +313,17 @@ class _Teller:
                 f"goes on with {count(d.workers, 'worker')}; the rest goes to {self._job(d.for_uid, tenant)}"
             )
         return f"goes on with {count(d.workers, 'worker')}: nobody waits for what it gets"
+
+    def _admitted(self, d: Admit, e: Explained, tenant: str | None) -> str:
+        where = f"admitted {ranks_on(d.placement)}"
+        if e.candidates:
+            who = listing(self._job(c.uid, tenant) for c in e.candidates)
+            return f"{where}, after {who} {'was' if len(e.candidates) == 1 else 'were'} stopped for it"
+        if e.alone:
+            return where
+        if e.only:
+            return f"{where}: no other place had room"
+        return f"{where}: the best of the places with room by the rule of placement"
 
     def _job(self, uid: str, tenant: str | None) -> str:
         info = self.infos.get(uid)
