@@ -199,7 +199,9 @@ def offer(found: Json) -> Sentences:
         where = ", ".join(f"{n} rank{'' if n == 1 else 's'} on {node}" for node, n in places.items())
         when = "now"
         if gives_way:
-            when = f"as soon as others have made room, {words.span(float(found.get('grace') or 0))} at most"
+            when = (
+                f"as soon as others have made room, in {words.span(float(found.get('grace') or 0))} at most"
+            )
         lines = [f"Would start {when}{f': {where}' if where else ''}."]
         lines += [f"{text[:1].upper()}{text[1:]}." for text in gives_way]
     elif found.get("expected_start"):
