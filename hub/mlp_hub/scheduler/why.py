@@ -23,11 +23,11 @@ from mlp_hub.scheduler.smaller import Tries, smaller
 from mlp_hub.scheduler.sure import SURE, UNKNOWN, how_sure
 from mlp_hub.scheduler.words import count, listing, window_words
 
-MOST_TRYING = 150_000
-"""How much looking for a smaller request may take, in what planning looks at (`State.effort`): about two seconds."""
+MOST_TRYING = 60_000
+"""How much looking for a smaller request may take, in what planning looks at (`State.effort`): about a second."""
 MOST_ENDS = 2000
-MOST_EFFORT = 200_000
-"""How far an answer looks ahead: ends of jobs, and what planning after each of them takes (`State.effort`), some seconds."""
+MOST_EFFORT = 60_000
+"""How far an answer looks ahead: ends of jobs, and what planning after each of them takes (`State.effort`), about two seconds."""
 
 
 NEVER = "it can never start under this quota"
@@ -37,33 +37,37 @@ Expected = tuple[float | None, str]
 
 def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     """Answer for one waiting job. Raises `KeyError` when no job of that uid waits."""
-    return foreseen(snapshot, uid, now)[0]
-
-
-def foreseen(snapshot: Snapshot, uid: str, now: float) -> tuple[Why, Admit | None]:
-    """Do what `explain` does, and return with it how the job starts, where it starts now."""
-    job = next((j for j in snapshot.waiting if j.uid == uid), None)
-    if job is None:
+    if all(j.uid != uid for j in snapshot.waiting):
         raise KeyError(uid)
-    core = Core.of(snapshot, now)
+    return _foreseen(Core.of(snapshot, now), uid, now)[0]
+
+
+def offered(core: Core, job: WaitingJob, now: float) -> tuple[Why, Admit | None]:
+    """Answer for a job that nobody submitted yet, and return how it starts, where it starts now. Takes the core over."""
+    core.submit(job)
+    return _foreseen(core, job.uid, now)
+
+
+def _foreseen(core: Core, uid: str, now: float) -> tuple[Why, Admit | None]:
+    before = core.snapshot(now)
+    job = next(j for j in before.waiting if j.uid == uid)
+    length = sum(1 for j in before.waiting if j.tenant == job.tenant)
     plan = core.plan(now)
-    mine = _decision(plan, uid)
-    length = sum(1 for j in snapshot.waiting if j.tenant == job.tenant)
+    mine = next(d for d in plan if d.uid == uid and isinstance(d, Admit | Wait))
     if isinstance(mine, Admit):
-        gives_way = tuple(_gives_way(snapshot, plan, uid))
+        gives_way = tuple(_gives_way(before, plan, uid))
         because = "it fits and starts with the next scheduling cycle"
         if gives_way:
             because = f"it starts as soon as there is room: {' and '.join(gives_way)}"
         return Why((), None, length, now, because, (), SURE, "it fits now", gives_way=gives_way), mine
-    assert isinstance(mine, Wait)  # noqa: S101 - every waiting job gets one of the two
-    if job.gated is not None:
+    if uid not in core.state.waiting:
         return _until_released(mine, length), None
-    return _until_started(core, snapshot, mine, length), None
+    return _until_started(core, before, mine, length), None
 
 
-def _gives_way(snapshot: Snapshot, plan: Collection[Decision], uid: str) -> Iterator[str]:
+def _gives_way(before: Snapshot, plan: Collection[Decision], uid: str) -> Iterator[str]:
     """Say who is stopped so that this job starts, and who gives up workers for it."""
-    running = {r.job.uid: r for r in snapshot.running}
+    running = {r.job.uid: r for r in before.running}
     for decision in plan:
         ran = running.get(decision.uid)
         if ran is None:
@@ -170,7 +174,3 @@ def _cannot_tell(running: list[RunningJob], now: float) -> str:
         return "what it waits for is not held by jobs: a notebook has to stop, a node to come back or a quota to grow"
     have = "has" if len(endless) == 1 else "have"
     return f"no time can be told: {listing(endless)} {have} no time limit"
-
-
-def _decision(plan: list[Decision], uid: str) -> Decision:
-    return next(d for d in plan if d.uid == uid and isinstance(d, Admit | Wait))

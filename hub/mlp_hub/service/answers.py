@@ -15,9 +15,8 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.model import Snapshot, WaitingJob, Why
-from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned, foreseen
+from mlp_hub.scheduler.model import Why
+from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned, offered
 from mlp_hub.service.claims import is_claim, without_claims
 from mlp_hub.service.discreet import without_names
 from mlp_hub.service.snapshot import waiting_job
@@ -117,14 +116,20 @@ class Answers:
             self._offers = +self._offers
 
     async def _offer(self, spec: JobSpec, uid: str, now: float) -> tuple[Why, dict[str, int]]:
-        jobs, claims = self._admission.jobs(), self._admission.claims()
-        snapshot = await self._admission.snapshot()
+        a = self._admission
+        jobs, claims = a.jobs(), a.claims()
+        never = (await a.possible()).check(spec)
+        if never is not None:
+            return a.told_to(spec.tenant, Why((never,), None, 0, None, never.message), jobs, claims), {}
         probe = waiting_job(spec, uid, now)
-        if len(snapshot.waiting) + len(snapshot.running) > FEW:
-            why, placement = await asyncio.to_thread(_offered, snapshot, probe, now)
+        # with the kept core nobody has to be looked at again who waits already
+        core = Core.of(await a.snapshot(), now) if a.kept is None else a.kept.core.fork()
+        if len(core.state.waiting) + len(core.state.running) > FEW:
+            why, start = await asyncio.to_thread(offered, core, probe, now)
         else:
-            why, placement = _offered(snapshot, probe, now)
-        return self._admission.told_to(spec.tenant, why, jobs, claims), placement
+            why, start = offered(core, probe, now)
+        placement = dict(Counter(() if start is None else start.placement))
+        return a.told_to(spec.tenant, why, jobs, claims), placement
 
     @asynccontextmanager
     async def _turn(self, user: str) -> AsyncIterator[None]:
@@ -180,12 +185,3 @@ def _discreet(
             told[key] = without_claims(text, job.spec.tenant, claims.values())
         shown[uid] = (at, told[key])
     return shown
-
-
-def _offered(snapshot: Snapshot, probe: WaitingJob, now: float) -> tuple[Why, dict[str, int]]:
-    verdict = check_possible(snapshot, probe)
-    if verdict is not None:
-        return Why((verdict,), None, 0, None, verdict.message), {}
-    asked = replace(snapshot, waiting=(*snapshot.waiting, probe))
-    why, start = foreseen(asked, probe.uid, now)
-    return why, dict(Counter(() if start is None else start.placement))

@@ -14,7 +14,7 @@ from mlp_hub.scheduler.model import Booking, Snapshot, Wait, WaitingJob, Why
 from mlp_hub.scheduler.quota_words import Told
 from mlp_hub.scheduler.smaller import Tries
 from mlp_hub.scheduler.verdicts import of, reason_of
-from mlp_hub.scheduler.why import explain, explain_planned
+from mlp_hub.scheduler.why import explain, explain_planned, offered
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 TRIED = {
@@ -309,3 +309,22 @@ def test_every_reason_of_a_job_that_is_tried_has_its_words() -> None:
         else:
             with pytest.raises(ValueError, match=f"no job that is tried waits for {reason.value}"):
                 of(core.state, entry, Told(0.0))
+
+
+def test_an_offer_beside_many_who_wait_looks_at_none_of_them_again() -> None:
+    s, _ = crowded(400)
+    core = planned(s)
+    before = core.state.effort
+    why, start = offered(core, job("new", workers=1, at=500.0, priority=200), 1.0)
+    assert start is not None
+    assert why.gives_way == ()
+    assert core.state.effort - before <= 10
+
+
+def test_a_look_ahead_ends_at_its_bound_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlp_hub.scheduler.why.MOST_EFFORT", 3)
+    busy = tuple(runs(job(f"busy{n}", workers=1), "n", since=-1.0, until=10.0 + n) for n in range(4))
+    ahead = [job(f"w{n}", workers=3, time_limit=10.0, at=float(n)) for n in range(6)]
+    why = explain(snapshot(*ahead, job("a", workers=3, at=9.0), running=busy), "a", 0.0)
+    assert why.expected_start is None
+    assert why.expected_because == "more than 3 jobs have to end before it"

@@ -11,7 +11,7 @@ from mlp_hub.domain.resources import Quota
 from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.model import Booking, Preempt, Snapshot, Wait
 from mlp_hub.scheduler.verdicts import waits_for_preempted
-from mlp_hub.scheduler.why import explain, foreseen
+from mlp_hub.scheduler.why import explain, offered
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 TEAMS = (tenant("red", cpu=3, cohort="main"), tenant("blue", cpu=3, cohort="main"))
@@ -190,8 +190,8 @@ def test_who_is_stopped_for_a_job_is_told_to_be() -> None:
 def test_who_starts_now_is_told_who_gives_way_for_it() -> None:
     wide = runs(job("wide", workers=1, workers_max=3, user="eve", priority=50), "n", "n", "n")
     low = runs(job("low", priority=50), "n")
-    s = snapshot(job("urgent", workers=3, priority=200), running=(wide, low))
-    why, start = foreseen(s, "urgent", 100.0)
+    core = Core.of(snapshot(running=(wide, low)), 100.0)
+    why, start = offered(core, job("urgent", workers=3, priority=200), 100.0)
     assert start is not None
     assert why.gives_way == (
         "job wide of eve gives up 2 workers for it",
@@ -201,4 +201,4 @@ def test_who_starts_now_is_told_who_gives_way_for_it() -> None:
         "it starts as soon as there is room: job wide of eve gives up 2 workers for it and job low of ann is stopped for "
         "it and goes back into the queue"
     )
-    assert foreseen(snapshot(job("a")), "a", 0.0)[0].gives_way == ()
+    assert offered(Core.of(snapshot(), 0.0), job("a"), 0.0)[0].gives_way == ()
