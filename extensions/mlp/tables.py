@@ -198,10 +198,17 @@ NEVER = {"ExceedsMaxQuota", "NoMatchingFlavor"}
 def offer(found: Json) -> Sentences:
     """Write what a job of a shape would get."""
     cost = f"{words.amount(found.get('cpu'))} cpu, {words.amount(found.get('gpu'))} gpu, {words.memory(found.get('ram'))}"
+    gives_way = [str(text) for text in found.get("gives_way") or ()]
     if found.get("fits_now"):
         places = found.get("placement") or {}
         where = ", ".join(f"{n} rank{'' if n == 1 else 's'} on {node}" for node, n in places.items())
-        lines = [f"Would start now{f': {where}' if where else ''}."]
+        when = "now"
+        if gives_way:
+            when = (
+                f"as soon as others have made room, in {words.span(float(found.get('grace') or 0))} at most"
+            )
+        lines = [f"Would start {when}{f': {where}' if where else ''}."]
+        lines += [f"{text[:1].upper()}{text[1:]}." for text in gives_way]
     elif found.get("expected_start"):
         lines = [f"Would wait; expected to start {words.clock_time(found['expected_start'])}."]
     elif NEVER & {str(v.get("reason")) for v in found.get("reasons") or ()}:

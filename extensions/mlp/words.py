@@ -206,15 +206,22 @@ def prospects(why: Mapping[str, Any]) -> list[str]:
     short = str(why.get("cut_short") or "")
     return [
         *([unknown] if unknown else []),
-        *(_smaller(str(why.get("job")), str(way)) for way in (ways if isinstance(ways, list) else [])),
+        *(_smaller(why, str(way)) for way in (ways if isinstance(ways, list) else [])),
         *([f"{short[0].upper()}{short[1:]}."] if short else []),
     ]
 
 
-def _smaller(name: str, way: str) -> str:
-    """Write with what a job would start now, and how to have it so."""
+def _smaller(why: Mapping[str, Any], way: str) -> str:
+    """Write with what a job would start now, how to have it so, and what of its work that costs."""
+    name, before = str(why.get("job")), why.get("stopped")
     again = command(f"resubmit {name} {way}")
-    return f"Would start now with {way}: {command(f'cancel {name}')}, then {again}"
+    saved = isinstance(before, Mapping) and before.get("checkpoint_at")
+    cost = (
+        f"; that is a new job, which begins anew: the checkpoint of {name} is not taken along"
+        if saved
+        else ""
+    )
+    return f"Would start now with {way}: {command(f'cancel {name}')}, then {again}{cost}"
 
 
 def ended(job: Mapping[str, Any]) -> str:

@@ -495,7 +495,12 @@ class Node(Response):
 
 
 class Offer(Response):
-    """What a job of this shape would get."""
+    """What a job of this shape would get.
+
+    `fits_now`: it would start as soon as those of `gives_way` have made room, at once where there are none. `gives_way` says
+    of each job that would be stopped or give up workers for it, in a sentence that names other jobs of its own tenant only;
+    `grace` are the seconds that they have to end, 0 where nobody gives way.
+    """
 
     fits_now: bool
     expected_start: datetime | None
@@ -505,3 +510,5 @@ class Offer(Response):
     ram: int
     reasons: list[Verdict]
     would_start_now: list[str]
+    gives_way: list[str]
+    grace: float

@@ -326,7 +326,7 @@ class Lists(Base):
     def get(self, what: str) -> None:
         offer = {
             "fits_now": True, "expected_start": None, "placement": {"n1": 2}, "cpu": 2.0, "gpu": 0, "ram": 2048,
-            "reasons": [], "would_start_now": [],
+            "reasons": [], "would_start_now": [], "gives_way": [], "grace": 0.0,
         }  # fmt: skip
         if what == "offer":
             self.world.requests.append({k: self.get_query_argument(k) for k in self.request.query_arguments})

@@ -121,13 +121,13 @@ class Core:
 
     # --- what it knows
 
-    def verdict(self, uid: str) -> Wait | None:
-        """Return why a job waits as the last cycle found it, with today's numbers; None when it does not."""
-        return self.verdicts((uid,)).get(uid)
+    def verdict(self, uid: str, now: float | None = None) -> Wait | None:
+        """Return why a job waits as the last cycle found it, with the numbers of `now`; None when it does not."""
+        return self.verdicts((uid,), now).get(uid)
 
-    def verdicts(self, uids: Iterable[str]) -> dict[str, Wait]:
+    def verdicts(self, uids: Iterable[str], now: float | None = None) -> dict[str, Wait]:
         """Return the verdicts of those of these jobs that wait; equals share one."""
-        return {wait.uid: wait for wait in verdicts.waits(self.state, uids)}
+        return {wait.uid: wait for wait in verdicts.waits(self.state, uids, now=now)}
 
     @property
     def running(self) -> dict[str, RunningJob]:
@@ -144,7 +144,7 @@ class Core:
         if state.sleepers.owed:
             return state.now
         alarms = state.sleepers.alarms
-        times = [alarms[0][0] if alarms else None, state.bookings.next_change(state.now)]
+        times = [alarms[0][0] if alarms else None, state.bookings.next_change(state.windows_at)]
         return min((at for at in times if at is not None), default=None)
 
     # --- decisions

@@ -31,7 +31,7 @@ from mlp_hub.scheduler.queues import Asleep, Entry, JobClass, Queue
 from mlp_hub.scheduler.reservation import Delay, Reservations, Start
 from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.state import State
-from mlp_hub.scheduler.verdicts import Hears
+from mlp_hub.scheduler.verdicts import Hears, reason_to_tell
 from mlp_hub.scheduler.waking import wake_up
 
 MOST_TOLD = 64
@@ -56,7 +56,9 @@ class Cycle:
         self.grows: bool | None = None  # whether an elastic job may grow; None: not looked at yet
         self.looks = 0
         self.by_nodes = False  # what held the last one up were nodes, which are everybody's
-        self.held_up: dict[tuple[Demand, str | None, int], tuple[float, str | Booking | None]] = {}
+        self.held_up: dict[
+            tuple[Demand, str | None, int], tuple[float, str | Booking | None, float | None]
+        ] = {}
         self.insiders: bool | None = (
             None  # whether jobs inside their quota are awake; None: not looked at yet
         )
@@ -239,7 +241,7 @@ class Cycle:
             return False
         if self.state.policy.preemption and has_claim(self.state.quotas, cls):
             return False
-        cls.reason, cls.ahead = Reason.RESERVED, known[1]
+        cls.reason, cls.ahead, cls.pass_by = Reason.RESERVED, known[1], known[2]
         return True
 
     def _would_delay_anywhere(self, entry: Entry) -> bool:
@@ -255,6 +257,7 @@ class Cycle:
 
     def _note_delay(self, cls: JobClass, delay: Delay) -> None:
         cls.ahead = delay.ahead.job.uid if isinstance(delay.ahead, Entry) else delay.ahead
+        cls.pass_by = delay.by
         self.by_nodes = bool(delay.tight) and cls.workers_max == cls.workers_min
 
     def _lacks_kind(self, cls: JobClass) -> bool:
@@ -308,10 +311,10 @@ class Cycle:
             if end >= longest:
                 continue
             longest = end
-            ahead = cls.ahead
+            ahead, by = cls.ahead, cls.pass_by
             placement = most_seats(state.index, state.quotas, cls)
             found = None if placement is None else self._undelaying(other, placement)
-            cls.ahead = ahead
+            cls.ahead, cls.pass_by = ahead, by
             if found is not None:
                 self.plan.admit(other, found)
                 return True
@@ -319,7 +322,7 @@ class Cycle:
             ask = (cls.demand, cls.topology, cls.ranks_min)
             before = self.held_up.get(ask)
             if before is None or longest < before[0]:
-                self.held_up[ask] = (longest, cls.ahead)
+                self.held_up[ask] = (longest, cls.ahead, cls.pass_by)
         state.sleepers.sleep(cls)
         return False
 
@@ -365,6 +368,7 @@ class Cycle:
         if isinstance(made, NotYet):
             if made.at <= self.now:
                 return  # it stays awake
+            cls.ripe = made.at
             sleepers.alarm(made.at, cls)
         if isinstance(made, RoomMade | NotYet) or (on_quota and isinstance(made, LacksNodes)):
             sleepers.sleep(cls)
@@ -376,7 +380,7 @@ class Cycle:
     def _note(self, entry: Entry, *, on_quota: bool) -> None:
         """Note what the job lacks, and let it stand in line for that."""
         state, cls = self.state, entry.cls
-        cls.ahead = None
+        cls.ahead, cls.ripe = None, None
         if on_quota:
             cls.reason = Reason.WAITING_FOR_QUOTA
         else:
@@ -402,11 +406,14 @@ class Cycle:
         if not self.tells:
             return
         for cls in self.touched.values():
-            if cls.jobs and cls.asleep is not Asleep.NO and cls.said is not cls.reason:
+            if not cls.jobs or cls.asleep is Asleep.NO:
+                continue
+            reason = reason_to_tell(state.quotas, cls)
+            if cls.said is not reason:
                 if cls.said is not None:
                     if len(told) >= MOST_TOLD:
                         continue  # when it is looked at again
                     told.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
-                cls.said = cls.reason
+                cls.said = reason
         told.update(dict.fromkeys(fresh))
         self.plan.tell(told, self.hears)

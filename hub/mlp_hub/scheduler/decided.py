@@ -65,7 +65,8 @@ class Explained:
     kind: str  # admitted, preempted, resized
     for_uid: str | None = None
     places: tuple[Place, ...] = ()
-    only: bool = False  # there was no other place
+    only: bool = False  # no other node had room
+    alone: bool = False  # there is no other node
     candidates: tuple[Candidate, ...] = ()
     spared: tuple[tuple[str, int], ...] = ()
     share: float | None = None  # dominant share of its tenant, before
@@ -165,12 +166,14 @@ def _admitted(
     if entry is None:
         return Explained(admit.uid, "admitted")
     places, only = _places(state, entry, admit.placement)
+    alone = len(state.index.names) == 1
     told = Explained(
         admit.uid,
         "admitted",
         None,
         places,
         only,
+        alone,
         tuple(c for c in looked[0] if c.chosen),
         share=_share(state, entry.cls.tenant),
     )

@@ -12,6 +12,7 @@ from mlp_hub.scheduler.node_states import are_kept_for_tenants
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.placement import NODE, domain_label
 from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.quota_words import holding_words
 from mlp_hub.scheduler.vectors import vector_of, vector_of_ranks
 from mlp_hub.scheduler.words import amount, count, in_units, listing, number, unit
 
@@ -60,11 +61,26 @@ class Possible:
         )
         fitting = max(0, min(limit * ranks // a for _, a, limit in over) - job.ps)
         way = f"With --workers {fitting} it would fit" if fitting else "Ask for less per rank"
+        way += self._beside_others(job, demand, fitting)
         return Verdict(
             Reason.EXCEEDS_MAX_QUOTA,
             f"{what}. {way}, or ask an administrator of the hub for more quota for {job.tenant}.",
             numbers,
         )
+
+    def _beside_others(self, job: WaitingJob, demand: Demand, fitting: int) -> str:
+        """Say how many of so many workers could start beside what others than jobs hold, which no job's end gives back."""
+        quotas = QuotaTree(self.tenants.values())
+        for tenant in self.tenants.values():
+            quotas.charge(tenant.name, vector_of(tenant.used))
+        rooms = ((quotas.available(job.tenant, d), one) for d, one in vector_of_ranks(demand, 1).items())
+        ranks = min((room // one for room, one in rooms if room is not None), default=fitting + job.ps)
+        beside = max(0, ranks - job.ps)
+        if beside >= fitting:
+            return ""
+        mine = self.tenants[job.tenant]
+        who = holding_words(mine.others) if mine.used != ZERO else "notebooks of other tenants hold"
+        return f" ({beside or 'none'} while {who} part of it)"
 
     def _no_flavor(self, job: WaitingJob) -> Verdict | None:
         if not (job.per_worker.gpu and job.gpu_kind):

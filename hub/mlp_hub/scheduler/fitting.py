@@ -125,6 +125,16 @@ def has_claim(quotas: QuotaTree, cls: JobClass) -> bool:
     return known.entitled
 
 
+def is_too_large(quotas: QuotaTree, cls: JobClass) -> bool:
+    """Whether the quota is too small for the smallest gang of a class, even with all others idle."""
+    known = cls.never
+    if known is None or known[0] is not quotas.quotas:
+        limits = ((quotas.limit_of_quota(cls.tenant, d), asked) for d, asked in cls.vector.items())
+        never = any(limit is not None and asked > limit for limit, asked in limits)
+        known = cls.never = (quotas.quotas, never)
+    return known[1]
+
+
 def is_entitled(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
     """Whether a tenant was promised room on nodes for this and asks for no more than that.
 

@@ -32,7 +32,7 @@ def expected_end(running: RunningJob, now: float) -> float | None:
 
 
 class Forecast:
-    """One run forward: `starts` by uid, the job whose end lets each begin (`after`), and the `steps` it took.
+    """One run forward: `starts` by uid, what lets each begin (see `ended_by`, `gives_way`), and the `steps` it took.
 
     A start is None where none can be told. `core` has planned at `now` already; it is left as it is. One run serves all
     jobs asked for.
@@ -48,6 +48,8 @@ class Forecast:
     ) -> None:
         self.starts: dict[str, float | None] = dict.fromkeys(uids)
         self.after: dict[str, str | None] = {}
+        self._stopped: dict[str, tuple[str, ...]] = {}
+        self._shrunk: dict[str, tuple[str, ...]] = {}
         self.steps = 0
         self.effort = 0  # see `State`
         # who is not admitted, or whose tenant is gone, starts by no end of others
@@ -81,6 +83,11 @@ class Forecast:
         """
         after = self.after[uid]
         return None if after is None else self._jobs[after]
+
+    def gives_way(self, uid: str) -> tuple[list[WaitingJob], list[WaitingJob]]:
+        """Return the jobs that are stopped so that this one starts, and those that give up workers for it."""
+        stopped, shrunk = self._stopped.get(uid, ()), self._shrunk.get(uid, ())
+        return [self._jobs[u] for u in stopped], [self._jobs[u] for u in shrunk]
 
     def _will_end(self, uid: str, at: float | None) -> None:
         if at is None:
@@ -125,6 +132,7 @@ class Forecast:
         for uid in ended:
             self._core.end(uid, at)
         again: list[WaitingJob] = []
+        shrunk: dict[str | None, tuple[str, ...]] = {}  # by who gets it
         for decision in self._core.plan_unheard(at):
             uid = decision.uid
             if isinstance(decision, Admit):
@@ -135,7 +143,9 @@ class Forecast:
                     self._open.discard(uid)
                     self.starts[uid] = at
                     self.after[uid] = ended[-1] if ended else None
+                    self._stopped[uid], self._shrunk[uid] = decision.after, shrunk.get(uid, ())
             elif isinstance(decision, Resize):
+                shrunk[decision.for_uid] = (*shrunk.get(decision.for_uid, ()), uid)
                 self._will_end(uid, expected_end(self._running(uid), at))
             elif isinstance(decision, Preempt):
                 self._end_of.pop(uid, None)

@@ -217,3 +217,4 @@ class Why:
     how_sure: str = "unknown"  # of the expected start: sure, likely, unknown
     sure_because: str = ""
     cut_short: str = ""  # where not all was looked at, what was left out
+    gives_way: tuple[str, ...] = ()  # of one that starts now, who is stopped or gives up workers for it

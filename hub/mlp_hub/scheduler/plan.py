@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mlp_hub.scheduler import verdicts
 from mlp_hub.scheduler.elastic import resize
+from mlp_hub.scheduler.fitting import has_claim, stays_inside
 from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, RunningJob
 from mlp_hub.scheduler.ordering import end_of
 from mlp_hub.scheduler.preemption import RoomMade, lost_work, without_last
@@ -38,6 +39,8 @@ class Plan:
     def preempt(self, entry: Entry, made: RoomMade) -> bool:
         """Stop and shrink what it takes, and admit the job. Returns whether anything that ran before gives way."""
         state, job = self.state, entry.job
+        # before anything is given back; where it has this right, priority is not why others are stopped
+        its_own = stays_inside(state.quotas, entry.cls) or has_claim(state.quotas, entry.cls)
         gives_way = False
         for shrink in made.shrinks:
             placement, _ = without_last(shrink.held, shrink.by)
@@ -47,7 +50,7 @@ class Plan:
         after = []
         for held in made.victims:
             uid, victim = held.run.job.uid, held.run.job
-            reclaimed = victim.tenant != job.tenant and victim.priority >= job.priority
+            reclaimed = victim.tenant != job.tenant and (its_own or victim.priority >= job.priority)
             lost = lost_work(held, self.now, state.policy.restart_cost_s)
             verdict = verdicts.preempted_for(job, held, lost, reclaimed=reclaimed, moved=uid in made.moved)
             if not self._retract(uid):

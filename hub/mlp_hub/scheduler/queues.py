@@ -63,9 +63,18 @@ class JobClass:
     ahead: str | Booking | None = (
         None  # uid of the job that it would have delayed, or the window it would run into
     )
+    pass_by: float | None = (
+        None  # who ends by then does not delay that job; None: no end is known to be soon enough
+    )
+    ripe: float | None = (
+        None  # when the first of those whom it may stop has run long enough for that; None: nobody has to
+    )
     said: Reason | None = None  # the reason that was last told
     shortest: float = math.inf  # expected run time of the shortest job that was ever in it
     standing: Standing | None = None  # as it was last worked out, see `fitting`
+    never: tuple[object, bool] | None = (
+        None  # whether its quota is too small for it, and under which quotas that was so
+    )
     cell: Cell = field(init=False)  # of requests of about this size
     ranks_min: int = field(init=False)  # the fewest ranks that the gang starts with
     vector: Vector = field(init=False)  # what the smallest gang takes of the quota; not to be changed

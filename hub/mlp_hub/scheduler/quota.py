@@ -177,11 +177,24 @@ class QuotaTree:
 
     def limit(self, tenant: str, dimension: str) -> int | None:
         """Return the most the tenant could ever hold, with all others idle; None without a limit."""
+        most = self._most(tenant, dimension)
+        return self._at_most(most, None if self._reserve is None else self._reserve.most(tenant, dimension))
+
+    def limit_of_quota(self, tenant: str, dimension: str) -> int | None:
+        """Return the same, whatever is reserved or booked now."""
+        return self._at_most(self._most(tenant, dimension), None)
+
+    def _most(self, tenant: str, dimension: str) -> int:
         path = self._layout.paths[tenant].get(dimension)
         most = UNLIMITED
         for _, kept, cap in reversed(path or ()):
             most = min(cap, kept + most)
-        return self._at_most(most, None if self._reserve is None else self._reserve.most(tenant, dimension))
+        return most
+
+    @property
+    def quotas(self) -> object:
+        """Return what stands for the quotas as they are: another object once one of them has changed."""
+        return self._layout
 
     @staticmethod
     def _at_most(amount: int, reserve: int | None) -> int | None:

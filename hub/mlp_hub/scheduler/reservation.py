@@ -82,10 +82,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Whose start would be delayed, or which window could not be held, and the nodes that are tight for it."""
+    """Whose start would be delayed, or which window could not be held, and the nodes that are tight for it.
+
+    Who ends by `by` does not delay it; None where no end would be soon enough.
+    """
 
     ahead: Entry | Booking
     tight: tuple[str, ...] = ()
+    by: float | None = None
 
 
 class Reservations:
@@ -205,8 +209,8 @@ class Reservations:
         if spares or (yields and not self._is_first_and_entitled(first)):
             return None
         if not yields and not r.quotas.fits(cls.tenant, cls.vector):
-            return Delay(first)
-        return Delay(first, _tight(r, cls.demand))
+            return Delay(first, by=r.at)
+        return Delay(first, _tight(r, cls.demand), r.at)
 
     def _counts_more_than_nodes(self, cls: JobClass) -> bool:
         """Whether more than who is first by nodes decides about jobs of this class, or what they take depends on the nodes."""
@@ -232,7 +236,9 @@ class Reservations:
                 return Delay(first)
             end = math.inf
         delay = self._delayed_in_quota(start, end, right=right)
-        return delay or self._delayed_on_nodes(start, end, right=right)
+        delay = delay or self._delayed_on_nodes(start, end, right=right)
+        # without backfill nobody passes, however short
+        return delay if delay is None or policy.backfill else Delay(delay.ahead, delay.tight)
 
     def keep(self, start: Start) -> None:
         """Count a job that passes among what will be there at the times that were promised."""
@@ -260,7 +266,7 @@ class Reservations:
             self._windows = self._open_windows()
         for window in self._windows:
             if start.end > window.booking.start and not window.quotas.fits(start.tenant, start.vector):
-                return Delay(window.booking)
+                return Delay(window.booking, by=window.booking.start)
         return None
 
     def _open_windows(self) -> list[Window]:
@@ -301,7 +307,7 @@ class Reservations:
             if right and entry.cls.tenant != start.tenant:
                 continue  # nobody needs what lies inside another's nominal quota to get its own
             if r is not None and _outlasts(end, r) and not r.quotas.fits(start.tenant, start.vector):
-                return Delay(entry)
+                return Delay(entry, by=r.at)
         return None
 
     def _delayed_on_nodes(self, start: Start, end: float, *, right: bool) -> Delay | None:
@@ -315,9 +321,9 @@ class Reservations:
             if other and not self._is_first_and_entitled(entry):
                 continue
             if not other and not r.quotas.fits(start.tenant, start.vector):
-                return Delay(entry)
+                return Delay(entry, by=r.at)
             if _short(r.index, start.demand, start.placement):
-                return Delay(entry, _tight(r, start.demand))
+                return Delay(entry, _tight(r, start.demand), r.at)
         return None
 
     def _reserve(

@@ -82,6 +82,7 @@ class State:
         self.unanswered: dict[str, None] = {}  # submitted since the last cycle
         self.requeue: list[WaitingJob] = []  # admitted and taken back within one cycle
         self.now = -math.inf
+        self.windows_at = -math.inf  # the time of which the quotas have the windows that are open
         self.effort = (
             0  # what planning looked at so far: classes, and running jobs as victims; the same on any machine
         )
@@ -159,6 +160,7 @@ class State:
     def set_bookings(self, bookings: Iterable[Booking]) -> None:
         """Say which windows are booked; the old ones are forgotten."""
         self.bookings = Bookings(bookings)
+        self.windows_at = self.now
         self.quotas.set_booked(self.bookings.at(self.now))
         self.sleepers.all_changed = True
 
@@ -420,8 +422,9 @@ class State:
 
     def begin_cycle(self, now: float) -> None:
         """Let a cycle begin: the order of the tenants is looked up anew, windows open and close."""
-        turn = self.bookings.next_change(self.now)
-        self.now = now
+        # not since `now`: that went on when a job ended
+        turn = self.bookings.next_change(self.windows_at)
+        self.now = self.windows_at = now
         if turn is not None and turn <= now:
             self.quotas.set_booked(self.bookings.at(now))
             self.sleepers.all_changed = True

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import DIMENSIONS, Resources
 from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.fitting import is_too_large, standing_of
 from mlp_hub.scheduler.model import Booking, Verdict, Wait, WaitingJob
 from mlp_hub.scheduler.placement import NODE, domain_label
-from mlp_hub.scheduler.queues import Entry
-from mlp_hub.scheduler.quota_words import Told, waits_for_quota
+from mlp_hub.scheduler.queues import Entry, JobClass
+from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.quota_words import Told, can_never_start, waits_for_quota
 from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.vectors import limits_of, resources_of
-from mlp_hub.scheduler.words import amount, count, in_units, listing, span, window_words
+from mlp_hub.scheduler.words import amount, count, in_units, listing, priority, span, window_words
 
 MOST_GROUPS = 4
 """Groups of equal nodes that a sentence tells of."""
@@ -29,36 +31,65 @@ Hears = Callable[[str, Reason], bool]
 
 def of(state: State, entry: Entry, told: Told) -> Verdict:
     """Return why the class of a waiting job could not start when it was last tried."""
-    reason = entry.cls.reason
+    reason = reason_of(state, entry)
+    if reason is None:
+        return Verdict(Reason.WAITING_FOR_RESOURCES, "not looked at yet: the next scheduling cycle decides")
+    if reason is Reason.EXCEEDS_MAX_QUOTA:
+        return can_never_start(state, entry)
     if reason is Reason.WAITING_FOR_QUOTA:
         return waits_for_quota(state, entry, told)
-    if reason is Reason.RESERVED:
-        ahead = entry.cls.ahead
-        if isinstance(ahead, Booking):
-            return waits_for_window(ahead, state.now)
-        first = None if ahead is None else state.waiting.get(ahead)
-        return waits_for_its_turn(entry.job, None if first is None else first.job)
-    if reason is Reason.WAITING_FOR_PREEMPTED:
+    if reason in (Reason.RESERVED, Reason.WAITING_FOR_PREEMPTED):
+        return _waits_for_others(state, entry, told)
+    if reason in (Reason.WAITING_FOR_RESOURCES, Reason.TOPOLOGY_PLACEMENT_FAILED):
+        return waits_for_nodes(state, entry, told)
+    raise ValueError(f"no job that is tried waits for {reason}")
+
+
+def _waits_for_others(state: State, entry: Entry, told: Told) -> Verdict:
+    ahead = entry.cls.ahead
+    if entry.cls.reason is Reason.WAITING_FOR_PREEMPTED:
         stopping = [state.running[uid].run.job for uid in state.running.stopping]
         names = [f"job {job.name} of {job.user}" for job in stopping]
         return waits_for_preempted(names, tuple(state.running.stopping))
-    return waits_for_nodes(state, entry, told)
+    if isinstance(ahead, Booking):
+        return waits_for_window(ahead, told.now)
+    first = None if ahead is None else state.waiting.get(ahead)
+    return waits_for_its_turn(entry.job, None if first is None else first.job, entry.cls.pass_by, told.now)
 
 
-def reason_of(state: State, entry: Entry) -> Reason:
-    """Return the reason that `of` gives, without the words."""
+def reason_to_tell(quotas: QuotaTree, cls: JobClass) -> Reason | None:
+    """Return the reason of a class as those who wait are told it: to wait for a quota that is too small is in vain."""
+    reason = cls.reason
+    if reason is Reason.WAITING_FOR_QUOTA and is_too_large(quotas, cls):
+        return Reason.EXCEEDS_MAX_QUOTA
+    return reason
+
+
+def reason_of(state: State, entry: Entry) -> Reason | None:
+    """Return the reason that `of` gives, without the words; None for one that nobody has looked at yet."""
     cls = entry.cls
-    if cls.reason in (Reason.WAITING_FOR_QUOTA, Reason.RESERVED, Reason.WAITING_FOR_PREEMPTED):
-        return cls.reason
+    reason = reason_to_tell(state.quotas, cls)
+    if reason is None:
+        if not standing_of(state.quotas, cls).fits:
+            return Reason.EXCEEDS_MAX_QUOTA if is_too_large(state.quotas, cls) else Reason.WAITING_FOR_QUOTA
+        if state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min:
+            return None
+    elif reason not in (Reason.WAITING_FOR_RESOURCES, Reason.TOPOLOGY_PLACEMENT_FAILED):
+        return reason
     enough = domain_label(cls.topology)[1] and state.index.total_slots(cls.demand) >= cls.ranks_min
     return Reason.TOPOLOGY_PLACEMENT_FAILED if enough else Reason.WAITING_FOR_RESOURCES
 
 
-def waits(state: State, uids: Iterable[str], hears: Hears | None = None) -> Iterator[Wait]:
-    """Say why to those of these jobs that wait, or of them to who `hears`; equals are told the same."""
+def waits(
+    state: State, uids: Iterable[str], hears: Hears | None = None, now: float | None = None
+) -> Iterator[Wait]:
+    """Say why to those of these jobs that wait, or of them to who `hears`; equals are told the same.
+
+    `now`: from when on what is still to come is counted, the last cycle's time if it is left out.
+    """
     made: dict[int, Verdict] = {}
     first: dict[int, Entry] = {}  # of each class, about whom its words are
-    told: Told = {}
+    told = Told(state.now if now is None else max(now, state.now))
     for uid in uids:
         entry = state.waiting.get(uid)
         if entry is None:
@@ -69,7 +100,7 @@ def waits(state: State, uids: Iterable[str], hears: Hears | None = None) -> Iter
             continue
         cls = entry.cls
         first.setdefault(cls.serial, entry)
-        if hears is not None and not hears(uid, reason_of(state, entry)):
+        if hears is not None and not hears(uid, reason_of(state, entry) or Reason.WAITING_FOR_RESOURCES):
             continue
         verdict = made.get(cls.serial)
         if verdict is None:
@@ -77,10 +108,14 @@ def waits(state: State, uids: Iterable[str], hears: Hears | None = None) -> Iter
         yield Wait(uid, verdict, state.position(entry))
 
 
-def waits_for_preempted(names: Sequence[str], uids: tuple[str, ...]) -> Verdict:
-    """Say whose end makes room for it."""
+def waits_for_preempted(names: Sequence[str], uids: tuple[str, ...], *, for_it: bool = False) -> Verdict:
+    """Say whose end makes room for it; `for_it`: these are stopped for it alone."""
     have = "has" if len(names) == 1 else "have"
     message = f"starts as soon as {listing(names)} {have} ended"
+    if for_it:
+        message += f", which {'is' if len(names) == 1 else 'are'} stopped for it"
+    if not names:
+        message = "starts as soon as the room that is made for it is free"
     return Verdict(Reason.WAITING_FOR_PREEMPTED, message, {"stopping": len(names)}, uids)
 
 
@@ -91,14 +126,16 @@ def waits_for_nodes(state: State, entry: Entry, told: Told) -> Verdict:
     label, required = domain_label(cls.topology)
     fitting = min(state.index.total_slots(cls.demand), ranks)
     free = _free(state, entry, told)
+    ripe = told.ripe_words(state, cls)
+    others = f"; {ripe}" if ripe else ""
     blockers = tuple(uid for _, _, uid in state.running.ends[:MOST_GROUPS])
     if required and fitting >= ranks:
         where = "one node" if label == NODE else f"one {label}"
-        message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} within {where}; free now: {free}"
+        message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} within {where}; free now: {free}{others}"
         return Verdict(
             Reason.TOPOLOGY_PLACEMENT_FAILED, message, {"ranks": ranks, "fitting": fitting}, blockers
         )
-    message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} at once; {fitting} would fit now; free: {free}"
+    message = f"needs {count(ranks, 'rank')} of {amount(job.per_worker)} at once; {fitting} would fit now; free: {free}{others}"
     there_is, nodes = state.index.free_for(cls.demand)
     numbers: dict[str, float] = {"ranks": ranks, "fitting": fitting, "nodes": nodes}
     for dimension in DIMENSIONS:
@@ -109,12 +146,17 @@ def waits_for_nodes(state: State, entry: Entry, told: Told) -> Verdict:
     return Verdict(Reason.WAITING_FOR_RESOURCES, message, numbers, blockers)
 
 
-def waits_for_its_turn(job: WaitingJob, ahead: WaitingJob | None) -> Verdict:
-    """Say that it would fit, but starting it would delay a job that is ahead of it."""
+def waits_for_its_turn(job: WaitingJob, ahead: WaitingJob | None, by: float | None, now: float) -> Verdict:
+    """Say that it would fit, but starting it would delay a job that is ahead of it, unless it ended `by` a time."""
     who = "a job" if ahead is None else f"{ahead.name} of {ahead.user}"
-    message = f"would fit, but starting it now would delay {who}, which is ahead of it" + (
-        "" if job.time_limit else "; with a --time-limit short enough it could go first"
-    )
+    message = f"would fit, but starting it now would delay {who}, which is ahead of it"
+    left = -math.inf if by is None else by - now
+    if left == math.inf:
+        message += "; with a --time-limit it would not" if job.time_limit is None else ""
+    elif left >= 1:
+        message += (
+            f" and is to start in {span(left)}; with --time-limit {math.floor(left)}s or less it would not"
+        )
     if ahead is None:
         return Verdict(Reason.RESERVED, message, {"priority": job.priority})
     numbers = {"ahead_priority": ahead.priority, "priority": job.priority}
@@ -165,7 +207,7 @@ def preempted_for(
     elif reclaimed:
         right = f"{job.tenant} takes back what {victim.tenant} had borrowed"
     else:
-        right = f"its priority is {job.priority}, that of this job {victim.priority}"
+        right = f"its priority is {priority(job.priority)}, that of this job {priority(victim.priority)}"
     message = (
         f"stopped to make room for {job.name} of {job.user} in {job.tenant}: {right}; "
         f"it keeps its place in the queue by age"
@@ -191,9 +233,9 @@ def _free(state: State, entry: Entry, told: Told) -> str:
         return _free_of_many(state, entry)
     dimensions = tuple(d for d, need in entry.job.per_worker.items() if need)
     ask = (demand.gpu_kind if demand.gpu else None, demand.tenant, dimensions)
-    known = told.get(ask)
+    known = told.texts.get(ask)
     if known is None:
-        known = told[ask] = _free_by_node(state, demand, dimensions)
+        known = told.texts[ask] = _free_by_node(state, demand, dimensions)
     return known
 
 

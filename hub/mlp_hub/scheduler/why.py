@@ -2,45 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.fitting import is_too_large
 from mlp_hub.scheduler.forward import Forecast, expected_end
-from mlp_hub.scheduler.model import Admit, Decision, RunningJob, Snapshot, Wait, Why
+from mlp_hub.scheduler.model import (
+    Admit,
+    Decision,
+    Preempt,
+    Resize,
+    RunningJob,
+    Snapshot,
+    Wait,
+    WaitingJob,
+    Why,
+)
+from mlp_hub.scheduler.quota_words import held_for_good
 from mlp_hub.scheduler.smaller import Tries, smaller
 from mlp_hub.scheduler.sure import SURE, UNKNOWN, how_sure
-from mlp_hub.scheduler.words import listing, window_words
+from mlp_hub.scheduler.words import count, listing, window_words
 
-MOST_TRYING = 150_000
-"""How much looking for a smaller request may take, in what planning looks at (`State.effort`): about two seconds."""
+MOST_TRYING = 60_000
+"""How much looking for a smaller request may take, in what planning looks at (`State.effort`): about a second."""
 MOST_ENDS = 2000
-MOST_EFFORT = 200_000
-"""How far an answer looks ahead: ends of jobs, and what planning after each of them takes (`State.effort`), some seconds."""
+MOST_EFFORT = 60_000
+"""How far an answer looks ahead: ends of jobs, and what planning after each of them takes (`State.effort`), about two seconds."""
 
+
+NEVER = "it can never start under this quota"
 
 Expected = tuple[float | None, str]
 
 
 def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     """Answer for one waiting job. Raises `KeyError` when no job of that uid waits."""
-    job = next((j for j in snapshot.waiting if j.uid == uid), None)
-    if job is None:
+    if all(j.uid != uid for j in snapshot.waiting):
         raise KeyError(uid)
-    core = Core.of(snapshot, now)
-    mine = _decision(core.plan(now), uid)
-    length = sum(1 for j in snapshot.waiting if j.tenant == job.tenant)
+    return _foreseen(Core.of(snapshot, now), uid, now)[0]
+
+
+def offered(core: Core, job: WaitingJob, now: float) -> tuple[Why, Admit | None]:
+    """Answer for a job that nobody submitted yet, and return how it starts, where it starts now. Takes the core over."""
+    core.submit(job)
+    return _foreseen(core, job.uid, now)
+
+
+def _foreseen(core: Core, uid: str, now: float) -> tuple[Why, Admit | None]:
+    before = core.snapshot(now)
+    job = next(j for j in before.waiting if j.uid == uid)
+    length = sum(1 for j in before.waiting if j.tenant == job.tenant)
+    plan = core.plan(now)
+    mine = next(d for d in plan if d.uid == uid and isinstance(d, Admit | Wait))
     if isinstance(mine, Admit):
+        gives_way = tuple(_gives_way(before, plan, uid))
         because = "it fits and starts with the next scheduling cycle"
-        return Why((), None, length, now, because, (), SURE, "it fits now")
-    assert isinstance(mine, Wait)  # noqa: S101 - every waiting job gets one of the two
-    if job.gated is not None:
-        return _until_released(mine, length)
-    return _until_started(core, snapshot, mine, length)
+        if gives_way:
+            because = f"it starts as soon as there is room: {' and '.join(gives_way)}"
+        return Why((), None, length, now, because, (), SURE, "it fits now", gives_way=gives_way), mine
+    if uid not in core.state.waiting:
+        return _until_released(mine, length), None
+    return _until_started(core, before, mine, length), None
+
+
+def _gives_way(before: Snapshot, plan: Collection[Decision], uid: str) -> Iterator[str]:
+    """Say who is stopped so that this job starts, and who gives up workers for it."""
+    running = {r.job.uid: r for r in before.running}
+    for decision in plan:
+        ran = running.get(decision.uid)
+        if ran is None:
+            continue
+        who = f"job {ran.job.name} of {ran.job.user}"
+        if isinstance(decision, Preempt) and decision.preemptor == uid:
+            yield f"{who} is stopped for it and goes back into the queue"
+        elif isinstance(decision, Resize) and decision.for_uid == uid:
+            yield f"{who} gives up {count(ran.workers - decision.workers, 'worker')} for it"
 
 
 def explain_planned(core: Core, uid: str, now: float) -> Why | None:
     """Answer for one job of a core that has just planned, None when it does not wait. Takes the core over."""
-    mine, entry = core.verdict(uid), core.state.waiting.get(uid)
+    mine, entry = core.verdict(uid, now), core.state.waiting.get(uid)
     if mine is None:
         return None
     if entry is None:
@@ -90,21 +131,41 @@ def expectations(core: Core, uids: Collection[str], now: float, most_effort: flo
     cannot = f"more than {ahead.steps} jobs have to end before it" if cut else ""
     cannot = cannot or _cannot_tell(list(core.running.values()), now)
     return {
-        uid: (at, cannot if at is None else _because(core, ahead, uid)) for uid, at in ahead.starts.items()
+        uid: (at, _in_vain(core, uid) or cannot if at is None else _because(core, ahead, uid))
+        for uid, at in ahead.starts.items()
     }
 
 
+def _in_vain(core: Core, uid: str) -> str | None:
+    """Say why no end of a job lets this one start; None where one may."""
+    state = core.state
+    entry = state.waiting.get(uid)
+    if entry is None:
+        return None
+    return NEVER if is_too_large(state.quotas, entry.cls) else held_for_good(state, entry)
+
+
 def _because(core: Core, ahead: Forecast, uid: str) -> str:
-    ended = ahead.ended_by(uid)
-    if ended is not None:
-        return f"job {ended.name} of {ended.user} ends by then at the latest"
+    ended, (stopped, shrunk) = ahead.ended_by(uid), ahead.gives_way(uid)
+    parts = [] if ended is None else [f"job {ended.name} of {ended.user} ends by then at the latest"]
     at = ahead.starts[uid]
     changing = () if at is None else core.state.bookings.changing_at(at)
-    if changing:
+    if ended is None and changing:
         first = changing[0]
         does = "opens" if first.start == at else "closes"
-        return f"{window_words(first)} of {first.tenant} {does} then"
-    return f"others are stopped for it once they have run for {core.state.policy.min_run_s:g} s"
+        parts.append(f"{window_words(first)} of {first.tenant} {does} then")
+    if stopped:
+        parts.append(f"{_named(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped for it then")
+    if shrunk:
+        gives = "gives" if len(shrunk) == 1 else "give"
+        parts.append(f"{_named(shrunk)} {gives} up workers for it then")
+    least = core.state.policy.min_run_s
+    young = f"; nothing is stopped before it has run for {least:g} s" if least and len(parts) == 1 else ""
+    return " and ".join(parts) + (young if stopped or shrunk else "") or "it is its turn then"
+
+
+def _named(jobs: list[WaitingJob]) -> str:
+    return listing(f"job {job.name} of {job.user}" for job in jobs)
 
 
 def _cannot_tell(running: list[RunningJob], now: float) -> str:
@@ -113,7 +174,3 @@ def _cannot_tell(running: list[RunningJob], now: float) -> str:
         return "what it waits for is not held by jobs: a notebook has to stop, a node to come back or a quota to grow"
     have = "has" if len(endless) == 1 else "have"
     return f"no time can be told: {listing(endless)} {have} no time limit"
-
-
-def _decision(plan: list[Decision], uid: str) -> Decision:
-    return next(d for d in plan if d.uid == uid and isinstance(d, Admit | Wait))

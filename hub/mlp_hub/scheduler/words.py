@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mlp_hub.domain.job import PRIORITIES
 from mlp_hub.domain.resources import MILLI, Resources
 from mlp_hub.scheduler.model import Booking
 
@@ -46,6 +47,14 @@ def listing(parts: Iterable[str], most: int = 4) -> str:
 def count(n: int, noun: str) -> str:
     """Write "1 rank", "2 ranks"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+_PRIORITIES = {value: name for name, value in PRIORITIES.items()}
+
+
+def priority(value: int) -> str:
+    """Write a priority by its name where it has one: "high"; those of a scenario are numbers."""
+    return _PRIORITIES.get(value, str(value))
 
 
 _CALENDAR = 1e9

@@ -77,7 +77,7 @@ class Admission:
         self._queues = Queues()
         self.answers = Answers(self)
         self._words = Words(board, self._claims)
-        self._waits = Waits(board, self._words)
+        self._waits = Waits(board, self._words, clock)
         self.decisions = Decisions(board.db)
         self.starts: Callable[[str, JobToken | None], None] | None = None
         """Who starts attempts and takes their tokens (None: it was not admitted); without it, admissions only are stored."""
@@ -182,7 +182,7 @@ class Admission:
 
     async def capacity(self) -> Snapshot:
         """Return the nodes and tenants alone, for the question whether a job can ever run."""
-        return await self._maker.empty()
+        return await self._maker.empty(None if self._holders_changed else self._holders, self._clock())
 
     async def possible(self) -> CanRun:
         """Return what tells whether a job can ever run, with the tenants and nodes of now."""

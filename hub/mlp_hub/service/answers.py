@@ -14,10 +14,9 @@ from weakref import WeakValueDictionary
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec
 from mlp_hub.domain.ledger import ResourceRequest
-from mlp_hub.scheduler.core import Core, plan_cycle
-from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.model import Admit, Snapshot, WaitingJob, Why
-from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned
+from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.model import Why
+from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned, offered
 from mlp_hub.service.claims import is_claim, without_claims
 from mlp_hub.service.discreet import without_names
 from mlp_hub.service.snapshot import waiting_job
@@ -69,10 +68,21 @@ class Answers:
                 job = jobs.get(uid) or self._admission.jobs().get(uid)
                 if job is None:
                     return None  # it is gone, and nobody knows whose eyes the answer is for
+                why = await self._or_never(job.spec, why)
                 why = self._admission.told_to(job.spec.tenant, why, jobs, claims)
                 self._known = {u: k for u, k in self._known.items() if k[0] == cycle}
                 self._known[uid] = (cycle, why)
             return why
+
+    async def _or_never(self, spec: JobSpec, why: Why) -> Why:
+        """Say of a job that could not be submitted any more, as the nodes or quotas are now, that it waits in vain."""
+        if why.expected_start is not None or any(v.reason is Reason.EXCEEDS_MAX_QUOTA for v in why.reasons):
+            return why
+        never = (await self._admission.possible()).check(spec)
+        if never is None:
+            return why
+        text = "it can never start with the nodes and quotas of now"
+        return replace(why, reasons=(never,), expected_because=text, sure_because=text)
 
     async def expected(self, uids: Sequence[str], now: float) -> Mapping[str, Expected]:
         """Return when the first of these waiting jobs start, or why no time can be told; nothing of those it is not known of.
@@ -106,14 +116,20 @@ class Answers:
             self._offers = +self._offers
 
     async def _offer(self, spec: JobSpec, uid: str, now: float) -> tuple[Why, dict[str, int]]:
-        jobs, claims = self._admission.jobs(), self._admission.claims()
-        snapshot = await self._admission.snapshot()
+        a = self._admission
+        jobs, claims = a.jobs(), a.claims()
+        never = (await a.possible()).check(spec)
+        if never is not None:
+            return a.told_to(spec.tenant, Why((never,), None, 0, None, never.message), jobs, claims), {}
         probe = waiting_job(spec, uid, now)
-        if len(snapshot.waiting) + len(snapshot.running) > FEW:
-            why, placement = await asyncio.to_thread(_offered, snapshot, probe, now)
+        # with the kept core nobody has to be looked at again who waits already
+        core = Core.of(await a.snapshot(), now) if a.kept is None else a.kept.core.fork()
+        if len(core.state.waiting) + len(core.state.running) > FEW:
+            why, start = await asyncio.to_thread(offered, core, probe, now)
         else:
-            why, placement = _offered(snapshot, probe, now)
-        return self._admission.told_to(spec.tenant, why, jobs, claims), placement
+            why, start = offered(core, probe, now)
+        placement = dict(Counter(() if start is None else start.placement))
+        return a.told_to(spec.tenant, why, jobs, claims), placement
 
     @asynccontextmanager
     async def _turn(self, user: str) -> AsyncIterator[None]:
@@ -169,16 +185,3 @@ def _discreet(
             told[key] = without_claims(text, job.spec.tenant, claims.values())
         shown[uid] = (at, told[key])
     return shown
-
-
-def _offered(snapshot: Snapshot, probe: WaitingJob, now: float) -> tuple[Why, dict[str, int]]:
-    verdict = check_possible(snapshot, probe)
-    if verdict is not None:
-        return Why((verdict,), None, 0, None, verdict.message), {}
-    asked = replace(snapshot, waiting=(*snapshot.waiting, probe))
-    placement: dict[str, int] = {}
-    for decision in plan_cycle(asked, now):
-        if isinstance(decision, Admit) and decision.uid == probe.uid:
-            for node in decision.placement:
-                placement[node] = placement.get(node, 0) + 1
-    return explain(asked, probe.uid, now), placement

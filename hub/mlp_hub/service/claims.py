@@ -152,6 +152,7 @@ def claims_for(why: Why, tenant: str, claims: Mapping[str, ResourceRequest]) -> 
         reasons=tuple(named_for(v, tenant, claims) for v in why.reasons),
         expected_because=without_claims(why.expected_because, tenant, claims.values()),
         sure_because=without_claims(why.sure_because, tenant, claims.values()),
+        gives_way=tuple(without_claims(text, tenant, claims.values()) for text in why.gives_way),
     )
 
 

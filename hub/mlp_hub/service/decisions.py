@@ -300,12 +300,7 @@ class _Teller:
 
     def _summary(self, d: Admit | Preempt | Resize, e: Explained, tenant: str | None) -> str:
         if isinstance(d, Admit):
-            where = f"admitted {ranks_on(d.placement)}{f' {e.size}' if e.size else ''}"
-            if e.candidates:
-                return f"{where}, after {self._made_room(e.candidates, tenant)} for it"
-            if e.only:
-                return f"{where}: no other place had room"
-            return f"{where}: the best of the places with room by the rule of placement"
+            return self._admitted(d, e, tenant)
         if isinstance(d, Preempt):
             return f"{self._stopped(d, tenant)}. {self._chosen(e, d.uid, 'stopping it')}"
         if d.for_uid is None:
@@ -328,6 +323,16 @@ class _Teller:
         parts = [f"{listing(stopped)} {'was' if len(stopped) == 1 else 'were'} stopped"] if stopped else []
         parts += [f"{self._job(c.uid, tenant)} gave up {count(c.gives, 'worker')}" for c in makers if c.gives]
         return listing(parts)
+
+    def _admitted(self, d: Admit, e: Explained, tenant: str | None) -> str:
+        where = f"admitted {ranks_on(d.placement)}{f' {e.size}' if e.size else ''}"
+        if e.candidates:
+            return f"{where}, after {self._made_room(e.candidates, tenant)} for it"
+        if e.alone:
+            return where
+        if e.only:
+            return f"{where}: no other place had room"
+        return f"{where}: the best of the places with room by the rule of placement"
 
     def _job(self, uid: str, tenant: str | None) -> str:
         info = self.infos.get(uid)

@@ -64,4 +64,5 @@ def why_for(why: Why, tenant: str, jobs: Mapping[str, Job]) -> Why:
         reasons=tuple(reason_for(v, tenant, jobs) for v in why.reasons),
         expected_because=without_names(why.expected_because, tenant, jobs.values()),
         sure_because=without_names(why.sure_because, tenant, jobs.values()),
+        gives_way=tuple(without_names(text, tenant, jobs.values()) for text in why.gives_way),
     )

@@ -60,6 +60,7 @@ class Jobs:
         self._executor = executor
         self._clock = clock
         self._paths = paths
+        self._grace_s = policy.grace_s
         self._uids = UidMaker()
         self._places: dict[str, Places] = {}
         self._intake = Intake(board, policy)
@@ -96,7 +97,7 @@ class Jobs:
         """Say what such a job would get, and when, without submitting it."""
         spec = await self._checked(user, asked)
         why, placement = await self._admission.offer(spec, self._uids.make(self._clock()))
-        return wire.offer_to(spec, placement, why)
+        return wire.offer_to(spec, placement, why, self._grace_s)
 
     def _new(self, spec: JobSpec) -> Job:
         now = self._clock()

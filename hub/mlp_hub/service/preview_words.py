@@ -19,6 +19,8 @@ MOST_JOBS = 20
 """Jobs of one list of the answer; the sentences count all."""
 MOST_MOVED = 3
 """Jobs that would start at another time, of which the times are told."""
+FOR_QUOTA = frozenset({Reason.WAITING_FOR_QUOTA, Reason.EXCEEDS_MAX_QUOTA})
+"""Reasons of who waits for quota, in vain too."""
 WAITS_FOR: Mapping[Reason, str] = {
     Reason.WAITING_FOR_QUOTA: "quota",
     Reason.WAITING_FOR_RESOURCES: "room on the nodes",
@@ -180,7 +182,7 @@ def _of_waits(o: Outcome) -> Iterator[tenant_api.PreviewNote]:
     for reason, group in groups.items():
         jobs = [job for job, _ in group]
         what = WAITS_FOR.get(reason, reason.value)
-        other = [job for job in jobs if o.now.get(job.uid, reason) is Reason.WAITING_FOR_QUOTA is not reason]
+        other = [job for job in jobs if o.now.get(job.uid, reason) in FOR_QUOTA and reason not in FOR_QUOTA]
         if other:
             text = (
                 f"{count(len(other), 'job')} would have the quota, and wait for {what} then: {_names(other)}"
@@ -202,8 +204,7 @@ def _of_waits(o: Outcome) -> Iterator[tenant_api.PreviewNote]:
 
 def _gets_quota(o: Outcome) -> bool:
     """Whether a job that waits for quota now would wait for something else."""
-    quota = Reason.WAITING_FOR_QUOTA
-    return any(v.reason is not quota and o.now.get(job.uid) is quota for job, v in o.waits)
+    return any(v.reason not in FOR_QUOTA and o.now.get(job.uid) in FOR_QUOTA for job, v in o.waits)
 
 
 def _since(o: Outcome, jobs: Sequence[WaitingJob]) -> str:
@@ -220,7 +221,7 @@ def _no_change(o: Outcome) -> str:
             "none waits and none runs" if not o.running else "none waits, and what runs is inside the quota"
         )
         return f"No running or waiting job is touched: of {o.tenant} {runs}"
-    for_quota = sum(1 for _, v in o.waits if v.reason is Reason.WAITING_FOR_QUOTA)
+    for_quota = sum(1 for _, v in o.waits if v.reason in FOR_QUOTA)
     if for_quota:
         return f"Nothing changes now: for {count(for_quota, 'job')} that {_s(for_quota, 'wait')} the quota is still too small"
     return f"Nothing changes now: no job of {o.tenant} waits for quota"

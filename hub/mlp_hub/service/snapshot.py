@@ -150,11 +150,16 @@ class SnapshotMaker:
         holders = await self._board.db.read(lambda tx: read_holders(tx, now))
         return self.of(replace(holders, claims=()), now), holders
 
-    async def empty(self) -> Snapshot:
-        """Return the nodes and the tenants with nothing in use: all that says whether a job can ever run."""
-        tenants = await self._board.db.read(lambda tx: tx.tenants.all())
+    async def empty(self, holders: Holders | None, now: float) -> Snapshot:
+        """Return the nodes and the tenants without jobs: all that says whether a job can ever run.
+
+        `holders` are those of now, where they are known.
+        """
+        if holders is None:
+            holders = await self._board.db.read(lambda tx: read_holders(tx, now))
+        tenants = [queue_of(t, holders, 0.0) for t in holders.tenants]
         nodes = tuple(node_of(n) for n in self._nodes())
-        return Snapshot(nodes, tuple(owner_of(t) for t in tenants), (), (), self._policy)
+        return Snapshot(nodes, tuple(tenants), (), (), self._policy)
 
     def of(self, holders: Holders, now: float) -> Snapshot:
         """Make a snapshot of what is in memory and these holders."""

@@ -24,7 +24,7 @@ class Words:
         """Return why a job waits for which others are being stopped."""
         there = [job for uid in admit.after if (job := self._board.holding.get(uid)) is not None]
         names = [f"job {job.spec.name} of {job.spec.user}" for job in there]
-        verdict = waits_for_preempted(names, tuple(job.uid for job in there))
+        verdict = waits_for_preempted(names, tuple(job.uid for job in there), for_it=True)
         return self.discreet(Wait(admit.uid, verdict, 1))
 
     def discreet(self, wait: Wait) -> Wait:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mlp_hub.scheduler.model import Wait
 from mlp_hub.service.board import Board, WaitChanged
@@ -14,8 +14,9 @@ from mlp_hub.service.tenant_words import Words
 class Waits:
     """Says why jobs on the board wait, and remembers what was said, so that only what is new is said again."""
 
-    def __init__(self, board: Board, words: Words) -> None:
+    def __init__(self, board: Board, words: Words, clock: Callable[[], float]) -> None:
         self._board = board
+        self._clock = clock
         self._words = words
         self._said: dict[str, Wait] = {}  # what was last written down of those that wait
         self._shown: dict[str, Wait] = {}  # what watchers were last told
@@ -34,7 +35,7 @@ class Waits:
             promised = kept.promised.get(uid)
             if promised is not None:
                 found[uid] = self._words.until_stopped(promised)
-        told = kept.core.verdicts([u for u in uids if u not in found])
+        told = kept.core.verdicts([u for u in uids if u not in found], self._clock())
         return found | {uid: self._words.discreet(wait) for uid, wait in told.items()}
 
     def news(self, kept: KeptCore, plan: Plan) -> list[Wait]:

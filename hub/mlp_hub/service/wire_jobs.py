@@ -171,8 +171,11 @@ def why_to(job: Job, why: Why, stopped: api.Stopped | None = None) -> api.Why:
     )
 
 
-def offer_to(spec: JobSpec, placement: dict[str, int], why: Why) -> api.Offer:
-    """Return what a job would get: ranks by node, none where it would wait, and then why."""
+def offer_to(spec: JobSpec, placement: dict[str, int], why: Why, grace_s: float) -> api.Offer:
+    """Return what a job would get: ranks by node, none where it would wait, and then why.
+
+    `grace_s` is what those have to end who are stopped for it.
+    """
     whole = spec.per_worker * (sum(placement.values()) or spec.ranks_min)
     return api.Offer(
         fits_now=bool(placement),
@@ -183,6 +186,8 @@ def offer_to(spec: JobSpec, placement: dict[str, int], why: Why) -> api.Offer:
         ram=whole.ram,
         reasons=[verdict_to(v) for v in why.reasons],
         would_start_now=list(why.would_start_now),
+        gives_way=list(why.gives_way),
+        grace=grace_s if why.gives_way else 0.0,
     )
 
 

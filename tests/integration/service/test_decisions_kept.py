@@ -38,6 +38,16 @@ def test_an_admission_tells_what_was_waited_for_what_changed_and_which_other_pla
     play(tmp_path, story, node("n1", 4), node("n2", 4))
 
 
+def test_where_there_is_one_node_nothing_is_said_of_other_places(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("first", workers=2, sim={"DURATION": 0.1})
+        await rig.until("first", "finished")
+        (first,) = await rig.platform.decisions.of("ann", "first", everything=True)
+        assert first.summary == "admitted on node n1"
+
+    play(tmp_path, story, node("n1", 4))
+
+
 def test_a_preemption_tells_who_could_have_been_stopped_and_why_this_one(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await rig.submit("dear", workers=2, priority="low", sim={"DURATION": 30})

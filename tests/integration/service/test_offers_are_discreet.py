@@ -74,3 +74,36 @@ def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path)
         assert answered.index("bob") <= 1
 
     play(tmp_path, story, node("n1", 4))
+
+
+def test_an_offer_says_who_would_be_stopped_for_it_and_names_ones_own_only(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for tenant, user in (("red", "ann"), ("blue", "zelda")):
+            await rig.platform.tenants.create(TenantCreate(name=tenant, cpu=2, cohort="main"))
+            await rig.platform.users.ensure(user)
+            await rig.platform.tenants.set_member(tenant, user)
+        long = {"DURATION": 60, "STOP": 0.05}
+        await rig.submit("hidden", "zelda", tenant="blue", workers=3, sim=long)
+        await rig.until("hidden", "running", user="zelda")
+        await rig.submit("mine", "ann", tenant="red", workers=1, priority="low", sim=long)
+        await rig.until("mine", "running")
+        asked = JobCreate(name="x", code="x", cpu=1, ram=100, tenant="red", priority="high", workers=2)
+        offer = await rig.platform.jobs.offer("ann", asked)
+        assert (offer.fits_now, offer.placement, offer.reasons) == (True, {"n1": 2}, [])
+        assert offer.grace == rig.policy.grace_s
+        assert offer.gives_way == ["a job of tenant blue is stopped for it and goes back into the queue"]
+        assert (await rig.platform.jobs.get("zelda", "hidden")).phase == "running"
+
+    play(tmp_path, story, node("n1", 4))
+
+
+def test_an_offer_of_urgent_work_says_which_of_ones_own_would_be_stopped(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("mine", workers=3, sim={"DURATION": 60, "STOP": 0.05})
+        await rig.until("mine", "running")
+        asked = JobCreate(name="x", code="x", cpu=1, ram=100, priority="high", workers=2)
+        offer = await rig.platform.jobs.offer("ann", asked)
+        assert (offer.fits_now, offer.placement) == (True, {"n1": 2})
+        assert offer.gives_way == ["job mine of ann is stopped for it and goes back into the queue"]
+
+    play(tmp_path, story, node("n1", 4))

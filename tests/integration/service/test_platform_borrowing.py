@@ -64,7 +64,9 @@ def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with
         (started,) = await rig.platform.decisions.of("bob", "own", everything=False)
         assert started.changed == ["a job of tenant red is stopped for it"]
         waits = await told(rig, "bob", "own", "waiting")
-        assert waits[0] == "first in its queue: starts as soon as a job of tenant red has ended"
+        assert waits[0] == (
+            "first in its queue: starts as soon as a job of tenant red has ended, which is stopped for it"
+        )
 
         await rig.until("own", "finished", user="bob")
         again = await rig.until("cheap", "running")  # nobody needs it any more: borrowed again

@@ -28,13 +28,16 @@ def test_an_urgent_job_stops_a_lesser_one_which_starts_again_afterwards(tmp_path
         assert rig.held() == ZERO
         told = await rig.platform.jobs.events("ann", "low")
         stopped = next(e for e in told if e.kind == "preempted")
-        assert stopped.message.startswith(
-            "stopped to make room for urgent of ann in default: its priority is 200"
+        assert stopped.message == (
+            "stopped to make room for urgent of ann in default: its priority is high, that of this job low; it keeps its "
+            "place in the queue by age"
         )
         kinds = [e.kind for e in await rig.platform.jobs.events("ann", "urgent")]
         assert kinds[:2] == ["submitted", "waiting"]
         why = [e for e in await rig.platform.jobs.events("ann", "urgent") if e.kind == "waiting"]
-        assert why[0].message == "first in its queue: starts as soon as job low of ann has ended"
+        assert why[0].message == (
+            "first in its queue: starts as soon as job low of ann has ended, which is stopped for it"
+        )
         assert [e.reason for e in why] == ["WaitingForPreempted"]
 
     play(tmp_path, story)

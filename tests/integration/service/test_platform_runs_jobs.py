@@ -296,6 +296,7 @@ def test_an_offer_says_what_a_job_would_get_and_stores_nothing(tmp_path: Path) -
         p = rig.platform
         now = await p.jobs.offer("ann", JobCreate(name="x", code="x", workers=3, cpu=1.0, ram=100))
         assert (now.fits_now, now.placement, now.cpu) == (True, {"n1": 3}, 3.0)
+        assert (now.gives_way, now.grace) == ([], 0.0)
         await rig.submit("j", workers=3, time_limit=100, sim={"DURATION": 60})
         await rig.until("j", "running")
         later = await p.jobs.offer("ann", JobCreate(name="x", code="x", workers=3, cpu=1.0, ram=100))

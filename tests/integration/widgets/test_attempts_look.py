@@ -30,7 +30,7 @@ def stopped_story(front: FrontService, *, again: bool) -> None:
     """An attempt of some hours that was stopped for another job; `again`: another one is under way."""
     data = front.data
     begin = -LONG - 700
-    texts = "stopped to make room for urgent of bob in red: its priority is 200, that of this job 50"
+    texts = "stopped to make room for urgent of bob in red: its priority is high, that of this job low"
     events = [
         told(front, 1, "running", begin, "running on node node-1"),
         told(front, 2, "preempted", -605, texts),
@@ -55,7 +55,7 @@ def stopped_story(front: FrontService, *, again: bool) -> None:
             "queue_length": 1,
             "expected_start": None,
             "expected_because": "no time can be told: urgent of bob has no time limit",
-            "would_start_now": [],
+            "would_start_now": ["--cpu 0.5"],
             "cut_short": "with 4000 jobs waiting only 12 smaller requests were tried, there may be one that starts now",
             "stopped": {
                 "kind": "preempted",
@@ -87,6 +87,8 @@ def test_a_job_that_waits_again_shows_what_it_did_before(
             "Its newest checkpoint was written 35 s before it was stopped",
             "Waits for room on the nodes: needs 2 ranks at once",
             "No time can be told: urgent of bob has no time limit.",
+            "Would start now with --cpu 0.5. To have it so: %mlp cancel digits, then %mlp resubmit digits --cpu 0.5. That is a "
+            "new job, which begins anew: the checkpoint of digits is not taken along.",
             "With 4000 jobs waiting only 12 smaller requests were tried",
         ):
             expect(box).to_contain_text(text)

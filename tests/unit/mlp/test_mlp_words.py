@@ -199,6 +199,34 @@ def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
     assert words.stopped({}) == words.stopped({"stopped": None}) == []
 
 
+def test_who_would_lose_a_checkpoint_by_a_smaller_request_is_told_so_in_the_same_sentence() -> None:
+    way = "Would start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4"
+    lost = "; that is a new job, which begins anew: the checkpoint of l2 is not taken along"
+    assert words.prospects({**QUEUED, "stopped": STOPPED})[-1] == way + lost
+    assert words.prospects({**QUEUED, "stopped": {**STOPPED, "checkpoint_at": None}})[-1] == way
+    assert words.prospects({**QUEUED, "stopped": None})[-1] == way
+
+
+OFFER = {
+    "fits_now": True, "expected_start": None, "placement": {"n1": 2}, "cpu": 2.0, "gpu": 0, "ram": 2048,
+    "reasons": [], "would_start_now": [], "gives_way": [], "grace": 0.0,
+}  # fmt: skip
+
+
+def test_an_offer_that_stops_others_does_not_say_that_it_starts_now() -> None:
+    assert tables.offer(OFFER).lines[0] == "Would start now: 2 ranks on n1."
+    gives_way = [
+        "job low of ann is stopped for it and goes back into the queue",
+        "a job of tenant blue gives up 1 worker for it",
+    ]
+    assert tables.offer({**OFFER, "gives_way": gives_way, "grace": 30.0}).lines == [
+        "Would start as soon as others have made room, in 30 s at most: 2 ranks on n1.",
+        "Job low of ann is stopped for it and goes back into the queue.",
+        "A job of tenant blue gives up 1 worker for it.",
+        "Takes of the quota: 2 cpu, 0 gpu, 2 GiB.",
+    ]
+
+
 def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
     decision = {
         "time": "2026-11-21T12:00:00Z",

@@ -183,7 +183,10 @@ def test_a_gpu_kind_is_matched_and_its_quota_counted() -> None:
     any_kind = snapshot(job("x", workers=2, gpu=1), nodes=nodes, tenants=(capped,))
     assert plan_cycle(any_kind, 0)[0].placement == ("v", "v")  # type: ignore[union-attr]
     named = snapshot(job("x", workers=2, gpu=1, gpu_kind="a100"), nodes=nodes, tenants=(capped,))
-    assert waits(named)["x"].verdict.reason is Reason.WAITING_FOR_QUOTA
+    assert waits(named)["x"].verdict.reason is Reason.EXCEEDS_MAX_QUOTA
+    running = runs(job("a", gpu=1, gpu_kind="a100"), "a")
+    one = snapshot(job("x", gpu=1, gpu_kind="a100"), nodes=nodes, tenants=(capped,), running=(running,))
+    assert waits(one)["x"].verdict.reason is Reason.WAITING_FOR_QUOTA
     assert "a100 gpu" in waits(named)["x"].verdict.message
 
 

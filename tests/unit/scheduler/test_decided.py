@@ -29,6 +29,7 @@ def test_an_admission_names_its_nodes_and_the_next_best_ones() -> None:
 def test_the_only_place_is_told_as_such_and_each_step_sees_the_one_before() -> None:
     first, second = explained(snapshot(job("a", workers=3), job("b", at=1.0)))
     assert (first.only, second.only) == (True, True)
+    assert (first.alone, second.alone) == (True, True)
     assert second.places[0].free_after.cpu == 0
     assert second.share == 0.75
 

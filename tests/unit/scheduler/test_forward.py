@@ -83,7 +83,7 @@ def test_who_takes_back_what_was_lent_starts_once_another_has_run_long_enough() 
     told = explain(s, "own", 7.0)
     assert (told.expected_start, told.expected_because) == (
         30.0,
-        "others are stopped for it once they have run for 30 s",
+        "job cheap of ann is stopped for it then; nothing is stopped before it has run for 30 s",
     )
 
 

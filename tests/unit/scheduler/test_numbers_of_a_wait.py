@@ -49,12 +49,13 @@ SCENES = {
     "it borrows itself": (
         pool(held("a", "red", 6, "ann"), held("b", "blue", 3, "eve"), held("c", "green", 3, "eve"), asks=2),
         "red may use 12 cpu, 4 of its own and 8 when others leave it idle; 6 in use by job a of ann (6), 2 of it "
-        "borrowed; 6 held by blue and green; 0 free now; this job asks for 2",
+        "borrowed; 6 held by blue (3) and green (3); 0 free now; this job asks for 2",
     ),
     "its own is lent out": (
         pool(held("a", "red", 1, "ann"), held("b", "blue", 7, "eve"), held("c", "green", 4, "eve"), asks=2),
         "red may use 12 cpu, 4 of its own and 8 when others leave it idle; 1 in use by job a of ann (1); 11 held by "
-        "blue and green, 3 of it lent out of the quota of red to blue; 0 free now; this job asks for 2",
+        "blue (7) and green (4), 3 of it lent out of the quota of red to blue; 0 free now; this job asks for 2; "
+        "red takes back its own from blue: jobs of blue may be stopped for it once they have run for 30 s, the first in 30 s",
     ),
     "it may not borrow": (
         pool(

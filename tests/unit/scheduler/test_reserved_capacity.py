@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlp_hub.domain.resources import Quota
+from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.model import Admit, Booking, Wait
 from mlp_hub.scheduler.reserve import Reserve
 from mlp_hub.scheduler.simulate.engine import Simulation
 from mlp_hub.scheduler.simulate.reading import read_value
+from scheduler_builders import job, runs, snapshot, tenant
 
 Line = dict[str, Any]
 NODE = {"name": "n", "cpu": 8}
@@ -137,15 +142,15 @@ def test_nobody_is_ever_refused_what_is_kept_for_it(capacity: int, kept: dict[st
         return
     reserve = Reserve({"cpu": capacity}, {t: {"cpu": v} for t, v in kept.items()}, {})
     used = dict.fromkeys("abc", 0)
-    for tenant, amount, gives_back in moves:
-        room = reserve.room(tenant, "cpu")
+    for who, amount, gives_back in moves:
+        room = reserve.room(who, "cpu")
         if gives_back:
-            given_up = min(amount, used[tenant])
-            reserve.charge(tenant, {"cpu": given_up}, -1)
-            used[tenant] -= given_up
+            given_up = min(amount, used[who])
+            reserve.charge(who, {"cpu": given_up}, -1)
+            used[who] -= given_up
         elif any(kept.values()) and room is not None and amount <= room:
-            reserve.charge(tenant, {"cpu": amount})
-            used[tenant] += amount
+            reserve.charge(who, {"cpu": amount})
+            used[who] += amount
         rebuilt = Reserve(
             {"cpu": capacity},
             {t: {"cpu": v} for t, v in kept.items()},
@@ -156,3 +161,16 @@ def test_nobody_is_ever_refused_what_is_kept_for_it(capacity: int, kept: dict[st
             if any(kept.values()):
                 assert (reserve.room(t, "cpu") or 0) >= kept.get(t, 0) - used[t]
         assert not any(kept.values()) or sum(max(used[t], kept.get(t, 0)) for t in "abc") <= capacity
+
+
+def test_a_window_opens_also_where_a_job_ends_in_the_same_moment() -> None:
+    teams = (tenant("red", cpu=4), tenant("blue", cpu=4))
+    s = snapshot(tenants=teams, running=(runs(job("x"), "n"),))
+    core = Core.of(replace(s, bookings=(Booking("blue", 50.0, 500.0, Quota(cpu=4000)),)), 0.0)
+    core.plan(0.0)
+    core.end("x", 60.0)
+    assert core.next_wake() == 50.0
+    core.submit(job("late", at=60.0))
+    assert [type(d) for d in core.plan(60.0)] == [Wait]
+    assert core.next_wake() == 500.0
+    assert [d.uid for d in core.plan(500.0) if isinstance(d, Admit)] == ["late"]

@@ -7,13 +7,22 @@ from dataclasses import replace
 import pytest
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.model import Snapshot, WaitingJob, Why
+from mlp_hub.scheduler.model import Booking, Snapshot, Wait, WaitingJob, Why
+from mlp_hub.scheduler.quota_words import Told
 from mlp_hub.scheduler.smaller import Tries
-from mlp_hub.scheduler.why import explain, explain_planned
+from mlp_hub.scheduler.verdicts import of, reason_of
+from mlp_hub.scheduler.why import explain, explain_planned, offered
 from scheduler_builders import job, node, runs, snapshot, tenant
+
+TRIED = {
+    Reason.WAITING_FOR_QUOTA,
+    Reason.WAITING_FOR_RESOURCES,
+    Reason.WAITING_FOR_PREEMPTED,
+    Reason.RESERVED,
+}
 
 
 def test_the_expected_start_is_when_the_job_in_the_way_must_end() -> None:
@@ -44,7 +53,15 @@ def test_what_a_notebook_holds_is_not_waited_for_in_vain() -> None:
     )
     why = explain(s, "a", 0.0)
     assert why.expected_start is None
-    assert "a notebook has to stop" in why.expected_because
+    (verdict,) = why.reasons
+    assert (verdict.reason, verdict.message) == (
+        Reason.WAITING_FOR_QUOTA,
+        "red may use 2 cpu; 0.5 in use by bob's notebook (0.5); 1.5 free now; this job asks for 2. It cannot start while "
+        "bob's notebook holds 0.5 cpu; with --workers 1 it could",
+    )
+    assert why.expected_because == (
+        "it cannot start while bob's notebook holds 0.5 cpu; with --workers 1 it could"
+    )
     assert why.would_start_now == ("--workers 1", "--cpu 0.7")
 
 
@@ -174,3 +191,140 @@ def test_tries_leave_the_core_as_it_is() -> None:
     assert [tries.starts(j) for j in (less, waiting[0], less)] == [True, False, True]
     assert core.snapshot(0.0) == before
     assert core.plan(0.0) == []
+
+
+def test_a_job_above_its_quota_is_told_that_it_can_never_start_and_with_what_it_could() -> None:
+    mine = runs(job("mine", workers=1), "n")
+    why = explain(snapshot(job("a", workers=3), tenants=(tenant(cpu=2),), running=(mine,)), "a", 0.0)
+    (verdict,) = why.reasons
+    assert (verdict.reason, verdict.message) == (
+        Reason.EXCEEDS_MAX_QUOTA,
+        "red may use 2 cpu in all now and this job asks for 3: it can never start under this quota; with --workers 2 it "
+        "could, or ask an administrator of the hub for more quota for red",
+    )
+    assert verdict.numbers == {"cpu_limit": 2.0, "cpu_asked": 3.0}
+    assert (why.expected_start, why.expected_because) == (None, "it can never start under this quota")
+    assert why.would_start_now == ("--workers 1", "--cpu 0.3")
+
+
+def test_who_waits_is_told_when_its_quota_is_lowered_below_it_and_raised_again() -> None:
+    core = Core.of(snapshot(job("a", workers=3), tenants=(tenant(cpu=3, used=Resources(cpu=1000)),)), 0.0)
+    (wait,) = core.plan(0.0)
+    assert isinstance(wait, Wait)
+    assert wait.verdict.reason is Reason.WAITING_FOR_QUOTA
+    core.set_tenant(tenant(cpu=2, used=Resources(cpu=1000)))
+    (never,) = core.plan(1.0)
+    assert isinstance(never, Wait)
+    assert never.verdict.reason is Reason.EXCEEDS_MAX_QUOTA
+    core.set_tenant(tenant(cpu=3, used=Resources(cpu=1000)))
+    (again,) = core.plan(2.0)
+    assert isinstance(again, Wait)
+    assert again.verdict.message == (
+        "red may use 3 cpu; 1 in use by others (1); 2 free now; this job asks for 3. It cannot start while others than "
+        "jobs hold 1 cpu; with --workers 2 it could"
+    )
+
+
+def test_an_open_window_of_another_makes_no_job_one_that_can_never_start() -> None:
+    s = replace(
+        snapshot(job("a", workers=4), tenants=(tenant(cpu=4), tenant("blue", cpu=4))),
+        bookings=(Booking("blue", 0.0, 100.0, Quota(cpu=2000)),),
+    )
+    why = explain(s, "a", 50.0)
+    assert [v.reason for v in why.reasons] == [Reason.WAITING_FOR_QUOTA]
+    assert why.expected_start == 100.0
+
+
+@pytest.mark.parametrize(
+    ("used", "blue", "message"),
+    [
+        (200, 0, "With --workers 6 it would fit (5 while ann's notebook holds part of it)"),
+        (0, 200, "With --workers 6 it would fit (5 while notebooks of other tenants hold part of it)"),
+        (6000, 0, "With --workers 6 it would fit (none while ann's notebook holds part of it)"),
+        (0, 0, "With --workers 6 it would fit"),
+    ],
+)
+def test_what_could_start_beside_notebooks_is_told_with_a_refusal(used: int, blue: int, message: str) -> None:
+    teams = (
+        tenant(cpu=3, cohort="c", used=Resources(cpu=used), others=("ann's notebook",) if used else ()),
+        tenant("blue", cpu=3, cohort="c", used=Resources(cpu=blue)),
+    )
+    verdict = check_possible(snapshot(nodes=(node(cpu=64),), tenants=teams), job("a", workers=20))
+    assert verdict is not None
+    assert verdict.message == (
+        f"red may use 6 cpu in all and this job asks for 20. {message}, or ask an administrator of the hub for more "
+        "quota for red."
+    )
+
+
+def test_what_would_pass_is_told_by_the_time_that_is_left() -> None:
+    busy = runs(job("busy", workers=3), "n", "n", "n", until=90.0)
+    s = snapshot(job("ahead", workers=4), job("a", at=1.0), running=(busy,))
+    (verdict,) = explain(s, "a", 10.0).reasons
+    assert (verdict.reason, verdict.message) == (
+        Reason.RESERVED,
+        "would fit, but starting it now would delay ahead of ann, which is ahead of it and is to start in 80 s; with "
+        "--time-limit 80s or less it would not",
+    )
+    short = replace(s, waiting=(s.waiting[0], job("a", at=1.0, time_limit=80.0)))
+    assert explain(short, "a", 10.0).expected_start == 10.0
+    longer = replace(s, waiting=(s.waiting[0], job("a", at=1.0, time_limit=81.0)))
+    assert explain(longer, "a", 10.0).expected_start != 10.0
+
+
+def test_where_nobody_knows_when_who_is_ahead_starts_any_time_limit_will_do() -> None:
+    busy = runs(job("busy", workers=3), "n", "n", "n")
+    s = snapshot(job("ahead", workers=4), job("a", at=1.0), running=(busy,))
+    (verdict,) = explain(s, "a", 10.0).reasons
+    assert verdict.message == (
+        "would fit, but starting it now would delay ahead of ann, which is ahead of it; with a --time-limit it would not"
+    )
+    given = replace(s, waiting=(s.waiting[0], job("a", at=1.0, time_limit=1e6)))
+    assert explain(given, "a", 10.0).expected_start == 10.0
+
+
+def test_without_backfill_no_time_limit_is_said_to_help() -> None:
+    busy = runs(job("busy", workers=3), "n", "n", "n", until=90.0)
+    s = snapshot(job("ahead", workers=4), job("a", at=1.0), running=(busy,), backfill=False)
+    (verdict,) = explain(s, "a", 10.0).reasons
+    assert verdict.message == "would fit, but starting it now would delay ahead of ann, which is ahead of it"
+
+
+def test_who_was_not_looked_at_yet_is_told_so() -> None:
+    core = Core.of(snapshot(job("a")), 0.0)
+    wait = core.verdict("a")
+    assert wait is not None
+    assert wait.verdict.message == "not looked at yet: the next scheduling cycle decides"
+
+
+def test_every_reason_of_a_job_that_is_tried_has_its_words() -> None:
+    core = Core.of(snapshot(job("a", workers=9)), 0.0)
+    core.plan(0.0)
+    entry = core.state.waiting["a"]
+    for reason in set(Reason) - {Reason.EXCEEDS_MAX_QUOTA, Reason.TOPOLOGY_PLACEMENT_FAILED}:
+        entry.cls.reason = reason
+        if reason in TRIED:
+            assert reason_of(core.state, entry) is reason
+            assert of(core.state, entry, Told(0.0)).message
+        else:
+            with pytest.raises(ValueError, match=f"no job that is tried waits for {reason.value}"):
+                of(core.state, entry, Told(0.0))
+
+
+def test_an_offer_beside_many_who_wait_looks_at_none_of_them_again() -> None:
+    s, _ = crowded(400)
+    core = planned(s)
+    before = core.state.effort
+    why, start = offered(core, job("new", workers=1, at=500.0, priority=200), 1.0)
+    assert start is not None
+    assert why.gives_way == ()
+    assert core.state.effort - before <= 10
+
+
+def test_a_look_ahead_ends_at_its_bound_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlp_hub.scheduler.why.MOST_EFFORT", 3)
+    busy = tuple(runs(job(f"busy{n}", workers=1), "n", since=-1.0, until=10.0 + n) for n in range(4))
+    ahead = [job(f"w{n}", workers=3, time_limit=10.0, at=float(n)) for n in range(6)]
+    why = explain(snapshot(*ahead, job("a", workers=3, at=9.0), running=busy), "a", 0.0)
+    assert why.expected_start is None
+    assert why.expected_because == "more than 3 jobs have to end before it"

@@ -67,6 +67,18 @@ def test_who_would_have_the_quota_and_no_room_is_told_so() -> None:
     ]
 
 
+def test_who_waits_in_vain_and_would_have_the_quota_is_told_so_too() -> None:
+    world = snapshot(
+        job("a", workers=4, at=880.0),
+        nodes=(node(cpu=4),),
+        tenants=(tenant("red", 3),),
+        running=(holding("x", 2),),
+    )
+    assert texts(shown(world, 8)) == [
+        ("wait", "1 job would have the quota, and wait for room on the nodes then: a"),
+    ]
+
+
 def test_where_the_quota_stays_too_small_its_numbers_are_said() -> None:
     world = snapshot(
         job("a", workers=4, at=880.0),
@@ -120,7 +132,7 @@ def test_a_larger_quota_names_what_could_start_and_what_asks_for_too_much() -> N
         ("bad", "1 waiting job would ask for more than the whole quota: c"),
     ]
     assert [(j.user, j.name, j.tenant) for j in found.could_start] == [("ann", "a", "red")]
-    assert [(w.name, w.reason, w.since.timestamp()) for w in found.waiting] == [("c", "WaitingForQuota", 3.0)]
+    assert [(w.name, w.reason, w.since.timestamp()) for w in found.waiting] == [("c", "ExceedsMaxQuota", 3.0)]
 
 
 def test_a_quota_below_its_use_says_until_when_from_the_time_limits() -> None:

@@ -60,7 +60,7 @@ export function Story({ d }: { d: Decision }): JSX.Element {
       {d.changed.length ? <p><b>What changed:</b> {ended(d.changed.join("; "))}</p> : null}
       {chosen.length ? (
         <table class="mlp-table mlp-decision-table">
-          <caption>{others.length ? "The places with room, the best first" : "No other place had room"}</caption>
+          <caption>{others.length ? "The places with room, the best first" : "Where it was placed"}</caption>
           <thead><tr><th scope="col">Node</th><th scope="col">Ranks</th><th scope="col">Free after that</th></tr></thead>
           <tbody>
             {d.nodes.map((n) => (

@@ -107,6 +107,9 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
             <code>{`%mlp cancel ${job.name}`}</code>
             {", then "}
             <code>{`%mlp resubmit ${job.name} ${why.would_start_now[0]}`}</code>
+            {why.stopped?.checkpoint_at
+              ? `. That is a new job, which begins anew: the checkpoint of ${job.name} is not taken along.`
+              : null}
           </p>
         ) : null}
         {why?.cut_short ? <p class="mlp-dim">{`${capital(why.cut_short)}.`}</p> : null}

@@ -1,0 +1,150 @@
+"""Jobs that can never start as things are, and those whose own quota others still have: they are told so while they wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.scheduler.model import SchedulingPolicy
+from platform_rig import FAST, Rig, node, play, until
+
+LONG = {"DURATION": 60, "STOP": 0.05}
+PATIENT = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
+
+
+async def team(rig: Rig, name: str, user: str, cpu: float, cohort: str | None = None) -> None:
+    await rig.platform.tenants.create(TenantCreate(name=name, cpu=cpu, cohort=cohort))
+    await rig.platform.users.ensure(user)
+    await rig.platform.tenants.set_member(name, user)
+
+
+async def notebook(rig: Rig, user: str, tenant: str, cpu: float) -> None:
+    asked = ResourceRequestTry(
+        id=f"{user}/",
+        applier="sp",
+        request_type="request",
+        tenant=tenant,
+        cpu=cpu,
+        ram=512,
+        user=user,
+        holder=f"{user}'s notebook",
+    )
+    await rig.platform.ledger.try_(asked)
+
+
+def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await team(rig, "red", "ann", 3)
+        await rig.submit("busy", tenant="red", workers=1, sim=LONG)
+        await rig.until("busy", "running")
+        await rig.submit("wide", tenant="red", workers=3, sim={"DURATION": 0.05})
+        await rig.until("wide", "queued")
+        await p.tenants.update("red", TenantUpdate(cpu=2))
+
+        async def told() -> bool:
+            return (await p.jobs.get("ann", "wide")).reason == "ExceedsMaxQuota"
+
+        await until(told)
+        message = (
+            "red may use 2 cpu in all now and this job asks for 3: it can never start under this quota; with --workers 2 "
+            "it could, or ask an administrator of the hub for more quota for red"
+        )
+        assert (await p.jobs.get("ann", "wide")).message == message
+        why = await p.jobs.why("ann", "wide")
+        assert [(v.reason, v.message) for v in why.reasons] == [("ExceedsMaxQuota", message)]
+        assert (why.expected_start, why.expected_because) == (None, "it can never start under this quota")
+        assert why.would_start_now[0] == "--workers 1"
+        waits = [e for e in await p.jobs.events("ann", "wide") if e.kind == "waiting"]
+        assert [e.reason for e in waits] == ["WaitingForQuota", "ExceedsMaxQuota"]
+        await p.tenants.update("red", TenantUpdate(cpu=4))
+        await rig.until("wide", "finished")
+
+    play(tmp_path, story)
+
+
+def test_a_job_that_no_node_is_large_enough_for_any_more_is_told_so(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("busy", workers=2, sim=LONG)
+        await rig.until("busy", "running")
+        await rig.submit("wide", cpu=4, sim={"DURATION": 0.05})
+        await rig.until("wide", "queued")
+        assert (await rig.platform.jobs.why("ann", "wide")).reasons[0].reason == "WaitingForResources"
+        rig.executor._nodes = {"n2": node("n2", 2), **{n.name: n for n in (node("n1", 3),)}}
+
+        async def told() -> bool:
+            why = await rig.platform.jobs.why("ann", "wide")
+            return why.reasons[0].reason == "ExceedsMaxQuota"
+
+        await until(told)
+        why = await rig.platform.jobs.why("ann", "wide")
+        assert why.reasons[0].message == (
+            "each rank asks for 4 cpu, and the largest node has 3. Ask for at most 3 per rank."
+        )
+        assert why.expected_because == "it can never start with the nodes and quotas of now"
+
+    play(tmp_path, story, node("n1", 4))
+
+
+def test_what_a_notebook_holds_is_told_to_who_waits_for_it_and_to_who_asks_for_too_much(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await team(rig, "red", "ann", 3)
+        await notebook(rig, "ann", "red", 0.2)
+        with pytest.raises(Refused) as refused:
+            await rig.submit("large", tenant="red", workers=20)
+        assert (refused.value.reason, refused.value.msg) == (
+            Reason.EXCEEDS_MAX_QUOTA,
+            "red may use 3 cpu in all and this job asks for 20. With --workers 3 it would fit (2 while ann's notebook "
+            "holds part of it), or ask an administrator of the hub for more quota for red.",
+        )
+        await rig.submit("wide", tenant="red", workers=3)
+
+        async def told() -> str:
+            return (await p.jobs.get("ann", "wide")).message or ""
+
+        assert await until(told) == (
+            "red may use 3 cpu; 0.2 in use by ann's notebook (0.2); 2.8 free now; this job asks for 3. It cannot start "
+            "while ann's notebook holds 0.2 cpu; with --workers 2 it could"
+        )
+        assert (await p.jobs.why("ann", "wide")).expected_because == (
+            "it cannot start while ann's notebook holds 0.2 cpu; with --workers 2 it could"
+        )
+
+    play(tmp_path, story)
+
+
+def test_whose_own_is_lent_to_work_that_may_not_be_stopped_yet_is_told_when_it_comes_back(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await team(rig, "red", "ann", 2, "main")
+        await team(rig, "blue", "bob", 2, "main")
+        await rig.submit("lent", tenant="red", workers=4, sim=LONG)
+        lent = await rig.until("lent", "running")
+        await rig.submit("own", "bob", tenant="blue", workers=1)
+
+        async def told() -> str:
+            return (await p.jobs.get("bob", "own")).message or ""
+
+        assert (await until(told)).startswith(
+            "blue may use 4 cpu, 2 of its own and 2 when others leave it idle; 0 in use; 4 held by red, 2 of it lent out "
+            "of the quota of blue; 0 free now; this job asks for 1; blue takes back its own from red: jobs of red may be "
+            "stopped for it once they have run for 3600 s, the first in "
+        )
+        why = await p.jobs.why("bob", "own")
+        assert why.expected_start is not None
+        assert lent.started_at is not None
+        assert abs((why.expected_start - lent.started_at).total_seconds() - 3600) < 5
+        assert why.expected_because == (
+            "a job of tenant red is stopped for it then; nothing is stopped before it has run for 3600 s"
+        )
+
+    play(tmp_path, story, node("n1", 4), policy=PATIENT)
