@@ -157,7 +157,7 @@ class SnapshotMaker:
         """
         if holders is None:
             holders = await self._board.db.read(lambda tx: read_holders(tx, now))
-        tenants = [queue_of(t, holders, 0.0) for t in holders.tenants]
+        tenants = [queue_of(t, holders, (0.0, ())) for t in holders.tenants]
         nodes = tuple(node_of(n) for n in self._nodes())
         return Snapshot(nodes, tuple(tenants), (), (), self._policy)
 

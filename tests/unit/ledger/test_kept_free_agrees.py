@@ -99,7 +99,7 @@ def test_the_core_and_the_ledger_leave_everybody_the_same(owners, booked, made, 
         core = Core.of(
             Snapshot(
                 tuple(node_of(n) for n in infos),
-                tuple(queue_of(t, holders, 0.0) for t in holders.tenants),
+                tuple(queue_of(t, holders, (0.0, ())) for t in holders.tenants),
                 (),
                 (),
                 SchedulingPolicy(),
