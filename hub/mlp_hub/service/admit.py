@@ -182,7 +182,7 @@ class Admission:
 
     async def capacity(self) -> Snapshot:
         """Return the nodes and tenants alone, for the question whether a job can ever run."""
-        return await self._maker.empty(None if self._holders_changed else self._holders, self._clock())
+        return await self._maker.empty(self._clock())
 
     async def possible(self) -> CanRun:
         """Return what tells whether a job can ever run, with the tenants and nodes of now."""

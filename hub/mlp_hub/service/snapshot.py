@@ -150,13 +150,9 @@ class SnapshotMaker:
         holders = await self._board.db.read(lambda tx: read_holders(tx, now))
         return self.of(replace(holders, claims=()), now), holders
 
-    async def empty(self, holders: Holders | None, now: float) -> Snapshot:
-        """Return the nodes and the tenants without jobs: all that says whether a job can ever run.
-
-        `holders` are those of now, where they are known.
-        """
-        if holders is None:
-            holders = await self._board.db.read(lambda tx: read_holders(tx, now))
+    async def empty(self, now: float) -> Snapshot:
+        """Return the nodes and the tenants without jobs: all that says whether a job can ever run."""
+        holders = await self._board.db.read(lambda tx: read_holders(tx, now))
         tenants = [queue_of(t, holders, (0.0, ())) for t in holders.tenants]
         nodes = tuple(node_of(n) for n in self._nodes())
         return Snapshot(nodes, tuple(tenants), (), (), self._policy)

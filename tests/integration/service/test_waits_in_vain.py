@@ -59,8 +59,12 @@ def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_
         assert [(v.reason, v.message) for v in why.reasons] == [("ExceedsMaxQuota", message)]
         assert (why.expected_start, why.expected_because) == (None, "it can never start under this quota")
         assert why.would_start_now[0] == "--workers 1"
-        waits = [e for e in await p.jobs.events("ann", "wide") if e.kind == "waiting"]
-        assert [e.reason for e in waits] == ["WaitingForQuota", "ExceedsMaxQuota"]
+
+        async def written() -> bool:
+            waits = [e.reason for e in await p.jobs.events("ann", "wide") if e.kind == "waiting"]
+            return waits == ["WaitingForQuota", "ExceedsMaxQuota"]
+
+        await until(written)
         await p.tenants.update("red", TenantUpdate(cpu=4))
         await rig.until("wide", "finished")
 
