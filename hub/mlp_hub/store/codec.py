@@ -26,6 +26,8 @@ _shares = msgspec.json.Decoder(tuple[tuple[str, Resources], ...])
 _quota = msgspec.json.Decoder(Quota)
 _shortfall = msgspec.json.Decoder(Shortfall)
 _lowering = msgspec.json.Decoder(Lowering)
+Past = tuple[float | None, float, float, int | None, float | None]
+_past_decoder = msgspec.json.Decoder(Past)
 _limits = msgspec.json.Decoder(dict[str, int])
 _object = msgspec.json.Decoder(dict[str, Any])
 _NONE = "[]"
@@ -84,16 +86,13 @@ def job_state(job: Job) -> Values:
         "ranks": dumps(job.ranks) if job.ranks else _NONE,
         "resize_to": dumps(job.resize_to) if job.resize_to else None,
         "ran_before": job.ran_before or None,
-        "waiting_since": job.waiting_since,
-        "waited": job.waited or None,
-        "ran": job.ran or None,
-        "progress_from": job.progress_from,
-        "progress_since": job.progress_since,
+        "past": _past_of(job),
     }
 
 
 def job_of(row: Any) -> Job:
     """Return the job of a row with all its columns."""
+    waiting_since, waited, ran, progress_from, progress_since = _past(row)
     return Job(
         uid=row.uid,
         spec=_spec.decode(row.spec),
@@ -114,17 +113,42 @@ def job_of(row: Any) -> Job:
         ranks=_ranks.decode(row.ranks),
         resize_to=() if row.resize_to is None else _names.decode(row.resize_to),
         ran_before=row.ran_before or 0.0,
-        waiting_since=row.waiting_since,
-        waited=row.waited or 0.0,
-        ran=row.ran or 0.0,
-        progress_from=row.progress_from,
-        progress_since=row.progress_since,
+        waiting_since=waiting_since,
+        waited=waited,
+        ran=ran,
+        progress_from=progress_from,
+        progress_since=progress_since,
         version=row.version,
     )
 
 
+def _usual(phase: str, queued_at: float | None, admitted_at: float | None) -> tuple[float | None, float]:
+    """Return since when a job waits, and what it has waited, if all that happened to it is in these columns."""
+    if phase == Phase.QUEUED:
+        return queued_at, 0.0
+    if queued_at is None or admitted_at is None:
+        return None, 0.0
+    return None, max(admitted_at - queued_at, 0.0)
+
+
+def _past_of(job: Job) -> str | None:
+    """Return the column of what happened before: null for most jobs, which wait once and run once."""
+    usual = _usual(job.phase, job.queued_at, job.admitted_at)
+    if not job.ran and job.progress_since is None and (job.waiting_since, job.waited) == usual:
+        return None
+    return dumps((job.waiting_since, job.waited, job.ran, job.progress_from, job.progress_since))
+
+
+def _past(row: Any) -> Past:
+    if row.past is not None:
+        past: Past = _past_decoder.decode(row.past)
+        return past
+    return (*_usual(row.phase, row.queued_at, row.admitted_at), 0.0, None, None)
+
+
 def ended_of(row: Any) -> EndedJob:
     """Return what is known of a job that ended; its program is passed over."""
+    _, waited, ran, _, _ = _past(row)
     return EndedJob(
         row.name,
         row.user,
@@ -135,8 +159,8 @@ def ended_of(row: Any) -> EndedJob:
         row.queued_at,
         row.started_at,
         row.finished_at,
-        row.waited or 0.0,
-        row.ran or 0.0,
+        waited,
+        ran,
         _shape.decode(row.spec),
     )
 

@@ -120,11 +120,7 @@ job = Table(
     Column("ranks", Text, nullable=False),
     Column("resize_to", Text),  # null when it is not being resized
     Column("ran_before", Double),  # null when it was not resized since it was admitted
-    Column("waiting_since", Double),  # null when it is not in the queue
-    Column("waited", Double),  # null before its first wait is over
-    Column("ran", Double),  # null when no attempt before the present one ran
-    Column("progress_from", Integer),  # null in its first attempt, and before another one reports
-    Column("progress_since", Double),
+    Column("past", Text),  # what it waited and ran in all; null when the columns above tell that
     Column("version", Integer, nullable=False),
     UniqueConstraint("user", "name"),
     Index(None, "phase"),

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import text
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import FINAL, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
@@ -70,6 +71,28 @@ def test_a_job_comes_back_as_it_was_stored(db: Database) -> None:
     with db.reading() as tx:
         assert tx.jobs.get(FULL.uid) == replace(changed, message="last words\ufffd")
         assert tx.jobs.find("bob", "digits") is None
+
+
+def test_what_a_job_waited_and_ran_comes_back_and_takes_no_room_while_other_times_tell_it(
+    db: Database,
+) -> None:
+    fresh = replace(job(2), phase=Phase.QUEUED, queued_at=5.0, waiting_since=5.0)
+    admitted = replace(fresh, phase=Phase.ADMITTED, admitted_at=7.5, waiting_since=None, waited=2.5)
+    dropped = replace(fresh, phase=Phase.CANCELLED, waiting_since=None, waited=3.25, finished_at=8.25)
+    back = replace(fresh, restarts=1, waiting_since=90.5, waited=2.5, ran=80.125)
+    again = replace(back, phase=Phase.RUNNING, waiting_since=None, progress_from=60, progress_since=95.5)
+    with db.begin() as tx:
+        assert tx.jobs.insert(fresh)
+        for one, stored in ((fresh, 0), (admitted, 0), (dropped, 1), (back, 1), (again, 1)):
+            version = tx.jobs.versions([one.uid])[one.uid]
+            written = tx.jobs.update(replace(one, version=version))
+            assert tx.jobs.get(one.uid) == written
+            count = "SELECT count(past) FROM job WHERE uid = :uid"
+            assert tx.connection.execute(text(count), {"uid": one.uid}).scalar() == stored
+        done = replace(again, phase=Phase.FINISHED, started_at=91.0, finished_at=99.0)
+        tx.jobs.update(replace(done, version=tx.jobs.versions([done.uid])[done.uid]))
+        (ended,), _ = tx.jobs.ended(0.0, 2e9, 5)
+    assert (ended.waited, ended.ran, ended.has_run, ended.restarts) == (2.5, 88.125, True, 1)
 
 
 def test_a_name_is_taken_until_its_job_is_removed(db: Database) -> None:

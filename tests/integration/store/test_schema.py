@@ -5,8 +5,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from mlp_hub.domain.job import Phase, Target
-from mlp_hub.store import Database, WrongSchema, migrate
+from mlp_hub.domain.job import JobSpec, Phase, Target
+from mlp_hub.domain.resources import Resources
+from mlp_hub.store import Database, WrongSchema, codec, migrate
 from mlp_hub.store import engine as engines
 from mlp_hub.store.records import Lease
 from mlp_hub.store.tables import REVISION, metadata
@@ -169,32 +170,34 @@ TIMELINES = {
 
 
 def test_what_jobs_waited_and_ran_before_an_upgrade_is_told_by_their_timelines(url: str) -> None:
+    spec = codec.dumps(JobSpec("j", "ann", "default", "plain", Resources(1000)))
     migrate.downgrade(url, "0010")
     engine = engines.make_engine(engines.parse(url), write=True)
     row = (
         'INSERT INTO job (uid, "user", name, tenant, spec, phase, target, submitted_at, queued_at, admitted_at,'
         " finished_at, restarts, failures, progress, message, placement, ranks, version) VALUES"
-        " (:name, 'ann', :name, 'default', '{}', :phase, 'run', :queued, :queued, :admitted, :finished, :restarts,"
+        " (:name, 'ann', :name, 'default', :spec, :phase, 'run', :queued, :queued, :admitted, :finished, :restarts,"
         " 0, 0, '', '[]', '[]', 3)"
     )
     step = "INSERT INTO job_event (job, seq, time, kind, message) VALUES (:job, :seq, :time, :kind, '')"
     with engine.begin() as connection:
         for name, (phase, restarts, queued, admitted, finished, timeline) in TIMELINES.items():
-            values = {"name": name, "phase": phase, "restarts": restarts, "queued": queued}
+            values = {"name": name, "phase": phase, "restarts": restarts, "queued": queued, "spec": spec}
             connection.execute(text(row), {**values, "admitted": admitted, "finished": finished})
             for seq, entry in enumerate(timeline.split(", "), 1):
                 kind, at = entry.split()
                 connection.execute(text(step), {"job": name, "seq": seq, "kind": kind, "time": float(at)})
     engine.dispose()
     migrate.upgrade(url)
-    engine = engines.make_engine(engines.parse(url), write=True)
-    with engine.connect() as connection:
-        found = connection.execute(text("SELECT uid, waiting_since, waited, ran FROM job")).all()
-    engine.dispose()
-    assert {f[0]: tuple(f[1:]) for f in found} == {
-        "plain": (None, 4.0, None),
-        "new": (20.0, None, None),
-        "dropped": (None, 7.0, None),
+    db = Database(url, guard=True)
+    db.open()
+    with db.reading() as tx:
+        found = [tx.jobs.get(name) for name in TIMELINES]
+    db.close()
+    assert {j.uid: (j.waiting_since, j.waited, j.ran) for j in found if j is not None} == {
+        "plain": (None, 4.0, 0.0),
+        "new": (20.0, 0.0, 0.0),
+        "dropped": (None, 7.0, 0.0),
         "stopped": (53.0, 2.0, 40.0),
         "resized": (None, 1.0, 48.0),
         "paused": (None, 4.0 + 5.0 + 4.0 + 10.0, 14.0 + 16.0),

@@ -31,6 +31,25 @@ def line(t: float, event: str, job: str, **more: Any) -> Json:
     return {"t": t, "event": event, "job": job, **more}
 
 
+def counted(of: dict[str, Life]) -> Json:
+    used = {"per_tenant": {"red": {"cpu_s": 1.0, "gpu_s": 0.0}}}
+    rest = {"makespan_s": 45, "utilization": {}, "lost_work_s": 0}
+    return figures(of.values(), {**used, **rest}, {"red": 1.0})
+
+
+def test_a_job_has_waited_each_time_that_it_was_in_the_queue() -> None:
+    of = lives(
+        {},
+        line(0, "submitted", "low"),
+        line(4, "started", "low"),
+        line(10, "preempted", "low"),
+        line(45, "started", "low"),
+        line(60, "finished", "low"),
+    )
+    told = counted(of)
+    assert (told["waits_of"], told["avg_wait_s"], told["waited_again_s"]) == (1, 39.0, 35.0)
+
+
 def test_who_ran_before_is_in_no_wait_and_what_it_waits_after_a_stop_is_told_apart() -> None:
     of = lives(
         {"old": -50.0},
@@ -42,16 +61,7 @@ def test_who_ran_before_is_in_no_wait_and_what_it_waits_after_a_stop_is_told_apa
         line(40, "finished", "new"),
         line(45, "started", "old"),
     )
-    told = figures(
-        of.values(),
-        {
-            "per_tenant": {"red": {"cpu_s": 1.0, "gpu_s": 0.0}},
-            "makespan_s": 45,
-            "utilization": {},
-            "lost_work_s": 0,
-        },
-        {"red": 1.0},
-    )
+    told = counted(of)
     assert (told["jobs"], told["running"], told["waits_of"]) == (2, 1, 1)
     assert (told["avg_wait_s"], told["waited_again_s"], told["preemptions"]) == (10.0, 35.0, 1)
 

@@ -94,6 +94,15 @@ def test_who_waits_keeps_its_age() -> None:
     assert found["ann/old"] < found["ann/new"]
 
 
+def test_who_was_stopped_and_waits_again_keeps_its_age_and_is_said_to_wait_since_then() -> None:
+    old = job("old", workers=4, at=-400.0, requeued_at=-15.0)
+    found = recorded(snapshot(old), now=0.0)
+    (one,) = found.jobs
+    assert (one.submitted, one.since) == (-400.0, -15.0)
+    (note,) = notes_of(found, 1_900_051_200.0)
+    assert note == "waits since 2030-03-18 07:59:45 UTC; runs 60 min, by a guess"
+
+
 def test_what_a_notebook_holds_stays_held() -> None:
     used = node(cpu=1).capacity
     s = snapshot(job("a", workers=4), nodes=(node(used=used),), tenants=(tenant(used=used),))
@@ -200,5 +209,12 @@ def test_an_export_has_readable_times_and_says_of_each_job_what_stands_behind_it
     (job,) = document_of(past)["jobs"]
     assert (job["submit"], job["duration"]) == (0, 3724)
     assert notes_of(past, begin + later) == ["submitted 2030-03-24 23:28:43 UTC, waited 75 s"]
+    again = replace(past, jobs=(replace(past.jobs[0], attempts=2),))
+    assert notes_of(again, begin + later) == [
+        "submitted 2030-03-24 23:28:43 UTC, waited 75 s, ran 62.1 min in 2 attempts"
+    ]
+    several = "1 job ran in several attempts: taken to run as long as all of them together, what was done again included."
+    assert several in remarks(again)
+    assert several not in remarks(past)
     assert "`--export now` has those" in shown_as(past)[0]
     assert "they come first, at second 0, with what is left of them" in shown_as(now)[0]

@@ -55,6 +55,17 @@ def test_where_nobody_waits_for_quota_it_says_what_they_wait_for() -> None:
     ]
 
 
+def test_who_came_back_into_the_queue_is_said_to_wait_since_then() -> None:
+    waiting = (job("a", workers=2, at=400.0, requeued_at=985.0), job("b", at=850.0))
+    world = snapshot(*waiting, nodes=(node(cpu=2),), tenants=(tenant("red", 8),), running=(holding("x", 2),))
+    found = shown(world, 16)
+    assert texts(found)[1] == (
+        "idle",
+        "2 jobs would still wait for room on the nodes: a, b (the longest for 2.5 min now)",
+    )
+    assert {w.name: w.since.timestamp() for w in found.waiting} == {"a": 985.0, "b": 850.0}
+
+
 def test_who_would_have_the_quota_and_no_room_is_told_so() -> None:
     world = snapshot(
         job("a", workers=3, at=880.0),

@@ -129,10 +129,10 @@ class Jobs(Repo):
             t.c.restarts,
             t.c.submitted_at,
             t.c.queued_at,
+            t.c.admitted_at,
             t.c.started_at,
             t.c.finished_at,
-            t.c.waited,
-            t.c.ran,
+            t.c.past,
             t.c.spec,
         )
         query = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
@@ -11,22 +12,10 @@ from alembic import op
 
 revision = "0011"
 down_revision = "0010"
-COLUMNS = (
-    ("waiting_since", sa.Double),
-    ("waited", sa.Double),
-    ("ran", sa.Double),
-    ("progress_from", sa.Integer),
-    ("progress_since", sa.Double),
-)
+SEVERAL = ("suspended", "requeued", "resized", "preempted", "cancelled")
+"""Steps in the timelines of jobs that waited or ran more than once, or whose wait did not end with an admission."""
 AT_A_TIME = 1000
-_job = sa.table(
-    "job",
-    sa.column("uid", sa.String),
-    sa.column("phase", sa.String),
-    sa.column("restarts", sa.Integer),
-    *(sa.column(name, sa.Double) for name in ("queued_at", "submitted_at", "admitted_at", "finished_at")),
-    *(sa.column(name, kind) for name, kind in COLUMNS),
-)
+_job = sa.table("job", sa.column("uid", sa.String), sa.column("past", sa.Text))
 _event = sa.table(
     "job_event",
     sa.column("job", sa.String),
@@ -37,25 +26,18 @@ _event = sa.table(
 
 
 def upgrade() -> None:
-    """Add the columns. Those of jobs that are there are filled in: from their timelines, where they had more than one wait."""
-    for name, kind in COLUMNS:
-        op.add_column("job", sa.Column(name, kind(), nullable=True))
-    c, connection = _job.c, op.get_bind()
-    since = sa.func.coalesce(c.queued_at, c.submitted_at)
-    connection.execute(sa.update(_job).where(c.phase == "queued").values(waiting_since=since))
-    until = sa.func.coalesce(c.admitted_at, sa.case((c.phase == "cancelled", c.finished_at)))
-    first = sa.update(_job).where(c.restarts == 0, c.phase != "queued", until > since)
-    connection.execute(first.values(waited=until - since))
-    more = sa.select(_event.c.job).where(_event.c.kind.in_(("suspended", "requeued", "resized", "preempted")))
-    uids = list(connection.scalars(more.distinct().order_by(_event.c.job)))
+    """Add the column. For jobs that are there it is filled in from their timelines."""
+    op.add_column("job", sa.Column("past", sa.Text(), nullable=True))
+    connection = op.get_bind()
+    query = sa.select(_event.c.job).where(_event.c.kind.in_(SEVERAL)).distinct().order_by(_event.c.job)
+    uids = list(connection.scalars(query))
     for at in range(0, len(uids), AT_A_TIME):
         _fill(connection, uids[at : at + AT_A_TIME])
 
 
 def downgrade() -> None:
-    """Take them away."""
-    for name, _ in reversed(COLUMNS):
-        op.drop_column("job", name)
+    """Take it away."""
+    op.drop_column("job", "past")
 
 
 class Times:
@@ -88,31 +70,14 @@ class Times:
 def _fill(connection: sa.Connection, uids: list[str]) -> None:
     e = _event.c
     query = sa.select(e.job, e.kind, e.time).where(e.job.in_(uids)).order_by(e.job, e.seq)
-    rows = [_row(uid, times) for uid, times in _times(connection.execute(query))]
-    phase = _job.c.phase
-    change = sa.update(_job).where(_job.c.uid == sa.bindparam("b_uid"))
-    values = {
-        "waited": sa.bindparam("b_waited"),
-        "ran": sa.bindparam("b_ran"),
-        "waiting_since": sa.case(
-            (phase == "queued", sa.func.coalesce(sa.bindparam("b_since", type_=sa.Double), _job.c.queued_at))
-        ),
-    }
-    connection.execute(change.values(values), rows)
+    rows = [{"b_uid": uid, "b_past": past} for uid, past in _pasts(connection.execute(query))]
+    change = sa.update(_job).where(_job.c.uid == sa.bindparam("b_uid")).values(past=sa.bindparam("b_past"))
+    connection.execute(change, rows)
 
 
-def _times(entries: Iterable[Any]) -> Iterator[tuple[str, Times]]:
+def _pasts(entries: Iterable[Any]) -> Iterator[tuple[str, str]]:
     for uid, of_job in groupby(entries, key=lambda entry: entry.job):
         times = Times()
         for entry in of_job:
             times.take(entry.kind, entry.time)
-        yield uid, times
-
-
-def _row(uid: str, times: Times) -> dict[str, object]:
-    return {
-        "b_uid": uid,
-        "b_waited": times.waited or None,
-        "b_ran": times.ran or None,
-        "b_since": times.since,
-    }
+        yield uid, json.dumps([times.since, times.waited, times.ran, None, None])
