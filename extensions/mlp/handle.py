@@ -292,7 +292,10 @@ def dry_run(client: Client, body: Json) -> tables.Sentences:
     offered = tables.offer(client.offer({o.name: body[o.name] for o in SHAPE if o.name in body}))
     lines = len(body.get("code", "").splitlines())
     what = body.get("entry") or f"a program of {lines} line{'' if lines == 1 else 's'}"
-    shape = ", ".join(f"{BY_NAME[k].flag} {v}" for k, v in body.items() if k in BY_NAME and k != "env")
+    written = {"time_limit": words.span, "checkpoint_every": words.span, "ram": words.memory}
+    shape = ", ".join(
+        f"{BY_NAME[k].flag} {written.get(k, str)(v)}" for k, v in body.items() if k in BY_NAME and k != "env"
+    )
     return tables.Sentences(
         [f"Would submit {what}: {shape}", *offered.lines], {"request": body, "offer": offered.data}
     )

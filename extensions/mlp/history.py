@@ -6,7 +6,6 @@ A snapshot is `{"job", "why", "events", "curves": {metric: {"x", "y"}}, "log": [
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -53,7 +52,7 @@ class History:
         self.why: Json | None = None
         self.events: list[Json] = []
         self.tracks: dict[str, dict[int, Track]] = {}
-        self.log: deque[Json] = deque(maxlen=LOG_LINES)
+        self.log: list[Json] = []
         self.points: list[Json] | None = None  # all of them, where somebody asked to keep them
         self.seq = 0
         self._newest: dict[int, tuple[str, set[str]]] = {}
@@ -120,13 +119,21 @@ class History:
         if newest is not None:
             self._newest[rank] = newest
         self.log.extend(fresh)
+        if len(self.log) > 2 * LOG_LINES:
+            self.log = self.last_lines(LOG_LINES)
         return fresh
 
+    def last_lines(self, count: int) -> list[Json]:
+        """Return the lines written last, whichever rank wrote them: they come in lots, one rank after another."""
+        return sorted(self.log, key=lambda line: str(line["time"]))[-count:]
+
     def latest(self) -> dict[str, float]:
-        """Return each metric's last value: the mean over the ranks that reported it."""
+        """Return each metric's last value: the mean over the ranks that reported it, without those that the job gave up."""
         found = {}
+        now = {rank.get("rank") for rank in self.job.get("ranks") or ()}
         for name, ranks in self.tracks.items():
-            values = [t.last for t in ranks.values() if t.last is not None]
+            kept = [t for rank, t in ranks.items() if rank in now] or ranks.values()
+            values = [t.last for t in kept if t.last is not None]
             if values:
                 found[name] = sum(values) / len(values)
         return found
@@ -156,6 +163,6 @@ class History:
             "why": self.why,
             "events": self.events[-SAVED_EVENTS:],
             "curves": {name: self.curve(name) for name in self.tracks},
-            "log": list(self.log)[-SAVED_LINES:],
+            "log": self.last_lines(SAVED_LINES),
             "saved_at": (now or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }

@@ -223,7 +223,6 @@ def offer(found: Json) -> Sentences:
 
 ORDERS = {"priority": "by priority, then by age", "fifo": "by age alone"}
 """What jobs of one tenant go by."""
-_ADDS_UP = "quota = used + lent + free, in use in all = used + borrowed."
 _SHARING = {
     "lent": "lent: others have it until your own jobs need it.",
     "borrowed": "borrowed: in use beyond the quota, and taken back first.",
@@ -284,7 +283,9 @@ def quota(found: Any) -> Table:
         for p in ("quota", "used", "lent", "free", "borrowed", "may borrow")
         if p not in _SHARING or p in shared
     ]
-    notes = [" ".join([_ADDS_UP, *(_SHARING[part] for part in shared)])] if shared else []
+    whole = "quota = used + lent + free" if "lent" in shared else "quota = used + free"
+    in_all = ", in use in all = used + borrowed" if "borrowed" in shared else ""
+    notes = [" ".join([f"{whole}{in_all}.", *(_SHARING[part] for part in shared)])] if shared else []
     for usage in usages:
         tenant = usage.get("tenant", usage)
         if order := tenant.get("queue_order"):

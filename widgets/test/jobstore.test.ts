@@ -95,6 +95,18 @@ test("a flood of lines stays bounded and says what was left out", () => {
   assert.equal(logs.dropped + logs.lines.length, 30_000);
 });
 
+test("of a long past that comes rank after rank the oldest lines go", () => {
+  const logs = new LogStore();
+  const at = (second: number, i: number): string => `2026-01-01T00:00:${second}.${String(i).padStart(6, "0")}Z`;
+  for (const [rank, second] of [[0, 30], [1, 40], [2, 10]] as const) {
+    logs.add(rank, Array.from({ length: 2000 }, (_, i) => ({ ...line(1), time: at(second, i), text: `of ${rank}` })), true);
+  }
+  logs.settle();
+  assert.deepEqual([logs.lines.length, logs.dropped], [4500, 1500]);
+  assert.deepEqual(new Set(logs.lines.slice(0, 500).map((l) => l.rank)), new Set([2]));
+  assert.deepEqual([logs.lines.at(-1)?.rank, logs.lines.at(-2001)?.rank], [1, 0]);
+});
+
 test("time left follows how progress grew, and says nothing while there is nothing to say", () => {
   const eta = new Eta();
   assert.equal(eta.left(0, null), null);

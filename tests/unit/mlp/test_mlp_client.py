@@ -246,6 +246,9 @@ def test_free_names(name, taken, free):
 def test_a_dry_run_submits_nothing(world):
     shown = repr(mlp.submit(code="1", workers=2, dry_run=True))
     assert "Would submit a program of 1 line: --workers 2" in shown
+    shown = repr(mlp.submit(code="1", name="a", ram="2G", time_limit="5 minutes", dry_run=True))
+    assert "--ram 2 GiB" in shown
+    assert "--time-limit 5 min" in shown
     assert "Would start now: 2 ranks on n1" in shown
     assert world.jobs == {}
 

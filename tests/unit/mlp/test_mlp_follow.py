@@ -10,7 +10,7 @@ from mlp import display, follow
 from mlp.client import Client
 from mlp.errors import Refused, Unreachable
 from mlp.handle import Job
-from mlp.history import CURVE_POINTS, LOG_LINES, TRACK_MAX, History, Track
+from mlp.history import CURVE_POINTS, LOG_LINES, SAVED_LINES, TRACK_MAX, History, Track
 from mlp_stand_in import FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
 
 
@@ -118,4 +118,21 @@ def test_values_that_are_not_finite_come_as_null_and_are_left_out():
 def test_a_flood_of_log_lines_is_bounded():
     seen = History()
     seen.add_lines(0, [line(str(i)) for i in range(10 * LOG_LINES)], replay=False)
-    assert len(seen.log) == LOG_LINES
+    assert LOG_LINES <= len(seen.log) <= 2 * LOG_LINES
+    assert seen.last_lines(1)[0]["text"] == str(10 * LOG_LINES - 1)
+
+
+def test_the_last_lines_are_those_written_last_also_where_a_rank_was_given_up_long_before():
+    seen = History()
+    for rank, second in ((0, 30), (1, 40), (2, 10)):
+        seen.add_lines(rank, [line(f"rank {rank}", second) for _ in range(LOG_LINES)], replay=True)
+    assert {x["text"] for x in seen.snapshot()["log"]} == {"rank 1"}
+    assert len(seen.snapshot()["log"]) == SAVED_LINES
+
+
+def test_a_rank_that_the_job_gave_up_has_no_part_in_the_last_values():
+    seen = History({"ranks": [{"rank": 0}, {"rank": 1}]})
+    seen.add_points([point(1, 0, loss=1.0), point(2, 1, loss=3.0), point(3, 2, loss=50.0)])
+    assert seen.latest()["loss"] == 2.0
+    seen.job = {"ranks": []}
+    assert seen.latest()["loss"] == 18.0

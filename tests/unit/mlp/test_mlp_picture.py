@@ -216,7 +216,7 @@ def test_a_quota_shows_used_free_borrowed_and_who():
         ["", "ram", "no limit", "2 GiB", "no limit", "", "", ""],
     ]
     assert table.notes == [
-        "quota = used + lent + free, in use in all = used + borrowed. borrowed: in use beyond the quota, and taken back first. "
+        "quota = used + free, in use in all = used + borrowed. borrowed: in use beyond the quota, and taken back first. "
         "may borrow: what others leave idle now.",
         "Jobs of red start by age alone.",
     ]
@@ -224,7 +224,10 @@ def test_a_quota_shows_used_free_borrowed_and_who():
     table = tables.quota([usage])
     assert table.columns == ("tenant", "", "quota", "used", "lent", "free", "who uses it")
     assert table.rows[0][:6] == ["red", "cpu", "2", "0.5", "1", "0.5"]
-    assert table.notes[-1] == "Jobs of red start by priority, then by age."
+    assert table.notes == [
+        "quota = used + lent + free. lent: others have it until your own jobs need it.",
+        "Jobs of red start by priority, then by age.",
+    ]
     assert "<p>Jobs of red start by priority, then by age.</p>" in table._repr_html_()
     assert repr(table).endswith("\nJobs of red start by priority, then by age.")
 

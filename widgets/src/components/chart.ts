@@ -180,7 +180,10 @@ export class Chart {
 
   private report(): void {
     const all = this.tracks();
-    const lasts = all.map(([, t]) => t.last).filter((v): v is number => v !== null);
+    // those that the job has given up stand where they stopped
+    const now = new Set(this.store.view.job?.ranks.map((r) => r.rank));
+    const kept = all.filter(([r]) => now.has(r));
+    const lasts = (kept.length ? kept : all).map(([, t]) => t.last).filter((v): v is number => v !== null);
     const last = lasts.length ? lasts.reduce((a, b) => a + b, 0) / lasts.length : null;
     const c = this.plot;
     const at = this.cursor;

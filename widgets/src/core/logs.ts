@@ -46,6 +46,7 @@ export class LogStore {
     if (newest) this.newest.set(rank, newest);
     // cut in one go, well below the bound, so that a flood does not copy the array for every line
     if (this.lines.length > LINES_MAX) {
+      if (replay) this.settle(); // rank after rank: the oldest go, not those of the rank that came first
       const drop = this.lines.length - Math.floor(LINES_MAX * 0.9);
       this.dropped += drop;
       this.lines = this.lines.slice(drop);
