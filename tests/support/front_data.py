@@ -182,6 +182,7 @@ class Data:
         self.made: list[Json] = []
         self.simulation = simulation(work(9000.0, 1), work(600.0, 0))
         self.simulated: list[Json] = []
+        self.scheduling = dict(SCHEDULING)
         self.seq = 0
         self.lines = 0
         self._usual_jobs()
@@ -326,7 +327,7 @@ class Data:
             case "GET", ["queue"], "":
                 return 200, self.queue
             case "GET", ["scheduling"], "":
-                return 200, SCHEDULING
+                return 200, self.scheduling
             case "GET", ["nodes"], "":
                 return 200, self.nodes
             case "POST", ["tenants", name], "preview":

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, badName, bytes, cores, duration, metric, parseAmount, parseBytes, parseRam, ram } from "../src/core/format";
+import { ago, badName, bytes, clock, cores, duration, metric, parseAmount, parseBytes, parseRam, ram, withLocalTimes } from "../src/core/format";
 import amounts from "./amounts.json";
 
 test("amounts read as people write them, and as Python writes them", () => {
@@ -42,8 +42,18 @@ test("memory and storage are read with their units, empty is no limit", () => {
 
 test("a bad name is told what is wrong with it", () => {
   for (const good of ["a", "red", "team-7", "a".repeat(50)]) assert.equal(badName(good), null, good);
-  assert.match(badName("Red") ?? "", /starts with a letter/);
-  assert.match(badName("red-") ?? "", /does not end/);
-  assert.match(badName("r_d") ?? "", /holds a-z/);
-  assert.match(badName("a".repeat(51)) ?? "", /at most 50/);
+  const rule = "a name holds only a-z, 0-9 and dashes, starts with a letter and does not end with a dash";
+  for (const [bad, close] of [["Red Team", "red-team"], ["Red", "red"], ["red-", "red"], ["7 Größe", "gro-e"], ["a_b", "a-b"]] as const) {
+    assert.equal(badName(bad), `${rule}, such as ${close}`);
+  }
+  assert.equal(badName("7"), rule);
+  assert.equal(badName(""), "a name is needed");
+  assert.equal(badName("a".repeat(51)), "a name has at most 50 characters, this one has 51");
+});
+
+test("times of the hub read as they are here", () => {
+  const now = Date.parse("2026-11-21T08:00:00Z");
+  const at = clock("2026-11-22T09:30:00Z", now);
+  assert.equal(withLocalTimes("of which at 2026-11-22T09:30:00Z 3 are kept; 2026-11-22 stays", now), `of which at ${at} 3 are kept; 2026-11-22 stays`);
+  assert.equal(withLocalTimes("the window demo of red, Sunday 2026-11-22 09:30 UTC, fits no longer", now), `the window demo of red, ${at}, fits no longer`);
 });

@@ -35,7 +35,7 @@ test("limits that mean nothing, or promise more than there is, are told at their
   assert.deepEqual(faults({ reserve_cpu: "5" }), { reserve_cpu: "is above the quota" });
   assert.deepEqual(faults({ reserve_cpu: "4" }), {});
   assert.deepEqual(Object.keys(faults({ cohort: "main", parent: "org" })), ["parent"]);
-  assert.deepEqual(faults({ cohort: "Main" }), { cohort: "a cohort's name starts with a letter from a to z" });
+  assert.deepEqual(faults({ cohort: "Main" }), { cohort: "a cohort's name holds only a-z, 0-9 and dashes, starts with a letter and does not end with a dash, such as main" });
 });
 
 test("limits that the form does not show stay, those that it empties go", () => {

@@ -140,7 +140,10 @@ class WhatIf:
         likes = Lengths((e.user, e.name, e.ran) for e in ended if e.phase == Phase.FINISHED)
         suspended = sum(j.phase is Phase.SUSPENDED for j in self._board.jobs.values())
         left_out = {"suspended, waiting for their users": suspended}
-        return now, present_of(snapshot, now, likes, left_out)
+        recording = present_of(snapshot, now, likes, left_out)
+        runtimes = {(j.spec.user, j.spec.name): j.spec.runtime for j in self._board.jobs.values()}
+        jobs = (replace(j, runtime=runtimes.get((j.user, j.name), j.runtime)) for j in recording.jobs)
+        return now, replace(recording, jobs=tuple(jobs))
 
     async def _past(self, window: api.WhatIfWindow, now: float, snapshot: Any) -> tuple[float, Recording]:
         since = window.since.timestamp()

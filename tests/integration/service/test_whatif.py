@@ -262,6 +262,8 @@ def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
         assert remarks[0].startswith("The format knows no running jobs: they come first, at second 0")
         notes = document.pop("notes")
         assert [note.split()[0] for note in notes] == ["runs", "runs", "waits", "waits", "waits"]
+        runtimes = {j["runtime"] for j in document["jobs"]}
+        assert runtimes == {j.runtime for j in (await rig.platform.jobs.list("ann"))[0]}
         assert datetime.fromisoformat(document.pop("begin")).tzinfo is not None
         found = await rig.platform.whatif.simulate("admin", asked(**document))
         assert (found.after.jobs, found.after.finished) == (5, 5)

@@ -29,10 +29,15 @@ def test_a_window_is_booked_by_keyboard_and_removed_after_a_question(
     expect(page.get_by_role("alert")).to_have_text("is not after the start")
     shot(page, "panel-book-window", full=True)
     page.get_by_label("Until").fill("2031-03-01T18:00")
-    refusal = {"msg": "the nodes have 2 cpu; this window asks for 3. Book less", "reason": "ExceedsMaxQuota"}
+    msg = "the nodes have 2 cpu, of which at 2031-03-01T09:00:00Z 1 cpu is kept; this window asks for 3. Book less"
+    refusal = {"msg": msg, "reason": "ExceedsMaxQuota"}
     front.data.forced["POST /tenants/red/bookings"] = (403, refusal)
     page.get_by_role("button", name="Book", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text(refusal["msg"])
+    here = page.evaluate("() => new Date('2031-03-01T09:00:00Z').toTimeString().slice(0, 5)")
+    told = page.get_by_role("alert")
+    expect(told).to_contain_text(
+        f"of which at 2031-03-01 {here} 1 cpu is kept; this window asks for 3. Book less"
+    )
     front.data.forced.clear()
     page.get_by_role("button", name="Book", exact=True).click()
     expect(region(page)).to_contain_text("2031-03-01 08:00 to 2031-03-01 18:00")

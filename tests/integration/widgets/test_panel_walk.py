@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from browser import shot
-from front_pages import Pages, fits
+from front_pages import LOOKS, Pages, fits
 from front_service import FrontService
 from front_shapes import job
 from live_hub import wait_for
@@ -316,3 +317,73 @@ def test_who_leaves_default_is_told_before(pages: Pages, front: FrontService) ->
     dialog.get_by_label("Tenant", exact=True).select_option("red")
     expect(dialog).to_contain_text("carol is in default only as long as in no other tenant")
     shot(page, "panel-leaves-default")
+
+
+def test_the_queue_shows_priorities_and_what_each_line_goes_by(pages: Pages, front: FrontService) -> None:
+    front.data.tenants["red"]["queue_order"] = "fifo"
+    page = pages.panel("admin/queue")
+    waiting = page.get_by_role("table", name="Waiting jobs in their order")
+    heads = waiting.get_by_role("columnheader").all_inner_texts()
+    assert heads[0] == "In its line"
+    assert "Priority" in heads
+    expect(waiting.get_by_role("row").nth(1)).to_contain_text("normal")
+    main = page.locator("main")
+    expect(main).to_contain_text(
+        "Each tenant has a line of its own; whose turn it is follows from the policy. "
+        "Lines go by priority (priority, then age); red by fifo (first come, first served)."
+    )
+    shot(page, "panel-queue-lines", full=True)
+    front.data.scheduling["policy"] = "finish"
+    page.reload()
+    expect(main).to_contain_text("All tenants wait in one line.")
+    page = pages.panel("admin/tenants/red")
+    expect(page.get_by_role("region", name="Queue")).to_contain_text(
+        "Goes by fifo (first come, first served)"
+    )
+    assert not pages.unexpected()
+
+
+def test_the_badge_follows_an_approval_at_once(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/users")
+    badge = page.get_by_role("link", name="Users").locator(".mlp-count")
+    expect(badge).to_have_text("1 to approve")
+    page.get_by_role("button", name="Approve").first.click()
+    expect(badge).to_have_count(0, timeout=3_000)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_the_colours_of_bars_mean_is_said_where_they_show_more_than_use(
+    pages: Pages, front: FrontService, look: str
+) -> None:
+    dark, width = LOOKS[look]
+    front.data.tenants["red"] |= {
+        "cohort": "main",
+        "cpu": 3.0,
+        "cpu_inuse": 6.0,
+        "borrowed": {"cpu": 3.0},
+        "over": {"cpu": 1.0},
+        "lent": {"ram": 2048},
+        "ram_inuse": 1024,
+        "free": {"cpu": 0.0, "ram": 10_240},
+    }
+    page = pages.panel("admin/tenants/red", dark=dark, width=width)
+    quota = page.get_by_role("region", name="Quota in use")
+    assert quota.get_by_role("list", name="What the colours of the bars mean").get_by_role(
+        "listitem"
+    ).all_inner_texts() == [
+        "own use",
+        "borrowed: others take it back when they need it",
+        "beyond what it may hold",
+        "lent: others use it now, it comes back when needed",
+    ]
+    expect(quota).to_contain_text("6 of 3 · 1 beyond quota · 2 borrowed")
+    expect(quota).to_contain_text("1 GiB of 8 GiB · 2 GiB lent · 5 GiB free · 5 GiB more to borrow")
+    lengths = {
+        round(b["width"])
+        for b in page.locator(".mlp-quota .mlp-bar").evaluate_all(
+            "bars => bars.map(b => ({width: b.getBoundingClientRect().width}))"
+        )
+    }
+    assert len(lengths) == 1
+    shot(page, f"panel-quota-legend-{look}", full=True)
+    assert fits(page)

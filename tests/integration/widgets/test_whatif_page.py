@@ -51,8 +51,12 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_sent(pages: Pages, fr
     expect(page.get_by_role("alert")).to_contain_text("no amount of memory")
     expect(page.get_by_label("Memory of red")).to_be_focused()
     assert not front.data.simulated
+    page.get_by_role("button", name="Sharing of red").click()
+    expect(page.get_by_role("group", name="Sharing of red")).to_be_visible()
     page.get_by_role("button", name="Start over").click()
     expect(page.get_by_text("No change yet")).to_be_visible()
+    expect(page.get_by_role("group", name="Sharing of red")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -218,3 +218,23 @@ def test_an_export_has_readable_times_and_says_of_each_job_what_stands_behind_it
     assert several not in remarks(past)
     assert "`--export now` has those" in shown_as(past)[0]
     assert "they come first, at second 0, with what is left of them" in shown_as(now)[0]
+    assert not [said for said in shown_as(now) if "notebook" in said]
+
+
+def test_an_export_writes_whole_amounts_as_people_do_and_says_what_notebooks_hold() -> None:
+    base = {"user": "ann", "tenant": "red", "submitted": -1.0, "length": 9.0}
+    jobs = (
+        RecordedJob("a", per_worker=Resources(2000, 1000, 100), **base),
+        RecordedJob("b", per_worker=Resources(500, 0, 100), **base),
+    )
+    red = tenant("red", cpu=3, used=Resources(200, 0, 1024))
+    document = document_of(now := Recording(True, (node(cpu=4),), (red,), jobs))
+    texts = json.dumps(document["jobs"] + document["nodes"] + document["tenants"])
+    assert '"cpu": 2, ' in texts
+    assert '"gpu": 1, ' in texts
+    assert '"cpu": 0.5, ' in texts
+    assert '"cpu": 4, ' in texts
+    assert '{"cpu": 2.8}' in texts
+    assert shown_as(now)[-1] == (
+        "What notebook servers hold now is taken off the nodes and quotas below, for good."
+    )

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { words } from "../core/api";
 import { tone, word } from "../core/phase";
-import { segments, standingWords, type Standing } from "../core/sharing";
+import { legend, segments, standingWords, type Standing } from "../core/sharing";
 
 const ICONS: Record<string, string> = {
   wait: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3.2l2 1.6",
@@ -68,14 +68,31 @@ export function Bar({ value, of, calm = false }: {
 
 /** The bar of a quota: its own use, what it borrowed in another colour, what it lent at the far end. */
 export function StandingBar({ of }: { of: Standing }): JSX.Element {
-  const { own, borrowed, lent } = segments(of);
-  const kind = of.over > 1e-9 ? "over" : !of.borrowed && own >= 90 ? "high" : "fine";
+  const { own, borrowed, over, lent } = segments(of);
+  const kind = !of.borrowed && !over && own >= 90 ? "high" : "fine";
   return (
     <span class={`mlp-bar mlp-bar-parts mlp-bar-${kind}`} aria-hidden="true">
       {own ? <span class="mlp-bar-fill" style={{ width: `${own}%` }} /> : null}
       {borrowed ? <span class="mlp-bar-borrowed" style={{ width: `${borrowed}%` }} /> : null}
+      {over ? <span class="mlp-bar-beyond" style={{ width: `${over}%` }} /> : null}
       {lent ? <span class="mlp-bar-lent" style={{ width: `${lent}%` }} /> : null}
     </span>
+  );
+}
+
+/** What the colours of some bars mean, where they show more than plain use. */
+export function BarLegend({ bars }: { bars: Standing[] }): JSX.Element | null {
+  const parts = legend(bars);
+  if (!parts.length) return null;
+  return (
+    <ul class="mlp-bar-legend" aria-label="What the colours of the bars mean">
+      {parts.map(([part, text]) => (
+        <li key={part}>
+          <span class={`mlp-bar-key mlp-bar-${part === "own" ? "fill" : part === "over" ? "beyond" : part}`} aria-hidden="true" />
+          {text}
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -62,6 +62,22 @@ export function useLoad<T>(key: string, load: () => Promise<T>, every = 0): Load
   return { data: mine ? state.data : null, error: mine ? state.error : null, reload };
 }
 
+const SIGN_UPS = "mlp-sign-ups";
+
+/** Tell whoever shows how many people wait that somebody was let in or refused. */
+export const signUpsChanged = (): boolean => window.dispatchEvent(new Event(SIGN_UPS));
+
+/** Calls back when that was told. */
+export function useSignUpsChanged(changed: () => void): void {
+  const told = useRef(changed);
+  told.current = changed;
+  useEffect(() => {
+    const hear = (): void => told.current();
+    window.addEventListener(SIGN_UPS, hear);
+    return () => window.removeEventListener(SIGN_UPS, hear);
+  }, []);
+}
+
 let ids = 0;
 /** An id for labels, unique in the page. */
 export function useId(prefix: string): string {

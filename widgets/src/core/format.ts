@@ -150,7 +150,13 @@ export function badName(name: string): string | null {
   if (name === "") return "a name is needed";
   if (NAME.test(name)) return null;
   if (name.length > 50) return `a name has at most 50 characters, this one has ${name.length}`;
-  if (!/^[a-z]/.test(name)) return "a name starts with a letter from a to z";
-  if (name.endsWith("-")) return "a name does not end with a dash";
-  return "a name holds a-z, 0-9 and dashes";
+  const close = name.normalize("NFKD").toLowerCase().replace(/[\u0300-\u036f]/g, "").replace(/[^a-z0-9]+/g, "-").replace(/^[-0-9]+|-+$/g, "").slice(0, 50).replace(/-+$/, "");
+  return `a name holds only a-z, 0-9 and dashes, starts with a letter and does not end with a dash${NAME.test(close) ? `, such as ${close}` : ""}`;
+}
+
+/** A sentence of the hub with the times in it as they are here: "2026-11-21T09:00:00Z", "Saturday 2026-11-21 09:00 UTC". */
+export function withLocalTimes(text: string, now: number): string {
+  return text
+    .replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z/g, (time) => clock(time, now))
+    .replace(/\b(?:[A-Z][a-z]+day )?(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC\b/g, (_, day: string, hour: string) => clock(`${day}T${hour}:00Z`, now));
 }

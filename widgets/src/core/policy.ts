@@ -9,6 +9,9 @@ const WORDS: Record<string, string> = {
   finish: "who would be late first",
 };
 
+/** Under these each tenant has a line of its own; the others put the jobs of all tenants into one. */
+export const LINE_PER_TENANT = ["fair", "maxmin"];
+
 export const POLICIES = Object.keys(WORDS);
 
 /** "fair (share of the machines, now and lately)"; one that is newer than this page by its name. */

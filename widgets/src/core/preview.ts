@@ -1,5 +1,5 @@
 /** The service's answer to what a change of a tenant would mean, as lines to read. Pure. */
-import { clock } from "./format";
+import { clock, withLocalTimes } from "./format";
 import type { TenantPreview, Tone } from "./wire";
 
 export interface Line {
@@ -16,7 +16,7 @@ export function backWords(p: TenantPreview | null, now: number): string {
 }
 
 export function previewLines(p: TenantPreview, now: number): Line[] {
-  const lines: Line[] = p.notes.map((n) => ({ tone: n.tone, text: n.text }));
+  const lines: Line[] = p.notes.map((n) => ({ tone: n.tone, text: withLocalTimes(n.text, now) }));
   const text = backWords(p, now);
   if (text) {
     // beside what is over, before what follows from it

@@ -67,14 +67,27 @@ export function standing(tenant: Tenant, dimension: "cpu" | "gpu" | "ram" | "rom
   return { used, limit, borrowed, lent: tenant.lent[dimension] ?? 0, free, over };
 }
 
-/** "2 borrowed · 1 free", "1 lent · 3 free", "0.5 beyond quota". */
+/** What is left of what it may hold: of its own, to borrow, and of its own neither used nor lent and yet not to be had. */
+export function left(s: Standing): { own: number; borrow: number; held: number } {
+  if (s.free === null || s.limit === null) return { own: s.free ?? 0, borrow: 0, held: 0 };
+  const idle = Math.max(0, s.limit - s.used - s.lent);
+  const own = Math.min(s.free, idle);
+  return { own, borrow: s.free - own, held: idle - own };
+}
+
+/** "2 borrowed · 1 more to borrow", "1 lent · 3 free · 2 more to borrow", "0.5 beyond quota": with what is used it adds up to the quota. */
 export function standingWords(s: Standing, show: (n: number) => string): string[] {
   const parts: string[] = [];
   const borrowed = s.borrowed - s.over;
   if (s.over > 1e-9) parts.push(`${show(s.over)} beyond quota`);
   if (borrowed > 1e-9) parts.push(`${show(borrowed)} borrowed`);
   if (s.lent) parts.push(`${show(s.lent)} lent`);
-  if (s.free !== null && s.over <= 1e-9) parts.push(`${show(s.free)} free`);
+  if (s.free !== null && s.over <= 1e-9) {
+    const { own, borrow, held } = left(s);
+    if (held > 1e-9) parts.push(`${show(held)} kept or held by others`);
+    if (own > 1e-9 || borrow <= 1e-9) parts.push(`${show(own)} free`);
+    if (borrow > 1e-9) parts.push(`${show(borrow)} more to borrow`);
+  }
   return parts;
 }
 
@@ -89,10 +102,24 @@ export function beyondWords(tenant: Tenant): string {
   return `${amounts(tenant.borrowed)} of what is in use is borrowed: it stays until its jobs end${back}`;
 }
 
-/** The parts of a bar in percent of its length: its own use, what is borrowed, what is lent (at the far end). */
-export function segments(s: Standing): { own: number; borrowed: number; lent: number } {
+/** The parts of a bar in percent of its length: its own use, what is borrowed, what is beyond that, what is lent (at the far end). */
+export function segments(s: Standing): Record<Part, number> {
   const whole = Math.max(s.limit ?? 0, s.used);
-  if (whole <= 0) return { own: 0, borrowed: 0, lent: 0 };
-  const part = (n: number): number => Math.min(100, (n / whole) * 100);
-  return { own: part(s.used - s.borrowed), borrowed: part(s.borrowed), lent: part(s.lent) };
+  if (whole <= 0) return { own: 0, borrowed: 0, over: 0, lent: 0 };
+  const part = (n: number): number => Math.min(100, (Math.max(0, n) / whole) * 100);
+  return { own: part(s.used - Math.max(s.borrowed, s.over)), borrowed: part(s.borrowed - s.over), over: part(s.over), lent: part(s.lent) };
+}
+
+export type Part = "own" | "borrowed" | "over" | "lent";
+const PARTS: [Part, string][] = [
+  ["own", "own use"],
+  ["borrowed", "borrowed: others take it back when they need it"],
+  ["over", "beyond what it may hold"],
+  ["lent", "lent: others use it now, it comes back when needed"],
+];
+
+/** What the colours of some bars mean; nothing where all show plain use. */
+export function legend(bars: Standing[]): [Part, string][] {
+  const shown = new Set(bars.filter((s) => s.limit !== null).flatMap((s) => PARTS.filter(([part]) => segments(s)[part] > 0).map(([part]) => part)));
+  return shown.size > 1 || (shown.size === 1 && !shown.has("own")) ? PARTS.filter(([part]) => shown.has(part)) : [];
 }

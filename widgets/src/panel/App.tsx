@@ -5,7 +5,7 @@ import { ErrorBox, Empty, Loading } from "../components/basics";
 import { ApiError, paths, type Client } from "../core/api";
 import { THEMES, type Theme, type Themes } from "../core/theme";
 import type { Session, User } from "../core/wire";
-import { useLoad } from "../components/hooks";
+import { useLoad, useSignUpsChanged } from "../components/hooks";
 import { plural } from "../core/format";
 import { AuditPage } from "./Audit";
 import { HubProvider } from "./context";
@@ -74,6 +74,7 @@ const SIGN_UPS_EVERY = 20_000;
 /** How many people wait for approval. */
 function SignUps({ client }: { client: Client }): JSX.Element | null {
   const waiting = useLoad("sign-ups", () => client.list<User>(`${paths.users}?state=NotActive`), SIGN_UPS_EVERY);
+  useSignUpsChanged(() => void waiting.reload());
   const count = waiting.data?.items.filter((u) => u.new).length ?? 0;
   return count ? (
     <span class="mlp-count" title={`${plural(count, "sign-up")} to approve`}>

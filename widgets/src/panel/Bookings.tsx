@@ -6,7 +6,7 @@ import { Confirm } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
 import { paths, words } from "../core/api";
 import { bookingFieldOf, keptWords, newBooking, notesOf, readBooking, windowWords, type BookingField, type BookingTexts } from "../core/booking";
-import { clock } from "../core/format";
+import { clock, withLocalTimes } from "../core/format";
 import { amounts } from "../core/sharing";
 import type { Booking } from "../core/wire";
 import { useHub, useRun } from "./context";
@@ -42,7 +42,7 @@ export function Bookings({ tenant, saves }: { tenant: string; saves: number }): 
             {open ? <Chip kind="good">{`open since ${clock(w.start, now)}`}</Chip> : null} {text}
             {w.short ? (
               <div>
-                <Chip kind="bad">{`does not fit since ${clock(w.short.since, now)}`}</Chip> <span class="mlp-dim">{w.short.message}</span>
+                <Chip kind="bad">{`does not fit since ${clock(w.short.since, now)}`}</Chip> <span class="mlp-dim">{withLocalTimes(w.short.message, now)}</span>
               </div>
             ) : null}
           </>
@@ -135,7 +135,7 @@ function BookForm({ tenant, names, done, cancel }: { tenant: string; names: stri
       done();
     } catch (e) {
       const field = bookingFieldOf(words(e));
-      setRefused({ field, msg: words(e) });
+      setRefused({ field, msg: withLocalTimes(words(e), Date.now()) });
       setBusy(false);
       focus(field);
     }

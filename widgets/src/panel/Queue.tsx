@@ -7,10 +7,10 @@ import { paths, type Client } from "../core/api";
 import { ago, clock, cores, duration, ms, plural, ram } from "../core/format";
 import { backoff } from "../core/stream";
 import { isWaiting } from "../core/phase";
-import { policyWords } from "../core/policy";
+import { LINE_PER_TENANT, policyWords } from "../core/policy";
 import { capital, reasonWords, unknownStart } from "../core/reasons";
 import { waits } from "../core/spans";
-import type { QueueEntry, Scheduling } from "../core/wire";
+import type { QueueEntry, Scheduling, Tenant } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
 import { href, Link } from "./router";
@@ -87,14 +87,20 @@ function expected(e: QueueEntry, now: number): JSX.Element | string {
 
 const key = (e: QueueEntry): string => `${e.user}/${e.name}`;
 
-/** What waits, in its order with the reasons, and what runs. */
 /** For how long it is in the queue now; of one that is suspended, and so not in it, nothing. */
 function waited(e: QueueEntry, now: number): string {
   const seconds = waits(e, now);
   return seconds === null ? "–" : duration(seconds);
 }
 
-export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: boolean }): JSX.Element {
+/** What waits, in its order with the reasons, and what runs. */
+export function QueueTables({ rows, tenants, line = "" }: {
+  rows: QueueEntry[];
+  /** They are of several tenants. */
+  tenants: boolean;
+  /** How they are ordered, in a sentence. */
+  line?: string;
+}): JSX.Element {
   const now = useNow(1000);
   const waiting = rows.filter((e) => isWaiting(e.phase)).sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9));
   const running = rows.filter((e) => !isWaiting(e.phase));
@@ -105,9 +111,10 @@ export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: bo
     { title: "State", cell: (e) => <StateBadge phase={e.phase} />, kind: "tight" },
   ];
   const waits: Column<QueueEntry>[] = [
-    { title: "#", cell: (e) => e.position ?? "–", kind: "num tight" },
+    { title: tenants ? "In its line" : "#", cell: (e) => e.position ?? "–", kind: "num tight" },
     job,
     ...common,
+    { title: "Priority", cell: (e) => e.priority, kind: "tight" },
     { title: "Asks for", cell: need, kind: "low" },
     { title: "Why it waits", cell: (e) => <Waits e={e} />, kind: "grow" },
     { title: "Expected", cell: (e) => expected(e, now), kind: "num" },
@@ -123,6 +130,7 @@ export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: bo
   return (
     <>
       <h3 class="mlp-h-section">Waiting</h3>
+      {line && waiting.length ? <p class="mlp-dim mlp-line-words">{line}</p> : null}
       {waiting.length ? <Table caption="Waiting jobs in their order" stack columns={waits} rows={waiting} rowKey={key} /> : <p class="mlp-dim">Nothing waits.</p>}
       <h3 class="mlp-h-section">Running</h3>
       {running.length ? <Table caption="Running jobs" stack columns={runs} rows={running} rowKey={key} /> : <p class="mlp-dim">Nothing runs.</p>}
@@ -130,10 +138,19 @@ export function QueueTables({ rows, tenants }: { rows: QueueEntry[]; tenants: bo
   );
 }
 
+/** Whose lines there are, and what they go by where that is not priority. */
+function lineWords(policy: string, tenants: Tenant[], rows: QueueEntry[]): string {
+  if (!LINE_PER_TENANT.includes(policy)) return "All tenants wait in one line.";
+  const shown = new Set(rows.map((e) => e.tenant));
+  const others = tenants.filter((t) => shown.has(t.name) && t.queue_order !== "priority").map((t) => `${t.name} by ${policyWords(t.queue_order)}`);
+  return `Each tenant has a line of its own; whose turn it is follows from the policy. Lines go by ${[policyWords("priority"), ...others].join("; ")}.`;
+}
+
 export function QueuePage(): JSX.Element {
   const { client } = useHub();
   const queue = useLoad("queue", () => client.list<QueueEntry>("/queue"), EVERY);
   const scheduling = useLoad("scheduling", () => client.get<Scheduling>(paths.scheduling));
+  const owners = useLoad("queue-tenants", () => client.list<Tenant>(paths.tenants), EVERY);
   const live = useQueueHints(client, () => void queue.reload());
   const [tenant, setTenant] = useState("");
   const all = queue.data?.items ?? [];
@@ -153,7 +170,7 @@ export function QueuePage(): JSX.Element {
       ) : rows.length === 0 ? (
         <Empty title="Nothing runs and nothing waits" />
       ) : (
-        <QueueTables rows={rows} tenants />
+        <QueueTables rows={rows} tenants line={scheduling.data ? lineWords(scheduling.data.policy, owners.data?.items ?? [], rows) : ""} />
       )}
     </>
   );

@@ -1,7 +1,7 @@
 /** What my tenants may use and who uses it; and a token for scripts. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Chip, Empty, ErrorBox, Icon, Loading, QuotaBar, Table, type Column } from "../components/basics";
+import { BarLegend, Chip, Empty, ErrorBox, Icon, Loading, QuotaBar, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago, bytes, cores, plural, ram } from "../core/format";
@@ -22,6 +22,7 @@ export function QuotaBars({ tenant, back }: {
   const beyond = beyondWords(tenant);
   const over = Object.keys(tenant.over).length > 0;
   const lowered = loweredWords(tenant, useNow(10_000));
+  const bars = (["cpu", "gpu", "ram", "rom"] as const).map((d) => standing(tenant, d));
   return (
     <>
       <div class="mlp-quotas">
@@ -30,6 +31,7 @@ export function QuotaBars({ tenant, back }: {
         <QuotaBar name="Memory" of={standing(tenant, "ram")} show={ram} />
         <QuotaBar name="Storage" of={standing(tenant, "rom")} show={bytes} />
       </div>
+      <BarLegend bars={bars} />
       {beyond ? (
         <div class={`mlp-note mlp-note-${over ? "bad" : "wait"} mlp-beyond`} role="note">
           <Icon name={over ? "warn" : "wait"} />

@@ -7,6 +7,7 @@ import { useLoad } from "../components/hooks";
 import { paths } from "../core/api";
 import { bytes, cores, plural, ram } from "../core/format";
 import { place, standing, type Standing } from "../core/sharing";
+import { policyWords } from "../core/policy";
 import { backWords } from "../core/preview";
 import { unchanged, update, type Read, type Texts } from "../core/tenantform";
 import type { QueueEntry, Tenant, TenantPreview, Usage } from "../core/wire";
@@ -183,7 +184,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
           <Bookings tenant={name} saves={saves} />
-          {manages ? <TenantQueue rows={state.data.queue} /> : null}
+          {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} /> : null}
           {manages ? <Members tenant={name} /> : null}
         </>
       ) : null}
@@ -192,11 +193,12 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
   );
 }
 
-function TenantQueue({ rows }: { rows: QueueEntry[] }): JSX.Element {
+function TenantQueue({ rows, order }: { rows: QueueEntry[]; order: string }): JSX.Element {
   return (
     <section class="mlp-card" aria-label="Queue">
       <div class="mlp-card-head">
         <h2>Queue</h2>
+        <span class="mlp-dim">{`Goes by ${policyWords(order)}`}</span>
       </div>
       {rows.length ? <QueueTables rows={rows} tenants={false} /> : <p class="mlp-dim">Nothing runs and nothing waits.</p>}
     </section>

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
 import { Confirm, Dialog } from "../components/Dialog";
-import { useLoad } from "../components/hooks";
+import { signUpsChanged, useLoad } from "../components/hooks";
 import { paths } from "../core/api";
 import { plural } from "../core/format";
 import type { Tenant, User } from "../core/wire";
@@ -26,6 +26,7 @@ export function UsersPage(): JSX.Element {
   const rows = [...waiting, ...all.filter((u) => !u.new)].filter((u) => u.username.toLowerCase().includes(filter.toLowerCase()));
   const { run, busy, error, clear } = useRun(async () => {
     setAsking(null);
+    signUpsChanged();
     await users.reload();
   });
   const close = (): void => {

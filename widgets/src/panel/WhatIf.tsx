@@ -47,11 +47,17 @@ function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; 
   const [shown, setShown] = useState<{ answer: Simulated; of: Draft } | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [tried, setTried] = useState(false);
+  const [round, setRound] = useState(0); // begins anew with `Start over`, so that nothing stays unfolded
   const result = useRef<HTMLElement>(null);
   const form = useRef<HTMLFormElement>(null);
   const asked = askedOf(draft, tenants, kinds, Date.now());
   const faults = tried ? asked.faults : {};
   const set = (change: Partial<Draft>): void => setDraft({ ...draft, ...change });
+  const startOver = (): void => {
+    setDraft({ ...draftOf(tenants, kinds), from: draft.from });
+    setTried(false);
+    setRound(round + 1);
+  };
   const run = async (event: Event): Promise<void> => {
     event.preventDefault();
     setTried(true);
@@ -81,7 +87,7 @@ function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; 
             <h2>Quotas</h2>
             <span class="mlp-dim">An empty field means no limit</span>
           </div>
-          <TenantRows draft={draft} tenants={tenants} faults={faults} set={set} />
+          <TenantRows key={round} draft={draft} tenants={tenants} faults={faults} set={set} />
         </section>
         <section class="mlp-card" aria-label="Nodes">
           <div class="mlp-card-head">
@@ -104,7 +110,7 @@ function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; 
             <span class="mlp-dim" role="status">
               {asked.changes ? plural(asked.changes, "change") : "No change yet"}
             </span>
-            <button type="button" class="mlp-button" disabled={!asked.changes} onClick={() => setDraft({ ...draftOf(tenants, kinds), from: draft.from })}>
+            <button type="button" class="mlp-button" disabled={!asked.changes} onClick={startOver}>
               Start over
             </button>
             <button type="submit" class="mlp-button mlp-primary" disabled={running !== null}>

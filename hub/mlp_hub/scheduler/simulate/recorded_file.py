@@ -48,10 +48,13 @@ def shown_as(recording: Recording) -> list[str]:
     """Say how the document shows what runs and what waits."""
     if not recording.now:
         return ["Jobs that have not ended are not here; `--export now` has those."]
-    return [
+    said = [
         "The format knows no running jobs: they come first, at second 0, with what is left of them, and may be placed anew.",
         "Jobs that wait follow a moment later, in the order of their age.",
     ]
+    if any(t.used != ZERO for t in recording.tenants):
+        said.append("What notebook servers hold now is taken off the nodes and quotas below, for good.")
+    return said
 
 
 def from_its_first_job(recording: Recording) -> tuple[Recording, float]:
@@ -100,6 +103,12 @@ def _seconds(value: float) -> float | int:
     return round(value) if value >= ROUND_FROM_S else round(value, 1) if value >= 1 else round(value, 3)
 
 
+def _units(thousandths: int) -> float | int:
+    """Return cores or devices, whole ones as people write them."""
+    whole, rest = divmod(thousandths, MILLI)
+    return thousandths / MILLI if rest else whole
+
+
 ROUND_FROM_S = 60.0
 _JUST_AFTER = 0.001  # seconds: waiting jobs come after those that run
 
@@ -120,7 +129,7 @@ def _policy(policy: SchedulingPolicy) -> dict[str, Any]:
 
 def _node(node: Node) -> dict[str, Any]:
     free = node.capacity - node.used
-    found: dict[str, Any] = {"name": node.name, "cpu": max(free.cpu, 0) / MILLI, "ram": max(free.ram, 0)}
+    found: dict[str, Any] = {"name": node.name, "cpu": _units(max(free.cpu, 0)), "ram": max(free.ram, 0)}
     if node.capacity.gpu:
         found |= {"gpu": max(free.gpu, 0) // MILLI, "gpu_kind": node.gpu_kind}
     if node.labels:
@@ -156,9 +165,9 @@ def _quota(quota: Quota, used: Resources) -> dict[str, float]:
         limit = getattr(quota, d)
         if limit is not None:
             left = max(limit - getattr(used, d), 0)
-            found[d] = left / MILLI if d in ("cpu", "gpu") else left
+            found[d] = _units(left) if d in ("cpu", "gpu") else left
     kinds = dict(used.kinds)
-    found |= {f"gpu:{k}": max(v - kinds.get(k, 0), 0) / MILLI for k, v in sorted(quota.kinds.items())}
+    found |= {f"gpu:{k}": _units(max(v - kinds.get(k, 0), 0)) for k, v in sorted(quota.kinds.items())}
     return found
 
 
@@ -177,9 +186,9 @@ def _job(job: RecordedJob) -> dict[str, Any]:
         "submit": _seconds(submit if job.started is None else 0.0),
         "duration": _seconds(left),
         "workers": low if low == high else f"{low}:{high}",
-        "cpu": line.per_worker.cpu / MILLI,
+        "cpu": _units(line.per_worker.cpu),
         "ram": line.per_worker.ram,
-        "gpu": line.per_worker.gpu / MILLI,
+        "gpu": _units(line.per_worker.gpu),
         "priority": line.priority,
         "runtime": line.runtime if line.runtime in RUNTIMES else "plain",
     }
