@@ -221,7 +221,12 @@ def offer(found: Json) -> Sentences:
     return Sentences(lines, found)
 
 
-ORDERS = {"priority": "by priority, then by age", "fifo": "by age alone"}
+ORDERS = {
+    "priority": "by priority, then by age",
+    "fifo": "by age alone",
+    "fair": "in turns of its members, by what they use now and lately",
+    "maxmin": "in turns of its members, by what they use now",
+}
 """What jobs of one tenant go by."""
 _SHARING = {
     "lent": "lent: others have it until your own jobs need it.",

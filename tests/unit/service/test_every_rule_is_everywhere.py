@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 from mlp.options import SUBMIT
+from mlp.tables import ORDERS as WORDS_OF_ORDERS
 from mlp_api.types import JobCreate, QueueOrder
 from mlp_api.whatif import PlacementRule, PolicyName
 from mlp_hub.domain.errors import Reason
@@ -59,10 +60,11 @@ def test_every_order_is_explained(name: str) -> None:
 
 def test_every_order_of_a_queue_can_be_chosen_and_is_explained() -> None:
     assert get_args(QueueOrder) == ORDERS
-    form = (ROOT / "widgets/src/core/tenantform.ts").read_text()
-    offered_there = re.search(r"QUEUE_ORDERS.*?= \[\n(.*?)\n\];", form, re.DOTALL)
-    assert offered_there is not None
-    assert re.findall(r'\["(\w+)",', offered_there[1]) == list(ORDERS)
+    words = re.search(
+        r"ORDER_WORDS.*?= \{\n(.*?)\n\};", (ROOT / "widgets/src/core/policy.ts").read(), re.DOTALL
+    )
+    assert words is not None
+    assert re.findall(r"^  (\w+):", words[1], re.MULTILINE) == list(ORDERS) == list(WORDS_OF_ORDERS)
     for page in ("docs/how-to/sharing.md", "docs/explanation/scheduling.md"):
         text = (ROOT / page).read_text()
         assert all(f"`{order}`" in text for order in ORDERS), page

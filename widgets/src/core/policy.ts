@@ -9,6 +9,18 @@ const WORDS: Record<string, string> = {
   finish: "who would be late first",
 };
 
+/** What the line of one tenant may go by, in words. */
+const ORDER_WORDS: Record<string, string> = {
+  priority: "priority, then age",
+  fifo: "age alone",
+  fair: "turns of its members, by what they use now and lately",
+  maxmin: "turns of its members, by what they use now",
+};
+export const QUEUE_ORDERS = Object.keys(ORDER_WORDS);
+
+/** What a tenant's own jobs go by; an order that is newer than this page by its name. */
+export const orderWords = (name: string): string => ORDER_WORDS[name] ?? name;
+
 /** Under these each tenant has a line of its own; the others put the jobs of all tenants into one. */
 export const LINE_PER_TENANT = ["fair", "maxmin"];
 

@@ -19,13 +19,6 @@ export const fieldsOf = (word: LimitWord): Dimension[] => DIMENSIONS.filter((d) 
 export const LIMIT_FIELDS = WORDS.flatMap((w) => fieldsOf(w).map((d) => `${w}_${d}` as LimitField));
 /** Fields of the folded part of the form. */
 export const SHARING_FIELDS: FieldName[] = ["queue_order", "cohort", "parent", ...LIMIT_FIELDS];
-/** What a tenant's queue may go by, in words. */
-export const QUEUE_ORDERS: [string, string][] = [
-  ["priority", "Priority, then age"],
-  ["fifo", "Age alone"],
-  ["fair", "Turns of its members, by what they use now and lately"],
-  ["maxmin", "Turns of its members, by what they use now"],
-];
 
 const NO_LIMITS = Object.fromEntries(LIMIT_FIELDS.map((f) => [f, ""])) as Record<LimitField, string>;
 export const EMPTY: Texts = {

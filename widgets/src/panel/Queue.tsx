@@ -7,7 +7,7 @@ import { paths, type Client } from "../core/api";
 import { ago, clock, cores, duration, ms, plural, ram } from "../core/format";
 import { backoff } from "../core/stream";
 import { isWaiting } from "../core/phase";
-import { LINE_PER_TENANT, policyWords } from "../core/policy";
+import { LINE_PER_TENANT, orderWords, policyWords } from "../core/policy";
 import { capital, reasonWords, unknownStart } from "../core/reasons";
 import { waits } from "../core/spans";
 import type { QueueEntry, Scheduling, Tenant } from "../core/wire";
@@ -142,8 +142,8 @@ export function QueueTables({ rows, tenants, line = "" }: {
 function lineWords(policy: string, tenants: Tenant[], rows: QueueEntry[]): string {
   if (!LINE_PER_TENANT.includes(policy)) return "All tenants wait in one line.";
   const shown = new Set(rows.map((e) => e.tenant));
-  const others = tenants.filter((t) => shown.has(t.name) && t.queue_order !== "priority").map((t) => `${t.name} by ${policyWords(t.queue_order)}`);
-  return `Each tenant has a line of its own; whose turn it is follows from the policy. Lines go by ${[policyWords("priority"), ...others].join("; ")}.`;
+  const others = tenants.filter((t) => shown.has(t.name) && t.queue_order !== "priority").map((t) => `${t.name} by ${orderWords(t.queue_order)}`);
+  return `Each tenant has a line of its own; whose turn it is follows from the policy. Lines go by ${[orderWords("priority"), ...others].join("; ")}.`;
 }
 
 export function QueuePage(): JSX.Element {

@@ -1,6 +1,8 @@
 /** What its queue goes by, whom a tenant shares with, and within what limits: the folded part of the tenant's form and of the what-if's rows. */
 import type { JSX } from "preact";
-import { fieldsOf, QUEUE_ORDERS, type Dimension, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
+import { orderWords, QUEUE_ORDERS } from "../core/policy";
+import { capital } from "../core/reasons";
+import { fieldsOf, type Dimension, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
 import { Field, Select } from "./form";
 
 const NAMES: Record<Dimension, string> = { cpu: "CPU", gpu: "GPU", ram: "memory", rom: "storage" };
@@ -38,7 +40,7 @@ export function SharingFields({ texts, set, wrong, others, prefix = "", was }: {
   );
   return (
     <div class="mlp-fold-body">
-      <Select label="Its own jobs go by" name={`${prefix}queue_order`} value={texts.queue_order} options={QUEUE_ORDERS} onChange={set("queue_order")} />
+      <Select label="Its own jobs go by" name={`${prefix}queue_order`} value={texts.queue_order} options={QUEUE_ORDERS.map((o) => [o, capital(orderWords(o))] as [string, string])} onChange={set("queue_order")} />
       <p class="mlp-dim">{now("queue_order", "") || "Age alone: no job of it passes or stops another for its priority. Turns: whose jobs hold the smallest share is next, so one member's many jobs do not hold up the others. Where the hub's policy puts all tenants' jobs into one line, that line's order holds instead."}</p>
       <div class="mlp-form-grid">
         {field("cohort", "Cohort", "Its members lend each other what they leave idle", "none")}

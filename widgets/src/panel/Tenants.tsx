@@ -7,7 +7,7 @@ import { useLoad } from "../components/hooks";
 import { paths } from "../core/api";
 import { bytes, cores, plural, ram } from "../core/format";
 import { place, standing, type Standing } from "../core/sharing";
-import { policyWords } from "../core/policy";
+import { orderWords } from "../core/policy";
 import { backWords } from "../core/preview";
 import { unchanged, update, type Read, type Texts } from "../core/tenantform";
 import type { QueueEntry, Tenant, TenantPreview, Usage } from "../core/wire";
@@ -198,7 +198,7 @@ function TenantQueue({ rows, order }: { rows: QueueEntry[]; order: string }): JS
     <section class="mlp-card" aria-label="Queue">
       <div class="mlp-card-head">
         <h2>Queue</h2>
-        <span class="mlp-dim">{`Goes by ${policyWords(order)}`}</span>
+        <span class="mlp-dim">{`Goes by ${orderWords(order)}`}</span>
       </div>
       {rows.length ? <QueueTables rows={rows} tenants={false} /> : <p class="mlp-dim">Nothing runs and nothing waits.</p>}
     </section>
