@@ -61,7 +61,7 @@ def test_every_order_is_explained(name: str) -> None:
 def test_every_order_of_a_queue_can_be_chosen_and_is_explained() -> None:
     assert get_args(QueueOrder) == ORDERS
     words = re.search(
-        r"ORDER_WORDS.*?= \{\n(.*?)\n\};", (ROOT / "widgets/src/core/policy.ts").read(), re.DOTALL
+        r"ORDER_WORDS.*?= \{\n(.*?)\n\};", (ROOT / "widgets/src/core/policy.ts").read_text(), re.DOTALL
     )
     assert words is not None
     assert re.findall(r"^  (\w+):", words[1], re.MULTILINE) == list(ORDERS) == list(WORDS_OF_ORDERS)
