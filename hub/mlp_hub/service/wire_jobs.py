@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from mlp_api import jobs as jobs_api
-from mlp_api.jobs import Sureness
+from mlp_api import types as api
+from mlp_api.types import Sureness
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.executors.base import LogChunk
@@ -17,7 +17,7 @@ from mlp_hub.service.wire import maybe_when, when
 from mlp_hub.store.records import JobEvent
 
 
-def spec_of(asked: jobs_api.JobCreate, user: str, tenant: str, runtime: str, entry: str | None) -> JobSpec:
+def spec_of(asked: api.JobCreate, user: str, tenant: str, runtime: str, entry: str | None) -> JobSpec:
     """Return what was submitted, with what was left out filled in."""
     low, high = workers_of(asked.workers)
     return JobSpec(
@@ -42,9 +42,9 @@ def spec_of(asked: jobs_api.JobCreate, user: str, tenant: str, runtime: str, ent
     )
 
 
-def create_of(spec: JobSpec, name: str) -> jobs_api.JobCreate:
+def create_of(spec: JobSpec, name: str) -> api.JobCreate:
     """Return the request that would submit the same again under another name."""
-    return jobs_api.JobCreate(name=name, **_asked_of(spec))
+    return api.JobCreate(name=name, **_asked_of(spec))
 
 
 def _asked_of(spec: JobSpec) -> dict[str, Any]:
@@ -84,13 +84,13 @@ def workers_to(spec: JobSpec) -> int | str:
     return low if low == high else f"{low}:{high}"
 
 
-def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None = None) -> jobs_api.Job:
+def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None = None) -> api.Job:
     """Return a job; `waiting` is what the last scheduling cycle said of it."""
     spec = job.spec
     reason, message, position = job.reason, job.message, None
     if job.phase is Phase.QUEUED and waiting is not None:
         reason, message, position = waiting.verdict.reason.value, waiting.verdict.message, waiting.position
-    return jobs_api.Job(
+    return api.Job(
         name=spec.name,
         user=spec.user,
         **_asked_of(spec),
@@ -114,9 +114,9 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
     )
 
 
-def rank_to(rank: RankStatus) -> jobs_api.Rank:
+def rank_to(rank: RankStatus) -> api.Rank:
     """Return one process of a job."""
-    return jobs_api.Rank(
+    return api.Rank(
         rank=rank.rank,
         role=rank.role,
         node=rank.node,
@@ -128,9 +128,9 @@ def rank_to(rank: RankStatus) -> jobs_api.Rank:
     )
 
 
-def failure_to(failure: Failure) -> jobs_api.Failure:
+def failure_to(failure: Failure) -> api.Failure:
     """Return what went wrong first."""
-    return jobs_api.Failure(
+    return api.Failure(
         cause=failure.cause.value,
         rank=failure.rank,
         exit_code=failure.exit_code,
@@ -140,16 +140,14 @@ def failure_to(failure: Failure) -> jobs_api.Failure:
     )
 
 
-def verdict_to(verdict: Verdict) -> jobs_api.Verdict:
+def verdict_to(verdict: Verdict) -> api.Verdict:
     """Return a typed reason."""
-    return jobs_api.Verdict(
-        reason=verdict.reason.value, message=verdict.message, numbers=dict(verdict.numbers)
-    )
+    return api.Verdict(reason=verdict.reason.value, message=verdict.message, numbers=dict(verdict.numbers))
 
 
-def why_to(job: Job, why: Why, stopped: jobs_api.Stopped | None = None) -> jobs_api.Why:
+def why_to(job: Job, why: Why, stopped: api.Stopped | None = None) -> api.Why:
     """Return why a job waits and until when, and what became of its last attempt."""
-    return jobs_api.Why(
+    return api.Why(
         job=job.spec.name,
         phase=job.phase.value,
         reasons=[verdict_to(v) for v in why.reasons],
@@ -165,10 +163,10 @@ def why_to(job: Job, why: Why, stopped: jobs_api.Stopped | None = None) -> jobs_
     )
 
 
-def offer_to(spec: JobSpec, placement: dict[str, int], why: Why) -> jobs_api.Offer:
+def offer_to(spec: JobSpec, placement: dict[str, int], why: Why) -> api.Offer:
     """Return what a job would get: ranks by node, none where it would wait, and then why."""
     whole = spec.per_worker * (sum(placement.values()) or spec.ranks_min)
-    return jobs_api.Offer(
+    return api.Offer(
         fits_now=bool(placement),
         expected_start=maybe_when(why.expected_start),
         placement=placement,
@@ -180,9 +178,9 @@ def offer_to(spec: JobSpec, placement: dict[str, int], why: Why) -> jobs_api.Off
     )
 
 
-def stopped_to(stop: Stop, checkpoint: float | None) -> jobs_api.Stopped:
+def stopped_to(stop: Stop, checkpoint: float | None) -> api.Stopped:
     """Return how the last attempt was stopped, and what of its work is kept."""
-    return jobs_api.Stopped(
+    return api.Stopped(
         kind=msgspec.convert(stop.kind, Literal["preempted", "suspended", "requeued"]),
         time=when(stop.time),
         message=stop.message,
@@ -191,22 +189,20 @@ def stopped_to(stop: Stop, checkpoint: float | None) -> jobs_api.Stopped:
     )
 
 
-def event_to(event: JobEvent) -> jobs_api.Event:
+def event_to(event: JobEvent) -> api.Event:
     """Return one step of a timeline."""
-    return jobs_api.Event(
+    return api.Event(
         seq=event.seq, time=when(event.time), kind=event.kind, message=event.message, reason=event.reason
     )
 
 
-def queue_to(
-    job: Job, waiting: Wait | None, expected: tuple[float | None, str] | None
-) -> jobs_api.QueueEntry:
+def queue_to(job: Job, waiting: Wait | None, expected: tuple[float | None, str] | None) -> api.QueueEntry:
     """Return a job as the cluster's queue shows it; the amounts are those of all its ranks."""
     at, because = expected or (None, "")
     ranks = len(job.placement) or job.spec.ranks_min
     whole = job.spec.per_worker * ranks
     queued = job.phase is Phase.QUEUED and waiting is not None
-    return jobs_api.QueueEntry(
+    return api.QueueEntry(
         user=job.spec.user,
         name=job.spec.name,
         tenant=job.spec.tenant,

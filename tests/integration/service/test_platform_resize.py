@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from mlp_api.jobs import Job
-from mlp_api.types import TenantCreate, TenantUpdate
+from mlp_api.types import Job, TenantCreate, TenantUpdate
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.scheduler.model import SchedulingPolicy
 from platform_rig import FAST, Rig, play, until

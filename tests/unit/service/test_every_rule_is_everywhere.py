@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from mlp.options import SUBMIT
-from mlp_api.jobs import JobCreate
+from mlp_api.types import JobCreate
 from mlp_api.whatif import PlacementRule, PolicyName
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import PRIORITIES

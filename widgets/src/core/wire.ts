@@ -1,4 +1,4 @@
-/** Objects of the REST contract as they cross the wire (the modules of hub/mlp_api are the original). */
+/** Objects of the REST contract as they cross the wire (hub/mlp_api/types.py is the original). */
 
 export type JobState = "creating" | "running" | "finished" | "error" | "deleting";
 export type Phase =
