@@ -134,6 +134,7 @@ def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_stopped_a
         assert [n.text for n in alone.notes] == [
             "4 cpu in use, 3 cpu above the new quota",
             "2 running jobs go on; the change stops nothing, and nothing new starts until enough is given back",
+            "1 waiting job would start later: third of ann (red) in 20 min, not in 10 min",
             "1 job would still wait for quota: third. Of third: red may use 1 cpu; 4 in use by job one of ann (2) and "
             "job two of ann (2), 3 of it beyond the quota; this job asks for 1",
         ]

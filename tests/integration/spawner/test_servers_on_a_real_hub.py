@@ -314,3 +314,14 @@ def test_the_platforms_service_ends_a_server_which_gives_back_what_it_held(stack
 
     asyncio.run(end())
     wait_for(lambda: "leo/" not in rows(stack))
+
+
+def test_pages_say_log_in_throughout(stack):
+    page = text_of(stack.http.get("/hub/login"))
+    assert "Log in" in page
+    assert not re.search(r"Sign in|\bLogin\b|\bLogout\b", page)
+    assert 'value="Log in"' in stack.http.get("/hub/login").text.replace("'", '"')
+    stack.add("mona")
+    person = Browser(stack)
+    person.login("mona")
+    assert "Log out" in text_of(person.get("/hub/home"))
