@@ -6,7 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from mlp_api.types import SOURCE_PATTERN, Request, Response
+from mlp_api.jobs import SOURCE_PATTERN
+from mlp_api.types import Request, Response
 
 
 class MetricPoint(Struct, kw_only=True, forbid_unknown_fields=True):

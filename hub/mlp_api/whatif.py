@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from mlp_api.types import Cpu, Gpu, Name, QueueOrder, QuotaCpu, QuotaRam, Ram, Request, Response, Rom
+from mlp_api.jobs import Cpu, Ram
+from mlp_api.types import Gpu, Name, QueueOrder, QuotaCpu, QuotaRam, Request, Response, Rom
 
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 Limits = dict[Annotated[str, Meta(min_length=1, max_length=80)], float | None]

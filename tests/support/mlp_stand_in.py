@@ -19,8 +19,8 @@ from tornado.netutil import bind_sockets, bind_unix_socket
 from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler
 
+from mlp_api.jobs import JobCreate
 from mlp_api.metrics import MetricBatch
-from mlp_api.types import JobCreate
 
 API = "/services/mlp/api/v1"
 TOKEN = "token-of-ann"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from mlp_api.types import Job, JobCreate
+from mlp_api.jobs import Job, JobCreate
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.executors.simulated import SimulatedExecutor

@@ -10,14 +10,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from mlp_api.types import (
-    CURSOR_PATTERN,
-    LINE_PATTERN,
-    NAME_PATTERN,
-    RANGE_PATTERN,
-    SOURCE_PATTERN,
-    VARIABLE_PATTERN,
-)
+from mlp_api.jobs import RANGE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
+from mlp_api.types import CURSOR_PATTERN, LINE_PATTERN, NAME_PATTERN
 from mlp_hub.domain.errors import Reason, Refused
 
 SHOWN = 60  # characters of a bad value that are repeated in the answer

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from msgspec import UNSET, structs
 
-from mlp_api import types as api
+from mlp_api import jobs as jobs_api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, WAITING, Job, JobSpec, Phase, State, Target, state_of
 from mlp_hub.executors.base import Executor, LogChunk
@@ -32,9 +32,9 @@ TRIES = 5
 MOST_PLACES = 10_000
 MOST_LINES = 10_000
 # named here, because inside the class `list` is a method
-Page = tuple[list[api.Job], str | None]
-Timeline = list[api.Event]
-Queue = list[api.QueueEntry]
+Page = tuple[list[jobs_api.Job], str | None]
+Timeline = list[jobs_api.Event]
+Queue = list[jobs_api.QueueEntry]
 Places = tuple[frozenset[str], str]
 _STOPPABLE = frozenset(Phase) - FINAL - {Phase.DELETING}
 _RUNS = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESIZING})
@@ -73,7 +73,9 @@ class Jobs:
 
     # --------------------------------------------------------------- submit
 
-    async def submit(self, user: str, asked: api.JobCreate, *, idempotency_key: str | None = None) -> api.Job:
+    async def submit(
+        self, user: str, asked: jobs_api.JobCreate, *, idempotency_key: str | None = None
+    ) -> jobs_api.Job:
         """Take a job in; it is durable when this returns. The same key with the same body gives the same job."""
         once = None if idempotency_key is None else Once(idempotency_key, submit.fingerprint(asked))
         if once is not None:
@@ -84,7 +86,7 @@ class Jobs:
         submit.check_can_run(await self._admission.possible(), spec)
         return self._to_wire(await self._intake.take(self._new(spec), once))
 
-    async def resubmit(self, user: str, name: str, changes: api.Resubmit | None = None) -> api.Job:
+    async def resubmit(self, user: str, name: str, changes: jobs_api.Resubmit | None = None) -> jobs_api.Job:
         """Submit the same again under a free name like it, in another size where one is given."""
         job = await self._find(user, name)
         taken = await self._board.db.read(lambda tx: tx.jobs.names(user))
@@ -93,7 +95,7 @@ class Jobs:
         other = {field: value for field, value in given.items() if value is not UNSET}
         return await self.submit(user, structs.replace(asked, **other))
 
-    async def offer(self, user: str, asked: api.JobCreate) -> api.Offer:
+    async def offer(self, user: str, asked: jobs_api.JobCreate) -> jobs_api.Offer:
         """Say what such a job would get, and when, without submitting it."""
         spec = await self._checked(user, asked)
         why, placement = await self._admission.offer(spec, self._uids.make(self._clock()))
@@ -112,7 +114,7 @@ class Jobs:
             version=1,
         )
 
-    async def _checked(self, user: str, asked: api.JobCreate) -> JobSpec:
+    async def _checked(self, user: str, asked: jobs_api.JobCreate) -> JobSpec:
         tenants, default = await self._places_of(user)
         spec = submit.checked_spec(asked, user, tenants, default, self._paths)
         home = self._paths.home_name(user)
@@ -137,7 +139,7 @@ class Jobs:
 
     # ----------------------------------------------------------------- look
 
-    async def get(self, user: str, name: str) -> api.Job:
+    async def get(self, user: str, name: str) -> jobs_api.Job:
         """Return the job, with its place in the queue while it waits, and its expected start where that is soon told."""
         job = await self._find(user, name)
         if job.phase is Phase.QUEUED:
@@ -172,12 +174,12 @@ class Jobs:
         )
         return [self._to_wire(job) for job in jobs], following
 
-    async def why(self, user: str, name: str) -> api.Why:
+    async def why(self, user: str, name: str) -> jobs_api.Why:
         """Say why the job waits, and until when; for one that does not wait, what it does."""
         job = await self._find(user, name)
         return await self.why_of(job)
 
-    async def why_of(self, job: Job) -> api.Why:
+    async def why_of(self, job: Job) -> jobs_api.Why:
         """Do what `why` does."""
         stopped = await self._stopped(job)
         if job.phase is Phase.QUEUED:
@@ -191,14 +193,14 @@ class Jobs:
                 text = left.words(job.spec)
             elif job.message == left.words(job.spec):
                 text = left.back(job.spec)
-            reasons = [api.Verdict(reason=Reason.SUSPENDED.value, message=text, numbers={})]
+            reasons = [jobs_api.Verdict(reason=Reason.SUSPENDED.value, message=text, numbers={})]
         else:
             text = job.message or f"it is {job.phase}"
         answer = wire.why_to(job, Why((), None, 0, None, text), stopped)
         answer.reasons = reasons
         return answer
 
-    async def _stopped(self, job: Job) -> api.Stopped | None:
+    async def _stopped(self, job: Job) -> jobs_api.Stopped | None:
         """Say what became of the last attempt of a job that waits again."""
         if job.phase not in WAITING or not job.restarts:
             return None
@@ -264,7 +266,7 @@ class Jobs:
 
     # --------------------------------------------------------------- change
 
-    async def cancel(self, user: str, name: str) -> api.Job:
+    async def cancel(self, user: str, name: str) -> jobs_api.Job:
         """Stop the job for good; what it holds is given back once its ranks are gone."""
 
         def aim(job: Job) -> Job | None:
@@ -278,7 +280,7 @@ class Jobs:
 
         return await self._aim(user, name, aim, "asked to cancel")
 
-    async def suspend(self, user: str, name: str) -> api.Job:
+    async def suspend(self, user: str, name: str) -> jobs_api.Job:
         """Stop the job so that it can go on later; its ranks get time to save a checkpoint."""
 
         def aim(job: Job) -> Job | None:
@@ -290,7 +292,7 @@ class Jobs:
 
         return await self._aim(user, name, aim, "asked to suspend")
 
-    async def resume(self, user: str, name: str) -> api.Job:
+    async def resume(self, user: str, name: str) -> jobs_api.Job:
         """Let a suspended job wait for its turn again, with the age it had: who is not in the queue does not grow older.
 
         Not in a tenant that its user has left meanwhile.
@@ -317,7 +319,7 @@ class Jobs:
 
         return await self._aim(user, name, aim, "asked to resume")
 
-    async def delete(self, user: str, name: str) -> api.Job:
+    async def delete(self, user: str, name: str) -> jobs_api.Job:
         """Remove a job that has ended, with its directory and its record."""
 
         def aim(job: Job) -> Job | None:
@@ -330,7 +332,7 @@ class Jobs:
 
         return await self._aim(user, name, aim, "asked to delete")
 
-    async def heartbeat(self, user: str, name: str, beat: api.Heartbeat) -> None:
+    async def heartbeat(self, user: str, name: str, beat: jobs_api.Heartbeat) -> None:
         """Take in how far the job says it is. How it ends is told by its processes, not by itself."""
         job = await self._find(user, name)
         if job.phase in FINAL and beat.state == job.state.value:
@@ -339,7 +341,9 @@ class Jobs:
             raise Refused(Reason.WRONG_STATE, f"job {name} is {job.phase} and cannot report {beat.state}")
         self._metrics.set_progress(job.uid, beat.progress)
 
-    async def _aim(self, user: str, name: str, aim: Callable[[Job], Job | None], message: str) -> api.Job:
+    async def _aim(
+        self, user: str, name: str, aim: Callable[[Job], Job | None], message: str
+    ) -> jobs_api.Job:
         now = self._clock()
 
         def work(tx: Tx, changes: Changes) -> Job:
@@ -373,7 +377,7 @@ class Jobs:
         why = self._admission.expected(uid)
         return None if why is None else why.expected_start
 
-    def _to_wire(self, job: Job) -> api.Job:
+    def _to_wire(self, job: Job) -> jobs_api.Job:
         return wire.job_to(job, self._admission.waiting(job.uid), self._expected(job.uid))
 
 

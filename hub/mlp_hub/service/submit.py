@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import msgspec
 
-from mlp_api.types import MOST_RANKS, JobCreate
+from mlp_api.jobs import MOST_RANKS, JobCreate
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import PRIORITIES, JobSpec
 from mlp_hub.domain.resources import milli

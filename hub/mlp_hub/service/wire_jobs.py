@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from mlp_api import types as api
-from mlp_api.types import Sureness
+from mlp_api import jobs as jobs_api
+from mlp_api.jobs import Sureness
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.executors.base import LogChunk
@@ -17,7 +17,7 @@ from mlp_hub.service.wire import maybe_when, when
 from mlp_hub.store.records import JobEvent
 
 
-def spec_of(asked: api.JobCreate, user: str, tenant: str, runtime: str, entry: str | None) -> JobSpec:
+def spec_of(asked: jobs_api.JobCreate, user: str, tenant: str, runtime: str, entry: str | None) -> JobSpec:
     """Return what was submitted, with what was left out filled in."""
     low, high = workers_of(asked.workers)
     return JobSpec(
@@ -42,9 +42,9 @@ def spec_of(asked: api.JobCreate, user: str, tenant: str, runtime: str, entry: s
     )
 
 
-def create_of(spec: JobSpec, name: str) -> api.JobCreate:
+def create_of(spec: JobSpec, name: str) -> jobs_api.JobCreate:
     """Return the request that would submit the same again under another name."""
-    return api.JobCreate(name=name, **_asked_of(spec))
+    return jobs_api.JobCreate(name=name, **_asked_of(spec))
 
 
 def _asked_of(spec: JobSpec) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def workers_to(spec: JobSpec) -> int | str:
     return low if low == high else f"{low}:{high}"
 
 
-def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None = None) -> api.Job:
+def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None = None) -> jobs_api.Job:
     """Return a job; `waiting` is what the last scheduling cycle said of it."""
     spec = job.spec
     reason, message, position = job.reason, job.message, None
@@ -93,7 +93,7 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
     progress_from, progress_since = job.progress_from or 0, job.progress_since
     if not job.restarts:
         progress_since = job.started_at
-    return api.Job(
+    return jobs_api.Job(
         name=spec.name,
         user=spec.user,
         **_asked_of(spec),
@@ -122,9 +122,9 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
     )
 
 
-def rank_to(rank: RankStatus) -> api.Rank:
+def rank_to(rank: RankStatus) -> jobs_api.Rank:
     """Return one process of a job."""
-    return api.Rank(
+    return jobs_api.Rank(
         rank=rank.rank,
         role=rank.role,
         node=rank.node,
@@ -136,9 +136,9 @@ def rank_to(rank: RankStatus) -> api.Rank:
     )
 
 
-def failure_to(failure: Failure) -> api.Failure:
+def failure_to(failure: Failure) -> jobs_api.Failure:
     """Return what went wrong first."""
-    return api.Failure(
+    return jobs_api.Failure(
         cause=failure.cause.value,
         rank=failure.rank,
         exit_code=failure.exit_code,
@@ -148,14 +148,16 @@ def failure_to(failure: Failure) -> api.Failure:
     )
 
 
-def verdict_to(verdict: Verdict) -> api.Verdict:
+def verdict_to(verdict: Verdict) -> jobs_api.Verdict:
     """Return a typed reason."""
-    return api.Verdict(reason=verdict.reason.value, message=verdict.message, numbers=dict(verdict.numbers))
+    return jobs_api.Verdict(
+        reason=verdict.reason.value, message=verdict.message, numbers=dict(verdict.numbers)
+    )
 
 
-def why_to(job: Job, why: Why, stopped: api.Stopped | None = None) -> api.Why:
+def why_to(job: Job, why: Why, stopped: jobs_api.Stopped | None = None) -> jobs_api.Why:
     """Return why a job waits and until when, and what became of its last attempt."""
-    return api.Why(
+    return jobs_api.Why(
         job=job.spec.name,
         phase=job.phase.value,
         reasons=[verdict_to(v) for v in why.reasons],
@@ -171,13 +173,13 @@ def why_to(job: Job, why: Why, stopped: api.Stopped | None = None) -> api.Why:
     )
 
 
-def offer_to(spec: JobSpec, placement: dict[str, int], why: Why, grace_s: float) -> api.Offer:
+def offer_to(spec: JobSpec, placement: dict[str, int], why: Why, grace_s: float) -> jobs_api.Offer:
     """Return what a job would get: ranks by node, none where it would wait, and then why.
 
     `grace_s` is what those have to end who are stopped for it.
     """
     whole = spec.per_worker * (sum(placement.values()) or spec.ranks_min)
-    return api.Offer(
+    return jobs_api.Offer(
         fits_now=bool(placement),
         expected_start=maybe_when(why.expected_start),
         placement=placement,
@@ -191,9 +193,9 @@ def offer_to(spec: JobSpec, placement: dict[str, int], why: Why, grace_s: float)
     )
 
 
-def stopped_to(stop: Stop, checkpoint: float | None) -> api.Stopped:
+def stopped_to(stop: Stop, checkpoint: float | None) -> jobs_api.Stopped:
     """Return how the last attempt was stopped, and what of its work is kept."""
-    return api.Stopped(
+    return jobs_api.Stopped(
         kind=msgspec.convert(stop.kind, Literal["preempted", "suspended", "requeued"]),
         time=when(stop.time),
         message=stop.message,
@@ -202,20 +204,22 @@ def stopped_to(stop: Stop, checkpoint: float | None) -> api.Stopped:
     )
 
 
-def event_to(event: JobEvent) -> api.Event:
+def event_to(event: JobEvent) -> jobs_api.Event:
     """Return one step of a timeline."""
-    return api.Event(
+    return jobs_api.Event(
         seq=event.seq, time=when(event.time), kind=event.kind, message=event.message, reason=event.reason
     )
 
 
-def queue_to(job: Job, waiting: Wait | None, expected: tuple[float | None, str] | None) -> api.QueueEntry:
+def queue_to(
+    job: Job, waiting: Wait | None, expected: tuple[float | None, str] | None
+) -> jobs_api.QueueEntry:
     """Return a job as the cluster's queue shows it; the amounts are those of all its ranks."""
     at, because = expected or (None, "")
     ranks = len(job.placement) or job.spec.ranks_min
     whole = job.spec.per_worker * ranks
     queued = job.phase is Phase.QUEUED and waiting is not None
-    return api.QueueEntry(
+    return jobs_api.QueueEntry(
         user=job.spec.user,
         name=job.spec.name,
         tenant=job.spec.tenant,

@@ -13,9 +13,10 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from api_rig import Answer, ApiRig
+from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.tenants import BookingCreate
-from mlp_api.types import Heartbeat, JobCreate, MemberUpdate, Resubmit, TenantUpdate
+from mlp_api.types import MemberUpdate, TenantUpdate
 from mlp_api.users import TokenCreate
 from mlp_hub.api import scopes
 from mlp_hub.api.routes import Relation, Route

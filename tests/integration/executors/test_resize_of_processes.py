@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 from executor_lab import ROOT, Lab
-from mlp_api.types import JobCreate
+from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.service.config import Paths

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.types import JobCreate
+from mlp_api.jobs import JobCreate
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.fence import Superseded
 from mlp_hub.executors.simulated import SimulatedExecutor

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mlp_api.types import JobCreate, TenantCreate
+from mlp_api.jobs import JobCreate
+from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.looks import MOST, Looks
 from platform_rig import Rig, play, until

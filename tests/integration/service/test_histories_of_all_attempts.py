@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mlp_api.jobs import Heartbeat, Job
 from mlp_api.metrics import MetricBatch, MetricPoint
-from mlp_api.types import Heartbeat, Job, TenantCreate, TenantUpdate
+from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_api.whatif import WhatIfHistory, WhatIfWindow
 from platform_rig import Rig, play, until
 

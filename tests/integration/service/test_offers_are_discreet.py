@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.types import JobCreate, TenantCreate
+from mlp_api.jobs import JobCreate
+from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from platform_rig import Rig, node, play
 

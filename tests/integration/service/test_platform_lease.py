@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.types import JobCreate
+from mlp_api.jobs import JobCreate
 from mlp_hub.domain.job import HOLDING
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.executors.simulated import SimulatedExecutor

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.types import Heartbeat, JobCreate, Resubmit, TenantCreate, TenantUpdate
+from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
+from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.executors.base import CannotStart, LaunchSpec

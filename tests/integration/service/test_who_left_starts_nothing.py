@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.types import JobCreate, TenantCreate, Why
+from mlp_api.jobs import JobCreate, Why
+from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service import intake
 from mlp_hub.store.tx import Tx

@@ -14,7 +14,7 @@ from mlp.completion import SCRIPTS, complete
 from mlp.errors import UsageError
 from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
 from mlp.verbs import COMMAND, MAGIC, STATES, VERBS, find, options_of, overview, parse, usage
-from mlp_api.types import JobCreate, JobShape
+from mlp_api.jobs import JobCreate, JobShape
 from mlp_hub.domain.job import Phase, State
 from mlp_hub.service import runtimes as service_runtimes
 

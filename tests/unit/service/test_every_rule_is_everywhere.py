@@ -11,7 +11,8 @@ import pytest
 
 from mlp.options import SUBMIT
 from mlp.tables import ORDERS as WORDS_OF_ORDERS
-from mlp_api.types import JobCreate, QueueOrder
+from mlp_api.jobs import JobCreate
+from mlp_api.types import QueueOrder
 from mlp_api.whatif import PlacementRule, PolicyName
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import PRIORITIES

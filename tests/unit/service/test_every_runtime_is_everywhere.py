@@ -12,7 +12,7 @@ from mlp import options
 from mlp.completion import Remembering
 from mlp.errors import MLPError
 from mlp.options import SUBMIT
-from mlp_api.types import MOST_RANKS, JobCreate
+from mlp_api.jobs import MOST_RANKS, JobCreate
 from mlp_hub.executors import runtimes as started
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.roles import FIRST, roles_of

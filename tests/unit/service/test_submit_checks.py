@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.types import JobCreate
+from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import JobSpec
 from mlp_hub.domain.resources import Resources

@@ -6,17 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from mlp_api.types import (
-    JobCreate,
-    JobShape,
-    Name,
-    Node,
-    Offer,
-    QueueEntry,
-    ResourceRequestKey,
-    ResourceRequestTry,
-    Scheduling,
-)
+from mlp_api.jobs import JobCreate, JobShape, Offer, QueueEntry
+from mlp_api.types import Name, Node, ResourceRequestKey, ResourceRequestTry, Scheduling
 from mlp_hub.api.call import Call
 from mlp_hub.api.principal import Kind
 from mlp_hub.api.routes import Relation, Route

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mlp_api.types import Event, Heartbeat, Job, JobCreate, JobState, LogLine, Name, Resubmit, Why
+from mlp_api.jobs import Event, Heartbeat, Job, JobCreate, JobState, LogLine, Resubmit, Why
+from mlp_api.types import Name
 from mlp_api.whatif import Decision
 from mlp_hub.api import answers
 from mlp_hub.api.call import Call, Reply

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from mlp_api.jobs import LogLine
 from mlp_api.metrics import JobMetrics
-from mlp_api.types import LogLine
 from mlp_hub.api.call import Call
 from mlp_hub.api.resources.jobs import LogQuery, follow_pages
 from mlp_hub.api.routes import Relation, Route
