@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.elastic import grow, growable
-from mlp_hub.scheduler.fitting import has_claim, most_seats, seats, standing_of, stays_inside, vector_on
+from mlp_hub.scheduler.fitting import has_claim, has_quota, most_seats, seats, stays_inside, vector_on
 from mlp_hub.scheduler.lines import Line
 from mlp_hub.scheduler.model import Booking, Decision
 from mlp_hub.scheduler.moving import make_way
@@ -179,7 +179,7 @@ class Cycle:
             return
         state.effort += 1
         # as things are now: since it was last tried, others may have taken its quota, or the room that it had to leave
-        if not standing_of(state.quotas, cls).fits:
+        if not has_quota(state.quotas, cls):
             reservations.line_up_for_quota(entry)
             return
         by_quota = cls.reason is Reason.WAITING_FOR_QUOTA
@@ -198,7 +198,7 @@ class Cycle:
         state, cls = self.state, entry.cls
         state.effort += 1
         self.touched[cls.serial] = cls
-        if not standing_of(state.quotas, cls).fits:
+        if not has_quota(state.quotas, cls):
             return self._blocked(entry, on_quota=True)
         if self._is_held_up(cls):
             state.sleepers.sleep(cls)

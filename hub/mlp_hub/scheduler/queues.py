@@ -34,12 +34,12 @@ class Asleep(Enum):
 
 @dataclass(eq=False, slots=True)
 class Standing:
-    """How the smallest gang of a class stands to its tenant's quota, under one stamp of the quotas."""
+    """How the smallest gang of a class stands to its tenant's quota, under one stamp of its tree; None: nobody asked yet."""
 
     stamp: int
-    fits: bool
-    inside: bool | None = None  # its tenant stays inside nominal quota with it; None: nobody asked yet
-    entitled: bool | None = None  # its tenant was promised room on nodes for it; likewise
+    fits: bool | None = None
+    inside: bool | None = None  # its tenant stays inside nominal quota with it
+    entitled: bool | None = None  # its tenant was promised room on nodes for it
 
 
 @dataclass(eq=False, slots=True)

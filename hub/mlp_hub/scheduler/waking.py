@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import islice
 
 from mlp_hub.domain.errors import Reason
+from mlp_hub.scheduler.fitting import has_quota
 from mlp_hub.scheduler.ordering import is_one_queue
 from mlp_hub.scheduler.queues import Asleep
 from mlp_hub.scheduler.sleeping import MOST_WOKEN, Group, NodeAsk
@@ -91,7 +92,7 @@ class _Waking:
 
     def _wake_within_quota(self, group: Group) -> None:
         """Wake those whose quota has room now."""
-        fitting = [c for c in group.values() if self.state.quotas.fits(c.tenant, c.vector)]
+        fitting = [cls for cls in group.values() if has_quota(self.state.quotas, cls)]
         self.sleepers.wake_first(group, fitting, MOST_WOKEN, self.state.turn_of)
         self._retry(group)
 
@@ -110,8 +111,7 @@ class _Waking:
             self._retry(group)
         if not wanted:
             return
-        waiting = [name for name, queue in state.queues.items() if queue.length]
-        for name in state.next_of(waiting, MOST_WOKEN):
+        for name in state.next_tenants(MOST_WOKEN):
             for cls in list(state.queues[name].classes.values()):
                 ask = (cls.demand, cls.topology)
                 room, most = wanted.get(ask, (0, 0))
