@@ -14,6 +14,7 @@ from dataclasses import replace
 from mlp_hub.domain.resources import MILLI, ZERO, Resources
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fragmentation import Fragmentation
+from mlp_hub.scheduler.layered import Layered
 from mlp_hub.scheduler.model import Devices, Node
 from mlp_hub.scheduler.node_states import (
     RULES,
@@ -56,7 +57,7 @@ class NodeIndex:
         self.total = ZERO
         self.changes = 0  # of any kind; the rule `random` draws by it
         self.catalog = Catalog(Fragmentation(typical))
-        self._records: dict[str, Record] = {}
+        self._records: Layered[str, Record] = Layered()
         self._names: dict[int, str] = {}
         self._next = 0
         self._members: dict[NodeState, list[int]] = {}
@@ -126,7 +127,8 @@ class NodeIndex:
 
     def remove(self, name: str) -> None:
         """Forget a node; giving back what was held on it is allowed after that, and does nothing."""
-        old = self._records.pop(name)
+        old = self._records[name]
+        del self._records[name]
         self._kinds = None
         if old.node.up:
             self.total -= with_kinds(old.node.capacity, old.node.gpu_kind)
@@ -296,7 +298,7 @@ class NodeIndex:
         other = NodeIndex.__new__(NodeIndex)
         other.__dict__.update(
             self.__dict__,
-            _records=dict(self._records),
+            _records=self._records.fork(),
             _members=dict(self._members),
             _mine=set(),
             _free={cls: free[:] for cls, free in self._free.items()},
@@ -309,7 +311,7 @@ class NodeIndex:
     def totals(self, ask: Ask) -> Totals:
         """Return how many ranks fit, up to date."""
         key = (Totals, ask)
-        return self._views.get(key, lambda: Totals(ask), Totals, self._members, self._records)
+        return self._views.get(key, lambda: Totals(ask), Totals, self._members, self._records.values)
 
     def order(self, ask: Ask, ranks: int, rule: str, *, exact: bool = False) -> Order:
         """Return the states for `ranks` ranks on one node, the best first, up to date."""
@@ -319,13 +321,13 @@ class NodeIndex:
             lambda: Order(self.catalog, ask, ranks, rule, exact=exact),
             Order,
             self._members,
-            self._records,
+            self._records.values,
         )
 
     def domains(self, ask: Ask, label: str) -> Domains:
         """Return how many ranks fit per value of a label, up to date."""
         key = (Domains, ask, label)
-        return self._views.get(key, lambda: Domains(ask, label), Domains, self._members, self._records)
+        return self._views.get(key, lambda: Domains(ask, label), Domains, self._members, self._records.values)
 
     def _refresh(self, key: ViewKey) -> None:
         match key:
@@ -385,7 +387,7 @@ class NodeIndex:
                     members[after] = [new.number]
                     self._mine.add(after)
         self._note_change()
-        if self._views.note(old, new, len(self._records) + 2048):
+        if self._views.note(old, new, len(self._names) + 2048):
             states = self.catalog.states
             if len(states) > 2 * len(members) + 4000:
                 # forget states that no node is in; one that comes back is made anew
