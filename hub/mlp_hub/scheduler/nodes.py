@@ -151,8 +151,11 @@ class NodeIndex:
 
     def slots(self, name: str, demand: Demand) -> int:
         """Count the ranks of this demand that fit on the node now."""
-        state = self._records[name].state
-        return 0 if state is None else slots_of(state, self.catalog.ask(demand))
+        return self.slots_on(self._records[name], demand)
+
+    def slots_on(self, record: Record, demand: Demand) -> int:
+        """Count the ranks of this demand that fit on a node that stands so."""
+        return 0 if record.state is None else slots_of(record.state, self.catalog.ask(demand))
 
     def groups(self, demand: Demand) -> list[tuple[Resources, int, str]]:
         """List what is free on the nodes that may host the demand: (amount, how many such nodes, the first's name)."""

@@ -191,4 +191,9 @@ class Queue:
 
     def position(self, key: JobKey) -> int:
         """Return the place in this queue, from 1, of a job with this key."""
-        return 1 + sum(cls.ahead_of(key) for cls in self.classes.values())
+        ahead = 0
+        for (first, _), _, cls in self.heads:
+            if first >= key:
+                break  # as are all behind it
+            ahead += cls.ahead_of(key)
+        return 1 + ahead
