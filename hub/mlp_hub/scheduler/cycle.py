@@ -228,7 +228,7 @@ class Cycle:
     def _would_delay_anywhere(self, entry: Entry) -> bool:
         """Whether there is room, but none that the first job that nodes are kept for could spare: no place has to be tried."""
         state, cls = self.state, entry.cls
-        if domain_label(cls.topology)[1] or state.index.total_slots(cls.demand) < cls.ranks_min:
+        if domain_label(cls.topology)[1] or not state.index.has_slots(cls.demand, cls.ranks_min):
             return False
         delay = self.reservations.delayed_anywhere(cls, end_of(entry.job, self.now))
         if delay is None:
@@ -321,12 +321,13 @@ class Cycle:
                 self.deferred = True
                 self._note(entry, on_quota=on_quota)
                 return False  # it stays awake
-            rights = Rights(state, entry)
-            made = make_room(rights, self.spared)
-            if not isinstance(made, RoomMade):
-                made = make_way(rights, made, self.spared)
-            self.looks += rights.looked_at
-            state.effort += rights.looked_at
+            if state.may_stop(cls) or state.exposed.any_but(cls.tenant, state.running.preemptible):
+                rights = Rights(state, entry)
+                made = make_room(rights, self.spared)
+                if not isinstance(made, RoomMade):
+                    made = make_way(rights, made, self.spared)
+                self.looks += rights.looked_at
+                state.effort += rights.looked_at
         elif state.policy.preemption and state.may_stop(cls):
             state.sleepers.owed[cls.serial] = cls  # a look of its own, with a fresh allowance
         if isinstance(made, RoomMade):

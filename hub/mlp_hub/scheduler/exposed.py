@@ -53,6 +53,10 @@ class Exposed:
         self._changed.clear()
         return self._line
 
+    def any_but(self, tenant: str, holders: Collection[str]) -> bool:
+        """Whether others than this tenant are in the line of these holders."""
+        return any(name != tenant for _, _, name in self.line(holders)[:2])
+
     def _is_exposed(self, tenant: str) -> bool:
         """Whether others could have a claim on something of what a tenant holds."""
         if tenant not in self._queues:

@@ -138,9 +138,13 @@ def is_entitled(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
 
     The promise is nominal quota of GPUs, or of cores where no GPU is asked for.
     """
+    return has_promise(quotas, tenant, vector) and quotas.within_nominal(tenant, vector)
+
+
+def has_promise(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
+    """Whether a tenant was promised any room on nodes of the kind that this asks for."""
     main = "gpu" if "gpu" in vector else "cpu"
-    promised = quotas.promises(tenant, (d for d in vector if d.startswith(main)))
-    return promised and quotas.within_nominal(tenant, vector)
+    return quotas.promises(tenant, [d for d in vector if d.startswith(main)])
 
 
 def is_inside(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:

@@ -8,7 +8,7 @@ first time a demand is seen.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.resources import MILLI, ZERO, Resources
@@ -193,13 +193,53 @@ class NodeIndex:
             known = self._fitting[demand, topology] = self._count_slots(demand, topology)
         return known
 
+    def has_slots(self, demand: Demand, ranks: int, topology: str | None = None) -> bool:
+        """Whether `total_slots` is as many as that, without counting on once it is."""
+        known = self._fitting.get((demand, topology))
+        if known is not None:
+            return known >= ranks
+        if len(self._members) > FEW_STATES or domain_label(topology)[1]:
+            return self.total_slots(demand, topology) >= ranks
+        found = 0
+        for slots, numbers in self._with_room(demand):
+            found += slots * len(numbers)
+            if found >= ranks:
+                return True
+        self._fitting[demand, topology] = found
+        return False
+
+    def has_common_slots(self, other: NodeIndex, demand: Demand, ranks: int) -> bool:
+        """Whether so many ranks fit on nodes that have room for them here and in another index too, which knows these nodes.
+
+        Where nodes are in many different states it is not looked at, and may be.
+        """
+        if len(self._members) > FEW_STATES:
+            return True
+        both = 0
+        for slots, numbers in self._with_room(demand):
+            for number in numbers:
+                both += min(slots, other.slots(self._names[number], demand))
+                if both >= ranks:
+                    return True
+        return False
+
+    def _with_room(self, demand: Demand) -> Iterator[tuple[int, list[int]]]:
+        """Yield how many ranks fit on nodes, and their numbers, for each state in which some do; what changed last comes first."""
+        ask = self.catalog.ask(demand)
+        cpu, ram, gpu = ask.cpu, ask.ram, ask.gpu
+        for state in reversed(self._members):
+            if state.cpu >= cpu and state.ram >= ram and state.idle >= gpu:  # a quick no for most
+                slots = slots_of(state, ask)
+                if slots:
+                    yield slots, self._members[state]
+
     def _count_slots(self, demand: Demand, topology: str | None) -> int:
         label, required = domain_label(topology)
         ask = self.catalog.ask(demand)
         if label is None or not required:
             if len(self._members) > FEW_STATES:
                 return self.totals(ask).total
-            return sum([slots_of(state, ask) * len(numbers) for state, numbers in self._members.items()])
+            return sum([slots * len(numbers) for slots, numbers in self._with_room(demand)])
         if label == NODE:
             return max(self.totals(ask).by_slots, default=0)
         return max(self.domains(ask, label).totals.values(), default=0)
@@ -216,7 +256,7 @@ class NodeIndex:
         rule = rule or self.rule
         if avoid:
             return place(self, demand, ranks, topology, avoid=avoid, rule=rule)
-        if rule in RULES and ranks > self.total_slots(demand):
+        if rule in RULES and not self.has_slots(demand, ranks):
             return None
         key = (demand, ranks, topology, rule)
         if key not in self._places:
@@ -340,6 +380,21 @@ class NodeIndex:
                 self.order(ask, ranks, rule, exact=exact)
             case (kind, Ask() as ask, str(label)) if kind is Domains:
                 self.domains(ask, label)
+
+    @property
+    def logged(self) -> int:
+        """Return how many changes there were, of whatever kind, for `states_since`."""
+        return self._views.end
+
+    def states_since(self, logged: int) -> set[NodeState] | None:
+        """Return in which states those nodes are that changed since then; None where it cannot be told, or they are most."""
+        if self._views.end - logged > len(self._members):
+            return None
+        changes = self._views.since(logged)
+        if changes is None:
+            return None
+        latest = {new.number: new.state for _, new in changes if new is not None}
+        return {state for state in latest.values() if state is not None}
 
     @property
     def by_state(self) -> Mapping[NodeState, Sequence[int]]:

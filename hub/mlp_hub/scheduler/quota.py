@@ -29,8 +29,10 @@ from mlp_hub.scheduler.quota_layout import (
     NO_LIMIT_ABOVE,
     UNLIMITED,
     Path,
+    has_room,
     layout_of,
     merged,
+    room_on,
     shape,
     touched,
 )
@@ -174,8 +176,8 @@ class QuotaTree:
         over: list[_Over] = []
         for dimension, asked in vector.items():
             path = paths.get(dimension)
-            if path is not None and asked > 0 and not _has_room(used, path, asked):
-                over.append((dimension, asked, self._room(path)))
+            if path is not None and asked > 0 and not has_room(used, path, asked):
+                over.append((dimension, asked, room_on(self._used, path)))
         if self._reserve is not None:
             self._beyond_reserve(self._reserve, tenant, vector, over)
         return over
@@ -187,7 +189,7 @@ class QuotaTree:
             if asked <= 0:
                 continue
             rest = asked
-            for at, kept, most in paths.get(dimension, ()):  # as `_has_room`; this is asked most of all
+            for at, kept, most in paths.get(dimension, ()):  # as `has_room`; this is asked most of all
                 held = used[at]
                 if held < kept:
                     rest -= kept - held
@@ -206,7 +208,7 @@ class QuotaTree:
     def available(self, tenant: str, dimension: str) -> int | None:
         """Return how much more the tenant may take now, None without a limit. It is the most `excess` lets pass."""
         path = self._layout.paths[tenant].get(dimension)
-        room = UNLIMITED if path is None else self._room(path)
+        room = UNLIMITED if path is None else room_on(self._used, path)
         return self._at_most(room, None if self._reserve is None else self._reserve.room(tenant, dimension))
 
     def limit(self, tenant: str, dimension: str) -> int | None:
@@ -440,25 +442,3 @@ class QuotaTree:
             self.charge(name, vector)
         if reserve is not None:
             self._keep_free()
-
-    def _room(self, path: Path) -> int:
-        used = self._used
-        room = UNLIMITED
-        for at, kept, most in reversed(path):
-            held = used[at]
-            room = kept - held + min(room, most - kept) if held < kept else min(room, most - held)
-        # an overfull node above (a quota was lowered) is paid for first, as in Kueue: nobody is told a debt
-        return max(0, room)
-
-
-def _has_room(used: list[int], path: Path, asked: int) -> bool:
-    """Whether every node on the way up has room for what the guarantees below it do not cover."""
-    rest = asked  # below zero it pays for an overfull node above
-    for at, kept, most in path:
-        held = used[at]
-        if held < kept:
-            rest -= kept - held
-            held = kept
-        if held + rest > most:
-            return False
-    return True

@@ -199,7 +199,7 @@ class State:
             # what was kept for it is free for those behind it
             self.sleepers.freed.add(self.quotas.root(cls.tenant))
             for group in self.sleepers.anything.values():
-                self.sleepers.wake_first(group, group.values(), MOST_WOKEN, self.turn_of)
+                self.sleepers.wake_first(group.values(), MOST_WOKEN, self.turn_of)
         return entry.job
 
     def hold(

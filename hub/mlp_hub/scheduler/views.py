@@ -251,7 +251,12 @@ class Views:
         self._pasts = ()
         return True
 
-    def _since(self, at: int) -> list[Change] | None:
+    @property
+    def end(self) -> int:
+        """Return the number that the next change will have."""
+        return self._base + len(self._log)
+
+    def since(self, at: int) -> list[Change] | None:
         """Return the changes from this number on, None where they are not all known any more."""
         if at >= self._base:
             return self._log[at - self._base :]
@@ -274,7 +279,7 @@ class Views:
     ) -> V:
         """Return the view of a key, up to date; `make` makes an empty one if there is none yet."""
         view: View | None = self._views.pop(key, None)
-        now = self._base + len(self._log)
+        now = self.end
         if view is None:
             view = make()
             behind = -1
@@ -291,7 +296,7 @@ class Views:
                 self._missed[key] = None
             self._entries -= len(view)
             far = behind < 0 or behind > 2 * len(members) + 16
-            changes = None if far else self._since(view.at)
+            changes = None if far else self.since(view.at)
             if changes is None:
                 view.make(members, records())
             else:
