@@ -185,7 +185,7 @@ class Cycle:
         by_quota = cls.reason is Reason.WAITING_FOR_QUOTA
         if not by_quota and not reservations.notes_for_nodes(cls.tenant):
             return
-        has_room = state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min
+        has_room = state.index.has_slots(cls.demand, cls.ranks_min, cls.topology)
         if has_room and by_quota:
             reservations.line_up_for_quota(entry)
         elif not has_room or cls.reason is not Reason.RESERVED:
@@ -244,7 +244,7 @@ class Cycle:
         """Whether nodes would have room, but the quota of their kinds of GPU is used up."""
         if not cls.demand.gpu or cls.demand.gpu_kind:
             return False
-        return self.state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min
+        return self.state.index.has_slots(cls.demand, cls.ranks_min, cls.topology)
 
     def _undelaying(self, entry: Entry, placement: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return a placement that delays nobody ahead, this one if it does not; None when there is none."""
@@ -364,7 +364,7 @@ class Cycle:
         if on_quota:
             cls.reason = Reason.WAITING_FOR_QUOTA
         else:
-            enough = state.index.total_slots(cls.demand) >= cls.ranks_min
+            enough = state.index.has_slots(cls.demand, cls.ranks_min)
             cls.reason = Reason.TOPOLOGY_PLACEMENT_FAILED if enough else Reason.WAITING_FOR_RESOURCES
         self._line_up(entry)
 

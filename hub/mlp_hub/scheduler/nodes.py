@@ -32,6 +32,8 @@ from mlp_hub.scheduler.views import Domains, Order, Totals, ViewKey, Views
 
 FEW_STATES = 32
 """So few different states of nodes are counted through in less time than a view takes to catch up."""
+MANY_STATES = 256
+"""Up to so many are looked through for a demand that is asked for so rarely that a view of it would be far behind."""
 
 
 class NodeIndex:
@@ -198,7 +200,7 @@ class NodeIndex:
         known = self._fitting.get((demand, topology))
         if known is not None:
             return known >= ranks
-        if len(self._members) > FEW_STATES or domain_label(topology)[1]:
+        if domain_label(topology)[1] or self._has_view(self.catalog.ask(demand)):
             return self.total_slots(demand, topology) >= ranks
         found = 0
         for slots, numbers in self._with_room(demand):
@@ -213,7 +215,7 @@ class NodeIndex:
 
         Where nodes are in many different states it is not looked at, and may be.
         """
-        if len(self._members) > FEW_STATES:
+        if len(self._members) > MANY_STATES:
             return True
         both = 0
         for slots, numbers in self._with_room(demand):
@@ -222,6 +224,13 @@ class NodeIndex:
                 if both >= ranks:
                     return True
         return False
+
+    def _has_view(self, ask: Ask) -> bool:
+        """Whether a view tells sooner how many ranks fit than looking through all states does."""
+        states = len(self._members)
+        if FEW_STATES < states <= MANY_STATES:
+            return self._views.is_near((Totals, ask))
+        return states > MANY_STATES
 
     def _with_room(self, demand: Demand) -> Iterator[tuple[int, list[int]]]:
         """Yield how many ranks fit on nodes, and their numbers, for each state in which some do; what changed last comes first."""
@@ -237,7 +246,7 @@ class NodeIndex:
         label, required = domain_label(topology)
         ask = self.catalog.ask(demand)
         if label is None or not required:
-            if len(self._members) > FEW_STATES:
+            if self._has_view(ask):
                 return self.totals(ask).total
             return sum([slots * len(numbers) for slots, numbers in self._with_room(demand)])
         if label == NODE:

@@ -130,6 +130,7 @@ class Queue:
     classes: dict[ClassKey, JobClass] = field(default_factory=dict)
     length: int = 0
     heads: list[Head] = field(default_factory=list)
+    several: dict[int, JobClass] = field(default_factory=dict)  # by serial, the classes of more than one job
 
     @property
     def first(self) -> JobKey:
@@ -141,6 +142,8 @@ class Queue:
         cls = entry.cls
         before = cls.jobs[0] if cls.jobs else None
         cls.add(entry.key, entry.job.uid)
+        if len(cls.jobs) > 1:
+            self.several[cls.serial] = cls
         self.length += 1
         self._lead(cls, before)
 
@@ -149,6 +152,8 @@ class Queue:
         cls = entry.cls
         before = cls.jobs[0] if cls.jobs else None
         cls.remove(entry.key, entry.job.uid)
+        if len(cls.jobs) <= 1:
+            self.several.pop(cls.serial, None)
         self.length -= 1
         self._lead(cls, before)
 
@@ -187,13 +192,10 @@ class Queue:
         copies = {cls: cls.fork() for cls in self.classes.values()}
         classes = {key: copies[cls] for key, cls in self.classes.items()}
         heads = [(first, serial, copies[cls]) for first, serial, cls in self.heads]
-        return Queue(self.tenant, classes, self.length, heads)
+        several = {serial: copies[cls] for serial, cls in self.several.items()}
+        return Queue(self.tenant, classes, self.length, heads, several)
 
     def position(self, key: JobKey) -> int:
         """Return the place in this queue, from 1, of a job with this key."""
-        ahead = 0
-        for (first, _), _, cls in self.heads:
-            if first >= key:
-                break  # as are all behind it
-            ahead += cls.ahead_of(key)
-        return 1 + ahead
+        first_ones = bisect_left(self.heads, ((key, ""),))
+        return 1 + first_ones + sum([max(cls.ahead_of(key) - 1, 0) for cls in self.several.values()])

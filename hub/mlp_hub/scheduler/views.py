@@ -251,6 +251,11 @@ class Views:
         self._pasts = ()
         return True
 
+    def is_near(self, key: ViewKey) -> bool:
+        """Whether there is such a view that has little to take in."""
+        view = self._views.get(key)
+        return view is not None and self.end - view.at <= FAR_BEHIND
+
     @property
     def end(self) -> int:
         """Return the number that the next change will have."""
