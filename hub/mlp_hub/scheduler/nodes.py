@@ -8,7 +8,7 @@ first time a demand is seen.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.resources import MILLI, ZERO, Resources
@@ -22,21 +22,16 @@ from mlp_hub.scheduler.node_states import (
     Catalog,
     NodeClass,
     NodeState,
-    slots_of,
     with_kinds,
 )
-from mlp_hub.scheduler.placement import NODE, domain_label, place
+from mlp_hub.scheduler.placement import place
 from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved, record_of, with_state
+from mlp_hub.scheduler.slots import Slots
 from mlp_hub.scheduler.vectors import Vector
 from mlp_hub.scheduler.views import Domains, Order, Totals, ViewKey, Views
 
-FEW_STATES = 32
-"""So few different states of nodes are counted through in less time than a view takes to catch up."""
-MANY_STATES = 256
-"""Up to so many are looked through for a demand that is asked for so rarely that a view of it would be far behind."""
 
-
-class NodeIndex:
+class NodeIndex(Slots):
     """Nodes, what is free on them and where ranks fit.
 
     `typical` is what is asked for here, with its share (see `fragmentation`); `rule` is how placements are chosen
@@ -151,14 +146,6 @@ class NodeIndex:
 
     # ---- questions -------------------------------------------------------------------------------------------
 
-    def slots(self, name: str, demand: Demand) -> int:
-        """Count the ranks of this demand that fit on the node now."""
-        return self.slots_on(self._records[name], demand)
-
-    def slots_on(self, record: Record, demand: Demand) -> int:
-        """Count the ranks of this demand that fit on a node that stands so."""
-        return 0 if record.state is None else slots_of(record.state, self.catalog.ask(demand))
-
     def groups(self, demand: Demand) -> list[tuple[Resources, int, str]]:
         """List what is free on the nodes that may host the demand: (amount, how many such nodes, the first's name)."""
         ask = self.catalog.ask(demand)
@@ -179,79 +166,10 @@ class NodeIndex:
                 )
         return Resources(cpu, gpu, ram, rom), nodes
 
-    def nodes_by_slots(self, demand: Demand) -> dict[int, int]:
-        """Return how many nodes have room for one rank, for two and so on."""
-        return dict(self.totals(self.catalog.ask(demand)).by_slots)
-
     @property
     def variety(self) -> int:
         """Return in how many different states nodes are."""
         return len(self._members)
-
-    def total_slots(self, demand: Demand, topology: str | None = None) -> int:
-        """Count the ranks that fit on all nodes; for a required topology, in the best single domain."""
-        known = self._fitting.get((demand, topology))
-        if known is None:
-            known = self._fitting[demand, topology] = self._count_slots(demand, topology)
-        return known
-
-    def has_slots(self, demand: Demand, ranks: int, topology: str | None = None) -> bool:
-        """Whether `total_slots` is as many as that, without counting on once it is."""
-        known = self._fitting.get((demand, topology))
-        if known is not None:
-            return known >= ranks
-        if domain_label(topology)[1] or self._has_view(self.catalog.ask(demand)):
-            return self.total_slots(demand, topology) >= ranks
-        found = 0
-        for slots, numbers in self._with_room(demand):
-            found += slots * len(numbers)
-            if found >= ranks:
-                return True
-        self._fitting[demand, topology] = found
-        return False
-
-    def has_common_slots(self, other: NodeIndex, demand: Demand, ranks: int) -> bool:
-        """Whether so many ranks fit on nodes that have room for them here and in another index too, which knows these nodes.
-
-        Where nodes are in many different states it is not looked at, and may be.
-        """
-        if len(self._members) > MANY_STATES:
-            return True
-        both = 0
-        for slots, numbers in self._with_room(demand):
-            for number in numbers:
-                both += min(slots, other.slots(self._names[number], demand))
-                if both >= ranks:
-                    return True
-        return False
-
-    def _has_view(self, ask: Ask) -> bool:
-        """Whether a view tells sooner how many ranks fit than looking through all states does."""
-        states = len(self._members)
-        if FEW_STATES < states <= MANY_STATES:
-            return self._views.is_near((Totals, ask))
-        return states > MANY_STATES
-
-    def _with_room(self, demand: Demand) -> Iterator[tuple[int, list[int]]]:
-        """Yield how many ranks fit on nodes, and their numbers, for each state in which some do; what changed last comes first."""
-        ask = self.catalog.ask(demand)
-        cpu, ram, gpu = ask.cpu, ask.ram, ask.gpu
-        for state in reversed(self._members):
-            if state.cpu >= cpu and state.ram >= ram and state.idle >= gpu:  # a quick no for most
-                slots = slots_of(state, ask)
-                if slots:
-                    yield slots, self._members[state]
-
-    def _count_slots(self, demand: Demand, topology: str | None) -> int:
-        label, required = domain_label(topology)
-        ask = self.catalog.ask(demand)
-        if label is None or not required:
-            if self._has_view(ask):
-                return self.totals(ask).total
-            return sum([slots * len(numbers) for slots, numbers in self._with_room(demand)])
-        if label == NODE:
-            return max(self.totals(ask).by_slots, default=0)
-        return max(self.domains(ask, label).totals.values(), default=0)
 
     def place(
         self,
@@ -360,11 +278,6 @@ class NodeIndex:
 
     # ---- what `placement` looks at -----------------------------------------------------------------------------
 
-    def totals(self, ask: Ask) -> Totals:
-        """Return how many ranks fit, up to date."""
-        key = (Totals, ask)
-        return self._views.get(key, lambda: Totals(ask), Totals, self._members, self._records.values)
-
     def order(self, ask: Ask, ranks: int, rule: str, *, exact: bool = False) -> Order:
         """Return the states for `ranks` ranks on one node, the best first, up to date."""
         key = (Order, ask, ranks, rule, exact)
@@ -375,11 +288,6 @@ class NodeIndex:
             self._members,
             self._records.values,
         )
-
-    def domains(self, ask: Ask, label: str) -> Domains:
-        """Return how many ranks fit per value of a label, up to date."""
-        key = (Domains, ask, label)
-        return self._views.get(key, lambda: Domains(ask, label), Domains, self._members, self._records.values)
 
     def _refresh(self, key: ViewKey) -> None:
         match key:
