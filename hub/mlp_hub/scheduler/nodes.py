@@ -1,8 +1,8 @@
 """The nodes and what is free on them, down to single GPUs, so that the cost of a question follows what changed.
 
 Nodes of one class with the same amounts free share a `NodeState`; what a demand sees of all states is kept in views that
-catch up from a log of changes when they are next asked for (`views`). Nothing here scans nodes on a decision, but the
-first time a demand is seen.
+catch up from a log of changes when they are next asked for (`views`), or counted through where they are few (`slots`).
+Nothing here scans nodes on a decision, but the first time a demand is seen.
 """
 
 from __future__ import annotations

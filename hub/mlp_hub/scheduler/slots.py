@@ -59,7 +59,7 @@ class Slots:
             if found >= ranks:
                 return True
         self._fitting[demand, topology] = found
-        return False
+        return found >= ranks
 
     def has_common_slots(self, other: Slots, demand: Demand, ranks: int) -> bool:
         """Whether so many ranks fit on nodes that have room for them here and in another index too, which knows these nodes.
@@ -74,7 +74,7 @@ class Slots:
                 both += min(slots, other.slots(self._names[number], demand))
                 if both >= ranks:
                     return True
-        return False
+        return both >= ranks
 
     def _has_view(self, ask: Ask) -> bool:
         """Whether a view tells sooner how many ranks fit than looking through all states does."""
