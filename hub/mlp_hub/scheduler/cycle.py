@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.elastic import grow, growable
-from mlp_hub.scheduler.fitting import has_claim, most_seats, seats, standing_of, stays_inside, vector_on
+from mlp_hub.scheduler.fitting import has_claim, has_quota, most_seats, seats, stays_inside, vector_on
 from mlp_hub.scheduler.lines import Line, MemberLines
 from mlp_hub.scheduler.model import Booking, Decision
 from mlp_hub.scheduler.moving import make_way
@@ -198,13 +198,13 @@ class Cycle:
             return
         state.effort += 1
         # as things are now: since it was last tried, others may have taken its quota, or the room that it had to leave
-        if not standing_of(state.quotas, cls).fits:
+        if not has_quota(state.quotas, cls):
             reservations.line_up_for_quota(entry)
             return
         by_quota = cls.reason is Reason.WAITING_FOR_QUOTA
         if not by_quota and not reservations.notes_for_nodes(cls.tenant):
             return
-        has_room = state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min
+        has_room = state.index.has_slots(cls.demand, cls.ranks_min, cls.topology)
         if has_room and by_quota:
             reservations.line_up_for_quota(entry)
         elif not has_room or cls.reason is not Reason.RESERVED:
@@ -217,7 +217,7 @@ class Cycle:
         state, cls = self.state, entry.cls
         state.effort += 1
         self.touched[cls.serial] = cls
-        if not standing_of(state.quotas, cls).fits:
+        if not has_quota(state.quotas, cls):
             return self._blocked(entry, on_quota=True)
         if self._is_held_up(cls):
             state.sleepers.sleep(cls)
@@ -247,7 +247,7 @@ class Cycle:
     def _would_delay_anywhere(self, entry: Entry) -> bool:
         """Whether there is room, but none that the first job that nodes are kept for could spare: no place has to be tried."""
         state, cls = self.state, entry.cls
-        if domain_label(cls.topology)[1] or state.index.total_slots(cls.demand) < cls.ranks_min:
+        if domain_label(cls.topology)[1] or not state.index.has_slots(cls.demand, cls.ranks_min):
             return False
         delay = self.reservations.delayed_anywhere(cls, end_of(entry.job, self.now))
         if delay is None:
@@ -264,7 +264,7 @@ class Cycle:
         """Whether nodes would have room, but the quota of their kinds of GPU is used up."""
         if not cls.demand.gpu or cls.demand.gpu_kind:
             return False
-        return self.state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min
+        return self.state.index.has_slots(cls.demand, cls.ranks_min, cls.topology)
 
     def _undelaying(self, entry: Entry, placement: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return a placement that delays nobody ahead, this one if it does not; None when there is none."""
@@ -341,12 +341,13 @@ class Cycle:
                 self.deferred = True
                 self._note(entry, on_quota=on_quota)
                 return False  # it stays awake
-            rights = Rights(state, entry)
-            made = make_room(rights, self.spared)
-            if not isinstance(made, RoomMade):
-                made = make_way(rights, made, self.spared)
-            self.looks += rights.looked_at
-            state.effort += rights.looked_at
+            if state.may_stop(cls) or state.exposed.any_but(cls.tenant, state.running.preemptible):
+                rights = Rights(state, entry)
+                made = make_room(rights, self.spared)
+                if not isinstance(made, RoomMade):
+                    made = make_way(rights, made, self.spared)
+                self.looks += rights.looked_at
+                state.effort += rights.looked_at
         elif state.policy.preemption and state.may_stop(cls):
             state.sleepers.owed[cls.serial] = cls  # a look of its own, with a fresh allowance
         if isinstance(made, RoomMade):
@@ -384,7 +385,7 @@ class Cycle:
         if on_quota:
             cls.reason = Reason.WAITING_FOR_QUOTA
         else:
-            enough = state.index.total_slots(cls.demand) >= cls.ranks_min
+            enough = state.index.has_slots(cls.demand, cls.ranks_min)
             cls.reason = Reason.TOPOLOGY_PLACEMENT_FAILED if enough else Reason.WAITING_FOR_RESOURCES
         self._line_up(entry)
 

@@ -101,17 +101,25 @@ def in_rank_order(seats: tuple[str, ...], workers: int, ps: int) -> tuple[str, .
     return tuple(placement)
 
 
-def standing_of(quotas: QuotaTree, cls: JobClass) -> Standing:
-    """Return how a class stands to its quota, worked out anew only after anything was charged or given back."""
-    known = cls.standing
-    if known is None or known.stamp != quotas.stamp:
-        known = cls.standing = Standing(quotas.stamp, quotas.fits(cls.tenant, cls.vector))
+def _standing(quotas: QuotaTree, cls: JobClass) -> Standing:
+    """Return what is known of how a class stands to its quota since anything was charged or given back in its tree."""
+    known, stamp = cls.standing, quotas.stamp_of(cls.tenant)
+    if known is None or known.stamp != stamp:
+        known = cls.standing = Standing(stamp)
     return known
+
+
+def has_quota(quotas: QuotaTree, cls: JobClass) -> bool:
+    """Whether its tenant may take the smallest gang of a class now."""
+    known = _standing(quotas, cls)
+    if known.fits is None:
+        known.fits = quotas.fits(cls.tenant, cls.vector)
+    return known.fits
 
 
 def stays_inside(quotas: QuotaTree, cls: JobClass) -> bool:
     """Whether its tenant stays inside nominal quota with the smallest gang of a class; see `is_inside`."""
-    known = standing_of(quotas, cls)
+    known = _standing(quotas, cls)
     if known.inside is None:
         known.inside = is_inside(quotas, cls.tenant, cls.vector)
     return known.inside
@@ -119,7 +127,7 @@ def stays_inside(quotas: QuotaTree, cls: JobClass) -> bool:
 
 def has_claim(quotas: QuotaTree, cls: JobClass) -> bool:
     """Whether its tenant was promised room on nodes for the smallest gang of a class; see `is_entitled`."""
-    known = standing_of(quotas, cls)
+    known = _standing(quotas, cls)
     if known.entitled is None:
         known.entitled = is_entitled(quotas, cls.tenant, cls.vector)
     return known.entitled
@@ -140,9 +148,13 @@ def is_entitled(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
 
     The promise is nominal quota of GPUs, or of cores where no GPU is asked for.
     """
+    return has_promise(quotas, tenant, vector) and quotas.within_nominal(tenant, vector)
+
+
+def has_promise(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
+    """Whether a tenant was promised any room on nodes of the kind that this asks for."""
     main = "gpu" if "gpu" in vector else "cpu"
-    promised = quotas.promises(tenant, (d for d in vector if d.startswith(main)))
-    return promised and quotas.within_nominal(tenant, vector)
+    return quotas.promises(tenant, [d for d in vector if d.startswith(main)])
 
 
 def is_inside(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model import TenantQueue
 from mlp_hub.scheduler.ordering import JobKey, dominant_share
+from mlp_hub.scheduler.queues import Queue
 from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.scheduler.vectors import Vector, resources_of
@@ -90,7 +91,7 @@ class Members:
         """Return the share that a member's jobs hold."""
         return self.meter.share(account_of(tenant, user))
 
-    def turn(self, tenant: TenantQueue, user: str, head: JobKey, promised: str | None, now: float) -> JobKey:
+    def turn(self, tenant: TenantQueue, user: str, head: JobKey, now: float, promised: str | None) -> JobKey:
         """Return the sort key of a member whose next job has the key `head`; smallest first.
 
         Of equal shares the job that waits longest goes first, and before it the one for which room is kept.
@@ -100,6 +101,26 @@ class Members:
         if tenant.queue_order == "fair":
             standing += self.meter.average(account, now)
         return (standing, float("-inf") if head[2] == promised else head[1], user)
+
+    def first_of(self, queue: Queue, now: float, promised: str | None) -> JobKey:
+        """Return the key of the job of a queue that is next; IndexError or ValueError when nobody waits."""
+        if not queue.by_members:
+            return queue.first
+        firsts = ((user, heads[0][0][0]) for user, heads in queue.lanes.items())
+        return min(firsts, key=lambda first: self.turn(queue.tenant, first[0], first[1], now, promised))[1]
+
+    def before(self, queue: Queue, user: str, place: int, now: float, promised: str | None) -> int:
+        """Count the jobs of others that start before the `place`th of a member, if all take turns job by job."""
+        if not queue.by_members:
+            return 0
+        turns = {
+            other: self.turn(queue.tenant, other, heads[0][0][0], now, promised)
+            for other, heads in queue.lanes.items()
+        }
+        mine = turns.pop(user)
+        return sum(
+            min(queue.waiting_of(other), place if turn < mine else place - 1) for other, turn in turns.items()
+        )
 
     def usage(self, tenant: str, now: float) -> tuple[tuple[str, float], ...]:
         """Return what is remembered of the members, in share-seconds, by name; nothing where they take no turns."""

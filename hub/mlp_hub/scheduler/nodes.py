@@ -1,8 +1,8 @@
 """The nodes and what is free on them, down to single GPUs, so that the cost of a question follows what changed.
 
 Nodes of one class with the same amounts free share a `NodeState`; what a demand sees of all states is kept in views that
-catch up from a log of changes when they are next asked for (`views`). Nothing here scans nodes on a decision, but the
-first time a demand is seen.
+catch up from a log of changes when they are next asked for (`views`), or counted through where they are few (`slots`).
+Nothing here scans nodes on a decision, but the first time a demand is seen.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from mlp_hub.domain.resources import MILLI, ZERO, Resources
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fragmentation import Fragmentation
+from mlp_hub.scheduler.layered import Layered
 from mlp_hub.scheduler.model import Devices, Node
 from mlp_hub.scheduler.node_states import (
     RULES,
@@ -21,19 +22,16 @@ from mlp_hub.scheduler.node_states import (
     Catalog,
     NodeClass,
     NodeState,
-    slots_of,
     with_kinds,
 )
-from mlp_hub.scheduler.placement import NODE, domain_label, place
+from mlp_hub.scheduler.placement import place
 from mlp_hub.scheduler.records import Record, changed_to, choose_devices, moved, record_of, with_state
+from mlp_hub.scheduler.slots import Slots
 from mlp_hub.scheduler.vectors import Vector
 from mlp_hub.scheduler.views import Domains, Order, Totals, ViewKey, Views
 
-FEW_STATES = 32
-"""So few different states of nodes are counted through in less time than a view takes to catch up."""
 
-
-class NodeIndex:
+class NodeIndex(Slots):
     """Nodes, what is free on them and where ranks fit.
 
     `typical` is what is asked for here, with its share (see `fragmentation`); `rule` is how placements are chosen
@@ -56,7 +54,7 @@ class NodeIndex:
         self.total = ZERO
         self.changes = 0  # of any kind; the rule `random` draws by it
         self.catalog = Catalog(Fragmentation(typical))
-        self._records: dict[str, Record] = {}
+        self._records: Layered[str, Record] = Layered()
         self._names: dict[int, str] = {}
         self._next = 0
         self._members: dict[NodeState, list[int]] = {}
@@ -126,7 +124,8 @@ class NodeIndex:
 
     def remove(self, name: str) -> None:
         """Forget a node; giving back what was held on it is allowed after that, and does nothing."""
-        old = self._records.pop(name)
+        old = self._records[name]
+        del self._records[name]
         self._kinds = None
         if old.node.up:
             self.total -= with_kinds(old.node.capacity, old.node.gpu_kind)
@@ -146,11 +145,6 @@ class NodeIndex:
             self.version += 1
 
     # ---- questions -------------------------------------------------------------------------------------------
-
-    def slots(self, name: str, demand: Demand) -> int:
-        """Count the ranks of this demand that fit on the node now."""
-        state = self._records[name].state
-        return 0 if state is None else slots_of(state, self.catalog.ask(demand))
 
     def groups(self, demand: Demand) -> list[tuple[Resources, int, str]]:
         """List what is free on the nodes that may host the demand: (amount, how many such nodes, the first's name)."""
@@ -172,32 +166,10 @@ class NodeIndex:
                 )
         return Resources(cpu, gpu, ram, rom), nodes
 
-    def nodes_by_slots(self, demand: Demand) -> dict[int, int]:
-        """Return how many nodes have room for one rank, for two and so on."""
-        return dict(self.totals(self.catalog.ask(demand)).by_slots)
-
     @property
     def variety(self) -> int:
         """Return in how many different states nodes are."""
         return len(self._members)
-
-    def total_slots(self, demand: Demand, topology: str | None = None) -> int:
-        """Count the ranks that fit on all nodes; for a required topology, in the best single domain."""
-        known = self._fitting.get((demand, topology))
-        if known is None:
-            known = self._fitting[demand, topology] = self._count_slots(demand, topology)
-        return known
-
-    def _count_slots(self, demand: Demand, topology: str | None) -> int:
-        label, required = domain_label(topology)
-        ask = self.catalog.ask(demand)
-        if label is None or not required:
-            if len(self._members) > FEW_STATES:
-                return self.totals(ask).total
-            return sum([slots_of(state, ask) * len(numbers) for state, numbers in self._members.items()])
-        if label == NODE:
-            return max(self.totals(ask).by_slots, default=0)
-        return max(self.domains(ask, label).totals.values(), default=0)
 
     def place(
         self,
@@ -211,7 +183,7 @@ class NodeIndex:
         rule = rule or self.rule
         if avoid:
             return place(self, demand, ranks, topology, avoid=avoid, rule=rule)
-        if rule in RULES and ranks > self.total_slots(demand):
+        if rule in RULES and not self.has_slots(demand, ranks):
             return None
         key = (demand, ranks, topology, rule)
         if key not in self._places:
@@ -296,7 +268,7 @@ class NodeIndex:
         other = NodeIndex.__new__(NodeIndex)
         other.__dict__.update(
             self.__dict__,
-            _records=dict(self._records),
+            _records=self._records.fork(),
             _members=dict(self._members),
             _mine=set(),
             _free={cls: free[:] for cls, free in self._free.items()},
@@ -306,11 +278,6 @@ class NodeIndex:
 
     # ---- what `placement` looks at -----------------------------------------------------------------------------
 
-    def totals(self, ask: Ask) -> Totals:
-        """Return how many ranks fit, up to date."""
-        key = (Totals, ask)
-        return self._views.get(key, lambda: Totals(ask), Totals, self._members, self._records)
-
     def order(self, ask: Ask, ranks: int, rule: str, *, exact: bool = False) -> Order:
         """Return the states for `ranks` ranks on one node, the best first, up to date."""
         key = (Order, ask, ranks, rule, exact)
@@ -319,13 +286,8 @@ class NodeIndex:
             lambda: Order(self.catalog, ask, ranks, rule, exact=exact),
             Order,
             self._members,
-            self._records,
+            self._records.values,
         )
-
-    def domains(self, ask: Ask, label: str) -> Domains:
-        """Return how many ranks fit per value of a label, up to date."""
-        key = (Domains, ask, label)
-        return self._views.get(key, lambda: Domains(ask, label), Domains, self._members, self._records)
 
     def _refresh(self, key: ViewKey) -> None:
         match key:
@@ -335,6 +297,21 @@ class NodeIndex:
                 self.order(ask, ranks, rule, exact=exact)
             case (kind, Ask() as ask, str(label)) if kind is Domains:
                 self.domains(ask, label)
+
+    @property
+    def logged(self) -> int:
+        """Return how many changes there were, of whatever kind, for `states_since`."""
+        return self._views.end
+
+    def states_since(self, logged: int) -> set[NodeState] | None:
+        """Return in which states those nodes are that changed since then; None where it cannot be told, or they are most."""
+        if self._views.end - logged > len(self._members):
+            return None
+        changes = self._views.since(logged)
+        if changes is None:
+            return None
+        latest = {new.number: new.state for _, new in changes if new is not None}
+        return {state for state in latest.values() if state is not None}
 
     @property
     def by_state(self) -> Mapping[NodeState, Sequence[int]]:
@@ -385,7 +362,7 @@ class NodeIndex:
                     members[after] = [new.number]
                     self._mine.add(after)
         self._note_change()
-        if self._views.note(old, new, len(self._records) + 2048):
+        if self._views.note(old, new, len(self._names) + 2048):
             states = self.catalog.states
             if len(states) > 2 * len(members) + 4000:
                 # forget states that no node is in; one that comes back is made anew

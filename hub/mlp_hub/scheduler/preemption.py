@@ -14,7 +14,7 @@ from mlp_hub.domain.resources import MILLI
 from mlp_hub.scheduler.fitting import seats, vector_on
 from mlp_hub.scheduler.model import Devices
 from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.queues import Entry
+from mlp_hub.scheduler.queues import Entry, JobClass
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.rights import Rights
 from mlp_hub.scheduler.running import Held
@@ -130,8 +130,8 @@ def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]
     """Try victims in more than one order and keep what costs least."""
     state = rights.state
     cost = {h.run.job.uid: lost_work(h, state.now, state.policy.restart_cost_s) for h in candidates}
-    candidates.sort(key=lambda h: (cost[h.run.job.uid], h.run.job.priority, -h.serial))
-    del candidates[MOST_CANDIDATES:]
+    ordered = sorted([(cost[h.run.job.uid], h.run.job.priority, -h.serial, h) for h in candidates])
+    candidates = [h for _, _, _, h in ordered[:MOST_CANDIDATES]]
     best: RoomMade | None = None
     best_cost = math.inf
     for order in _orders(rights, candidates, cost):
@@ -152,15 +152,14 @@ def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]
 def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence[Held]) -> bool:
     """Whether all candidates together would free enough: a quick no for most."""
     quotas = rights.state.quotas
-    freed: dict[str, int] = {}
-    for held in (*candidates, *shrinkable):
-        if rights.short and quotas.root(held.run.job.tenant) != rights.root:
-            continue
-        for d, v in held.vector.items():
-            freed[d] = freed.get(d, 0) + v
-    if rights.short:
-        return all(freed.get(d, 0) + available >= asked for d, asked, available in rights.over)
-    return any(freed.get(d, 0) for d in rights.vector)
+    everybody = (*candidates, *shrinkable)
+    if not rights.short:
+        return any(held.vector.get(d) for held in everybody for d in rights.vector)
+    same_tree = [held.vector for held in everybody if quotas.root(held.run.job.tenant) == rights.root]
+    return all(
+        sum([vector.get(d, 0) for vector in same_tree]) + available >= asked
+        for d, asked, available in rights.over
+    )
 
 
 def _orders(rights: Rights, candidates: list[Held], cost: dict[str, float]) -> Iterator[list[Held]]:
@@ -176,12 +175,11 @@ def _orders(rights: Rights, candidates: list[Held], cost: dict[str, float]) -> I
             on_node.setdefault(name, []).append(held)
     if len(on_node) < 2:
         return
-    nodes = Scratch(state.index, entry.cls.demand, None)
     names = sorted(on_node, key=lambda n: (sum(cost[h.run.job.uid] for h in on_node[n]), n))[:MOST_NODES]
     priced = []
     for name in names:
         if name in state.index:
-            price, used = _price(nodes.on(name), name, on_node[name], cost, entry.cls.ranks_min)
+            price, used = _price(state.index, entry.cls, name, on_node[name], cost)
             if used:
                 priced.append((price, name, used))
     if priced:
@@ -192,18 +190,22 @@ def _orders(rights: Rights, candidates: list[Held], cost: dict[str, float]) -> I
 
 
 def _price(
-    trial: Scratch, name: str, there: Sequence[Held], cost: dict[str, float], want: int
+    index: NodeIndex, cls: JobClass, name: str, there: Sequence[Held], cost: dict[str, float]
 ) -> tuple[float, list[Held]]:
     """Return what a rank costs on one node, and whom; nobody when stopping all there gains nothing."""
-    before = trial.slots(name)
+    record, want = index.record(name), cls.ranks_min
+    before = fitting = index.slots_on(record, cls.demand)
+    enough = max(want, before + 1)
     price, used = 0.0, []
     for held in there:
-        trial.give_on(name, held.demand, held.run.placement, held.run.devices)
+        here = [d for n, d in zip(held.run.placement, held.run.devices, strict=True) if n == name]
+        record = index.moved(record, held.demand, here, 1)
+        fitting = index.slots_on(record, cls.demand)
         price += cost[held.run.job.uid]
         used.append(held)
-        if trial.slots(name) >= max(want, before + 1):
+        if fitting >= enough:
             break
-    gained = min(trial.slots(name) - before, want)
+    gained = min(fitting - before, want)
     return (price / gained, used) if gained > 0 else (0.0, [])
 
 
@@ -322,8 +324,10 @@ class _Trial:
 
     def stop(self, held: Held, cut: int) -> _Gone:
         """Count a job as gone, of which so many workers were cut already."""
-        placement, devices = without_last(held, cut) if cut else (held.run.placement, held.run.devices)
-        vector = vector_on(self.state.index, held.demand, placement)
+        placement, devices, vector = held.run.placement, held.run.devices, held.vector
+        if cut:
+            placement, devices = without_last(held, cut)
+            vector = vector_on(self.state.index, held.demand, placement)
         self.nodes.give(held.demand, placement, devices)
         self.quotas.release(held.run.job.tenant, vector)
         return _Gone(held, placement, devices, vector)

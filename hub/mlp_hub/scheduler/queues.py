@@ -35,12 +35,12 @@ class Asleep(Enum):
 
 @dataclass(eq=False, slots=True)
 class Standing:
-    """How the smallest gang of a class stands to its tenant's quota, under one stamp of the quotas."""
+    """How the smallest gang of a class stands to its tenant's quota, under one stamp of its tree; None: nobody asked yet."""
 
     stamp: int
-    fits: bool
-    inside: bool | None = None  # its tenant stays inside nominal quota with it; None: nobody asked yet
-    entitled: bool | None = None  # its tenant was promised room on nodes for it; likewise
+    fits: bool | None = None
+    inside: bool | None = None  # its tenant stays inside nominal quota with it
+    entitled: bool | None = None  # its tenant was promised room on nodes for it
 
 
 @dataclass(eq=False, slots=True)
@@ -145,6 +145,7 @@ class Queue:
     classes: dict[ClassKey, JobClass] = field(default_factory=dict)
     length: int = 0
     heads: list[Head] = field(default_factory=list)
+    several: dict[int, JobClass] = field(default_factory=dict)  # by serial, the classes of more than one job
     by_members: bool = False
     lanes: dict[str, list[Head]] = field(default_factory=dict)
 
@@ -158,6 +159,8 @@ class Queue:
         cls = entry.cls
         before = cls.jobs[0] if cls.jobs else None
         cls.add(entry.key, entry.job.uid)
+        if len(cls.jobs) > 1:
+            self.several[cls.serial] = cls
         self.length += 1
         self._lead(cls, before)
 
@@ -166,6 +169,8 @@ class Queue:
         cls = entry.cls
         before = cls.jobs[0] if cls.jobs else None
         cls.remove(entry.key, entry.job.uid)
+        if len(cls.jobs) <= 1:
+            self.several.pop(cls.serial, None)
         self.length -= 1
         self._lead(cls, before)
 
@@ -212,12 +217,17 @@ class Queue:
             user: [(first, serial, copies[cls]) for first, serial, cls in lane]
             for user, lane in self.lanes.items()
         }
-        return Queue(self.tenant, classes, self.length, heads, self.by_members, lanes)
+        several = {serial: copies[cls] for serial, cls in self.several.items()}
+        return Queue(self.tenant, classes, self.length, heads, several, self.by_members, lanes)
 
     def position(self, entry: Entry) -> int:
         """Return the place of a job in its line, from 1: in the queue, or among those of the same user where it goes by members."""
-        lane = self.heads if not self.by_members else self.lanes[entry.cls.user]
-        return 1 + sum(cls.ahead_of(entry.key) for _, _, cls in lane)
+        heads, several = self.heads, list(self.several.values())
+        if self.by_members:
+            user = entry.cls.user
+            heads, several = self.lanes[user], [cls for cls in several if cls.user == user]
+        first_ones = bisect_left(heads, ((entry.key, ""),))
+        return 1 + first_ones + sum([max(cls.ahead_of(entry.key) - 1, 0) for cls in several])
 
     def waiting_of(self, user: str) -> int:
         """Return how many jobs of a user wait, where the queue goes by members."""

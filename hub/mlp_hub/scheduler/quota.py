@@ -29,8 +29,10 @@ from mlp_hub.scheduler.quota_layout import (
     NO_LIMIT_ABOVE,
     UNLIMITED,
     Path,
+    has_room,
     layout_of,
     merged,
+    room_on,
     shape,
     touched,
 )
@@ -48,10 +50,21 @@ class QuotaTree:
     Every method that takes a tenant raises KeyError for one it does not know.
 
     `stamp` is another one after each change, and no two trees that differ ever have the same: what was asked under a
-    stamp holds for all trees that bear it.
+    stamp holds for all trees that bear it. `stamp_of` is that of all that a question about one tenant depends on.
     """
 
-    __slots__ = ("_booked", "_capacity", "_layout", "_loose", "_reserve", "_tenants", "_used", "stamp")
+    __slots__ = (
+        "_base",
+        "_booked",
+        "_capacity",
+        "_layout",
+        "_loose",
+        "_reserve",
+        "_stamps",
+        "_tenants",
+        "_used",
+        "stamp",
+    )
 
     def __init__(self, tenants: Iterable[TenantQueue]) -> None:
         """Arrange the tenants; ValueError on an unknown parent or on a circle of parents, naming it."""
@@ -63,13 +76,29 @@ class QuotaTree:
         self._capacity: Vector | None = None
         self._booked: Mapping[str, Vector] = {}
         self._reserve: Reserve | None = None
-        self.stamp = next(_STAMPS)
+        self._stamps: dict[str, int] = {}  # by root, of those that changed since all did
+        self._new_stamp(None)
 
     def __contains__(self, tenant: str) -> bool:
         return tenant in self._tenants
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tenants)
+
+    def stamp_of(self, tenant: str) -> int:
+        """Return the stamp of a tenant's tree; that of all trees while capacity is kept free, which concerns everybody."""
+        if self._reserve is not None:
+            return self.stamp
+        return self._stamps.get(self._layout.roots[tenant], self._base)
+
+    def _new_stamp(self, tenant: str | None) -> None:
+        """Note a change in the tree of a tenant, or of all trees."""
+        self.stamp = stamp = next(_STAMPS)
+        if tenant is None:
+            self._base = stamp
+            self._stamps.clear()
+        else:
+            self._stamps[self._layout.roots[tenant]] = stamp
 
     # --- what is held
 
@@ -81,7 +110,7 @@ class QuotaTree:
         paths, used = self._layout.paths[tenant], self._used
         if vector and min(vector.values()) < 0:
             raise ValueError(f"{tenant} cannot be charged less than nothing: {dict(vector)}")
-        self.stamp = next(_STAMPS)
+        self._new_stamp(tenant)
         if self._reserve is not None:
             self._reserve.charge(tenant, vector)
         for dimension, asked in vector.items():
@@ -107,7 +136,7 @@ class QuotaTree:
             held = self._loose.get(tenant, {}).get(dimension, 0) if path is None else used[path[0][0]]
             if not 0 <= amount <= held:
                 raise ValueError(f"{tenant} cannot give back {amount} of {dimension}: it holds {held}")
-        self.stamp = next(_STAMPS)
+        self._new_stamp(tenant)
         if self._reserve is not None:
             self._reserve.charge(tenant, vector, -1)
         for dimension, given in vector.items():
@@ -147,8 +176,8 @@ class QuotaTree:
         over: list[_Over] = []
         for dimension, asked in vector.items():
             path = paths.get(dimension)
-            if path is not None and asked > 0 and not _has_room(used, path, asked):
-                over.append((dimension, asked, self._room(path)))
+            if path is not None and asked > 0 and not has_room(used, path, asked):
+                over.append((dimension, asked, room_on(self._used, path)))
         if self._reserve is not None:
             self._beyond_reserve(self._reserve, tenant, vector, over)
         return over
@@ -157,9 +186,16 @@ class QuotaTree:
         """Whether the tenant may take so much now: `excess` without the numbers, for the many who only ask that."""
         paths, used = self._layout.paths[tenant], self._used
         for dimension, asked in vector.items():
-            path = paths.get(dimension)
-            if path is not None and asked > 0 and not _has_room(used, path, asked):
-                return False
+            if asked <= 0:
+                continue
+            rest = asked
+            for at, kept, most in paths.get(dimension, ()):  # as `has_room`; this is asked most of all
+                held = used[at]
+                if held < kept:
+                    rest -= kept - held
+                    held = kept
+                if held + rest > most:
+                    return False
         return self._reserve is None or not self.excess(tenant, vector)
 
     def _beyond_reserve(self, reserve: Reserve, tenant: str, vector: Vector, over: list[_Over]) -> None:
@@ -172,7 +208,7 @@ class QuotaTree:
     def available(self, tenant: str, dimension: str) -> int | None:
         """Return how much more the tenant may take now, None without a limit. It is the most `excess` lets pass."""
         path = self._layout.paths[tenant].get(dimension)
-        room = UNLIMITED if path is None else self._room(path)
+        room = UNLIMITED if path is None else room_on(self._used, path)
         return self._at_most(room, None if self._reserve is None else self._reserve.room(tenant, dimension))
 
     def limit(self, tenant: str, dimension: str) -> int | None:
@@ -339,7 +375,7 @@ class QuotaTree:
             yield from self._reserve.unused(dimension, but)
 
     def _keep_free(self) -> None:
-        self.stamp = next(_STAMPS)
+        self._new_stamp(None)
         kept: dict[str, dict[str, int]] = {}
         for name, tenant in self._tenants.items():
             if tenant.reserved is not None or name in self._booked:
@@ -360,7 +396,7 @@ class QuotaTree:
         copy._loose = self._loose.copy()  # noqa: SLF001
         copy._capacity, copy._booked = self._capacity, self._booked  # noqa: SLF001 # likewise
         copy._reserve = None if self._reserve is None else self._reserve.fork()  # noqa: SLF001
-        copy.stamp = self.stamp
+        copy.stamp, copy._base, copy._stamps = self.stamp, self._base, self._stamps.copy()  # noqa: SLF001
         return copy
 
     def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
@@ -414,30 +450,8 @@ class QuotaTree:
         self._loose = {n: v for n, v in self._loose.items() if n in tenants and n not in there}
         self._used = self._used[:start] + [0] * (len(layout.nominal) - start)
         reserve, self._reserve = self._reserve, None
-        self.stamp = next(_STAMPS)
+        self._new_stamp(None)
         for name, vector in held.items():
             self.charge(name, vector)
         if reserve is not None:
             self._keep_free()
-
-    def _room(self, path: Path) -> int:
-        used = self._used
-        room = UNLIMITED
-        for at, kept, most in reversed(path):
-            held = used[at]
-            room = kept - held + min(room, most - kept) if held < kept else min(room, most - held)
-        # an overfull node above (a quota was lowered) is paid for first, as in Kueue: nobody is told a debt
-        return max(0, room)
-
-
-def _has_room(used: list[int], path: Path, asked: int) -> bool:
-    """Whether every node on the way up has room for what the guarantees below it do not cover."""
-    rest = asked  # below zero it pays for an overfull node above
-    for at, kept, most in path:
-        held = used[at]
-        if held < kept:
-            rest -= kept - held
-            held = kept
-        if held + rest > most:
-            return False
-    return True

@@ -6,7 +6,7 @@ each tenant to its root: what a question about quota walks along. It never chang
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mlp_hub.domain.resources import DIMENSIONS
@@ -244,3 +244,26 @@ def _enter(node: _Node, dimension: str, layout: Layout) -> None:
 def _cell(layout: Layout, nominal: int | None) -> int:
     layout.nominal.append(nominal)
     return layout.first + len(layout.nominal) - 1
+
+
+def room_on(used: Sequence[int], path: Path) -> int:
+    """Return how much more may be taken at the start of a way, given what is in use by cell."""
+    room = UNLIMITED
+    for at, kept, most in reversed(path):
+        held = used[at]
+        room = kept - held + min(room, most - kept) if held < kept else min(room, most - held)
+    # an overfull node above (a quota was lowered) is paid for first, as in Kueue: nobody is told a debt
+    return max(0, room)
+
+
+def has_room(used: Sequence[int], path: Path, asked: int) -> bool:
+    """Whether every node on the way up has room for what the guarantees below it do not cover."""
+    rest = asked  # below zero it pays for an overfull node above
+    for at, kept, most in path:
+        held = used[at]
+        if held < kept:
+            rest -= kept - held
+            held = kept
+        if held + rest > most:
+            return False
+    return True

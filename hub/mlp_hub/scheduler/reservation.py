@@ -205,7 +205,9 @@ class Reservations:
         if r is None or r.index is None or not _outlasts(end, r):
             return None
         yields = state.policy.preemption and has_claim(state.quotas, cls) and first.cls.tenant != cls.tenant
-        spares = all(r.index.total_slots(d) >= cls.ranks_min for d in (cls.cell.demand, cls.demand))
+        spares = all(r.index.has_slots(d, cls.ranks_min) for d in (cls.cell.demand, cls.demand))
+        # it has to fit on nodes that have room now and that will have some beside the first one
+        spares = spares and state.index.has_common_slots(r.index, cls.demand, cls.ranks_min)
         if spares or (yields and not self._is_first_and_entitled(first)):
             return None
         if not yields and not r.quotas.fits(cls.tenant, cls.vector):
@@ -386,7 +388,7 @@ class Reservations:
             return None
         if index is None:
             return ()
-        if index.total_slots(cls.demand, cls.topology) < cls.ranks_min:
+        if not index.has_slots(cls.demand, cls.ranks_min, cls.topology):
             return None
         return seats(index, quotas, cls, cls.workers_min)
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
-from mlp_hub.scheduler.fitting import has_claim, is_safe, standing_of, stays_inside
+from mlp_hub.scheduler.fitting import has_claim, has_quota, is_safe, stays_inside
 from mlp_hub.scheduler.ordering import WITHOUT_PRIORITY, dominant_share, is_one_queue, job_key, order_in
 from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
@@ -29,6 +29,7 @@ MOST_FOUND = 200
 """Candidates of whom others need not be looked for."""
 
 _SERIAL = attrgetter("serial")
+_NUMBER = itemgetter(1)
 
 
 class Rights:
@@ -40,7 +41,7 @@ class Rights:
         self.vector = entry.cls.vector
         quotas = state.quotas
         self.root = quotas.root(self.tenant)
-        fits = standing_of(quotas, entry.cls).fits
+        fits = has_quota(quotas, entry.cls)
         self.over = [] if fits else quotas.excess(self.tenant, self.vector)
         """What it lacks of its quota: dimension, asked for, available."""
         self.inside, self.entitled = stays_inside(quotas, entry.cls), has_claim(quotas, entry.cls)
@@ -66,30 +67,31 @@ class Rights:
 
     def _candidates(self) -> Iterator[Held]:
         state = self.state
-        others = [t for t in state.exposed(state.running.preemptible) if t != self.tenant]
-        if len(others) > MANY_TENANTS:
-            # who holds most beyond its due gives first, and the rest need not be looked at
-            others.sort(key=state.weighted_shares(others).__getitem__, reverse=True)
+        others = state.exposed.line(state.running.preemptible)
+        if sum(name != self.tenant for _, _, name in others[: MANY_TENANTS + 2]) <= MANY_TENANTS:
+            others = sorted(others, key=_NUMBER)  # else who holds most beyond its due gives first
         found = 0
         for held in self._open(self.tenant, below=True):
             if self.is_above(held) and self._outranks_member(held.run.job.user):
                 found += 1
                 yield held
-        for tenant in others:
+        for _, _, tenant in others:
             if found >= MOST_FOUND:
                 return
+            if tenant == self.tenant:
+                continue
             for held in self._of_other(tenant):
                 found += 1
                 yield held
 
     def _of_other(self, tenant: str) -> Iterator[Held]:
         self.looked_at += 1
-        theirs = self._open(tenant, below=not self.inside)
-        if not theirs or not (self.inside or self._outranks(tenant)):
+        if not (self.inside or self._outranks(tenant)):
+            self.looked_at += self._count_open(tenant)
             return
         inside, quotas = self.inside, self.state.quotas
         safe: dict[tuple[str, ...], bool] = {}
-        for held in theirs:
+        for held in self._open(tenant, below=not inside):
             if not (inside or self.is_above(held)):
                 continue
             known = safe.get(held.dimensions)
@@ -97,6 +99,12 @@ class Rights:
                 known = safe[held.dimensions] = is_safe(quotas, tenant, held.vector)
             if not known:
                 yield held
+
+    def _count_open(self, tenant: str) -> int:
+        """Count the preemptible jobs of a tenant that have a lower priority."""
+        mine = self.entry.job.priority
+        groups = self.state.running.preemptible[tenant]
+        return sum([len(held) for p, held in groups.items() if p < mine])
 
     def _open(self, tenant: str, *, below: bool) -> list[Held]:
         """List the preemptible jobs of a tenant in the order in which they started, with `below` those of lower priority."""

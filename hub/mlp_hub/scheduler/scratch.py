@@ -18,17 +18,11 @@ from mlp_hub.scheduler.records import Record
 class Scratch:
     """Counts how many ranks of one demand fit while others are given back and taken again on trial."""
 
-    def __init__(
-        self,
-        index: NodeIndex,
-        demand: Demand,
-        topology: str | None,
-        records: dict[str, Record] | None = None,
-    ) -> None:
+    def __init__(self, index: NodeIndex, demand: Demand, topology: str | None) -> None:
         self._index = index
         self._ask = index.catalog.ask(demand)
         self._label, self._required = domain_label(topology)
-        self._records = records or {}
+        self._records: dict[str, Record] = {}
         self._by_slots: dict[int, int] = {}  # change of how many nodes hold so many ranks
         self._by_value: dict[str, int] = {}  # change of the ranks that fit by value of the label
         self._total = index.total_slots(demand)
@@ -54,21 +48,6 @@ class Scratch:
     def take(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Count these ranks as there again."""
         self._noted.append((demand, placement, devices, -1))
-
-    def slots(self, name: str) -> int:
-        """Count the ranks that fit on one node."""
-        self._catch_up()
-        return self._slots(self._record(name))
-
-    def on(self, name: str) -> Scratch:
-        """Return a trial of one node alone, as it stands here."""
-        self._catch_up()
-        return Scratch(self._index, self._ask.demand, None, {name: self._record(name)})
-
-    def give_on(self, name: str, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
-        """Count those of these ranks as gone that are on one node."""
-        here = [(n, d) for n, d in zip(placement, devices, strict=True) if n == name]
-        self.give(demand, [n for n, _ in here], tuple(d for _, d in here))
 
     def _catch_up(self) -> None:
         for move in self._noted:

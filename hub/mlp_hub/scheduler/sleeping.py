@@ -5,9 +5,10 @@ This only keeps the groups; who is woken when, and by what, is decided in `wakin
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator
 from heapq import nsmallest
+from operator import itemgetter
 
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.ordering import JobKey
@@ -18,8 +19,66 @@ Group = dict[int, JobClass]  # by serial
 Turn = tuple[JobKey, JobKey, tuple[JobKey, str]]
 """Of a class: its tenant's key, that of its member where the queue goes by them, and its first job."""
 
+_NUMBER = itemgetter(0)
 MOST_WOKEN = 64
 """Classes of one group that are woken at once, those first in line; in a small cluster that is all of them."""
+
+MOST_ASKS = 1 << 15
+"""Requests whose places among the groups are remembered while nobody sleeps there."""
+
+
+class Groups:
+    """Groups of sleepers by request. There are only those in which somebody sleeps, but each keeps its place for when it returns."""
+
+    def __init__(self) -> None:
+        self._groups: dict[NodeAsk, Group] = {}
+        self._number: dict[NodeAsk, int] = {}  # in the order in which they first came
+        self._line: list[tuple[int, NodeAsk]] = []
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def items(self) -> list[tuple[NodeAsk, Group]]:
+        """List the groups in their order; the list stays as it is when groups come and go."""
+        return [(ask, self._groups[ask]) for _, ask in self._line]
+
+    def values(self) -> list[Group]:
+        """List the groups in their order."""
+        return [self._groups[ask] for _, ask in self._line]
+
+    def add(self, cls: JobClass) -> None:
+        """Let a class sleep in the group of what it asks for."""
+        ask = (cls.demand, cls.topology)
+        group = self._groups.get(ask)
+        if group is None:
+            group = self._groups[ask] = {}
+            number = self._number.get(ask)
+            if number is None:
+                number = self._new_number(ask)
+            insort(self._line, (number, ask), key=_NUMBER)
+        group[cls.serial] = cls
+
+    def remove(self, cls: JobClass) -> None:
+        """Take a class out of its group."""
+        ask = (cls.demand, cls.topology)
+        group = self._groups.get(ask)
+        if group is not None and group.pop(cls.serial, None) is not None and not group:
+            del self._groups[ask]
+            del self._line[bisect_left(self._line, self._number[ask], key=_NUMBER)]
+
+    def fork(self, copies: Group) -> Groups:
+        """Return an independent copy that holds these copies of the classes, by serial."""
+        other = Groups()
+        other._groups = {ask: _copied(group, copies) for ask, group in self._groups.items()}
+        other._number, other._line = dict(self._number), self._line[:]
+        return other
+
+    def _new_number(self, ask: NodeAsk) -> int:
+        if len(self._number) > max(MOST_ASKS, 2 * len(self._line)):
+            self._line = [(number, known) for number, (_, known) in enumerate(self._line)]
+            self._number = {known: number for number, known in self._line}
+        number = self._number[ask] = len(self._number)
+        return number
 
 
 class Sleepers:
@@ -28,13 +87,15 @@ class Sleepers:
     def __init__(self) -> None:
         self.awake: dict[str, Group] = {}  # by tenant
         self.by_root: dict[str, Group] = {}
-        self.by_ask: dict[NodeAsk, Group] = {}
-        self.anything: dict[NodeAsk, Group] = {}
+        self.by_ask = Groups()
+        self.anything = Groups()
+        self.crowded: set[NodeAsk] = set()  # of `by_ask`, where some may sleep on though they had room
         self.owed: Group = {}  # had no look for victims yet, for want of time
         self.alarms: list[tuple[float, int, JobClass]] = []
         self.freed: set[str] = set()  # roots of quota trees in which something was given back
         self.all_changed = True  # wake everything at the next cycle
-        self.seen_version = -1  # of the node index, and
+        self.seen_version = -1  # of the node index, and so many changes of it, and
+        self.seen_changes = -1
         self.seen_holds = 0  # so many holds had there been, when sleepers were last looked at
 
     def groups(self) -> Iterator[Group]:
@@ -45,16 +106,19 @@ class Sleepers:
 
     def sleep_on_quota(self, cls: JobClass, root: str) -> None:
         """Try again when something is given back in its quota tree."""
-        self._to_sleep(cls, self.by_root.setdefault(root, {}), Asleep.QUOTA)
+        self._to_sleep(cls, Asleep.QUOTA)
+        self.by_root.setdefault(root, {})[cls.serial] = cls
         cls.sleeps_in = root
 
     def sleep_on_nodes(self, cls: JobClass) -> None:
         """Try again when the nodes have room for it."""
-        self._to_sleep(cls, self.by_ask.setdefault((cls.demand, cls.topology), {}), Asleep.NODES)
+        self._to_sleep(cls, Asleep.NODES)
+        self.by_ask.add(cls)
 
     def sleep(self, cls: JobClass) -> None:
         """Try again when anything is given back."""
-        self._to_sleep(cls, self.anything.setdefault((cls.demand, cls.topology), {}), Asleep.ANYTHING)
+        self._to_sleep(cls, Asleep.ANYTHING)
+        self.anything.add(cls)
 
     def wake(self, cls: JobClass) -> None:
         """Look at a class in the next cycle, or still in this one."""
@@ -63,18 +127,16 @@ class Sleepers:
 
     def wake_all(self, group: Group) -> None:
         """Wake a whole group."""
-        for cls in group.values():
-            self._wakes(cls)
-        group.clear()
+        for cls in list(group.values()):
+            self.wake(cls)
 
     def wake_first(
-        self, group: Group, classes: Collection[JobClass], most: int, turn_of: Callable[[JobClass], Turn]
+        self, classes: Collection[JobClass], most: int, turn_of: Callable[[JobClass], Turn]
     ) -> None:
-        """Wake so many classes of a group, those first whose turn comes first."""
+        """Wake so many of these classes, those first whose turn comes first."""
         chosen = nsmallest(most, classes, key=turn_of) if len(classes) > most else list(classes)
         for cls in chosen:
-            del group[cls.serial]
-            self._wakes(cls)
+            self.wake(cls)
 
     def forget(self, cls: JobClass) -> None:
         """Drop a class in which nobody waits any more."""
@@ -93,18 +155,18 @@ class Sleepers:
         other = Sleepers()
         other.awake = {t: _copied(group, copies) for t, group in self.awake.items()}
         other.by_root = {root: _copied(group, copies) for root, group in self.by_root.items()}
-        other.by_ask = {ask: _copied(group, copies) for ask, group in self.by_ask.items()}
-        other.anything = {ask: _copied(group, copies) for ask, group in self.anything.items()}
+        other.by_ask, other.anything = self.by_ask.fork(copies), self.anything.fork(copies)
+        other.crowded = set(self.crowded)
         other.owed = {serial: copies[serial] for serial in self.owed if serial in copies}
         other.alarms = [(at, serial, copies[serial]) for at, serial, _ in self.alarms if serial in copies]
         other.freed = set(self.freed)
         other.all_changed = self.all_changed
-        other.seen_version, other.seen_holds = self.seen_version, self.seen_holds
+        other.seen_version, other.seen_changes = self.seen_version, self.seen_changes
+        other.seen_holds = self.seen_holds
         return other
 
-    def _to_sleep(self, cls: JobClass, group: Group, how: Asleep) -> None:
+    def _to_sleep(self, cls: JobClass, how: Asleep) -> None:
         self._leave_group(cls)
-        group[cls.serial] = cls
         cls.asleep = how
         self._leave_awake(cls)
 
@@ -114,11 +176,11 @@ class Sleepers:
 
     def _leave_group(self, cls: JobClass) -> None:
         if cls.asleep is Asleep.ANYTHING:
-            self.anything.get((cls.demand, cls.topology), {}).pop(cls.serial, None)
+            self.anything.remove(cls)
         elif cls.asleep is Asleep.QUOTA:
             self.by_root.get(cls.sleeps_in, {}).pop(cls.serial, None)
         elif cls.asleep is Asleep.NODES:
-            self.by_ask.get((cls.demand, cls.topology), {}).pop(cls.serial, None)
+            self.by_ask.remove(cls)
 
     def _leave_awake(self, cls: JobClass) -> None:
         mine = self.awake.get(cls.tenant)

@@ -7,9 +7,8 @@ nothing, and tests hold the two against each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from heapq import nsmallest
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
@@ -17,6 +16,7 @@ from mlp_hub.scheduler.backlog import Backlog
 from mlp_hub.scheduler.bookings import Bookings
 from mlp_hub.scheduler.borrowers import Borrowers
 from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.exposed import Exposed
 from mlp_hub.scheduler.fitting import has_claim, vector_on
 from mlp_hub.scheduler.members import ALL_ALIKE, Members
 from mlp_hub.scheduler.model import (
@@ -35,7 +35,6 @@ from mlp_hub.scheduler.ordering import (
     JobKey,
     dominant_share,
     goes_by_members,
-    is_one_queue,
     job_key,
     long_key,
     span_of,
@@ -45,11 +44,9 @@ from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.quota_layout import shape
 from mlp_hub.scheduler.running import RunningJobs, take_seats
 from mlp_hub.scheduler.sleeping import MOST_WOKEN, Sleepers, Turn
+from mlp_hub.scheduler.turns import TenantKey, Turns
 from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.scheduler.vectors import Vector, resources_of, vector_of
-
-FIRST_TENANTS = 16
-"""Tenants that are looked at for a job to be reserved for, whether or not anything of theirs could start."""
 
 
 class State:
@@ -86,11 +83,9 @@ class State:
         self.effort = (
             0  # what planning looked at so far: classes, and running jobs as victims; the same on any machine
         )
-        self._exposed: dict[str, bool] = {}
+        self.exposed = Exposed(self.quotas, self.meter, self.queues)
         self._borrowers = Borrowers()
-        self._keys: dict[str, tuple[float, float, str]] = {}  # of tenants, in this cycle
-        self._first: list[str] | None = None
-        self._standings: dict[str, tuple[float, float]] = {}  # of tenants, and the time for which they hold
+        self._turns = Turns(policy, self.members, self.queues)
         self._serial = 0
         self._kept_for_tenants = are_kept_for_tenants(nodes)
         for tenant in tenants:
@@ -116,6 +111,8 @@ class State:
                 for uid in [u for u, j in self.orphaned.items() if j.tenant == tenant.name]:
                     self.submit(self.orphaned.pop(uid))
                 continue
+            self._turns.changes(tenant.name)
+            self.exposed.changed(tenant.name)
             before, queue.tenant = queue.tenant, tenant
             if before.queue_order != tenant.queue_order:
                 self._put_in_order(queue)
@@ -187,6 +184,7 @@ class State:
         cls = queue.class_for(job, self.demand_of(job), self._serial)
         entry = Entry(job, cls, job_key(job, self.policy, queue.tenant.queue_order))
         cls.shortest = min(cls.shortest, span_of(job) or math.inf)
+        self._turns.changes(job.tenant)
         queue.add(entry)
         self.waiting[job.uid] = entry
         self._count_in_backlog(entry, waits=True)
@@ -203,6 +201,7 @@ class State:
         cls = entry.cls
         was_first = cls.jobs[0][1] == uid
         queue = self.queues[cls.tenant]
+        self._turns.changes(cls.tenant)
         queue.remove(entry)
         self._count_in_backlog(entry, waits=False)
         if not cls.jobs:
@@ -212,7 +211,7 @@ class State:
             # what was kept for it is free for those behind it
             self.sleepers.freed.add(self.quotas.root(cls.tenant))
             for group in self.sleepers.anything.values():
-                self.sleepers.wake_first(group, group.values(), MOST_WOKEN, self.turn_of)
+                self.sleepers.wake_first(group.values(), MOST_WOKEN, self.turn_of)
         return entry.job
 
     def hold(
@@ -250,30 +249,13 @@ class State:
 
     # --- order -------------------------------------------------------------------------------------
 
-    def tenant_key(self, name: str, head: JobKey) -> tuple[float, float, str]:
+    def tenant_key(self, name: str, head: JobKey) -> TenantKey:
         """Sort key of a tenant whose next job has the key `head`; smallest first.
 
         Under `fifo` and `priority` it is that of the job; else the weighted share of what the tenant holds now,
         under `fair` with what it held lately on average.
         """
-        if is_one_queue(self.policy):
-            return head
-        share = self._standing(name) / self.weight(name)
-        if head[2] == self.promised:
-            # room was kept for it: when the last who was in its way ends, an older job of equal share shall not take it
-            return (share, -math.inf, name)
-        # of equal shares the job that waits longest goes first, lest one tenant's stream holds up another for ever
-        return (share, head[1], name)
-
-    def _standing(self, name: str) -> float:
-        """Return the share that a tenant's turn goes by; asked for after each job that is looked at."""
-        known = self._standings.get(name)
-        if known is None or known[0] != self.now:
-            share = self.meter.share(name)
-            if self.policy.name == "fair":
-                share += self.meter.average(name, self.now)
-            known = self._standings[name] = (self.now, share)
-        return known[1]
+        return self._turns.key(name, head, self.now, self.promised)
 
     def send_long_ahead(self) -> None:
         """Under `finish`, put work first that would outlast all the rest, running or waiting."""
@@ -286,6 +268,7 @@ class State:
         )
         while (uid := self.backlog.pop_outlasting(running)) is not None:
             entry = self.waiting[uid]
+            self._turns.changes(entry.cls.tenant)
             self.queues[entry.cls.tenant].move(entry, long_key(entry.job))
             self.sleepers.wake(entry.cls)
 
@@ -311,26 +294,6 @@ class State:
         """Return the weight that a tenant's share is divided by; never 0."""
         return max(self.queues[tenant].tenant.weight, 1e-9)
 
-    def weighted_shares(self, tenants: Iterable[str]) -> dict[str, float]:
-        """Return the weighted shares of many tenants."""
-        share, queues = self.meter.share, self.queues
-        return {t: share(t) / max(queues[t].tenant.weight, 1e-9) for t in tenants}
-
-    def exposed(self, tenants: Iterable[str]) -> list[str]:
-        """Return those of the tenants that are exposed; see `is_exposed`."""
-        known = self._exposed.get
-        return [t for t in tenants if (e := known(t)) or (e is None and self.is_exposed(t))]
-
-    def is_exposed(self, tenant: str) -> bool:
-        """Whether others could have a claim on something of what a tenant holds: it is not all inside its nominal quota."""
-        known = self._exposed.get(tenant)
-        if known is None:
-            used = self.quotas.used(tenant) if tenant in self.queues else {}
-            known = self._exposed[tenant] = bool(used) and (
-                any(self.quotas.nominal(tenant, d) is None for d in used) or self.quotas.borrows(tenant, used)
-            )
-        return known
-
     def borrowers(self, root: str, dimension: str) -> list[str]:
         """Return by name the tenants of a quota tree that hold more of a dimension than their nominal quota."""
         return self._borrowers.of(self.quotas, root, dimension)
@@ -341,46 +304,15 @@ class State:
 
     def first_tenants(self) -> list[str]:
         """Return the tenants with waiting jobs that are next by policy, as the cycle began; all if they are few."""
-        if self._first is None:
-            waiting = [name for name, queue in self.queues.items() if queue.length]
-            if len(waiting) > FIRST_TENANTS:
-                waiting = self.next_of(waiting, FIRST_TENANTS)
-            self._first = waiting
-        return self._first
+        return self._turns.first(self.now, self.promised)
 
-    def next_of(self, tenants: Sequence[str], most: int) -> list[str]:
-        """Return so many of these tenants with waiting jobs, those that are next by policy as the cycle began."""
-        self._look_up_keys(tenants)
-        return nsmallest(most, tenants, key=self._keys.__getitem__)
+    def next_tenants(self, most: int) -> list[str]:
+        """Return so many tenants with waiting jobs, those that are next by policy as the cycle began."""
+        return self._turns.next_of(most, self.now, self.promised)
 
-    def _look_up_keys(self, tenants: Iterable[str]) -> None:
-        """Work out the keys of many tenants at once, as `tenant_key` does for one: there may be thousands."""
-        keys, queues, promised = self._keys, self.queues, self.promised
-        if is_one_queue(self.policy):
-            keys.update((name, queues[name].first) for name in tenants if name not in keys)
-            return
-        new = [name for name in tenants if name not in keys]
-        standings = self.meter.standings(new, self.now, remembers=self.policy.name == "fair")
-        for name, standing in standings.items():
-            queue = queues[name]
-            _, at, uid = self._first_of(queue)
-            share = standing / max(queue.tenant.weight, 1e-9)
-            keys[name] = (share, -math.inf if uid == promised else at, name)
-
-    def key_of(self, name: str) -> tuple[float, float, str]:
+    def key_of(self, name: str) -> TenantKey:
         """Return a tenant's sort key as the cycle began."""
-        known = self._keys.get(name)
-        if known is None:
-            known = self._keys[name] = self.tenant_key(name, self._first_of(self.queues[name]))
-        return known
-
-    def _first_of(self, queue: Queue) -> JobKey:
-        """Return the key of the job of a queue that is next; IndexError when nobody waits."""
-        if not queue.by_members:
-            return queue.first
-        name = queue.tenant.name
-        firsts = ((user, heads[0][0][0]) for user, heads in queue.lanes.items())
-        return min(firsts, key=lambda first: self.member_key(name, *first))[1]
+        return self._turns.key_of(name, self.now, self.promised)
 
     def turn_of(self, cls: JobClass) -> Turn:
         """Return the sort key of a class among those of all tenants, as the cycle began; smallest first."""
@@ -392,23 +324,13 @@ class State:
         """Sort key of a member of a tenant whose next job has the key `head`; the same for all where they take no turns."""
         if tenant not in self.members:
             return ALL_ALIKE
-        return self.members.turn(self.queues[tenant].tenant, user, head, self.promised, self.now)
+        return self.members.turn(self.queues[tenant].tenant, user, head, self.now, self.promised)
 
     def position(self, entry: Entry) -> int:
-        """Return the place of a waiting job in its tenant's queue, from 1, if members who take turns do so job by job."""
-        cls, queue = entry.cls, self.queues[entry.cls.tenant]
+        """Return the place of a waiting job in its tenant's queue, from 1; members who take turns are taken to do so job by job."""
+        queue = self.queues[entry.cls.tenant]
         own = queue.position(entry)
-        if not queue.by_members:
-            return own
-        firsts = {
-            user: self.member_key(cls.tenant, user, heads[0][0][0]) for user, heads in queue.lanes.items()
-        }
-        before = (
-            min(queue.waiting_of(user), own if first < firsts[cls.user] else own - 1)
-            for user, first in firsts.items()
-            if user != cls.user
-        )
-        return own + sum(before)
+        return own + self.members.before(queue, entry.cls.user, own, self.now, self.promised)
 
     def may_stop(self, cls: JobClass) -> bool:
         """Whether there could be work that jobs of this class may stop or shrink: a quick look, no is certain."""
@@ -428,8 +350,7 @@ class State:
         if turn is not None and turn <= now:
             self.quotas.set_booked(self.bookings.at(now))
             self.sleepers.all_changed = True
-        self._keys.clear()
-        self._first = None
+        self._turns.begin_cycle()
 
     def snapshot(self, now: float) -> Snapshot:
         """Return all of this as one value."""
@@ -452,8 +373,7 @@ class State:
     def fork(self) -> State:
         """Return an independent copy; what never changes is shared."""
         other = State.__new__(State)
-        own = {"_exposed": dict(self._exposed), "_borrowers": self._borrowers.fork()}
-        other.__dict__.update(self.__dict__, _keys={}, _first=None, _standings={}, **own)
+        other.__dict__.update(self.__dict__, _borrowers=self._borrowers.fork())
         other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
         other.members = self.members.fork(other.meter)
         other.queues = {name: queue.fork() for name, queue in self.queues.items()}
@@ -463,6 +383,8 @@ class State:
         other.unanswered, other.requeue = dict(self.unanswered), list(self.requeue)
         other.running, other.backlog = self.running.fork(), self.backlog.fork()
         other.sleepers = self.sleepers.fork(copies)
+        other._turns = Turns(other.policy, other.members, other.queues)  # noqa: SLF001
+        other.exposed = self.exposed.fork(other.quotas, other.meter, other.queues)
         return other
 
     def _open_queue(self, tenant: TenantQueue) -> None:
@@ -502,9 +424,9 @@ class State:
                 queue.move(entry, job_key(entry.job, self.policy, queue.tenant.queue_order))
 
     def _share_changed(self, tenant: str) -> None:
-        self._exposed.pop(tenant, None)
+        self._turns.changes(tenant)
+        self.exposed.changed(tenant)
         self._borrowers.changed(tenant)
-        self._standings.pop(tenant, None)
         used = resources_of(self.quotas.used(tenant))
         self.meter.set_share(tenant, dominant_share(used, self.index.total), self._since)
 
@@ -519,7 +441,7 @@ class State:
         self.sleepers.all_changed = True
 
     def _quotas_changed(self) -> None:
-        self._exposed.clear()
+        self.exposed.all_changed()
         self._borrowers.all_changed(self.quotas)
 
     def _root_of(self, tenant: str) -> str | None:

@@ -58,6 +58,10 @@ class UsageMeter:
             standings[tenant] = share + value * ln2 / half_life
         return standings
 
+    def drift(self, standing: float, share: float) -> float:
+        """Return by how much a second, at most, a standing changes by itself while the tenant goes on to hold that share."""
+        return abs(standing - 2 * share) * math.log(2) / self.half_life
+
     def share(self, tenant: str) -> float:
         """Return the share that the tenant is taken to hold."""
         account = self._accounts.get(tenant)

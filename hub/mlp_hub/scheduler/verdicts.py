@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import DIMENSIONS, Resources
 from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.fitting import is_too_large, standing_of
+from mlp_hub.scheduler.fitting import has_quota, is_too_large
 from mlp_hub.scheduler.model import Booking, Verdict, Wait, WaitingJob
 from mlp_hub.scheduler.placement import NODE, domain_label
 from mlp_hub.scheduler.queues import Entry, JobClass
@@ -70,7 +70,7 @@ def reason_of(state: State, entry: Entry) -> Reason | None:
     cls = entry.cls
     reason = reason_to_tell(state.quotas, cls)
     if reason is None:
-        if not standing_of(state.quotas, cls).fits:
+        if not has_quota(state.quotas, cls):
             return Reason.EXCEEDS_MAX_QUOTA if is_too_large(state.quotas, cls) else Reason.WAITING_FOR_QUOTA
         if state.index.total_slots(cls.demand, cls.topology) >= cls.ranks_min:
             return None

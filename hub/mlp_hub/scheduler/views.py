@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
 from typing import Protocol, TypeVar
 
 from mlp_hub.scheduler.node_states import Ask, Catalog, NodeState, Score, slots_of
@@ -29,6 +28,13 @@ FAR_BEHIND = 16
 """A view that has to take in more changes than that is one the index should have had."""
 MOST_MISSED = 256
 """Of these so many are remembered until the next fork."""
+SHORT_LOG = 64
+"""A log that is no longer is copied for a fork; of a longer one the fork keeps the place up to which it was written."""
+MOST_PASTS = 8
+"""So many such places are kept; a view that has not been asked for since before them is worked out anew."""
+
+_Past = tuple[list[Change], int, int]
+"""A log that others may go on to write, the number of its first change, and that of the first one not to be read."""
 
 
 class View(Protocol):
@@ -226,7 +232,8 @@ class Views:
 
     def __init__(self) -> None:
         self._log: list[Change] = []
-        self._base = 0  # how many changes were dropped from the log's front
+        self._base = 0  # the number of the log's first change
+        self._pasts: tuple[_Past, ...] = ()  # what came before that, in the logs that this was forked from
         self._views: dict[ViewKey, View] = {}
         self._mine: set[ViewKey] = set()  # those that no fork shares
         self._entries = 0  # of all views together
@@ -239,9 +246,33 @@ class Views:
         if len(log) <= room:
             return False
         drop = len(log) - room // 2
-        del log[:drop]
+        self._log = log[drop:]  # a new one, since forks may read the old one
         self._base += drop
+        self._pasts = ()
         return True
+
+    def is_near(self, key: ViewKey) -> bool:
+        """Whether there is such a view that has little to take in."""
+        view = self._views.get(key)
+        return view is not None and self.end - view.at <= FAR_BEHIND
+
+    @property
+    def end(self) -> int:
+        """Return the number that the next change will have."""
+        return self._base + len(self._log)
+
+    def since(self, at: int) -> list[Change] | None:
+        """Return the changes from this number on, None where they are not all known any more."""
+        if at >= self._base:
+            return self._log[at - self._base :]
+        changes: list[Change] = []
+        for log, first, end in self._pasts:
+            if at < end:
+                if at < first:
+                    return None
+                changes += log[at - first : end - first]
+                at = end
+        return changes + self._log if at == self._base else None
 
     def get(
         self,
@@ -249,11 +280,11 @@ class Views:
         make: Callable[[], V],
         kind: type[V],
         members: Members,
-        records: Mapping[str, Record],
+        records: Callable[[], Iterable[Record]],
     ) -> V:
         """Return the view of a key, up to date; `make` makes an empty one if there is none yet."""
         view: View | None = self._views.pop(key, None)
-        now = self._base + len(self._log)
+        now = self.end
         if view is None:
             view = make()
             behind = -1
@@ -269,10 +300,12 @@ class Views:
             if (behind < 0 or behind > FAR_BEHIND) and len(self._missed) < MOST_MISSED:
                 self._missed[key] = None
             self._entries -= len(view)
-            if behind < 0 or view.at < self._base or behind > 2 * len(members) + 16:
-                view.make(members, records.values())
+            far = behind < 0 or behind > 2 * len(members) + 16
+            changes = None if far else self.since(view.at)
+            if changes is None:
+                view.make(members, records())
             else:
-                view.follow(islice(self._log, view.at - self._base, None), members)
+                view.follow(changes, members)
             view.at = now
             self._mine.add(key)
             self._entries += len(view)
@@ -293,7 +326,11 @@ class Views:
         """Return an independent copy; the views themselves are shared until either changes."""
         self._mine = set()
         other = Views()
-        other._log, other._base = self._log[:], self._base
+        if len(self._log) <= SHORT_LOG:
+            other._log, other._base, other._pasts = self._log[:], self._base, self._pasts
+        else:
+            other._base = end = self._base + len(self._log)
+            other._pasts = (*self._pasts[1 - MOST_PASTS :], (self._log, self._base, end))
         other._views, other._entries = dict(self._views), self._entries
         other._missed = self._missed
         return other

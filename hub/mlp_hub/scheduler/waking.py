@@ -5,11 +5,16 @@ What is woken in one cycle is bounded, those first that are next by policy; the 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import islice
 
 from mlp_hub.domain.errors import Reason
+from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.fitting import has_promise, has_quota
+from mlp_hub.scheduler.node_states import NodeState, slots_of
+from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
-from mlp_hub.scheduler.queues import Asleep
+from mlp_hub.scheduler.queues import Asleep, JobClass
 from mlp_hub.scheduler.sleeping import MOST_WOKEN, Group, NodeAsk
 from mlp_hub.scheduler.state import State
 
@@ -33,7 +38,7 @@ def wake_up(state: State) -> None:
         _Waking(state).run(freed_nodes=index.version != sleepers.seen_version)
     _wake_due(state)
     sleepers.seen_holds = state.running.holds
-    sleepers.seen_version = index.version
+    sleepers.seen_version, sleepers.seen_changes = index.version, index.logged
     sleepers.freed.clear()
     sleepers.all_changed = False
 
@@ -58,6 +63,7 @@ class _Waking:
         self.state = state
         self.sleepers = state.sleepers
         self.retries = MOST_RETRIED  # left in this cycle
+        self._powerless: dict[tuple[str, int, bool, bool, str | None], bool] = {}
 
     def run(self, *, freed_nodes: bool) -> None:
         state, sleepers = self.state, self.sleepers
@@ -75,9 +81,8 @@ class _Waking:
     def _wake_passing(self) -> None:
         """Wake those that may pass: the first by policy, and others in turn, since any may be short enough."""
         state, sleepers = self.state, self.sleepers
-        groups = {
-            a: g for a, g in sleepers.anything.items() if g and self._room(a, g, len(sleepers.anything))
-        }
+        kinds = len(sleepers.anything)
+        groups = {a: g for a, g in sleepers.anything.items() if self._has_room(a, g, kinds)}
         many = sum(map(len, groups.values())) > MANY_PASSING
         for name in state.first_tenants() if many else ():
             for cls in list(state.queues[name].classes.values()):
@@ -85,14 +90,14 @@ class _Waking:
                     sleepers.wake(cls)
         for group in groups.values():
             some = list(islice(group.values(), 4 if many else MANY_PASSING))
-            sleepers.wake_first(group, some, MANY_PASSING, state.turn_of)
+            sleepers.wake_first(some, MANY_PASSING, state.turn_of)
         for group in sleepers.anything.values():
             self._retry(group)
 
     def _wake_within_quota(self, group: Group) -> None:
         """Wake those whose quota has room now."""
-        fitting = [c for c in group.values() if self.state.quotas.fits(c.tenant, c.vector)]
-        self.sleepers.wake_first(group, fitting, MOST_WOKEN, self.state.turn_of)
+        fitting = [cls for cls in group.values() if has_quota(self.state.quotas, cls)]
+        self.sleepers.wake_first(fitting, MOST_WOKEN, self.state.turn_of)
         self._retry(group)
 
     def _wake_fitting(self) -> None:
@@ -100,18 +105,23 @@ class _Waking:
         state, sleepers = self.state, self.sleepers
         # of a large group: ranks that fit, and how many classes to wake
         wanted: dict[NodeAsk, tuple[int, int]] = {}
+        gained = _gained(state)
         for ask, group in sleepers.by_ask.items():
-            room = self._room(ask, group, len(sleepers.by_ask)) if group else 0
-            if room and len(group) > MOST_WOKEN:
-                wanted[ask] = (room, min(room + 4, MOST_WOKEN))
-            elif room:
-                fitting = [cls for cls in group.values() if cls.ranks_min <= room]
-                sleepers.wake_first(group, fitting, MOST_WOKEN, state.turn_of)
+            crowded = ask in sleepers.crowded
+            if crowded or gained is None or gained.may_hold(ask[0]):
+                kinds = len(sleepers.by_ask)
+                room = state.index.total_slots(*ask) if self._has_room(ask, group, kinds) else 0
+                if room and len(group) > MOST_WOKEN:
+                    wanted[ask] = (room, min(room + 4, MOST_WOKEN))
+                    sleepers.crowded.add(ask)
+                else:
+                    sleepers.crowded.discard(ask)
+                    fitting = [cls for cls in group.values() if cls.ranks_min <= room]
+                    sleepers.wake_first(fitting, MOST_WOKEN, state.turn_of)
             self._retry(group)
         if not wanted:
             return
-        waiting = [name for name, queue in state.queues.items() if queue.length]
-        for name in state.next_of(waiting, MOST_WOKEN):
+        for name in state.next_tenants(MOST_WOKEN):
             for cls in list(state.queues[name].classes.values()):
                 ask = (cls.demand, cls.topology)
                 room, most = wanted.get(ask, (0, 0))
@@ -119,14 +129,14 @@ class _Waking:
                     sleepers.wake(cls)
                     wanted[ask] = (room, most - 1)
 
-    def _room(self, ask: NodeAsk, group: Group, groups: int) -> int:
-        """Count the ranks that fit now; where requests of many kinds wait, nothing is counted that is larger than all room."""
+    def _has_room(self, ask: NodeAsk, group: Group, kinds: int) -> bool:
+        """Whether a rank fits now; where requests of many kinds wait, nothing is asked that is larger than all room."""
         index = self.state.index
-        if groups > MANY_KINDS:
+        if kinds > MANY_KINDS:
             least = next(iter(group.values())).cell
-            if not index.total_slots(least.demand, least.topology):
-                return 0
-        return index.total_slots(*ask)
+            if not index.has_slots(least.demand, 1, least.topology):
+                return False
+        return index.has_slots(ask[0], 1, ask[1])
 
     def _wake_outranking(self) -> None:
         """Wake whom a start may have helped: it took the last room, or gave its tenant the larger share."""
@@ -142,10 +152,47 @@ class _Waking:
             return
         chosen = []
         for cls in islice(group.values(), LOOKED_AT):
-            if (not reserved_only or cls.reason is Reason.RESERVED) and state.may_stop(cls):
+            if reserved_only and cls.reason is not Reason.RESERVED:
+                continue
+            if not self._is_powerless(cls) and state.may_stop(cls):
                 chosen.append(cls)
                 if len(chosen) == self.retries:
                     break
         self.retries -= len(chosen)
         for cls in chosen:
             self.sleepers.wake(cls)
+
+    def _is_powerless(self, cls: JobClass) -> bool:
+        """Whether no class of this tenant, priority and kind may stop anything, whatever is in use."""
+        state, demand = self.state, cls.demand
+        alike = (cls.tenant, cls.priority, demand.cpu > 0, demand.gpu > 0, demand.gpu_kind)
+        known = self._powerless.get(alike)
+        if known is None:
+            running = state.running
+            known = not running.elastic and not running.any_preemptible_below(cls.priority)
+            known = known and not has_promise(state.quotas, cls.tenant, cls.vector)
+            self._powerless[alike] = known
+        return known
+
+
+class _Gained:
+    """What is free on the nodes of which something changed: only who fits on one of these may have room now that had none."""
+
+    def __init__(self, index: NodeIndex, states: Collection[NodeState]) -> None:
+        self._index, self._states = index, states
+        self._cpu = max((state.cpu for state in states), default=-1)
+        self._ram = max((state.ram for state in states), default=-1)
+        self._gpu = max((state.idle for state in states), default=-1)
+
+    def may_hold(self, demand: Demand) -> bool:
+        """Whether one of these nodes has room for a rank."""
+        if demand.cpu > self._cpu or demand.ram > self._ram or demand.gpu > self._gpu:
+            return False
+        ask = self._index.catalog.ask(demand)
+        return any(slots_of(state, ask) for state in self._states)
+
+
+def _gained(state: State) -> _Gained | None:
+    """Return what to look at of the nodes that changed since sleepers were last looked at; None: at all nodes."""
+    states = state.index.states_since(state.sleepers.seen_changes)
+    return None if states is None else _Gained(state.index, states)

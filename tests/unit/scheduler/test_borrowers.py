@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.scheduler.exposed import Exposed
 from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, TenantQueue, WaitingJob
 from mlp_hub.scheduler.state import State
 
@@ -61,7 +62,6 @@ def test_who_borrows_is_found_whatever_happened(told) -> None:
                     assert state.borrowers(root, dimension) == borrowers(state, root, dimension)
     for root in ("main", "other"):
         assert state.borrowers(root, "cpu") == borrowers(state, root, "cpu")
-        assert state.exposed(state.queues) == state.fork().exposed(state.queues)
-    fresh = state.fork()
-    fresh._exposed.clear()
-    assert state.exposed(state.queues) == fresh.exposed(fresh.queues)
+    holders = state.running.preemptible
+    anew = Exposed(state.quotas, state.meter, state.queues)
+    assert state.fork().exposed.line(holders) == state.exposed.line(holders) == anew.line(holders)

@@ -265,6 +265,22 @@ def test_every_change_gives_a_tree_another_stamp_and_only_an_unchanged_fork_shar
     assert tree.fits("a", {"cpu": 7})
 
 
+def test_a_change_in_one_tree_leaves_the_stamps_of_the_others_unless_capacity_is_kept_free():
+    tree = tree_of(tenant("a", 6), TenantQueue("b", Quota(cpu=4), cohort="other"))
+    mine, theirs = tree.stamp_of("a"), tree.stamp_of("b")
+    fork = tree.fork()
+    tree.charge("a", {"cpu": 1})
+    assert tree.stamp_of("a") != mine
+    assert tree.stamp_of("b") == theirs
+    assert (fork.stamp_of("a"), fork.stamp_of("b")) == (mine, theirs)
+    tree.set_capacity({"cpu": 10})
+    assert tree.stamp_of("b") != theirs
+    tree.set_booked({"a": {"cpu": 1}})
+    theirs = tree.stamp_of("b")
+    tree.charge("a", {"cpu": 1})
+    assert tree.stamp_of("b") != theirs
+
+
 def test_a_change_arranges_the_trees_it_is_about_and_leaves_the_others_as_they_are():
     tree = QuotaTree([TenantQueue(f"t{n}", Quota(cpu=n)) for n in range(5)])
     paths = {name: tree._layout.paths[name] for name in tree}

@@ -16,7 +16,6 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.feasible import Possible
-from mlp_hub.scheduler.forward import MOST_STEPS, Forecast
 from mlp_hub.scheduler.model import (
     Admit,
     Decision,
@@ -28,6 +27,7 @@ from mlp_hub.scheduler.model import (
     WaitingJob,
 )
 from mlp_hub.scheduler.node_states import are_kept_for_tenants
+from mlp_hub.scheduler.simulate.foresight import Foresight
 from mlp_hub.scheduler.simulate.progress import Attempt, Run
 from mlp_hub.scheduler.simulate.report import Tally
 from mlp_hub.scheduler.simulate.scenario import (
@@ -50,18 +50,6 @@ MOST_ROUNDS = 50
 
 MOST_IDLE_WAKES = 100
 """So often may the core ask in a row to be woken without deciding anything, when nothing else will happen."""
-
-FORECAST_CREDIT = 40_000.0
-"""What a run may spend on forecasts besides a part of what its own plans take, in the units of `State.effort`."""
-FORECAST_PART = 1 / 3
-"""Of what its own plans take; forecasts are about a quarter of a long run."""
-CREDIT_PER_INSTANT = 2.0
-JOBS_PER_UNIT = 8.0
-"""Jobs, or nodes, whose copying takes as long as looking at one class."""
-LEAST_STEPS = 20
-"""So far a look ahead must be able to go, as steps were lately, or it waits: a shorter one rarely tells anything."""
-LATELY = 0.25
-"""The weight of the last look ahead in what steps take lately."""
 
 MOST_SHAPES = 64
 """Of what is typical; rarer shapes weigh too little to be worth their time."""
@@ -103,8 +91,7 @@ class Simulation:
         self._calendar: list[tuple[float, str, int]] = []  # (time, uid, version) of ends
         self._wake: float | None = None
         self._idle_wakes = 0
-        self._credit = FORECAST_CREDIT
-        self._step_takes = 1.0  # of forecasts, lately
+        self._foresight = Foresight()
         self._runs: dict[str, Run] = {}  # what was submitted and has not ended
         self._by_name: dict[str, Run] = {}
         self._cancelled_before: set[str] = set()
@@ -121,7 +108,7 @@ class Simulation:
         until = self.scenario.until
         while (at := self._next_time()) is not None and (until is None or at <= until):
             self.now = at
-            self._credit += CREDIT_PER_INSTANT
+            self._foresight.earn_instant()
             self._ends()
             self._happenings()
             self._submit()
@@ -298,7 +285,7 @@ class Simulation:
         began = None if self._clock is None else self._clock()
         decisions = self._core.plan(self.now, self._hears)
         self.tally.cycle(None if self._clock is None or began is None else self._clock() - began)
-        self._credit += FORECAST_PART * (self._core.state.effort - effort)
+        self._foresight.earn(self._core.state.effort - effort)
         return decisions
 
     def _start(self, run: Run, admit: Admit) -> None:
@@ -360,21 +347,7 @@ class Simulation:
             )
 
     def _forecast(self, uids: list[str]) -> dict[str, float | None]:
-        """Look ahead as far as the credit allows, which grows with what the run itself takes.
-
-        What is left is saved up until it lets a look ahead go far enough.
-        """
-        copying = 1.0 + (len(self._runs) + len(self.scenario.nodes)) / JOBS_PER_UNIT
-        left = self._credit - copying
-        if left < LEAST_STEPS * self._step_takes:
-            return {}
-        found = Forecast(self._core, self.now, uids, MOST_STEPS, left)
-        if not found.steps:
-            return found.starts  # nothing was copied either
-        took = found.steps + found.effort
-        self._credit -= copying + took
-        self._step_takes += LATELY * (took / found.steps - self._step_takes)
-        return found.starts
+        return self._foresight.look(self._core, self.now, uids, len(self._runs) + len(self.scenario.nodes))
 
     # --- bookkeeping
 

@@ -1,0 +1,142 @@
+"""Whose turn is next, and who is exposed, are kept from cycle to cycle: they are what looking at all tenants would find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, TenantQueue, WaitingJob
+from mlp_hub.scheduler.state import State
+
+COUNT = 24
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            (
+                "start",
+                "start",
+                "end",
+                "submit",
+                "submit",
+                "withdraw",
+                "weight",
+                "quota",
+                "fork",
+                "gone",
+                "cycle",
+            )
+        ),
+        st.integers(0, COUNT - 1),
+        st.integers(0, 9),
+    ),
+    max_size=40,
+)
+
+
+def a_state(policy: str, half_life: float) -> State:
+    tenants = [
+        TenantQueue(f"t{i}", Quota(cpu=1000), weight=1 + i % 3, cohort="c", decayed_usage=i % 7 / 10)
+        for i in range(COUNT)
+    ]
+    nodes = (Node("n", Resources(cpu=100_000, ram=10**6)),)
+    state = State(SchedulingPolicy(name=policy, half_life_s=half_life), nodes, tenants)
+    for i in range(COUNT):
+        state.submit(a_job(f"first-{i}", i, 0))
+    return state
+
+
+def a_job(uid: str, tenant: int, n: int) -> WaitingJob:
+    return WaitingJob(uid, uid, "u", f"t{tenant}", Resources(cpu=100 + 400 * n, ram=n), 1, 1, n / 2)
+
+
+def keys(state: State) -> dict[str, Any]:
+    """Return the key of each tenant with waiting jobs, worked out from nothing."""
+    return {name: state.tenant_key(name, queue.first) for name, queue in state.queues.items() if queue.length}
+
+
+def change(state: State, what: str, tenant: int, n: int, serial: int) -> State:
+    name, uid = f"t{tenant}", f"j{serial}"
+    if what == "fork":
+        return state.fork()
+    if what == "gone" and name in state.queues and not state.running.of_tenant.get(name):
+        state.remove_tenant(name)
+    elif name not in state.queues:
+        state.set_tenants([TenantQueue(name, Quota(cpu=1000), cohort="c")])
+    elif what == "start":
+        state.hold(RunningJob(a_job(uid, tenant, n), ("n",), state.now), force=True)
+    elif what == "end" and state.running:
+        state.give_back(list(state.running)[n % len(state.running)])
+    elif what == "submit":
+        state.submit(a_job(uid, tenant, n))
+    elif what == "withdraw" and state.waiting:
+        state.withdraw(list(state.waiting)[n % len(state.waiting)])
+    elif what == "weight":
+        state.set_tenants([replace(state.queues[name].tenant, weight=n / 2)])
+    elif what == "quota":
+        state.set_tenants([replace(state.queues[name].tenant, quota=Quota(cpu=500 * n))])
+    return state
+
+
+@given(STEPS, st.sampled_from(("fair", "maxmin", "priority")), st.sampled_from((1.0, 60.0, 3600.0)))
+def test_who_is_next_is_found_whatever_happened_and_stays_so_within_a_cycle(steps, policy, half_life) -> None:
+    state, now = a_state(policy, half_life), 0.0
+    began: dict[str, Any] = {}
+    for serial, (what, tenant, n) in enumerate(steps):
+        if what == "cycle":
+            now += (0.1, 5.0, 500.0)[n % 3]
+            state.begin_cycle(now)
+            state.promised = next(iter(state.waiting), None) if n % 2 else None
+            began = keys(state)
+            assert state.next_tenants(5) == sorted(began, key=began.__getitem__)[:5]
+            assert state.next_tenants(9) == sorted(began, key=began.__getitem__)[:9]
+            state.promised = None
+            continue
+        state = change(state, what, tenant, n, serial)
+        if what == "fork":
+            began = {}
+        for name, key in began.items():
+            if name in state.queues and state.queues[name].length:
+                assert state.key_of(name) == key
+    state.begin_cycle(now + 1)
+    first = state.first_tenants()
+    fresh = keys(state)
+    few = len(fresh) <= 16
+    assert first == (list(fresh) if few else sorted(fresh, key=fresh.__getitem__)[:16])
+
+
+@given(STEPS)
+def test_who_is_exposed_is_found_whatever_happened(steps) -> None:
+    state = a_state("fair", 60.0)
+    for serial, (what, tenant, n) in enumerate(steps):
+        state = change(state, what, tenant, n, serial)
+        holders = state.running.preemptible
+        line = state.exposed.line(holders)
+        exposed = [
+            name
+            for name in holders
+            if name in state.queues
+            and (used := state.quotas.used(name))
+            and (state.quotas.borrows(name, used) or any(state.quotas.nominal(name, d) is None for d in used))
+        ]
+        exposed.sort(key=state.weighted_share, reverse=True)
+        assert [name for _, _, name in line] == exposed
+        assert state.exposed.any_but("t0", holders) == any(name != "t0" for name in exposed)
+
+
+@pytest.mark.parametrize("many", [5, 40])
+def test_the_place_of_a_job_counts_those_before_it_in_all_classes(many: int) -> None:
+    state = State(SchedulingPolicy(), (), (TenantQueue("t0"),))
+    uids = [f"j{i:02}" for i in range(many)]
+    for i, uid in enumerate(uids):
+        job = a_job(uid, 0, 0)
+        state.submit(replace(job, queued_at=float(i), per_worker=Resources(cpu=100 * (i % 4 or i + 10))))
+    for gone in uids[3::7]:
+        state.withdraw(gone)
+    queue = state.fork().queues["t0"]
+    there = [uid for uid in uids if uid in state.waiting]
+    assert [queue.position(state.waiting[uid]) for uid in there] == list(range(1, len(there) + 1))
