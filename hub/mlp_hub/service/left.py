@@ -6,6 +6,8 @@ just before), the transaction that does so puts it aside, suspended. What runs g
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
@@ -16,6 +18,16 @@ from mlp_hub.store.tx import Tx
 def has_left(tx: Tx, spec: JobSpec) -> bool:
     """Whether the user of a job is no member of its tenant any more. Nobody leaves `default`: it is everybody's."""
     return spec.tenant != DEFAULT_TENANT and tx.members.get(spec.tenant, spec.user) is None
+
+
+def gone_from(tx: Tx, places: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of these (user, tenant) whose user is no member of the tenant any more: one query for each user."""
+    tenants: dict[str, list[str]] = {}
+    for user, tenant in places:
+        if tenant != DEFAULT_TENANT:
+            tenants.setdefault(user, []).append(tenant)
+    there = {user: tx.members.among(user, names) for user, names in tenants.items()}
+    return {(user, tenant) for user, names in tenants.items() for tenant in names if tenant not in there[user]}
 
 
 def words(spec: JobSpec) -> str:

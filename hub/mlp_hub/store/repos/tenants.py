@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select, update
@@ -24,6 +24,9 @@ _MOST_MADE = 8192
 _GET_USER = select(u).where(u.c.name == bindparam("name"))
 _KNOWN_USERS = select(u.c.name).where(u.c.name.in_(bindparam("names", expanding=True)))
 _GET_MEMBER = select(m).where(m.c.tenant == bindparam("tenant"), m.c.user == bindparam("user"))
+_PLACES_AMONG = select(m.c.tenant).where(
+    m.c.user == bindparam("user"), m.c.tenant.in_(bindparam("tenants", expanding=True))
+)
 _child = t.alias("child")
 _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
     t.c.name == bindparam("name")
@@ -158,6 +161,13 @@ class Members(Repo):
         """Return the user's place in the tenant."""
         row = self._c.execute(_GET_MEMBER, {"tenant": tenant, "user": user}).first()
         return None if row is None else Member(row.tenant, row.user, Role(row.role), row.source)
+
+    def among(self, user: str, tenants: Iterable[str]) -> set[str]:
+        """Return those of these tenants that the user has a place in."""
+        found: set[str] = set()
+        for part in chunks(tenants):
+            found.update(self._c.scalars(_PLACES_AMONG, {"user": user, "tenants": part}))
+        return found
 
     def of_tenant(self, tenant: str) -> list[Member]:
         """Return the members of a tenant by name."""
