@@ -6,7 +6,7 @@ just before), the transaction that does so puts it aside, suspended. What runs g
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
@@ -20,14 +20,9 @@ def has_left(tx: Tx, spec: JobSpec) -> bool:
     return spec.tenant != DEFAULT_TENANT and tx.members.get(spec.tenant, spec.user) is None
 
 
-def gone_from(tx: Tx, places: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return those of these (user, tenant) whose user is no member of the tenant any more: one query for each user."""
-    tenants: dict[str, list[str]] = {}
-    for user, tenant in places:
-        if tenant != DEFAULT_TENANT:
-            tenants.setdefault(user, []).append(tenant)
-    there = {user: tx.members.among(user, names) for user, names in tenants.items()}
-    return {(user, tenant) for user, names in tenants.items() for tenant in names if tenant not in there[user]}
+def gone_from(tx: Tx, places: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of these (user, tenant) of which `has_left` is true."""
+    return tx.members.missing([place for place in places if place[1] != DEFAULT_TENANT])
 
 
 def words(spec: JobSpec) -> str:

@@ -11,7 +11,7 @@ from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import DecayedUsage, Lease
-from mlp_hub.store.repos.misc import LOT
+from mlp_hub.store.repos.base import LOTS
 
 MANY = 1200  # more than one statement names
 
@@ -61,7 +61,7 @@ def test_many_steps_are_numbered_within_their_jobs(db: Database) -> None:
         assert [(e.seq, e.kind) for e in tx.events.since(jobs[9].uid)] == [(1, "a"), (2, "b")]
 
 
-@pytest.mark.parametrize("count", [1, LOT - 1, LOT, LOT + 1, 3 * LOT])
+@pytest.mark.parametrize("count", [1, LOTS[0] - 1, LOTS[0], LOTS[0] + 1, 3 * LOTS[0]])
 def test_steps_of_any_number_of_jobs_keep_their_order(db: Database, count: int) -> None:
     with db.begin() as tx:
         jobs = [job(i) for i in range(count)]

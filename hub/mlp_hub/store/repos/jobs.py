@@ -174,11 +174,7 @@ class Jobs(Repo):
 
     def insert_many(self, jobs: Sequence[Job]) -> set[str]:
         """Store new jobs in one statement; return the uids of those stored. Not stored is whose user has one of that name."""
-        if not jobs:
-            return set()
-        insert = self._insert_unless(t, ("user", "name"))
-        rows = [codec.job_row(j) for j in jobs]
-        if self._many(insert, rows) == len(jobs):
+        if self._insert_all(t, [codec.job_row(j) for j in jobs], ("user", "name")) == len(jobs):
             return {j.uid for j in jobs}
         return set(self.versions(j.uid for j in jobs))
 
