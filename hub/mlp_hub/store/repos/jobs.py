@@ -164,10 +164,9 @@ class Jobs(Repo):
         """Do what `update` does for many in one statement; raises `Stale` when any of them was changed."""
         if not jobs:
             return []
-        rows = [
-            {**codec.job_state(j), "version": j.version + 1, "b_uid": j.uid, "b_version": j.version}
-            for j in jobs
-        ]
+        rows = [codec.job_state(j) for j in jobs]
+        for row, j in zip(rows, jobs, strict=True):
+            row["version"], row["b_uid"], row["b_version"] = j.version + 1, j.uid, j.version
         if self._many(_UPDATE, rows) != len(jobs):
             raise Stale(jobs[0])
         return [changed(j, version=j.version + 1) for j in jobs]
