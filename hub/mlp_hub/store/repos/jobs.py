@@ -32,6 +32,9 @@ _FIND = select(t).where(t.c.user == bindparam("user"), t.c.name == bindparam("na
 _UPDATE = update(t).where(t.c.uid == bindparam("b_uid"), t.c.version == bindparam("b_version"))
 _NAMED = select(t.c.uid, t.c.user, t.c.name).order_by(t.c.uid)
 _VERSIONS = select(t.c.uid, t.c.version).where(t.c.uid.in_(bindparam("uids", expanding=True)))
+_QUEUED = select(t.c.uid).where(
+    t.c.uid.in_(bindparam("uids", expanding=True)), t.c.phase == Phase.QUEUED.value
+)
 
 
 class Stale(Refused):
@@ -159,6 +162,10 @@ class Jobs(Repo):
         for part in chunks(uids):
             found |= {row[0]: row[1] for row in self._c.execute(_VERSIONS, {"uids": part})}
         return found
+
+    def queued(self, uids: Iterable[str]) -> set[str]:
+        """Return those of these jobs that are there and queued."""
+        return {uid for part in chunks(uids) for uid in self._c.scalars(_QUEUED, {"uids": part})}
 
     def update_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Do what `update` does for many in one statement; raises `Stale` when any of them was changed."""
