@@ -58,11 +58,12 @@ class Fence:
     def acting(self, epoch: int) -> Iterator[None]:
         """Act under this epoch. Raises `Superseded` where a newer one was seen; none can begin before the act is over."""
         with self._acting:
-            seen = self.seen
-            if epoch < seen:
-                raise Superseded
-            if epoch > seen:
-                self._record(epoch)
+            if not self._looks.reads(_written(epoch)):
+                seen = self.seen
+                if epoch < seen:
+                    raise Superseded
+                if epoch > seen:
+                    self._record(epoch)
             yield
 
     def raise_to(self, epoch: int, wait_s: float) -> None:
@@ -90,7 +91,7 @@ class Fence:
     def _record(self, epoch: int) -> None:
         with _locked(self._epoch, fcntl.LOCK_EX) as fd:
             if epoch > int(os.pread(fd, _DIGITS, 0) or 0):
-                os.pwrite(fd, b"%0*d" % (_DIGITS, epoch), 0)
+                os.pwrite(fd, _written(epoch), 0)
                 os.fsync(fd)
 
 
@@ -140,6 +141,16 @@ class _Shared:
             if not self._holders:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
 
+    def reads(self, content: bytes) -> bool:
+        """Whether the file holds just this, looked at without a lock.
+
+        What is read while another is written may be a mix of both, but it is the former only where the latter was not
+        written yet: True is as sure as under the lock. False says nothing.
+        """
+        with self._mutex:
+            self._open()
+            return os.pread(self._fd, len(content), 0) == content
+
     def _open(self) -> None:
         """Open the file, and open it anew where it was removed: a lock on what nobody else finds keeps nobody away."""
         if self._fd >= 0 and os.fstat(self._fd).st_nlink:
@@ -147,6 +158,10 @@ class _Shared:
         _close(self._opened)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._opened.append(self._fd)
+
+
+def _written(epoch: int) -> bytes:
+    return b"%0*d" % (_DIGITS, epoch)
 
 
 def _close(descriptors: list[int]) -> None:

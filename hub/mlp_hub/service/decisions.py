@@ -31,6 +31,8 @@ from mlp_hub.store.tx import Tx
 
 MOST_EXPLAINED = 50
 """Decisions of one cycle that are worked out in full."""
+MANY_IN_A_ROW = MOST_EXPLAINED // 2
+"""After a plan of more decisions than this no copy is made for the next: such plans come in rows."""
 FEW = 500
 """Up to so many jobs, running and waiting, tenants and nodes together, what was there before is looked at each time."""
 MOST_JOBS = 5000
@@ -97,6 +99,7 @@ class Decisions:
         self._seen: _Seen | None = None
         self._budget = SAVED_S
         self._as_of = 0.0
+        self._last = 0  # decisions of the last plan
 
     def wants(self, core: Core, now: float) -> Core | None:
         """Return a copy of the core from which its next plan is to be explained, None where that would cost too much."""
@@ -106,6 +109,8 @@ class Decisions:
         jobs, nodes = len(state.waiting) + len(state.running), len(state.index.names)
         cost = (jobs + nodes + len(state.queues)) * LOOK_S
         if jobs > MOST_JOBS or nodes > MOST_NODES or self._budget < cost + TELL_S:
+            return None
+        if self._last > MANY_IN_A_ROW:
             return None
         self._budget -= cost
         return core.fork()
@@ -120,6 +125,7 @@ class Decisions:
     ) -> Told:
         """Work out what stands behind a plan. `before` is what it was made from, `waited` what was said before."""
         acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
+        self._last = len(acts)
         if not acts:
             self._seen = _seen(before) if before is not None and _size(before) <= FEW else None
             return Told({})

@@ -12,7 +12,7 @@ from mlp_hub.service.apart import is_everybodys
 from mlp_hub.service.batch import Batch
 from mlp_hub.service.board import Board, Changes, Step
 from mlp_hub.service.config import RunPolicy
-from mlp_hub.service.left import has_left, refusal
+from mlp_hub.service.left import gone_from, refusal
 from mlp_hub.service.submit import name_taken
 from mlp_hub.service.weights import Scales
 from mlp_hub.store.records import Remembered
@@ -102,8 +102,7 @@ def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Excepti
     """Store new jobs; in place of those that cannot be, the refusal."""
     answers: dict[str, Job | Exception] = {}
     # looked at before, but somebody may have left meanwhile
-    places = {(s.user, s.tenant): s for s in (one.job.spec for one in lot)}
-    gone = {place for place, spec in places.items() if has_left(tx, spec)}
+    gone = gone_from(tx, {(spec.user, spec.tenant) for spec in (one.job.spec for one in lot)})
     for one in lot:
         if (one.job.spec.user, one.job.spec.tenant) in gone:
             answers[one.job.uid] = refusal(one.job.spec)

@@ -6,6 +6,8 @@ just before), the transaction that does so puts it aside, suspended. What runs g
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target, wait_ends
@@ -16,6 +18,11 @@ from mlp_hub.store.tx import Tx
 def has_left(tx: Tx, spec: JobSpec) -> bool:
     """Whether the user of a job is no member of its tenant any more. Nobody leaves `default`: it is everybody's."""
     return spec.tenant != DEFAULT_TENANT and tx.members.get(spec.tenant, spec.user) is None
+
+
+def gone_from(tx: Tx, places: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of these (user, tenant) of which `has_left` is true."""
+    return tx.members.missing([place for place in places if place[1] != DEFAULT_TENANT])
 
 
 def words(spec: JobSpec) -> str:

@@ -171,9 +171,11 @@ class Quotas:
             return False
         members, empty = family
         tree = empty.fork()
-        for member, amount in self._held_by(members).items():
-            if member in tree:
-                tree.charge(member, vector_of(amount))
+        used = self._held_by(members)
+        for member in members:
+            amount = used.get(member.name)
+            if amount is not None:
+                tree.charge(member.name, vector_of(amount))
         self._put(members, tree)
         return True
 
@@ -206,9 +208,9 @@ class Quotas:
         return self._used
 
     def _put(self, members: Sequence[Tenant], tree: QuotaTree) -> None:
-        for member in members:
-            self._tenants[member.name] = member
-            self._trees[member.name] = tree
+        names = [member.name for member in members]
+        self._tenants.update(zip(names, members, strict=True))
+        self._trees.update(dict.fromkeys(names, tree))
         for claim in self._claims:
             if claim.tenant in tree:
                 tree.charge(claim.tenant, vector_of(claim.amount))

@@ -11,12 +11,11 @@ from mlp_hub.domain.job import Cause, Failure
 
 def ranks_on(placement: Sequence[str]) -> str:
     """Say where ranks are: "on node a", "on nodes a (2) and b (1)"; empty when nobody knows."""
-    count = Counter(placement)
-    if not count:
+    if not placement:
         return "on no node yet"
-    if len(count) == 1:
-        return f"on node {next(iter(count))}"
-    parts = [f"{node} ({n})" for node, n in count.items()]
+    if len(set(placement)) == 1:
+        return f"on node {placement[0]}"
+    parts = [f"{node} ({n})" for node, n in Counter(placement).items()]
     if len(parts) > 8:
         parts = [*parts[:7], f"{len(parts) - 7} more"]
     return f"on nodes {', '.join(parts[:-1])} and {parts[-1]}"

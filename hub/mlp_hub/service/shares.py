@@ -18,7 +18,7 @@ def shares_of(per_worker: Resources, placement: Sequence[str], kinds: Mapping[st
         kind = kinds.get(node)
         if kind and amount.gpu:
             amount = Resources(amount.cpu, amount.gpu, amount.ram, amount.rom, ((kind, amount.gpu),))
-        shares[node] = shares.get(node, ZERO) + amount
+        shares[node] = shares[node] + amount if node in shares else amount
     return tuple(sorted(shares.items()))
 
 

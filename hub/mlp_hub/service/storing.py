@@ -201,13 +201,15 @@ class _Storing:
             if resize.for_uid not in lost:
                 self._resize(resize)
         told = {w.uid for w in d.waits} - set(self.stored.admitted)
-        there = self.tx.jobs.versions(told) if told else {}
+        still = (
+            self.tx.jobs.queued(told) if told else set()
+        )  # whoever was suspended meanwhile waits for nothing
         self.changes.add_events(
             self.tx,
             [
                 (w.uid, Step("waiting", f"{behind(w.position)}: {w.verdict.message}", w.verdict.reason.value))
                 for w in d.waits
-                if w.uid in there and w.uid in told
+                if w.uid in still
             ],
             self.now,
         )

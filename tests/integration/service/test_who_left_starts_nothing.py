@@ -10,7 +10,9 @@ import pytest
 from mlp_api.jobs import JobCreate, Why
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.scheduler.model import Verdict, Wait
 from mlp_hub.service import intake
+from mlp_hub.service.storing import Decided, store
 from mlp_hub.store.tx import Tx
 from platform_rig import Rig, play, until
 
@@ -75,6 +77,26 @@ def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
         assert "resume it to go on" in text_of(await p.jobs.why("bob", "w0"))
         await p.jobs.resume("bob", "w0")
         await rig.until("w0", "running", "finished", user="bob")
+
+    play(tmp_path, story)
+
+
+def test_why_a_job_waits_is_not_written_down_once_it_is_suspended(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await red(rig, "ann", "bob")
+        await full(rig)
+        await rig.submit("w", user="bob", tenant="red")
+        await rig.submit("v", user="carl")
+        uids = [uid for uid, job in p.board.waiting.items() if job.spec.name in ("v", "w")]
+        assert len(uids) == 2
+        await p.tenants.remove_member("red", "bob")
+        verdict = Verdict(Reason.WAITING_FOR_QUOTA, "decided before")
+        late = Decided([], [], [], [Wait(uid, verdict, 1) for uid in uids], {}, {}, [], rig.clock())
+        await p.board.commit(lambda tx, changes: store(tx, changes, late))
+        told = "first in its queue: decided before"
+        assert told in [e.message for e in await p.jobs.events("carl", "v")]
+        assert told not in [e.message for e in await p.jobs.events("bob", "w")]
 
     play(tmp_path, story)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,11 @@ import pytest
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant import Member, Role, Tenant
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import DecayedUsage, Lease
-from mlp_hub.store.repos.misc import LOT
+from mlp_hub.store.repos.base import LOTS
+from mlp_hub.store.tx import Tx
 
 MANY = 1200  # more than one statement names
 
@@ -61,7 +64,7 @@ def test_many_steps_are_numbered_within_their_jobs(db: Database) -> None:
         assert [(e.seq, e.kind) for e in tx.events.since(jobs[9].uid)] == [(1, "a"), (2, "b")]
 
 
-@pytest.mark.parametrize("count", [1, LOT - 1, LOT, LOT + 1, 3 * LOT])
+@pytest.mark.parametrize("count", [1, LOTS[0] - 1, LOTS[0], LOTS[0] + 1, 3 * LOTS[0]])
 def test_steps_of_any_number_of_jobs_keep_their_order(db: Database, count: int) -> None:
     with db.begin() as tx:
         jobs = [job(i) for i in range(count)]
@@ -106,6 +109,52 @@ def test_many_tokens_and_usages_are_stored(db: Database) -> None:
         tx.usage.put_many({"red": DecayedUsage(1.0, 2.0), "blue": DecayedUsage(3.0, 4.0)})
         tx.usage.put_many({"red": DecayedUsage(5.0, 6.0)})
         assert tx.usage.all() == {"red": DecayedUsage(5.0, 6.0), "blue": DecayedUsage(3.0, 4.0)}
+
+
+@pytest.mark.parametrize("count", [0, 1, LOTS[0] + 3])
+def test_of_many_places_those_are_told_that_nobody_has(db: Database, count: int) -> None:
+    with db.begin() as tx:
+        for i in range(count):
+            tx.tenants.insert(Tenant(f"t{i}"), 1.0)
+            tx.members.put(Member(f"t{i}", "ann", Role.MEMBER))
+        places = [(user, f"t{i}") for i in range(count) for user in ("ann", "bob")]
+        assert tx.members.missing(places) == {("bob", f"t{i}") for i in range(count)}
+
+
+def test_rows_that_are_there_are_replaced_in_lots(db: Database) -> None:
+    with db.begin() as tx:
+        tx.ledger.put_many([row(i) for i in range(0, 100, 3)])
+        tx.ledger.put_many([row(i, RequestPhase.RELEASED) for i in range(100)])
+        assert tx.ledger.in_use("red", 2.0) == Resources()
+        assert tx.ledger.get("jm", "r99") == row(99, RequestPhase.RELEASED)
+
+
+def test_a_large_write_that_fails_takes_nothing_of_its_neighbours_along(db: Database) -> None:
+    jobs = [job(i) for i in range(MANY)]
+
+    def fails(tx: Tx) -> None:
+        tx.jobs.update_many([replace(j, message="m" * 2000) for j in jobs])
+        raise Stale(jobs[0])
+
+    def stores(tx: Tx, part: list[Job]) -> None:
+        tx.jobs.insert_many(part)
+
+    async def three_at_once() -> list[object]:
+        return await asyncio.gather(
+            db.write(lambda tx: stores(tx, last)),
+            db.write(fails),
+            db.write(lambda tx: tx.jobs.update_many(first)),
+            return_exceptions=True,
+        )
+
+    first, last = jobs[: MANY // 2], jobs[MANY // 2 :]
+    with db.begin() as tx:
+        stores(tx, first)
+    assert isinstance(asyncio.run(three_at_once())[1], Stale)
+    with db.begin() as tx:
+        found = tx.jobs.versions(j.uid for j in jobs)
+        assert found == {**{j.uid: 2 for j in first}, **{j.uid: 1 for j in last}}
+        assert tx.jobs.get(jobs[5].uid) == replace(jobs[5], version=2)
 
 
 def test_a_lease_is_read_as_it_was_stored_last(db: Database) -> None:

@@ -54,6 +54,18 @@ def test_a_plan_of_very_many_decisions_gets_the_short_form() -> None:
     }
 
 
+def test_after_a_plan_of_many_decisions_the_next_gets_the_short_form_and_then_the_long_one_again() -> None:
+    teller = Decisions(None)  # type: ignore[arg-type]
+    many = snapshot(
+        *(job(f"j{i}", at=float(i)) for i in range(decisions.MANY_IN_A_ROW + 1)), nodes=(node(cpu=99),)
+    )
+    few = snapshot(job("a"))
+    told = [
+        kept(teller, s, 60.0 * i, uid)[0] for i, (s, uid) in enumerate([(many, "j3"), (few, "a"), (few, "a")])
+    ]
+    assert ["nodes" in each for each in told] == [True, False, True]
+
+
 def test_a_large_state_is_explained_as_long_as_its_share_of_the_time_lasts() -> None:
     teller = Decisions(None)  # type: ignore[arg-type]
     s = crowd(2500)

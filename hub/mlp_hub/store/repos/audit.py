@@ -14,7 +14,6 @@ from mlp_hub.store.records import AuditEntry, OfJob, StoredDecision
 from mlp_hub.store.repos.base import Repo, bounded
 from mlp_hub.store.tables import audit, decision, job
 
-_ADD_DECISION = decision.insert()
 AGAIN_S = 600.0
 """So long what is done again counts as the same."""
 COUNTS = ("times", "last", "jobs", "more")
@@ -29,10 +28,9 @@ class Decisions(Repo):
     __slots__ = ()
 
     def add(self, records: Sequence[StoredDecision]) -> None:
-        """Store some, in one statement."""
+        """Store some."""
         rows = [{"job": r.job, "time": r.time, "kind": r.kind, "text": codec.text(r.text)} for r in records]
-        if rows:
-            self._many(_ADD_DECISION, rows)
+        self._insert_all(decision, rows)
 
     def of(self, uid: str, most: int) -> list[StoredDecision]:
         """Return the last `most` of a job, the oldest first."""

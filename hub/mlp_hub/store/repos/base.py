@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -14,6 +14,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 T = TypeVar("T")
 
 
+LOTS = (64, 32, 16, 8, 4, 2, 1)
+"""Rows that one statement takes. Between two runs the driver lets other threads run, and waits for its turn again: for what
+every job writes that would cost more than the writing."""
 MOST_NAMES = 500
 """Values of one IN; SQLite and drivers have limits."""
 
@@ -56,10 +59,42 @@ class Repo:
         sql, given = _driver_sql(self._c.dialect, statement, tuple(rows[0]))
         return int(self._c.exec_driver_sql(sql, [given(row) for row in rows]).rowcount)
 
+    def _in_lots(
+        self, statement: Callable[[int], Any], rows: Sequence[Sequence[Any]]
+    ) -> Iterator[CursorResult[Any]]:
+        """Run a statement that takes several rows at once with all of these, the largest lots first; yield the results.
+
+        `statement(n)` makes the one for n rows, whose parameters are named by the field of a row and the row, `f1_0` for the
+        second field of the first; it is asked once for each n. Under the conditions of `_many`.
+        """
+        at = 0
+        for size in LOTS:
+            while len(rows) - at >= size:
+                sql, given = _lot_sql(self._c.dialect, statement, size)
+                yield self._c.exec_driver_sql(sql, given(rows[at : at + size]))
+                at += size
+
     def _few(self, statement: Any, **asked: Any) -> CursorResult[Any]:
         """Run a query with these parameters; for the queries of every transaction, and under the conditions of `_many`."""
         sql, given = _driver_sql(self._c.dialect, statement, tuple(asked))
         return self._c.exec_driver_sql(sql, given(asked))
+
+    def _insert_all(
+        self,
+        table: Table,
+        rows: Sequence[Mapping[str, Any]],
+        keys: Sequence[str] = (),
+        *,
+        replaces: bool = False,
+    ) -> int:
+        """Store rows, all of the same columns, under the conditions of `_many`; return how many were stored.
+
+        Not stored is a row whose `keys` are there; with `replaces` it takes the other's place, and none may come twice.
+        """
+        if not rows:
+            return 0
+        statement = _inserts(self._c.dialect.name, table, tuple(rows[0]), tuple(keys), replaces)
+        return sum(done.rowcount for done in self._in_lots(statement, [tuple(row.values()) for row in rows]))
 
     def _insert(self, table: Table) -> Any:
         """Return the dialect's INSERT, which knows ON CONFLICT.
@@ -76,10 +111,6 @@ class Repo:
     def _insert_new(self, table: Table, keys: Sequence[str]) -> Any:
         """Return the statement that stores a whole row and gives it back, unless one of these keys is there."""
         return _insert_new_of(self._c.dialect.name, table, tuple(keys))
-
-    def _insert_unless(self, table: Table, keys: Sequence[str]) -> Any:
-        """Return the statement that stores whole rows, each unless one of these keys is there; for many at once."""
-        return _insert_unless_of(self._c.dialect.name, table, tuple(keys))
 
 
 @cache
@@ -99,10 +130,42 @@ def _driver_sql(
 
 
 @cache
-def _insert_unless_of(dialect: str, table: Table, keys: tuple[str, ...]) -> Any:
+def _lot_sql(
+    dialect: Dialect, statement: Callable[[int], Any], size: int
+) -> tuple[str, Callable[[Sequence[Sequence[Any]]], Any]]:
+    """Return the text for the driver, and what makes its parameters of so many rows."""
+    compiled = statement(size).compile(dialect=dialect)
+    if compiled.positiontup is None:  # it takes them by name
+        return str(compiled), lambda rows: {
+            f"f{k}_{i}": value for i, row in enumerate(rows) for k, value in enumerate(row)
+        }
+    places = [name[1:].split("_") for name in compiled.positiontup]
+    fields = [int(k) for k, i in places if i == "0"]
+    if [(int(k), int(i)) for k, i in places] != [(k, i) for i in range(size) for k in fields]:
+        raise ValueError(f"the statement does not take row after row: {compiled}")
+    pick = itemgetter(*fields)
+    return str(compiled), lambda rows: tuple(chain.from_iterable(map(pick, rows)))
+
+
+@cache
+def _inserts(
+    dialect: str, table: Table, names: tuple[str, ...], keys: tuple[str, ...], replaces: bool
+) -> Callable[[int], Any]:
+    """Return what makes the statement that stores so many rows of these columns, for `_in_lots`."""
     insert = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
-    every = insert.values({c.name: bindparam(c.name) for c in table.columns})
-    return every.on_conflict_do_nothing(index_elements=list(keys))
+
+    def statement(rows: int) -> Any:
+        every = insert.values(
+            [{name: bindparam(f"f{k}_{i}") for k, name in enumerate(names)} for i in range(rows)]
+        )
+        if not keys:
+            return every
+        if not replaces:
+            return every.on_conflict_do_nothing(index_elements=list(keys))
+        changed = {name: insert.excluded[name] for name in names if name not in keys}
+        return every.on_conflict_do_update(index_elements=list(keys), set_=changed)
+
+    return statement
 
 
 @cache

@@ -32,6 +32,9 @@ _FIND = select(t).where(t.c.user == bindparam("user"), t.c.name == bindparam("na
 _UPDATE = update(t).where(t.c.uid == bindparam("b_uid"), t.c.version == bindparam("b_version"))
 _NAMED = select(t.c.uid, t.c.user, t.c.name).order_by(t.c.uid)
 _VERSIONS = select(t.c.uid, t.c.version).where(t.c.uid.in_(bindparam("uids", expanding=True)))
+_QUEUED = select(t.c.uid).where(
+    t.c.uid.in_(bindparam("uids", expanding=True)), t.c.phase == Phase.QUEUED.value
+)
 
 
 class Stale(Refused):
@@ -163,25 +166,24 @@ class Jobs(Repo):
             found |= {row[0]: row[1] for row in self._c.execute(_VERSIONS, {"uids": part})}
         return found
 
+    def queued(self, uids: Iterable[str]) -> set[str]:
+        """Return those of these jobs that are there and queued."""
+        return {uid for part in chunks(uids) for uid in self._c.scalars(_QUEUED, {"uids": part})}
+
     def update_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Do what `update` does for many in one statement; raises `Stale` when any of them was changed."""
         if not jobs:
             return []
-        rows = [
-            {**codec.job_state(j), "version": j.version + 1, "b_uid": j.uid, "b_version": j.version}
-            for j in jobs
-        ]
+        rows = [codec.job_state(j) for j in jobs]
+        for row, j in zip(rows, jobs, strict=True):
+            row["version"], row["b_uid"], row["b_version"] = j.version + 1, j.uid, j.version
         if self._many(_UPDATE, rows) != len(jobs):
             raise Stale(jobs[0])
         return [changed(j, version=j.version + 1) for j in jobs]
 
     def insert_many(self, jobs: Sequence[Job]) -> set[str]:
         """Store new jobs in one statement; return the uids of those stored. Not stored is whose user has one of that name."""
-        if not jobs:
-            return set()
-        insert = self._insert_unless(t, ("user", "name"))
-        rows = [codec.job_row(j) for j in jobs]
-        if self._many(insert, rows) == len(jobs):
+        if self._insert_all(t, [codec.job_row(j) for j in jobs], ("user", "name")) == len(jobs):
             return {j.uid for j in jobs}
         return set(self.versions(j.uid for j in jobs))
 

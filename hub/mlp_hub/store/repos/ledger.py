@@ -109,10 +109,8 @@ class Requests(Repo):
         self._c.execute(self._upsert(t, ("applier", "id")), codec.request_row(request))
 
     def put_many(self, requests: Sequence[ResourceRequest]) -> None:
-        """Store requests, new or changed, in one statement."""
-        if requests:
-            rows = [codec.request_row(r) for r in requests]
-            self._many(self._upsert(t, ("applier", "id")), rows)
+        """Store requests, new or changed, each once."""
+        self._insert_all(t, [codec.request_row(r) for r in requests], ("applier", "id"), replaces=True)
 
     def release_many(self, applier: str, ids: Sequence[str]) -> None:
         """Mark those of these requests that are confirmed or being released as released, in one statement."""

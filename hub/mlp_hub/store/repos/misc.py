@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import ColumnElement, bindparam, delete, func, literal_column, select
 
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import codec
@@ -27,27 +27,28 @@ from mlp_hub.store.tables import (
 )
 from mlp_hub.store.tables import lease as lease_table
 
-
-def _event(mark: str = "") -> dict[str, Any]:
-    """Return the values of a step that is appended; `mark` tells the parameters of several apart."""
-    uid: Any = bindparam(f"of{mark}")
-    last = select(func.coalesce(func.max(job_event.c.seq), 0) + 1).where(job_event.c.job == uid)
-    given: dict[str, Any] = {
-        name: bindparam(f"{name}{mark}") for name in ("time", "kind", "message", "reason")
-    }
-    return {"job": uid, "seq": last.scalar_subquery(), **given}
+_NOUGHT: ColumnElement[int] = literal_column("0")
+_ONE: ColumnElement[int] = literal_column("1")
 
 
-LOT = 32
-"""Steps that one statement appends, each of another job. Between two rows the driver lets other threads run, and waits
-for its turn again: for most of what every job writes that would cost more than the writing."""
-_ADD_EVENTS = job_event.insert().values(_event())
-_ADD_LOT = job_event.insert().values([_event(f"_{i}") for i in range(LOT)])
-_ADD_EVENT = _ADD_EVENTS.returning(job_event.c.seq)
+def _event(row: int = 0) -> dict[str, Any]:
+    """Return the values of a step that is appended, as the parameters of a row: uid, time, kind, message, reason."""
+    given: list[Any] = [bindparam(f"f{k}_{row}") for k in range(5)]
+    uid = given.pop(0)
+    last = select(func.coalesce(func.max(job_event.c.seq), _NOUGHT) + _ONE).where(job_event.c.job == uid)
+    named = zip(("time", "kind", "message", "reason"), given, strict=True)
+    return {"job": uid, "seq": last.scalar_subquery(), **dict(named)}
+
+
+def _add_events(rows: int) -> Any:
+    """Return the statement that appends steps, each to the timeline of another job."""
+    return job_event.insert().values([_event(i) for i in range(rows)])
+
+
+_ADD_EVENT = job_event.insert().values(_event()).returning(job_event.c.seq)
 """Made once: every step of every job comes by here."""
 
 
-_ADD_TOKEN = job_token.insert()
 _REVOKE = delete(job_token).where(job_token.c.job == bindparam("of"))
 
 
@@ -58,37 +59,24 @@ class Events(Repo):
 
     def add(self, job: str, time: float, kind: str, message: str, reason: str | None = None) -> JobEvent:
         """Append a step to the job's timeline and return it with its number."""
-        values = {
-            "of": job,
-            "time": time,
-            "kind": kind,
-            "message": codec.text(message),
-            "reason": reason,
-        }
-        seq = self._c.execute(_ADD_EVENT, values).scalar_one()
+        values = (job, time, kind, codec.text(message), reason)
+        seq = self._few(_ADD_EVENT, **{f"f{k}_0": v for k, v in enumerate(values)}).scalar_one()
         return JobEvent(seq, time, kind, message, reason)
 
     def add_many(self, steps: Sequence[tuple[str, float, str, str, str | None]]) -> None:
         """Append steps (uid, time, kind, message, reason) to the timelines of many jobs, each job's in order."""
-        rounds: list[
-            list[dict[str, Any]]
-        ] = []  # a statement that looks for the last number sees none of its own rows
+        # a statement that looks for the last number sees none of its own rows
+        rounds: list[list[tuple[str, float, str, str, str | None]]] = []
         passed: dict[str, int] = {}
         for job, time, kind, message, reason in steps:
             at = passed.get(job, 0)
             passed[job] = at + 1
             if at == len(rounds):
                 rounds.append([])
-            rounds[at].append(
-                {"of": job, "time": time, "kind": kind, "message": codec.text(message), "reason": reason}
-            )
+            rounds[at].append((job, time, kind, codec.text(message), reason))
         for rows in rounds:
-            whole = len(rows) - len(rows) % LOT
-            for start in range(0, whole, LOT):
-                lot = rows[start : start + LOT]
-                self._few(_ADD_LOT, **{f"{k}_{i}": v for i, row in enumerate(lot) for k, v in row.items()})
-            if whole < len(rows):
-                self._many(_ADD_EVENTS, rows[whole:])
+            for _ in self._in_lots(_add_events, rows):
+                pass
 
     def since(self, job: str, seq: int = 0, limit: int = 1000) -> list[JobEvent]:
         """Return the steps after number `seq`, in order."""
@@ -124,10 +112,9 @@ class Tokens(Repo):
         return found
 
     def add_many(self, tokens: Sequence[tuple[str, str]], now: float) -> None:
-        """Store tokens (SHA-256, uid of the job) in one statement."""
-        if tokens:
-            rows = [{"sha256": sha256, "job": job, "created_at": now} for sha256, job in tokens]
-            self._many(_ADD_TOKEN, rows)
+        """Store tokens (SHA-256, uid of the job)."""
+        rows = [{"sha256": sha256, "job": job, "created_at": now} for sha256, job in tokens]
+        self._insert_all(job_token, rows)
 
     def revoke_many(self, jobs: Sequence[str]) -> None:
         """Remove all tokens of these jobs in one statement."""
@@ -195,8 +182,7 @@ class Usages(Repo):
             }
             for tenant, sample in samples.items()
         ]
-        if rows:
-            self._many(self._upsert(usage_sample, ("tenant", "time")), rows)
+        self._insert_all(usage_sample, rows, ("tenant", "time"), replaces=True)
 
     def history(self, tenant: str, since: float = 0, limit: int = 2000) -> list[UsageSample]:
         """Return the last `limit` samples of a tenant taken after `since`, in order of time."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select, text, update
 
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Lowering, Member, Role, Tenant, User
 from mlp_hub.store import codec
@@ -49,6 +49,15 @@ def _tenant_of(row: Row[Any]) -> Tenant:
             _MADE.clear()
         known = _MADE[key] = codec.tenant_of(row)
     return known
+
+
+def _missing(rows: int) -> Any:
+    """Return the query for those of so many (user, tenant) that are not stored; each costs one look into the index."""
+    given = ", ".join(f"(:f0_{i}, :f1_{i})" for i in range(rows))
+    return text(
+        f'SELECT g.column1 AS "user", g.column2 AS tenant FROM (VALUES {given}) AS g WHERE NOT EXISTS'  # noqa: S608 - numbers alone
+        ' (SELECT 1 FROM member WHERE member.tenant = g.column2 AND member."user" = g.column1)'
+    )
 
 
 class Tenants(Repo):
@@ -158,6 +167,10 @@ class Members(Repo):
         """Return the user's place in the tenant."""
         row = self._c.execute(_GET_MEMBER, {"tenant": tenant, "user": user}).first()
         return None if row is None else Member(row.tenant, row.user, Role(row.role), row.source)
+
+    def missing(self, places: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Return those of these (user, tenant) where the user has no place in the tenant."""
+        return {(row.user, row.tenant) for rows in self._in_lots(_missing, places) for row in rows}
 
     def of_tenant(self, tenant: str) -> list[Member]:
         """Return the members of a tenant by name."""
