@@ -325,6 +325,7 @@ def test_the_queue_shows_priorities_and_what_each_line_goes_by(pages: Pages, fro
     front.data.tenants["red"]["queue_order"] = "fifo"
     page = pages.panel("admin/queue")
     waiting = page.get_by_role("table", name="Waiting jobs in their order")
+    expect(waiting.get_by_role("row").nth(1)).to_be_visible()
     heads = waiting.get_by_role("columnheader").all_inner_texts()
     assert heads[0] == "In its line"
     assert "Priority" in heads
@@ -332,16 +333,14 @@ def test_the_queue_shows_priorities_and_what_each_line_goes_by(pages: Pages, fro
     main = page.locator("main")
     expect(main).to_contain_text(
         "Each tenant has a line of its own; whose turn it is follows from the policy. "
-        "Lines go by priority (priority, then age); red by fifo (first come, first served)."
+        "Lines go by priority, then age; red by age alone."
     )
     shot(page, "panel-queue-lines", full=True)
     front.data.scheduling["policy"] = "finish"
     page.reload()
     expect(main).to_contain_text("All tenants wait in one line.")
     page = pages.panel("admin/tenants/red")
-    expect(page.get_by_role("region", name="Queue")).to_contain_text(
-        "Goes by fifo (first come, first served)"
-    )
+    expect(page.get_by_role("region", name="Queue")).to_contain_text("Goes by age alone")
     assert not pages.unexpected()
 
 
