@@ -1,7 +1,7 @@
 """Who is next: between tenants by the hub's policy, within a tenant by the order of its queue.
 
-A queue goes by priority and age, by age alone (`fifo`), or its tenant's members take turns in it (`fair`, `maxmin`); where the policy puts the jobs of all tenants into one line,
-that line's order holds for all of them.
+A queue goes by priority and age, by age alone (`fifo`), or its tenant's members take turns in it (`fair`, `maxmin`); where
+the policy puts the jobs of all tenants into one line, that line's order holds for all of them.
 
 Aging adds one point of priority for each `aging_s` of waiting. Since every job ages at the same rate, the
 order of two jobs never changes while both wait (so queues stay sorted), and no job waits for ever behind later
@@ -24,7 +24,7 @@ JobKey = tuple[float, float, str]
 ONE_QUEUE = frozenset({"fifo", "priority", "finish"})
 """Policies that order all jobs together, whoever owns them."""
 WITHOUT_PRIORITY = frozenset({"fifo"})
-"""Policies under which priority gives no right to stop others."""
+"""Policies, and orders of one tenant's queue, under which priority gives no right to stop others."""
 POLICY_WORDS = {
     "fair": "share of the machines, now and lately",
     "maxmin": "share of the machines, now alone",
@@ -66,7 +66,8 @@ def goes_by_members(policy: SchedulingPolicy, order: str) -> bool:
 def job_key(job: WaitingJob, policy: SchedulingPolicy, order: str) -> JobKey:
     """Sort key within a queue of this order; smallest first, and equal ones by age and uid.
 
-    Where members take turns it holds among the jobs of one. Priority with age; under `fifo` age alone; under `finish` the fair finish, work of unknown length by age.
+    Where members take turns it holds among the jobs of one. Priority with age; under `fifo` age alone; under `finish` the
+    fair finish, work of unknown length by age.
     """
     order = order_in(policy, order)
     if order == "fifo":
