@@ -144,7 +144,11 @@ class Core:
         if state.sleepers.owed:
             return state.now
         alarms = state.sleepers.alarms
-        times = [alarms[0][0] if alarms else None, state.bookings.next_change(state.windows_at)]
+        times = [
+            alarms[0][0] if alarms else None,
+            state.sleepers.resume_at,
+            state.bookings.next_change(state.windows_at),
+        ]
         return min((at for at in times if at is not None), default=None)
 
     # --- decisions

@@ -19,6 +19,10 @@ Group = dict[int, JobClass]  # by serial
 Turn = tuple[JobKey, JobKey, tuple[JobKey, str]]
 """Of a class: its tenant's key, that of its member where the queue goes by them, and its first job."""
 
+QUOTA, NODES, ANYTHING = "quota", "nodes", "anything"
+Due = tuple[str, str | NodeAsk]
+"""Names a group whose classes are due another look for victims: which groups, and which of them."""
+
 _NUMBER = itemgetter(0)
 MOST_WOKEN = 64
 """Classes of one group that are woken at once, those first in line; in a small cluster that is all of them."""
@@ -37,6 +41,10 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self._groups)
+
+    def get(self, ask: NodeAsk) -> Group:
+        """Return the group of a request; an empty one where nobody sleeps in it."""
+        return self._groups.get(ask, {})
 
     def items(self) -> list[tuple[NodeAsk, Group]]:
         """List the groups in their order; the list stays as it is when groups come and go."""
@@ -91,6 +99,11 @@ class Sleepers:
         self.anything = Groups()
         self.crowded: set[NodeAsk] = set()  # of `by_ask`, where some may sleep on though they had room
         self.owed: Group = {}  # had no look for victims yet, for want of time
+        # groups that are due another look because something changed, the first one first: only for those that wait
+        # for a turn behind others, and how many of its classes
+        self.due: dict[Due, tuple[bool, int]] = {}
+        self.pauses = 0  # so many times looks went on with nothing changed
+        self.resume_at: float | None = None  # when looks go on if nothing changes before
         self.alarms: list[tuple[float, int, JobClass]] = []
         self.freed: set[str] = set()  # roots of quota trees in which something was given back
         self.all_changed = True  # wake everything at the next cycle
@@ -103,6 +116,13 @@ class Sleepers:
         yield from self.by_root.values()
         yield from self.by_ask.values()
         yield from self.anything.values()
+
+    def group(self, due: Due) -> Group:
+        """Return the group of this name; an empty one where nobody sleeps in it any more."""
+        kind, key = due
+        if isinstance(key, str):
+            return self.by_root.get(key, {})
+        return (self.by_ask if kind == NODES else self.anything).get(key)
 
     def sleep_on_quota(self, cls: JobClass, root: str) -> None:
         """Try again when something is given back in its quota tree."""
@@ -159,6 +179,7 @@ class Sleepers:
         other.crowded = set(self.crowded)
         other.owed = {serial: copies[serial] for serial in self.owed if serial in copies}
         other.alarms = [(at, serial, copies[serial]) for at, serial, _ in self.alarms if serial in copies]
+        other.due, other.pauses, other.resume_at = dict(self.due), self.pauses, self.resume_at
         other.freed = set(self.freed)
         other.all_changed = self.all_changed
         other.seen_version, other.seen_changes = self.seen_version, self.seen_changes

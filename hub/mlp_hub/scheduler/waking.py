@@ -15,13 +15,15 @@ from mlp_hub.scheduler.node_states import NodeState, slots_of
 from mlp_hub.scheduler.nodes import NodeIndex
 from mlp_hub.scheduler.ordering import is_one_queue
 from mlp_hub.scheduler.queues import Asleep, JobClass
-from mlp_hub.scheduler.sleeping import MOST_WOKEN, Group, NodeAsk
+from mlp_hub.scheduler.sleeping import ANYTHING, MOST_WOKEN, NODES, QUOTA, Due, Group, NodeAsk
 from mlp_hub.scheduler.state import State
 
 MANY_PASSING = 128
 """Beyond so many classes that wait for those with a reservation, only some of them look in one cycle whether they may pass."""
 MOST_RETRIED = 24
 """Classes that get another look for victims in one cycle because something changed; the others have it in a later one."""
+PAUSE_S = 10.0
+"""Where nothing changes meanwhile, that later one comes after so long, the next one after twice as long, and so on."""
 MANY_KINDS = 64
 """Beyond so many different requests they are first looked at by their size."""
 LOOKED_AT = 1000
@@ -34,6 +36,8 @@ def wake_up(state: State) -> None:
     if sleepers.all_changed:
         for group in sleepers.groups():
             sleepers.wake_all(group)
+        sleepers.due.clear()
+        sleepers.resume_at = None
     else:
         _Waking(state).run(freed_nodes=index.version != sleepers.seen_version)
     _wake_due(state)
@@ -62,7 +66,7 @@ class _Waking:
     def __init__(self, state: State) -> None:
         self.state = state
         self.sleepers = state.sleepers
-        self.retries = MOST_RETRIED  # left in this cycle
+        self._changed = False  # something did that gives some another look
         self._powerless: dict[tuple[str, int, bool, bool, str | None], bool] = {}
 
     def run(self, *, freed_nodes: bool) -> None:
@@ -72,11 +76,13 @@ class _Waking:
         # while capacity is kept free, what one tree gives back may serve any other
         roots = sleepers.by_root if sleepers.freed and state.quotas.reserves else sleepers.freed
         for root in sorted(roots):
-            self._wake_within_quota(sleepers.by_root.get(root, {}))
+            self._wake_within_quota(root)
         if freed_nodes:
             self._wake_fitting()
         if state.policy.preemption and state.running.holds != sleepers.seen_holds:
-            self._wake_outranking()
+            self._note_outranking()
+        if state.policy.preemption:
+            self._retry()
 
     def _wake_passing(self) -> None:
         """Wake those that may pass: the first by policy, and others in turn, since any may be short enough."""
@@ -91,14 +97,15 @@ class _Waking:
         for group in groups.values():
             some = list(islice(group.values(), 4 if many else MANY_PASSING))
             sleepers.wake_first(some, MANY_PASSING, state.turn_of)
-        for group in sleepers.anything.values():
-            self._retry(group)
+        for ask, group in sleepers.anything.items():
+            self._note((ANYTHING, ask), group)
 
-    def _wake_within_quota(self, group: Group) -> None:
+    def _wake_within_quota(self, root: str) -> None:
         """Wake those whose quota has room now."""
+        group = self.sleepers.by_root.get(root, {})
         fitting = [cls for cls in group.values() if has_quota(self.state.quotas, cls)]
         self.sleepers.wake_first(fitting, MOST_WOKEN, self.state.turn_of)
-        self._retry(group)
+        self._note((QUOTA, root), group)
 
     def _wake_fitting(self) -> None:
         """Wake what the nodes have room for now: one look for each different demand."""
@@ -118,7 +125,7 @@ class _Waking:
                     sleepers.crowded.discard(ask)
                     fitting = [cls for cls in group.values() if cls.ranks_min <= room]
                     sleepers.wake_first(fitting, MOST_WOKEN, state.turn_of)
-            self._retry(group)
+            self._note((NODES, ask), group)
         if not wanted:
             return
         for name in state.next_tenants(MOST_WOKEN):
@@ -138,29 +145,63 @@ class _Waking:
                 return False
         return index.has_slots(ask[0], 1, ask[1])
 
-    def _wake_outranking(self) -> None:
-        """Wake whom a start may have helped: it took the last room, or gave its tenant the larger share."""
+    def _note_outranking(self) -> None:
+        """Note whom a start may have helped: it took the last room, or gave its tenant the larger share."""
         state, s = self.state, self.sleepers
-        by_turn = bool(state.running.elastic) or not is_one_queue(state.policy)
-        for group in (*s.anything.values(), *s.by_root.values(), *s.by_ask.values()):
-            self._retry(group, reserved_only=not by_turn)
+        only = not state.running.elastic and is_one_queue(state.policy)
+        for ask, group in s.anything.items():
+            self._note((ANYTHING, ask), group, reserved_only=only)
+        for root, group in s.by_root.items():
+            self._note((QUOTA, root), group, reserved_only=only)
+        for ask, group in s.by_ask.items():
+            self._note((NODES, ask), group, reserved_only=only)
 
-    def _retry(self, group: Group, *, reserved_only: bool = False) -> None:
-        """Wake some that may stop others: they sleep at the end of their group again, so all have their turn."""
-        state = self.state
-        if self.retries <= 0 or not group or not state.policy.preemption:
+    def _note(self, name: Due, group: Group, *, reserved_only: bool = False) -> None:
+        """Note that the classes of a group are due another look; one that is due already keeps its place."""
+        if group:
+            self._changed = True
+            due = self.sleepers.due
+            known = due.get(name)
+            due[name] = (reserved_only and (known is None or known[0]), len(group))
+
+    def _retry(self) -> None:
+        """Wake some that may stop others. Groups take turns, and within one those that slept longest, so that all have theirs."""
+        state, sleepers = self.state, self.sleepers
+        if not self._changed and (sleepers.resume_at is None or state.now < sleepers.resume_at):
             return
-        chosen = []
+        left = MOST_RETRIED
+        for name in list(sleepers.due):
+            reserved_only, classes = sleepers.due.pop(name)
+            chosen, looked_at = self._may_stop(sleepers.group(name), left, reserved_only=reserved_only)
+            for cls in chosen:
+                sleepers.wake(cls)  # it will sleep at the end of its group
+            left -= len(chosen)
+            if looked_at < classes:
+                sleepers.due[name] = (reserved_only, classes - looked_at)
+            if not left:
+                break
+        sleepers.pauses = 0 if self._changed else sleepers.pauses + 1
+        sleepers.resume_at = state.now + PAUSE_S * (sleepers.pauses + 1) if sleepers.due else None
+
+    def _may_stop(self, group: Group, most: int, *, reserved_only: bool) -> tuple[list[JobClass], int]:
+        """Return so many classes of a group that may stop others, and how many were looked at; if not all, these go to its end."""
+        chosen: list[JobClass] = []
+        passed: list[JobClass] = []
         for cls in islice(group.values(), LOOKED_AT):
-            if reserved_only and cls.reason is not Reason.RESERVED:
-                continue
-            if not self._is_powerless(cls) and state.may_stop(cls):
+            if (reserved_only and cls.reason is not Reason.RESERVED) or self._is_powerless(cls):
+                passed.append(cls)
+            elif self.state.may_stop(cls):
                 chosen.append(cls)
-                if len(chosen) == self.retries:
+                if len(chosen) == most:
                     break
-        self.retries -= len(chosen)
-        for cls in chosen:
-            self.sleepers.wake(cls)
+            else:
+                passed.append(cls)
+        looked_at = len(chosen) + len(passed)
+        if looked_at < len(group):
+            for cls in passed:
+                del group[cls.serial]
+                group[cls.serial] = cls
+        return chosen, looked_at
 
     def _is_powerless(self, cls: JobClass) -> bool:
         """Whether no class of this tenant, priority and kind may stop anything, whatever is in use."""
