@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mlp_hub.scheduler.fitting import vector_on
+from mlp_hub.scheduler.members import MemberKey
 from mlp_hub.scheduler.model import Resize, RunningJob
 from mlp_hub.scheduler.ordering import JobKey, span_of
 from mlp_hub.scheduler.placement import domain_label
@@ -31,7 +32,7 @@ def grow(state: State, reservations: Reservations) -> Iterator[Resize]:
         if tenant in state.members:
             oldest[tenant] = min(oldest.get(tenant, math.inf), held.run.started_at)
 
-    def turn(held: Held) -> tuple[JobKey, JobKey, int]:
+    def turn(held: Held) -> tuple[JobKey, MemberKey, int]:
         job, started = held.run.job, held.run.started_at
         of_tenant = state.tenant_key(job.tenant, (0.0, oldest.get(job.tenant, started), ""))
         return of_tenant, state.member_key(job.tenant, job.user, (0.0, started, "")), held.serial

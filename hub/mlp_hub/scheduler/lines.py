@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush, heapreplace
 
+from mlp_hub.scheduler.members import MemberKey
 from mlp_hub.scheduler.ordering import JobKey
 from mlp_hub.scheduler.queues import Asleep, Head, JobClass
 
@@ -79,22 +80,23 @@ class Line:
         self._heads, self._at = [], 0
 
 
-Turn = Callable[[str, JobKey], JobKey]
+TurnOf = Callable[[str, JobKey], MemberKey]
 """Gives the sort key of a member, by name, whose next job has this key."""
 
 
 class MemberLines:
     """The lines of a tenant's members, who take turns: what `Line` is to a queue that goes by its jobs."""
 
-    __slots__ = ("_heap", "_last", "_late", "_lines", "_turn")
+    __slots__ = ("_heap", "_is_narrow", "_last", "_late", "_lines", "_turn")
 
-    def __init__(self, lanes: dict[str, list[Head]], turn: Turn) -> None:
+    def __init__(self, lanes: dict[str, list[Head]], turn: TurnOf) -> None:
         """`lanes` are the sorted heads of each member."""
         self._turn = turn
         self._lines = {user: Line(heads) for user, heads in lanes.items()}
         self._heap = [(turn(user, heads[0][0][0]), user) for user, heads in lanes.items()]
         heapify(self._heap)
         self._last: str | None = None  # whose job was looked at; its share may be another one since
+        self._is_narrow = False
         self._late: dict[str, float] = {}  # when the youngest that was passed over in a line was queued
 
     def push(self, cls: JobClass) -> None:
@@ -124,8 +126,8 @@ class MemberLines:
             passed = max(passed, latest)
             # who stands behind them waits for its turn all the same
             late = self._late[user] = max(latest, self._late.get(user, -math.inf))
-            share, at, _ = self._turn(user, head)
-            anew = (share, max(at, late), user)
+            share, lately, at, _ = self._turn(user, head)
+            anew = (share, lately, max(at, late), user)
             if anew == turn:
                 return head, passed
             heapreplace(self._heap, (anew, user))
@@ -138,11 +140,18 @@ class MemberLines:
 
     def narrow(self, awake: Iterable[JobClass]) -> None:
         """Leave of those that were not looked at yet only the ones that are awake."""
+        if self._is_narrow:
+            return
+        self._is_narrow = True
         of_user: dict[str, list[JobClass]] = {user: [] for user in self._lines}
         for cls in awake:
             of_user[cls.user].append(cls)
         for user, classes in of_user.items():
             self._lines[user].narrow(classes)
+        # others are next in their lines, or nobody
+        firsts = ((user, self._lines[user].next()) for _, user in self._heap)
+        self._heap = [(self._turn(user, head), user) for user, head in firsts if head is not None]
+        heapify(self._heap)
 
     def _line_up(self) -> None:
         """Let the member that was looked at last stand where its share puts it now."""

@@ -6,17 +6,19 @@ Between members it is as between tenants: who holds the smallest share of the ma
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model import TenantQueue
 from mlp_hub.scheduler.ordering import JobKey, dominant_share
-from mlp_hub.scheduler.queues import Queue
+from mlp_hub.scheduler.queues import Entry, Queue
 from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.usage import UsageMeter
 from mlp_hub.scheduler.vectors import Vector, resources_of
 
-ALL_ALIKE: JobKey = (0.0, 0.0, "")
+MemberKey = tuple[float, float, float, str]
+ALL_ALIKE: MemberKey = (0.0, 0.0, 0.0, "")
 """The turn of everybody where members take none."""
 SEPARATOR = "/"
 """Between tenant and user in the name of an account; no name of a tenant holds it."""
@@ -91,16 +93,18 @@ class Members:
         """Return the share that a member's jobs hold."""
         return self.meter.share(account_of(tenant, user))
 
-    def turn(self, tenant: TenantQueue, user: str, head: JobKey, now: float, promised: str | None) -> JobKey:
+    def turn(
+        self, tenant: TenantQueue, user: str, head: JobKey, now: float, promised: str | None
+    ) -> MemberKey:
         """Return the sort key of a member whose next job has the key `head`; smallest first.
 
-        Of equal shares the job that waits longest goes first, and before it the one for which room is kept.
+        Of equal shares the one for which room is kept goes first, then who held least lately: where one job fills the
+        quota, nobody holds anything when it ends, and it is not its owner's turn again. Then the job that waits longest.
         """
         account = account_of(tenant.name, user)
-        standing = self.meter.share(account)
-        if tenant.queue_order == "fair":
-            standing += self.meter.average(account, now)
-        return (standing, float("-inf") if head[2] == promised else head[1], user)
+        share, lately = self.meter.share(account), self.meter.average(account, now)
+        standing = share + lately if tenant.queue_order == "fair" else share
+        return (standing, -1.0 if head[2] == promised else lately, head[1], user)
 
     def first_of(self, queue: Queue, now: float, promised: str | None) -> JobKey:
         """Return the key of the job of a queue that is next; IndexError or ValueError when nobody waits."""
@@ -108,19 +112,6 @@ class Members:
             return queue.first
         firsts = ((user, heads[0][0][0]) for user, heads in queue.lanes.items())
         return min(firsts, key=lambda first: self.turn(queue.tenant, first[0], first[1], now, promised))[1]
-
-    def before(self, queue: Queue, user: str, place: int, now: float, promised: str | None) -> int:
-        """Count the jobs of others that start before the `place`th of a member, if all take turns job by job."""
-        if not queue.by_members:
-            return 0
-        turns = {
-            other: self.turn(queue.tenant, other, heads[0][0][0], now, promised)
-            for other, heads in queue.lanes.items()
-        }
-        mine = turns.pop(user)
-        return sum(
-            min(queue.waiting_of(other), place if turn < mine else place - 1) for other, turn in turns.items()
-        )
 
     def usage(self, tenant: str, now: float) -> tuple[tuple[str, float], ...]:
         """Return what is remembered of the members, in share-seconds, by name; nothing where they take no turns."""
@@ -138,3 +129,33 @@ class Members:
     def _note(self, tenant: str, user: str, total: Resources, now: float) -> None:
         share = dominant_share(resources_of(self._held[tenant][user]), total)
         self.meter.set_share(account_of(tenant, user), share, now)
+
+
+class Places:
+    """The places of the jobs of one queue, from 1; members who take turns are taken to do so job by job."""
+
+    def __init__(self, queue: Queue, members: Members, now: float, promised: str | None) -> None:
+        self._queue = queue
+        self._turns = {
+            user: members.turn(queue.tenant, user, heads[0][0][0], now, promised)
+            for user, heads in queue.lanes.items()
+        }
+        self._waiting = {user: queue.waiting_of(user) for user in queue.lanes}
+        self._rounds: dict[int, tuple[int, list[MemberKey]]] = {}
+
+    def of(self, entry: Entry) -> int:
+        """Return the place of a job that waits in the queue."""
+        place = self._queue.position(entry)
+        if not self._queue.by_members:
+            return place
+        before, turns = self._round(place)
+        return before + bisect_left(turns, self._turns[entry.cls.user]) + 1
+
+    def _round(self, number: int) -> tuple[int, list[MemberKey]]:
+        """Count the jobs of all rounds before this one, and return the turns of the members who have a job in it."""
+        known = self._rounds.get(number)
+        if known is None:
+            before = sum(min(waiting, number - 1) for waiting in self._waiting.values())
+            turns = sorted(turn for user, turn in self._turns.items() if self._waiting[user] >= number)
+            known = self._rounds[number] = (before, turns)
+        return known

@@ -149,7 +149,9 @@ class Rights:
             if self.short and state.quotas.root(theirs) != self.root:
                 continue
             if theirs == self.tenant:
-                if run.job.priority <= job.priority and self._outranks_member(run.job.user):
+                # where members take turns, what a colleague has beyond the least goes to who holds less, whatever the priority
+                takes_turns = run.job.user != job.user and self.tenant in state.members
+                if self._outranks_member(run.job.user) if takes_turns else run.job.priority <= job.priority:
                     out.append(held)
             elif run.job.priority < job.priority or self.inside or self._is_fairer(theirs):
                 out.append(held)

@@ -11,12 +11,13 @@ from heapq import nsmallest
 from operator import itemgetter
 
 from mlp_hub.scheduler.demand import Demand
+from mlp_hub.scheduler.members import MemberKey
 from mlp_hub.scheduler.ordering import JobKey
 from mlp_hub.scheduler.queues import Asleep, JobClass
 
 NodeAsk = tuple[Demand, str | None]  # a demand and its topology
 Group = dict[int, JobClass]  # by serial
-Turn = tuple[JobKey, JobKey, tuple[JobKey, str]]
+Turn = tuple[JobKey, MemberKey, tuple[JobKey, str]]
 """Of a class: its tenant's key, that of its member where the queue goes by them, and its first job."""
 
 QUOTA, NODES, ANYTHING = "quota", "nodes", "anything"

@@ -18,7 +18,7 @@ from mlp_hub.scheduler.borrowers import Borrowers
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.exposed import Exposed
 from mlp_hub.scheduler.fitting import has_claim, vector_on
-from mlp_hub.scheduler.members import ALL_ALIKE, Members
+from mlp_hub.scheduler.members import ALL_ALIKE, MemberKey, Members, Places
 from mlp_hub.scheduler.model import (
     Booking,
     Devices,
@@ -320,17 +320,15 @@ class State:
         member = self.member_key(cls.tenant, cls.user, first[0]) if cls.user else ALL_ALIKE
         return (self.key_of(cls.tenant), member, first)
 
-    def member_key(self, tenant: str, user: str, head: JobKey) -> JobKey:
+    def member_key(self, tenant: str, user: str, head: JobKey) -> MemberKey:
         """Sort key of a member of a tenant whose next job has the key `head`; the same for all where they take no turns."""
         if tenant not in self.members:
             return ALL_ALIKE
         return self.members.turn(self.queues[tenant].tenant, user, head, self.now, self.promised)
 
-    def position(self, entry: Entry) -> int:
-        """Return the place of a waiting job in its tenant's queue, from 1; members who take turns are taken to do so job by job."""
-        queue = self.queues[entry.cls.tenant]
-        own = queue.position(entry)
-        return own + self.members.before(queue, entry.cls.user, own, self.now, self.promised)
+    def places(self, tenant: str) -> Places:
+        """Return the places in a tenant's queue as it is now."""
+        return Places(self.queues[tenant], self.members, self.now, self.promised)
 
     def may_stop(self, cls: JobClass) -> bool:
         """Whether there could be work that jobs of this class may stop or shrink: a quick look, no is certain."""

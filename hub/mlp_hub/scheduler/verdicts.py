@@ -9,6 +9,7 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import DIMENSIONS, Resources
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.fitting import has_quota, is_too_large
+from mlp_hub.scheduler.members import Places
 from mlp_hub.scheduler.model import Booking, Verdict, Wait, WaitingJob
 from mlp_hub.scheduler.placement import NODE, domain_label
 from mlp_hub.scheduler.queues import Entry, JobClass
@@ -89,6 +90,7 @@ def waits(
     """
     made: dict[int, Verdict] = {}
     first: dict[int, Entry] = {}  # of each class, about whom its words are
+    places: dict[str, Places] = {}  # by tenant
     told = Told(state.now if now is None else max(now, state.now))
     for uid in uids:
         entry = state.waiting.get(uid)
@@ -105,7 +107,9 @@ def waits(
         verdict = made.get(cls.serial)
         if verdict is None:
             verdict = made[cls.serial] = of(state, first[cls.serial], told)
-        yield Wait(uid, verdict, state.position(entry))
+        if cls.tenant not in places:
+            places[cls.tenant] = state.places(cls.tenant)
+        yield Wait(uid, verdict, places[cls.tenant].of(entry))
 
 
 def waits_for_preempted(names: Sequence[str], uids: tuple[str, ...], *, for_it: bool = False) -> Verdict:

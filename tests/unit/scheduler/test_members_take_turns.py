@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.demand import Demand
 from mlp_hub.scheduler.lines import MemberLines
+from mlp_hub.scheduler.members import MemberKey
 from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, SchedulingPolicy, Wait, WaitingJob
 from mlp_hub.scheduler.ordering import JobKey
 from mlp_hub.scheduler.queues import Asleep, Head, JobClass
@@ -51,11 +52,43 @@ def test_who_holds_more_waits_for_who_holds_less(order: str) -> None:
     assert admitted(plan_cycle(s, 10)) == ["bob-1"]
 
 
-@pytest.mark.parametrize(("order", "first"), [("fair", "bob-0"), ("maxmin", "ann-0")])
-def test_only_fair_remembers_what_members_held(order: str, first: str) -> None:
-    red = tenant(queue_order=order, member_usage=(("ann", 1000.0),))
-    waiting = (job("ann-0", user="ann", at=0.0), job("bob-0", user="bob", at=9.0))
-    assert admitted(plan_cycle(snapshot(*waiting, nodes=(node(cpu=1),), tenants=(red,)), 10)) == [first]
+@pytest.mark.parametrize(("order", "first"), [("fair", "bob-1"), ("maxmin", "ann-1")])
+def test_only_fair_sets_what_members_held_against_what_they_hold(order: str, first: str) -> None:
+    red = tenant(queue_order=order, member_usage=(("ann", 100_000.0),))
+    waiting = (job("ann-1", user="ann", at=0.0), job("bob-1", user="bob", at=9.0))
+    running = (runs(job("bob-0", user="bob"), "n"),)
+    s = snapshot(*waiting, nodes=(node(cpu=2),), tenants=(red,), running=running)
+    assert admitted(plan_cycle(s, 10)) == [first]
+
+
+@pytest.mark.parametrize("order", TURNS)
+def test_where_one_job_fills_the_quota_members_take_turns_too(order: str) -> None:
+    core = Core(SchedulingPolicy(), (node(cpu=1),), (tenant(queue_order=order),))
+    for waiting in (*flood(count=4), job("bob-0", user="bob", at=8.0), job("bob-1", user="bob", at=9.0)):
+        core.submit(waiting)
+    started: list[str] = []
+    promised: list[str] = []
+    for at in range(10, 70, 10):
+        core.plan(at)
+        started += core.running
+        places = {wait.uid: wait.position for wait in core.verdicts(core.state.waiting).values()}
+        promised.append(min(places, key=places.__getitem__, default=""))
+        core.end(started[-1], at + 10)
+    assert started == ["ann-0", "bob-0", "ann-1", "bob-1", "ann-2", "ann-3"]
+    assert promised == [*started[1:], ""]  # who is told to be next is next
+
+
+@pytest.mark.parametrize(("order", "shrunk"), [("priority", []), ("fair", ["el"]), ("maxmin", ["el"])])
+def test_what_a_colleague_has_beyond_the_least_goes_to_who_holds_less(order: str, shrunk: list[str]) -> None:
+    s = snapshot(
+        job("anns", cpu=2, user="ann", at=1.0),
+        nodes=(node(cpu=3),),
+        tenants=(tenant(queue_order=order),),
+        running=(runs(job("el", user="mal", workers_max=2, priority=200), "n", "n"),),
+    )
+    plan = plan_cycle(s, 2)
+    assert [d.uid for d in plan if isinstance(d, Resize)] == shrunk
+    assert admitted(plan) == (["anns"] if shrunk else [])
 
 
 def test_what_members_held_is_measured_and_handed_on() -> None:
@@ -207,8 +240,8 @@ def test_lines_of_members_serve_as_sorting_them_each_time_does(
             serial += 1
         lanes[user].sort()
 
-    def turn(user: str, head: JobKey) -> JobKey:
-        return (share[user], head[1], user)
+    def turn(user: str, head: JobKey) -> MemberKey:
+        return (share[user], 0.0, head[1], user)
 
     plain, lines = PlainLines(lanes, share), MemberLines({u: lane[:] for u, lane in lanes.items()}, turn)
     for gain in gains:
@@ -235,3 +268,39 @@ def test_a_queue_that_is_copied_keeps_its_turns() -> None:
     core.end("now", 10.0)
     assert admitted(core.plan(10)) == ["bob-0"]
     assert replace(core.snapshot(10.0), promised=None) == replace(fork.snapshot(10.0), promised=None)
+
+
+def test_many_members_are_told_their_places_in_rounds() -> None:
+    core = Core(SchedulingPolicy(preemption=False), (node(cpu=1),), (tenant(queue_order="maxmin"),))
+    core.submit(job("now", user="zed"))
+    core.plan(0)
+    for user in range(30):
+        for n in range(user % 3 + 1):
+            core.submit(job(f"{user:02}-{n}", user=f"u{user:02}", at=float(n * 100 + user)))
+    places = {d.uid: d.position for d in core.plan(500) if isinstance(d, Wait)}
+    ordered = sorted(places, key=places.__getitem__)
+    assert [places[uid] for uid in ordered] == list(range(1, 61))
+    assert ordered == sorted(places, key=lambda uid: (int(uid[3:]), uid))
+
+
+@pytest.mark.parametrize("others", [0, 23, 30, 60])
+def test_nobody_who_may_stop_others_is_passed_over_for_ever(others: int) -> None:
+    names = ["u0", "cat", "dan", *(f"b{n}" for n in range(others))]
+    core = Core(
+        SchedulingPolicy(name="maxmin"),
+        (node(cpu=10), node("m", gpu=4, cpu=0)),
+        tuple(tenant(name) for name in names),
+    )
+    core.start(runs(job("low", tenant="u0", priority=50), "n"))
+    core.start(runs(job("cats", tenant="cat", cpu=4, preemptible=False), "n"))
+    core.start(runs(job("fill", tenant="dan", cpu=5, preemptible=False), "n"))
+    for n in range(others):  # none of them fits
+        core.submit(job(f"b{n}", tenant=f"b{n}", cpu=2, ram=n + 2, priority=200, at=float(n)))
+    core.submit(job("cat1", tenant="cat", at=50.0))
+    core.plan(100)
+    core.submit(job("g", tenant="u0", cpu=0, gpu=4, at=60.0))  # with that its tenant holds the larger share
+    now, found = 101.0, admitted(core.plan(101))
+    while (wake := core.next_wake()) is not None and now < 1000:  # nothing happens but what the core asks for
+        now = max(wake, now)
+        found += admitted(core.plan(now))
+    assert found == ["g", "cat1"]
