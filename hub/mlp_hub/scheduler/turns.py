@@ -2,14 +2,16 @@
 
 Under `fair` the share that a turn goes by moves by itself, as what was held lately is forgotten; but never faster than a
 known bound. So the tenants stay in the line that they once stood in, and who is first is looked for among those alone
-that could have moved to the front since. That is exact: what is found are the very keys that all of them would have.
+that could have moved to the front since. Most tenants hold nothing and held nothing lately: their shares are all the same
+and stay so, and they stand in a line of their own by who waits longest. That is exact: what is found are the very keys
+that all of them would have.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from heapq import nsmallest
 from operator import itemgetter
 
@@ -22,7 +24,7 @@ TenantKey = tuple[float, float, str]
 FIRST_TENANTS = 16
 """Tenants that are looked at for a job to be reserved for, whether or not anything of theirs could start."""
 MOST_NEAR = 64
-"""So many more than asked for may have come near the front before the line is made anew."""
+"""So many more than asked for may have come near the front before the lines are made anew."""
 ROUNDING = 1e-9
 """A part of a share, by which it may seem to have moved for the way it is worked out."""
 
@@ -38,8 +40,11 @@ class Turns:
         self._meter = members.meter
         self._members = members
         self._queues = queues
-        self._line: list[tuple[float, str]] = []  # each with its weighted share when it was entered
-        self._entered: dict[str, float] = {}
+        # each with its weighted share when it was entered and when the first of its jobs was queued
+        self._still: list[TenantKey] = []  # those whose share does not move by itself
+        self._moving: list[TenantKey] = []
+        self._entered: dict[str, tuple[TenantKey, tuple[str, ...]]] = {}  # and the jobs that may be its next
+        self._heads: dict[str, str] = {}  # the tenants by these jobs
         self._changed: dict[str, None] = {}  # have to be entered anew
         self._stale = True  # all have to
         self._since = -math.inf  # when the first of them were entered
@@ -100,14 +105,14 @@ class Turns:
     def next_of(self, most: int, now: float, promised: str | None) -> list[str]:
         """Return so many of the tenants with waiting jobs, those that are next as the cycle began."""
         if self._together:
-            near = self._waiting()
+            near: Iterable[str] = self._waiting()
             new = ((name, self._queues[name].first) for name in near if name not in self._keys)
             self._keys.update(new)
         elif self._began is not None and self._changed:
             near = self._waiting()  # the line is not as the cycle began any more
         else:
             self._began = self._began or (now, promised)
-            near = self._front(most, self._began[0])
+            near = self._front(most, *self._began)
         return nsmallest(most, near, key=lambda name: self.key_of(name, now, promised))
 
     def _waiting(self) -> list[str]:
@@ -126,51 +131,85 @@ class Turns:
             known = self._standings[name] = (now, share)
         return known[1]
 
-    def _front(self, most: int, now: float) -> list[str]:
+    def _front(self, most: int, now: float, promised: str | None) -> Iterable[str]:
         """Return so many tenants that are next, and besides them who may be."""
-        if now < self._since:
-            self._stale = True
-        if not self._stale:
-            for name in self._changed:
-                self._leave(name)
-                if name in self._queues and self._queues[name].length:
-                    self._enter(name, now)
-            self._changed.clear()
-            end = self._end_of_front(most, now)
-            self._stale = end > 2 * most + MOST_NEAR
-        if self._stale:
+        if self._stale or now < self._since:
             self._make(now)
-            end = self._end_of_front(most, now)
-        return [name for _, name in self._line[:end]]
+        else:
+            self._keep_up(now)
+        still, moving = self._ends(most, now, promised)
+        if moving > 2 * most + MOST_NEAR + self._alike(most) and now > self._since:
+            self._make(now)
+            still, moving = self._ends(most, now, promised)
+        near = dict.fromkeys(name for _, _, name in (*self._still[:still], *self._moving[:moving]))
+        if promised in self._heads:
+            near[self._heads[promised]] = None  # whatever the time of its job
+        return near
 
-    def _end_of_front(self, most: int, now: float) -> int:
-        line = self._line
-        if len(line) <= most:
-            return len(line)
-        share = line[most - 1][0]
-        # as much as the last of these may have gone back, others may have come forward
-        moved = 2 * self._drift * (now - self._since) + ROUNDING * share
-        return bisect_right(line, share + moved, key=_SHARE)
+    def _ends(self, most: int, now: float, promised: str | None) -> tuple[int, int]:
+        """Return how many at the front of each line may be among so many that are next."""
+        likely = sorted(self._still[:most] + self._moving[:most])[:most]
+        if len(likely) == len(self._entered):
+            return len(self._still), len(self._moving)
+        last = max(self.key_of(name, now, promised) for _, _, name in likely)
+        share, elapsed = last[0], now - self._since
+        # who stands at most there now was so much further back at most: nobody forgets faster than by the half-life
+        reach = share + self._drift * elapsed
+        if elapsed < self._meter.half_life:
+            reach = min(reach, share * math.exp2(elapsed / self._meter.half_life))
+        return bisect_right(self._still, last), bisect_right(self._moving, reach * (1 + ROUNDING), key=_SHARE)
+
+    def _alike(self, most: int) -> int:
+        """Return how many of equal share are near the front for that alone: a new line would have them there as well."""
+        if len(self._moving) < most:
+            return 0
+        share = self._moving[most - 1][0]
+        return bisect_right(self._moving, share, key=_SHARE) - bisect_left(self._moving, share, key=_SHARE)
 
     def _make(self, now: float) -> None:
         self._drift, self._since, self._stale = 0.0, now, False
-        self._changed.clear()
+        for kept in (self._changed, self._still, self._moving, self._entered, self._heads):
+            kept.clear()
         standings = self._meter.standings(self._waiting(), now, remembers=self._remembers)
-        self._entered = {name: self._weighted(name, standing) for name, standing in standings.items()}
-        self._line = sorted((share, name) for name, share in self._entered.items())
+        for name, standing in standings.items():
+            place = self._note(name, standing)
+            self._line(place).append(place)
+        self._still.sort()
+        self._moving.sort()
 
-    def _enter(self, name: str, now: float) -> None:
-        share = self._entered[name] = self._weighted(name, self._standing(name, now))
-        insort(self._line, (share, name))
+    def _keep_up(self, now: float) -> None:
+        """Enter anew those that changed."""
+        for name in self._changed:
+            place, heads = self._entered.pop(name, (None, ()))
+            if place is not None:
+                line = self._line(place)
+                del line[bisect_left(line, place)]
+            for uid in heads:
+                del self._heads[uid]
+        for name in self._changed:
+            if name in self._queues and self._queues[name].length:
+                place = self._note(name, self._standing(name, now))
+                insort(self._line(place), place)
+        self._changed.clear()
 
-    def _leave(self, name: str) -> None:
-        share = self._entered.pop(name, None)
-        if share is not None:
-            del self._line[bisect_left(self._line, (share, name))]
+    def _line(self, place: TenantKey) -> list[TenantKey]:
+        """Return the line of a place: what is remembered of nothing stays nothing."""
+        return self._moving if self._remembers and place[0] else self._still
 
-    def _weighted(self, name: str, standing: float) -> float:
-        """Return a weighted share, and mind how fast it moves from now on."""
-        weight = self._weight(name)
-        if self._remembers:
+    def _note(self, name: str, standing: float) -> TenantKey:
+        """Return the place of a tenant of this standing, with the earliest time that its key may have."""
+        queue, weight = self._queues[name], self._weight(name)
+        if self._remembers and standing:
             self._drift = max(self._drift, self._meter.drift(standing, self._meter.share(name)) / weight)
-        return standing / weight
+        if queue.by_members:
+            # which of them is next may change as time passes
+            firsts = [heads[0][0][0] for heads in queue.lanes.values()]
+            at, heads = min(first[1] for first in firsts), tuple(first[2] for first in firsts)
+        else:
+            _, at, uid = queue.first
+            heads = (uid,)
+        place = (standing / weight, at, name)
+        self._entered[name] = place, heads
+        for uid in heads:
+            self._heads[uid] = name
+        return place

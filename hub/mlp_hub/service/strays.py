@@ -18,6 +18,8 @@ from mlp_hub.store import Database, Tx
 log = logging.getLogger(__name__)
 APPLIER = "sp"
 ACTOR = "system"
+AGAIN_S = 600.0
+"""So long nothing more is asked for a server that the hub ended, or that it has no more: its place in the ledger may stay."""
 End = Callable[[str, str], Awaitable[None]]
 
 
@@ -33,6 +35,9 @@ class Strays:
         self._one_by_one = asyncio.Lock()
         self._soon: asyncio.Task[None] | None = None
         self._again = False
+        self._ended: dict[
+            tuple[str, float], float
+        ] = {}  # when the hub last said so, of those that are still held
         self.end: End | None = None
 
     def look_soon(self) -> None:
@@ -55,12 +60,25 @@ class Strays:
         if end is None:
             return
         async with self._one_by_one:
-            for row in await self._db.read(self._found):
+            rows = await self._db.read(self._found)
+            self._ended = {key: at for row in rows if (at := self._ended.get(key := _key(row))) is not None}
+            for row in rows:
                 try:
-                    await self._db.write(lambda tx, row=row: self._note(tx, row))  # type: ignore[misc]
-                    await end(row.user, _server(row))
+                    await self._end(row, end)
                 except MLPError as error:
                     log.warning("the server %s is not ended yet: %s", row.id, error)
+                except Exception:  # one of them shall not keep the others
+                    log.exception("ending the server %s failed", row.id)
+
+    async def _end(self, row: ResourceRequest, end: End) -> None:
+        key, now = _key(row), self._clock()
+        before = self._ended.get(key)
+        if before is not None and now - before < AGAIN_S:
+            return
+        await end(row.user, _server(row))
+        if before is None:
+            await self._db.write(lambda tx: self._note(tx, row))
+        self._ended[key] = now
 
     async def stop(self) -> None:
         """Look no more."""
@@ -71,13 +89,19 @@ class Strays:
     def _found(self, tx: Tx) -> list[ResourceRequest]:
         held = tx.ledger.held(self._clock(), applier=APPLIER)
         # nobody leaves `default`: it is everybody's
-        return [r for r in held if r.tenant != DEFAULT_TENANT and tx.members.get(r.tenant, r.user) is None]
+        left = tx.members.missing([(r.user, r.tenant) for r in held if r.tenant != DEFAULT_TENANT])
+        return [r for r in held if (r.user, r.tenant) in left]
 
     def _note(self, tx: Tx, row: ResourceRequest) -> None:
         detail = {"message": f"{row.user} is not a member of {row.tenant} any more"}
         tx.audit.add(
             self._clock(), ACTOR, "server.stop", row.holder or row.id, tenant=row.tenant, detail=detail
         )
+
+
+def _key(row: ResourceRequest) -> tuple[str, float]:
+    """Return what tells a server from a later one of the same name."""
+    return row.id, row.created_at
 
 
 def _server(row: ResourceRequest) -> str:

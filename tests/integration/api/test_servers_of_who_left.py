@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from api_rig import ApiRig
+from mlp_hub.service.strays import AGAIN_S, Strays
 
 
 @pytest.fixture
@@ -57,6 +58,7 @@ def test_servers_of_who_is_taken_out_of_a_tenant_end_at_once_and_no_others(own: 
         own.run(tenants.sync_groups("ann", []))
     wait_for(lambda: own.hub.servers == {("ann", "mine"), ("bob", "")})
     assert "DELETE /hub/api/users/ann/servers/gpu%20box" in own.hub.requests
+    wait_for(lambda: len(stopped(own)) == 2)  # noted once it is done
     assert stopped(own) == [
         ("system", "ann's notebook", "ann is not a member of red any more"),
         ("system", "ann's notebook gpu box", "ann is not a member of red any more"),
@@ -70,13 +72,55 @@ def test_what_the_hub_does_not_do_now_is_asked_again_until_it_is_done(own: ApiRi
     wait_for(lambda: asked in own.hub.requests)
     own.run(own.platform.strays.end_all())
     assert ("bob", "") in own.hub.servers
+    assert stopped(own) == []  # nothing was done yet
     own.hub.down = False
     own.run(own.platform.strays.end_all())
     assert own.hub.servers == {("ann", ""), ("ann", "gpu box")}
-    # it holds until its spawner says otherwise; one that is not there is no fault, and the log is not filled
+    # it holds until its spawner says otherwise; it is neither asked for nor noted all the time
+    times = own.hub.requests.count(asked)
     own.run(own.platform.strays.end_all())
+    assert own.hub.requests.count(asked) == times
     (entry,) = own.ask("GET", "/audit?action=server.stop", token=own.root_user).json
-    assert entry["detail"]["times"] >= 3
+    assert entry["detail"] == {"message": "bob is not a member of red any more"}
+
+
+def test_a_server_that_the_hub_has_no_more_is_asked_for_now_and_then_and_noted_once(tmp_path: Path) -> None:
+    now, asked = [0.0], list[str]()
+    with ApiRig(tmp_path) as rig:
+        rig.tenant("red", "rita", members=("bob",))
+        hold(rig, "bob", "", "red")
+        strays = Strays(rig.platform.db, lambda: time.time() + now[0])
+
+        async def end(user: str, server: str) -> None:
+            asked.append(f"{user}/{server}")
+
+        strays.end = end
+        rig.run(rig.platform.db.write(lambda tx: tx.members.remove("red", "bob")))
+        for wait in (0.0, 30.0, AGAIN_S, 30.0):
+            now[0] += wait
+            rig.run(strays.end_all())
+        assert asked == ["bob/", "bob/"]
+        (entry,) = rig.ask("GET", "/audit?action=server.stop", token=rig.root_user).json
+        assert "times" not in entry["detail"]
+
+
+def test_one_that_cannot_be_ended_does_not_keep_the_others(own: ApiRig, caplog) -> None:
+    strays = own.platform.strays
+    real = strays.end
+    assert real is not None
+
+    async def end(user: str, server: str) -> None:
+        if user == "ann":
+            raise ValueError("no such name")
+        await real(user, server)
+
+    strays.end = end
+    for user in ("ann", "bob"):
+        own.run(own.platform.db.write(lambda tx, user=user: tx.members.remove("red", user)))
+    own.run(strays.end_all())
+    assert own.hub.servers == {("ann", ""), ("ann", "gpu box")}
+    assert stopped(own) == [("system", "bob's notebook", "bob is not a member of red any more")]
+    assert "ending the server ann/gpu box failed" in caplog.text
 
 
 def test_who_left_with_an_older_hub_or_is_back_in_time_is_told_by_the_ledger_alone(own: ApiRig) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, TenantQueue, WaitingJob
 from mlp_hub.scheduler.state import State
+from mlp_hub.scheduler.turns import MOST_NEAR, Turns
+from mlp_hub.scheduler.usage import UsageMeter
 
 COUNT = 24
 STEPS = st.lists(
@@ -28,6 +33,8 @@ STEPS = st.lists(
                 "quota",
                 "fork",
                 "gone",
+                "order",
+                "cycle",
                 "cycle",
             )
         ),
@@ -38,9 +45,20 @@ STEPS = st.lists(
 )
 
 
-def a_state(policy: str, half_life: float) -> State:
+ORDERS = ("priority", "fair", "maxmin", "fifo")
+
+
+def a_state(policy: str, half_life: float, *, idle: bool = False) -> State:
+    """Return one in which a job of each tenant waits; `idle`: nobody held anything lately."""
     tenants = [
-        TenantQueue(f"t{i}", Quota(cpu=1000), weight=1 + i % 3, cohort="c", decayed_usage=i % 7 / 10)
+        TenantQueue(
+            f"t{i}",
+            Quota(cpu=1000),
+            weight=1 + i % 3,
+            cohort="c",
+            decayed_usage=0.0 if idle else i % 7 / 10,
+            queue_order=ORDERS[i % 5 // 3],
+        )
         for i in range(COUNT)
     ]
     nodes = (Node("n", Resources(cpu=100_000, ram=10**6)),)
@@ -51,12 +69,17 @@ def a_state(policy: str, half_life: float) -> State:
 
 
 def a_job(uid: str, tenant: int, n: int) -> WaitingJob:
-    return WaitingJob(uid, uid, "u", f"t{tenant}", Resources(cpu=100 + 400 * n, ram=n), 1, 1, n / 2)
+    return WaitingJob(uid, uid, f"u{n % 3}", f"t{tenant}", Resources(cpu=100 + 400 * n, ram=n), 1, 1, n / 2)
 
 
 def keys(state: State) -> dict[str, Any]:
     """Return the key of each tenant with waiting jobs, worked out from nothing."""
-    return {name: state.tenant_key(name, queue.first) for name, queue in state.queues.items() if queue.length}
+    firsts = {
+        name: state.members.first_of(queue, state.now, state.promised)
+        for name, queue in state.queues.items()
+        if queue.length
+    }
+    return {name: state.tenant_key(name, first) for name, first in firsts.items()}
 
 
 def change(state: State, what: str, tenant: int, n: int, serial: int) -> State:
@@ -77,20 +100,31 @@ def change(state: State, what: str, tenant: int, n: int, serial: int) -> State:
         state.withdraw(list(state.waiting)[n % len(state.waiting)])
     elif what == "weight":
         state.set_tenants([replace(state.queues[name].tenant, weight=n / 2)])
+    elif what == "order":
+        state.set_tenants([replace(state.queues[name].tenant, queue_order=ORDERS[n % 4])])
     elif what == "quota":
         state.set_tenants([replace(state.queues[name].tenant, quota=Quota(cpu=500 * n))])
     return state
 
 
-@given(STEPS, st.sampled_from(("fair", "maxmin", "priority")), st.sampled_from((1.0, 60.0, 3600.0)))
-def test_who_is_next_is_found_whatever_happened_and_stays_so_within_a_cycle(steps, policy, half_life) -> None:
-    state, now = a_state(policy, half_life), 0.0
+@given(
+    STEPS,
+    st.sampled_from(("fair", "maxmin", "priority")),
+    st.sampled_from((1.0, 60.0, 3600.0)),
+    st.booleans(),
+)
+def test_who_is_next_is_found_whatever_happened_and_stays_so_within_a_cycle(
+    steps, policy, half_life, idle
+) -> None:
+    state, now = a_state(policy, half_life, idle=idle), 0.0
     began: dict[str, Any] = {}
     for serial, (what, tenant, n) in enumerate(steps):
         if what == "cycle":
             now += (0.1, 5.0, 500.0)[n % 3]
             state.begin_cycle(now)
-            state.promised = next(iter(state.waiting), None) if n % 2 else None
+            state.promised = (
+                list(state.waiting)[tenant % len(state.waiting)] if n % 2 and state.waiting else None
+            )
             began = keys(state)
             assert state.next_tenants(5) == sorted(began, key=began.__getitem__)[:5]
             assert state.next_tenants(9) == sorted(began, key=began.__getitem__)[:9]
@@ -107,6 +141,75 @@ def test_who_is_next_is_found_whatever_happened_and_stays_so_within_a_cycle(step
     fresh = keys(state)
     few = len(fresh) <= 16
     assert first == (list(fresh) if few else sorted(fresh, key=fresh.__getitem__)[:16])
+
+
+def calls_of(monkeypatch: pytest.MonkeyPatch, cls: type, name: str) -> list[tuple[Any, ...]]:
+    """Return the list in which the arguments of all calls of a method are kept from now on."""
+    calls: list[tuple[Any, ...]] = []
+    real: Callable[..., Any] = getattr(cls, name)
+
+    def noted(*args: Any, **options: Any) -> Any:
+        calls.append(args)
+        return real(*args, **options)
+
+    monkeypatch.setattr(cls, name, noted)
+    return calls
+
+
+def a_crowd(policy: str, many: int, order: str, usage: Callable[[int], float]) -> Core:
+    tenants = [
+        TenantQueue(f"t{i}", Quota(cpu=10**7), decayed_usage=usage(i), queue_order=order) for i in range(many)
+    ]
+    core = Core(SchedulingPolicy(name=policy), [Node("n", Resources(cpu=8000, ram=10**9))], tenants)
+    for i in range(many):
+        core.submit(WaitingJob(f"j{i}", f"j{i}", "u", f"t{i}", Resources(cpu=1000, ram=1), 1, 1, float(i)))
+    core.plan(1.0)
+    return core
+
+
+@pytest.mark.parametrize("policy", ["fair", "maxmin"])
+@pytest.mark.parametrize("order", ["priority", "fair"])
+@pytest.mark.parametrize("usage", [lambda _: 0.0, lambda i: 1.0 + i / 8], ids=["none", "some"])
+def test_a_cycle_looks_at_a_few_tenants_however_many_wait(monkeypatch, policy, order, usage) -> None:
+    core = a_crowd(policy, 500, order, usage)
+    lines = calls_of(monkeypatch, UsageMeter, "standings")
+    looked_up = calls_of(monkeypatch, Turns, "key")
+    cycles = 8
+    for i in range(cycles):
+        core.end(f"j{i}", 3.0 + i)
+        core.plan(3.0 + i)
+    assert sorted(core.state.running) == sorted(f"j{i}" for i in range(8, 16))
+    assert not lines  # nobody's place in the line is worked out anew
+    assert len(looked_up) < cycles * (2 * 64 + MOST_NEAR)
+
+
+def test_a_line_that_is_crowded_by_ties_is_not_made_anew(monkeypatch) -> None:
+    core = a_crowd("fair", 500, "priority", lambda _: 1.0)
+    lines = calls_of(monkeypatch, UsageMeter, "standings")
+    for i in range(8):
+        core.end(f"j{i}", 3.0 + i)
+        core.plan(3.0 + i)
+    assert sorted(core.state.running) == sorted(f"j{i}" for i in range(8, 16))
+    assert not lines
+
+
+def test_a_line_whose_shares_have_moved_is_made_anew_once(monkeypatch) -> None:
+    policy = SchedulingPolicy(name="fair", half_life_s=1000.0)
+    nodes = (Node("n", Resources(cpu=1000, ram=100)),)
+    # the first ones hold on to what they always held; the others held a little more, which is forgotten
+    a_tenth = 0.1 * policy.half_life_s / math.log(2)
+    usage = [a_tenth if i < 5 else 2 * a_tenth + 0.001 * i for i in range(500)]
+    state = State(policy, nodes, [TenantQueue(f"t{i}", decayed_usage=u) for i, u in enumerate(usage)])
+    for i in range(500):
+        state.submit(a_job(f"j{i}", i, 0))
+    for i in range(5):
+        state.hold(RunningJob(a_job(f"r{i}", i, 0), ("n",), 0.0))
+    lines = calls_of(monkeypatch, UsageMeter, "standings")
+    for now in (0.0, 1.0, 200.0, 200.0, 201.0):
+        state.begin_cycle(now)
+        found = keys(state)
+        assert state.next_tenants(5) == sorted(found, key=found.__getitem__)[:5]
+    assert len(lines) == 2
 
 
 @given(STEPS)
