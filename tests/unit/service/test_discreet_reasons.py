@@ -10,7 +10,7 @@ from mlp_hub.scheduler.model import Verdict, Why
 from mlp_hub.scheduler.why import Expected
 from mlp_hub.service.answers import _discreet
 from mlp_hub.service.claims import claims_for, uid_of
-from mlp_hub.service.discreet import reason_for, stop_for, why_for, without_names
+from mlp_hub.service.discreet import gathered, reason_for, stop_for, why_for, without_names
 
 
 def job(uid: str, name: str, user: str, tenant: str) -> Job:
@@ -125,3 +125,19 @@ def test_lists_name_nobodys_server_to_others() -> None:
     claims = {"sp/lou/": claim("lou", "lender")}
     shown = _discreet(found, JOBS, claims)
     assert shown["1"][1] == "no time can be told: a notebook server of tenant lender has no time limit"
+
+
+def test_several_that_are_told_alike_are_counted() -> None:
+    others = [job(str(n), name, "eve", "blue") for n, name in enumerate(("one", "two", "three"), 5)]
+    own = [job("9", "ownb", "bob", "red")]
+    text = "no time can be told: one of eve, two of eve and ownb of bob have no time limit"
+    assert without_names(text, "red", [*others, *own]) == (
+        "no time can be told: 2 jobs of tenant blue and ownb of bob have no time limit"
+    )
+    assert without_names(
+        "job one of eve, job two of eve and job three of eve are stopped", "red", others
+    ) == ("3 jobs of tenant blue are stopped")
+    two = "one of eve would delay two of eve"
+    assert without_names(two, "red", others) == "a job of tenant blue would delay a job of tenant blue"
+    servers = "a notebook server of tenant blue and a notebook server of tenant blue have no end"
+    assert gathered(servers) == "2 notebook servers of tenant blue have no end"
