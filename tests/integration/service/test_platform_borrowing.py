@@ -62,7 +62,8 @@ def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with
             "back in the queue with its age kept: what it held goes to whom it was stopped for"
         ]
         (started,) = await rig.platform.decisions.of("bob", "own", everything=False)
-        assert started.changed == ["a job of tenant red is stopped for it"]
+        assert started.summary.endswith(", after a job of tenant red was stopped for it")
+        assert started.changed == ["it was submitted"]
         waits = await told(rig, "bob", "own", "waiting")
         assert waits[0] == (
             "first in its queue: starts as soon as a job of tenant red has ended, which is stopped for it"
