@@ -161,7 +161,7 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
         lines.append(f"{place} in the queue.")
     if found.get("expected_start"):
         because = f" ({found['expected_because']})" if found.get("expected_because") else ""
-        lines.append(f"Expected to start {words.clock_time(found['expected_start'])}{because}.")
+        lines.append(f"Expected to start {words.starts(found['expected_start'])}{because}.")
         if found.get("sure_because"):
             lines.append(f"How sure: {found.get('how_sure')}, {found['sure_because']}.")
     lines += words.prospects(found)
@@ -186,7 +186,9 @@ def decided(decision: Json) -> list[str]:
         how = "stopped" if victim.get("chosen") else "left alone"
         if victim.get("gives"):
             how = f"gives up {victim['gives']} worker{'' if victim['gives'] == 1 else 's'}"
-        lines.append(f"  {who}, priority {victim.get('priority')}: {how}, {victim.get('why')}.")
+        lines.append(
+            f"  {who}, priority {words.priority(victim.get('priority'))}: {how}, {victim.get('why')}."
+        )
     lines += [f"  Not touched: {text}." for text in (decision.get("spared") or ())[:3]]
     return lines
 
@@ -210,11 +212,13 @@ def offer(found: Json) -> Sentences:
         lines = [f"Would start {when}{f': {where}' if where else ''}."]
         lines += [f"{text[:1].upper()}{text[1:]}." for text in gives_way]
     elif found.get("expected_start"):
-        lines = [f"Would wait; expected to start {words.clock_time(found['expected_start'])}."]
+        because = f" ({found['expected_because']})" if found.get("expected_because") else ""
+        lines = [f"Would wait; expected to start {words.starts(found['expected_start'])}{because}."]
     elif NEVER & {str(v.get("reason")) for v in found.get("reasons") or ()}:
         lines = ["Would be refused: it can never start."]
     else:
-        lines = ["Would wait; when it would start is not known."]
+        unknown = words.unknown_start({**found, "phase": "queued"})
+        lines = [f"Would wait; when it would start is not known.{f' {unknown}' if unknown else ''}"]
     lines.append(f"Takes of the quota: {cost}.")
     lines += verdicts(found.get("reasons") or ())
     lines += [f"Would start now with {way}." for way in found.get("would_start_now") or ()]

@@ -93,6 +93,29 @@ def clock_time(text: object) -> str:
     return local.strftime("%H:%M" if local.date() == datetime.now().astimezone().date() else "%Y-%m-%d %H:%M")
 
 
+_PRIORITIES = {200: "high", 100: "normal", 50: "low"}
+
+
+def priority(value: object) -> str:
+    """Write a priority by the name of its class: "high"; another number as it is."""
+    return _PRIORITIES.get(value, str(value)) if isinstance(value, int) else str(value)
+
+
+def starts(text: object, now: datetime | None = None) -> str:
+    """Write when something is expected: "in 26 s" where that is soon, "any moment now" where it is due, else the time of day."""
+    at = parse_time(text)
+    if at is None:
+        return ""
+    left = (at - (now or datetime.now(UTC))).total_seconds()
+    if left >= SOON_S or left <= -SOON_S:
+        return clock_time(text)
+    return f"in {span(left)}" if left >= 0.5 else "any moment now"
+
+
+SOON_S = 120.0
+"""Up to so many seconds from now an expected time is told as how long it is until then: a clock's minutes say too little."""
+
+
 def number(value: float) -> str:
     """Write a metric's value with four digits that count."""
     if not math.isfinite(value):
@@ -290,7 +313,7 @@ def standing(job: Mapping[str, Any]) -> str:
         if job.get("position") is not None:
             notes.append(f"place {job['position']} in the queue")
         if job.get("expected_start"):
-            notes.append(f"expected to start {clock_time(job['expected_start'])}")
+            notes.append(f"expected to start {starts(job['expected_start'])}")
     if job.get("message") and phase in {"queued", "suspended", "admitted", "starting"}:
         notes.append(str(job["message"]))
     return "; ".join(notes)

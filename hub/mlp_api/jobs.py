@@ -256,7 +256,8 @@ class Offer(Response):
 
     `fits_now`: it would start as soon as those of `gives_way` have made room, at once where there are none. `gives_way` says
     of each job that would be stopped or give up workers for it, in a sentence that names other jobs of its own tenant only;
-    `grace` are the seconds that they have to end, 0 where nobody gives way.
+    `grace` are the seconds that they have to end, 0 where nobody gives way. `expected_because` says where `expected_start` comes
+    from, or why no time can be told.
     """
 
     fits_now: bool
@@ -269,3 +270,4 @@ class Offer(Response):
     would_start_now: list[str]
     gives_way: list[str]
     grace: float
+    expected_because: str = ""

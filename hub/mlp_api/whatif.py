@@ -232,7 +232,8 @@ class DecisionNode(Response):
 class DecisionVictim(Response):
     """A running job that could have been stopped for another: what that loses, and why it was chosen or not.
 
-    `lost_work` is in gpu-seconds, or core-seconds where it has no gpu. `gives` are the workers that it gives up instead of all,
+    `lost_work` is the most that may be lost, less what it saves when it is asked to end; in `lost_unit`: gpu-seconds, or
+    core-seconds where it has no gpu; empty where an older hub did not write it down. `gives` are the workers that it gives up instead of all,
     0 where it is stopped or left alone. Names are null where they are not the
     asker's to know; of those that share with the asker's tenant the tenant is named.
     """
@@ -246,6 +247,7 @@ class DecisionVictim(Response):
     chosen: bool
     why: str
     gives: int = 0
+    lost_unit: str = ""
 
 
 class Decision(Response):

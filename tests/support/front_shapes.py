@@ -252,7 +252,14 @@ def audited(number: int, actor: str, action: str, name: str, of: str | None, **d
 
 def decided(user: str, name: str, **change: Any) -> Json:
     """A decision of the scheduler as an admin's list has it."""
-    victim = {"job": "lstm", "user": "carol", "tenant": "blue", "priority": 50, "lost_work": 12.5}
+    victim = {
+        "job": "lstm",
+        "user": "carol",
+        "tenant": "blue",
+        "priority": 50,
+        "lost_work": 12.5,
+        "lost_unit": "core-seconds",
+    }
     decision = {
         "time": when(-300),
         "kind": "admitted",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, badName, bytes, clock, cores, duration, metric, parseAmount, parseBytes, parseRam, ram, withLocalTimes } from "../src/core/format";
+import { ago, badName, bytes, clock, cores, duration, metric, parseAmount, parseBytes, parseRam, ram, starts, withLocalTimes } from "../src/core/format";
 import amounts from "./amounts.json";
 
 test("amounts read as people write them, and as Python writes them", () => {
@@ -21,6 +21,15 @@ test("a time is told from both sides of now", () => {
   assert.equal(ago("2026-01-01T12:00:09Z", now), "just now", "a clock that is a little ahead");
   assert.equal(ago(null, now), "");
   assert.equal(ago("no time", now), "");
+});
+
+test("what starts soon is told by how long it is until then", () => {
+  const now = Date.parse("2026-01-01T12:00:00Z");
+  const later = "2026-01-01T12:02:00Z";
+  assert.deepEqual(["2026-01-01T12:00:26Z", "2026-01-01T12:01:59Z", "2026-01-01T12:00:00Z", "2026-01-01T11:59:10Z", null].map((t) => starts(t, now)), [
+    "in 26 s", "in 1 min 59 s", "any moment now", "any moment now", "",
+  ]);
+  assert.equal(starts(later, now), clock(later, now));
 });
 
 test("metrics keep four digits and say when they are no numbers", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decisionOf, isExplained, victimName } from "../src/core/decisions";
+import { decisionOf, isExplained, lostWork, priorityName, victimName } from "../src/core/decisions";
 import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, waitsOf, whyTheSame, whyWords, withClocks, WORK } from "../src/core/whatif";
 import type { Decision, JobEvent, Node, Simulated, SimulatedRun, SimulatedWait, SimulatedWork, Tenant } from "../src/core/wire";
 
@@ -192,7 +192,10 @@ test("an event finds its explanation by kind and time, and a stranger has no nam
   const resize: JobEvent = { ...event, kind: "resize" };
   assert.equal(decisionOf(resize, [decision("2026-01-01T10:00:05Z", "resized", "shrinks")])?.summary, "shrinks");
   assert.deepEqual(["admitted", "resize", "resized", "running"].map((kind) => isExplained({ ...event, kind })), [true, true, false, false]);
-  const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, why: "", gives: 0 };
+  const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, why: "", gives: 0, lost_unit: "core-seconds" };
   assert.equal(victimName({ ...victim, job: null, tenant: null }), "a job of another tenant");
   assert.equal(victimName({ ...victim, job: null, tenant: "blue" }), "a job of tenant blue");
+  assert.equal(lostWork({ ...victim, job: null, tenant: null, lost_work: 234.56 }), "234.6 core-seconds");
+  assert.equal(lostWork({ ...victim, job: null, tenant: null, lost_unit: "" }), "1 s");
+  assert.deepEqual([200, 100, 50, 70].map(priorityName), ["high", "normal", "low", "70"]);
 });

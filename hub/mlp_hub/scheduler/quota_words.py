@@ -11,7 +11,7 @@ from mlp_hub.scheduler.model import Verdict, WaitingJob
 from mlp_hub.scheduler.queues import Entry, JobClass
 from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.vectors import Vector, part
-from mlp_hub.scheduler.words import in_units, listing, number, span, unit, window_words
+from mlp_hub.scheduler.words import in_units, listing, number, unit, when, window_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Told:
         """Say when others may be stopped for a class, where they only have to have run long enough; else nothing."""
         if cls.ripe is None:
             return ""
-        first = f", the first in {span(cls.ripe - self.now)}" if cls.ripe >= self.now + 0.5 else ""
+        first = f", the first {when(cls.ripe, self.now)}" if cls.ripe >= self.now + 0.5 else ""
         least = f"{state.policy.min_run_s:g} s"
         return f"jobs{of} may be stopped for it once they have run for {least}{first}"
 

@@ -18,7 +18,7 @@ from mlp_hub.scheduler.quota_words import Told, can_never_start, waits_for_quota
 from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.vectors import limits_of, resources_of
-from mlp_hub.scheduler.words import amount, count, in_units, listing, priority, span, window_words
+from mlp_hub.scheduler.words import amount, count, in_units, listing, priority, span, when, window_words
 
 MOST_GROUPS = 4
 """Groups of equal nodes that a sentence tells of."""
@@ -158,9 +158,7 @@ def waits_for_its_turn(job: WaitingJob, ahead: WaitingJob | None, by: float | No
     if left == math.inf:
         message += "; with a --time-limit it would not" if job.time_limit is None else ""
     elif left >= 1:
-        message += (
-            f" and is to start in {span(left)}; with --time-limit {math.floor(left)}s or less it would not"
-        )
+        message += f" and is to start {when(now + left, now)}; with --time-limit {math.floor(left)}s or less it would not"
     if ahead is None:
         return Verdict(Reason.RESERVED, message, {"priority": job.priority})
     numbers = {"ahead_priority": ahead.priority, "priority": job.priority}

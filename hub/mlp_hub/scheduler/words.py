@@ -76,6 +76,17 @@ def moment(at: float) -> tuple[str, str]:
     return date, f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
+def when(at: float, now: float) -> str:
+    """Write a time that comes: of a hub's as "at 14:20:05 UTC", with the day where it is another, of a scenario's "in 26 s".
+
+    What is written down is read later: how long it is until then would be wrong by that time.
+    """
+    if not _CALENDAR < at <= _LAST:
+        return f"in {span(at - now)}"
+    (today, _), (day, time) = moment(now), moment(at)
+    return f"at {'' if day == today else f'{day} '}{time} UTC"
+
+
 def window_words(booking: Booking) -> str:
     """Name a booked window and say from when until when: "window demo (2031-03-01 08:00 to 18:00 UTC)"."""
     name = f"window {booking.name}" if booking.name else "the window"

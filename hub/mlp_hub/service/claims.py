@@ -20,7 +20,7 @@ from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.scheduler.fitting import is_inside
 from mlp_hub.scheduler.model import Verdict, WaitingJob, Why
 from mlp_hub.scheduler.vectors import vector_of
-from mlp_hub.service.discreet import replaced
+from mlp_hub.service.discreet import gathered, replaced
 from mlp_hub.service.quota import Quotas
 from mlp_hub.service.refusals import holder_of
 from mlp_hub.store.tx import Tx
@@ -142,7 +142,7 @@ def without_claims(text: str, tenant: str, claims: Iterable[ResourceRequest]) ->
             continue
         who = holder_of(claim) if claim.tenant == tenant else f"a notebook server of tenant {claim.tenant}"
         text = replaced(text, named, claim.tenant, who)
-    return text
+    return gathered(text)
 
 
 def claims_for(why: Why, tenant: str, claims: Mapping[str, ResourceRequest]) -> Why:

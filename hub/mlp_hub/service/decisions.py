@@ -317,11 +317,20 @@ class _Teller:
     def _chosen(self, e: Explained, uid: str, what: str) -> str:
         """Say before how many others a job was chosen to make room, and what that loses."""
         cost = next((c.cost for c in e.candidates if c.uid == uid), None)
-        seconds = "gpu-seconds" if self.by_gpu.get(uid) else "core-seconds"
-        lost = "" if cost is None else f"; {what} loses {cost:.0f} {seconds} of work"
+        lost = "" if cost is None else f"; {what} loses {self._lost(uid, cost)}"
         others = sum(not c.chosen for c in e.candidates)
         of = f"chosen before {count(others, 'other')}" if others else "the only one that could be stopped"
         return f"It was {of}{lost}"
+
+    def _seconds(self, uid: str) -> str:
+        """Name what the work of a job is counted in."""
+        return "gpu-seconds" if self.by_gpu.get(uid) else "core-seconds"
+
+    def _lost(self, uid: str, cost: float) -> str:
+        """Say what work ending a job loses: what it will save when it is asked to end, nobody knows before."""
+        if round(cost) < 1:
+            return "no work"
+        return f"at most {cost:.0f} {self._seconds(uid)} of work, less what it saves when it is asked to end"
 
     def _made_room(self, makers: Sequence[Candidate], tenant: str | None) -> str:
         """Say who was stopped, and who gave up workers."""
@@ -376,6 +385,7 @@ class _Teller:
             "tenant": theirs if known or (tenant and theirs and self._knows(tenant, theirs)) else None,
             "priority": self.priority.get(c.uid, 0),
             "lost_work": c.cost,
+            "lost_unit": self._seconds(c.uid),
             "over_nominal": c.over_nominal,
             "chosen": c.chosen,
             "gives": c.gives,
@@ -391,14 +401,22 @@ class _Teller:
         if isinstance(d, Resize) and d.for_uid is not None:
             return [f"{self._job(d.for_uid, tenant)} waits, and may have what is beyond its least"]
         if isinstance(d, Admit) and (d.after or e.candidates):
-            gives = {c.uid: c.gives for c in e.candidates if c.gives}
-            given = [f"{self._job(u, tenant)} gives up {count(n, 'worker')} for it" for u, n in gives.items()]
-            stopped = [u for u in d.after if u not in gives]
-            return [*(f"{self._job(u, tenant)} is stopped for it" for u in stopped), *given][:MOST_CHANGES]
+            # the summary names those who make room
+            told = {c.uid for c in e.candidates}
+            stopped = [f"{self._job(u, tenant)} is stopped for it" for u in d.after if u not in told]
+            since = ["it was submitted"] if waited is None else self._since_before(waited, tenant)
+            return [*since, *stopped][: 2 * MOST_CHANGES]
         if waited is None and isinstance(d, Admit):
             return ["it was submitted, and there was room at once"]
+        said = self._since_before(waited, tenant)
+        if not said and self.before is not None:
+            said.append("what notebooks or other tenants hold, or who is next, has changed")
+        return said[: 2 * MOST_CHANGES]
+
+    def _since_before(self, waited: Waited | None, tenant: str | None) -> list[str]:
+        """Say what has ended, come back or been changed since the last cycle; nothing where that was not looked at."""
         if self.before is None:
-            return []  # the cycle before was not looked at
+            return []
         said = []
         blockers = set() if waited is None else set(waited.verdict.blocked_by)
         gone = [u for u in self.before.running if u not in self.after.running]
@@ -410,9 +428,7 @@ class _Teller:
         for name, limits in self.after.tenants.items():
             if self.before.tenants.get(name, limits) != limits and tenant in (None, name):
                 said.append(f"the quota of {name}, or how it shares, was changed")
-        if not said:
-            said.append("what notebooks or other tenants hold, or who is next, has changed")
-        return said[: 2 * MOST_CHANGES]
+        return said
 
     def _changed_nodes(self, before: _Seen) -> list[str]:
         said = []

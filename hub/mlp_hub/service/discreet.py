@@ -6,12 +6,14 @@ The scheduling core names the jobs that its decisions are about; who reads the r
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import Job
 from mlp_hub.scheduler.model import Verdict, Why
+from mlp_hub.scheduler.words import listing
 
 ABOUT_OTHERS = frozenset({Reason.RESERVED, Reason.WAITING_FOR_PREEMPTED})
 """Reasons of waiting that name jobs of any tenant; the others name what the tenant itself holds, or nodes."""
@@ -28,7 +30,24 @@ def without_names(text: str, tenant: str, jobs: Iterable[Job]) -> str:
         if named not in text:
             continue
         text = replaced(text, named, spec.tenant, f"a job of tenant {spec.tenant}")
-    return text
+    return gathered(text)
+
+
+_ALIKE = re.compile(r"a (job|notebook server)( of tenant [\w.-]*\w)")
+_ITEM = rf"(?:{_ALIKE.pattern.replace('(', '(?:')}|(?:job )?[\w.-]+ of [\w.@-]*\w|\d+ more)"
+_LIST = re.compile(rf"{_ITEM}(?:, {_ITEM})* and {_ITEM}")
+
+
+def gathered(text: str) -> str:
+    """Return the text with those of a list counted that are told alike: "2 jobs of tenant red and own of bob"."""
+    return _LIST.sub(_counted, text) if text.count(" of tenant ") > 1 else text
+
+
+def _counted(found: re.Match[str]) -> str:
+    items = Counter(re.split(r", | and ", found[0]))
+    if all(n == 1 for n in items.values()):
+        return found[0]
+    return listing(_ALIKE.sub(rf"{n} \1s\2", item) if n > 1 else item for item, n in items.items())
 
 
 def replaced(text: str, named: str, tenant: str, shown: str) -> str:

@@ -103,7 +103,7 @@ class Outcome:
 def notes(o: Outcome) -> list[tenant_api.PreviewNote]:
     """Say it, the good first; never nothing."""
     found = [*_of_windows(o), *_of_starts(o), *_of_over(o), *_of_stops(o), *_of_moved(o)]
-    if not found and o.same and not _gets_quota(o):
+    if not found and o.same and not _gets_quota(o) and not _lost(o):
         found = [_note("idle", _no_change(o))]
     return [*found, *_of_waits(o)]
 
@@ -198,8 +198,21 @@ def _of_waits(o: Outcome) -> Iterator[tenant_api.PreviewNote]:
         yield _note("idle", text)
     never = [job for job, _ in o.waits if job.uid in o.never]
     if never:
-        noun = count(len(never), "waiting job")
-        yield _note("bad", f"{noun} would ask for more than the whole quota: {_names(never)}")
+        lost = _lost(o)
+        for jobs, how in (
+            (lost, "never start any more"),
+            ([j for j in never if j not in lost], "still never start"),
+        ):
+            if jobs:
+                asks = "it asks" if len(jobs) == 1 else "they ask"
+                yield _note("bad", f"{_names(jobs)} could {how}: {asks} for more than the whole quota")
+
+
+def _lost(o: Outcome) -> list[WaitingJob]:
+    """Return the waiting jobs that may start some day as things are, and never then."""
+    return [
+        job for job, _ in o.waits if job.uid in o.never and o.now.get(job.uid) is not Reason.EXCEEDS_MAX_QUOTA
+    ]
 
 
 def _gets_quota(o: Outcome) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.changed import changed
+from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import HOLDING, Job, Phase, Target, wait_ends
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.base import NodeInfo
@@ -207,7 +208,7 @@ class _Storing:
         self.changes.add_events(
             self.tx,
             [
-                (w.uid, Step("waiting", f"{behind(w.position)}: {w.verdict.message}", w.verdict.reason.value))
+                (w.uid, Step("waiting", _waiting_words(w), w.verdict.reason.value))
                 for w in d.waits
                 if w.uid in still
             ],
@@ -320,6 +321,14 @@ class _Storing:
                 return False
         self.tx.ledger.put(replace(row, amount=resize.amount, shares=shares))
         return True
+
+
+def _waiting_words(wait: Wait) -> str:
+    """Say at which place a job waits and why; one that can never start is at none."""
+    message = wait.verdict.message
+    if wait.verdict.reason is Reason.EXCEEDS_MAX_QUOTA:
+        return message
+    return f"{behind(wait.position)}: {message}"
 
 
 def _admission(job: Job, admit: Admit, now: float, token: JobToken | None) -> Moving:

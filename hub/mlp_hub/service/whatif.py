@@ -41,8 +41,10 @@ from mlp_hub.service.board import Board
 from mlp_hub.service.sharing_rules import check_limits, check_one_place, no_cohort_like_a_tenant
 from mlp_hub.service.turns import Turns
 from mlp_hub.service.whatif_task import MOST_JOBS, MOST_NODES, Outcome, Task
+from mlp_hub.service.widths import KINDS, at_full_width
 from mlp_hub.service.wire import check_kinds, thousandths, when
 from mlp_hub.store.records import EndedJob
+from mlp_hub.store.tx import Tx
 
 MOST_RUNS = 2
 """Runs at a time, of all admins together."""
@@ -134,10 +136,12 @@ class WhatIf:
         snapshot = await self._admission.snapshot()
         if isinstance(source, api.WhatIfHistory):
             return await self._past(source.history, now, snapshot)
-        ended, _ = await self._board.db.read(
-            lambda tx: tx.jobs.ended(now - LIKE_DAYS * 86_400, now, MOST_LIKE)
+        ended, _, full = await self._board.db.read(
+            lambda tx: _ended(tx, now - LIKE_DAYS * 86_400, now, MOST_LIKE)
         )
-        likes = Lengths((e.user, e.name, e.ran) for e in ended if e.phase == Phase.FINISHED)
+        likes = Lengths(
+            (e.user, e.name, full.get(e.uid) or e.ran) for e in ended if e.phase == Phase.FINISHED
+        )
         suspended = sum(j.phase is Phase.SUSPENDED for j in self._board.jobs.values())
         left_out = {"suspended, waiting for their users": suspended}
         recording = present_of(snapshot, now, likes, left_out)
@@ -152,9 +156,9 @@ class WhatIf:
             raise Refused(Reason.INVALID, "history.since is before 1970; choose a later one")
         if until <= since:
             raise Refused(Reason.INVALID, "history.until is not after history.since; choose a later one")
-        ended, more = await self._board.db.read(lambda tx: tx.jobs.ended(since, until, self._most_jobs))
+        ended, more, full = await self._board.db.read(lambda tx: _ended(tx, since, until, self._most_jobs))
         begin = min((e.submitted_at for e in ended), default=since) if more else since
-        jobs = [_recorded(e, begin) for e in reversed(ended) if e.has_run]
+        jobs = [_recorded(e, begin, full.get(e.uid)) for e in reversed(ended) if e.has_run]
         open_ = sum(since <= j.submitted_at < until for j in self._board.jobs.values())
         left_out = {
             "that never started": len(ended) - len(jobs),
@@ -249,19 +253,35 @@ def _waits_of(recording: Recording) -> api.RecordedWaits | None:
     )
 
 
-def _recorded(ended: EndedJob, begin: float) -> RecordedJob:
+def _ended(
+    tx: Tx, since: float, until: float, limit: int
+) -> tuple[list[EndedJob], bool, dict[str, float | None]]:
+    """Return what `Jobs.ended` does, and of elastic ones how long they would have run with all their workers, if told."""
+    ended, more = tx.jobs.ended(since, until, limit)
+    elastic = {e.uid: e for e in ended if e.shape.workers_min < e.shape.workers_max and e.has_run}
+    return (
+        ended,
+        more,
+        {uid: at_full_width(elastic[uid], steps) for uid, steps in tx.events.of_kinds(elastic, KINDS)},
+    )
+
+
+def _recorded(ended: EndedJob, begin: float, full: float | None) -> RecordedJob:
     shape = ended.shape
-    length = max(ended.ran, 0.001)
+    ran = max(ended.ran, 0.001)
+    fixed = shape.workers_min == shape.workers_max
     return recorded_job(
         shape,
         name=ended.name,
         user=ended.user,
         tenant=ended.tenant,
         submitted=max(ended.submitted_at - begin, 0.0),
-        length=length,
+        length=ran if full is None else max(full, 0.001),
+        told_by="record" if fixed else "widest" if full is None else "workers",
+        ran=ran,
         priority=shape.priority,
         # an attempt that ended at its limit was a little longer than that, and would fail here
-        time_limit=None if shape.time_limit is None else max(float(shape.time_limit), length),
+        time_limit=None if shape.time_limit is None else max(float(shape.time_limit), ran),
         runtime=shape.runtime,
         waited=ended.waited,
         attempts=ended.restarts + (ended.started_at is not None),

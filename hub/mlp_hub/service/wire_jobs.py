@@ -8,6 +8,7 @@ import msgspec
 
 from mlp_api import jobs as jobs_api
 from mlp_api.jobs import Sureness
+from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.executors.base import LogChunk
@@ -84,12 +85,18 @@ def workers_to(spec: JobSpec) -> int | str:
     return low if low == high else f"{low}:{high}"
 
 
+def place_of(verdict: Verdict, position: int | None) -> int | None:
+    """Return the place in its queue of a job that waits for this reason: of one that can never start nothing is told."""
+    return None if verdict.reason is Reason.EXCEEDS_MAX_QUOTA else position
+
+
 def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None = None) -> jobs_api.Job:
     """Return a job; `waiting` is what the last scheduling cycle said of it."""
     spec = job.spec
     reason, message, position = job.reason, job.message, None
     if job.phase is Phase.QUEUED and waiting is not None:
-        reason, message, position = waiting.verdict.reason.value, waiting.verdict.message, waiting.position
+        reason, message = waiting.verdict.reason.value, waiting.verdict.message
+        position = place_of(waiting.verdict, waiting.position)
     progress_from, progress_since = job.progress_from or 0, job.progress_since
     if not job.restarts:
         progress_since = job.started_at
@@ -161,7 +168,7 @@ def why_to(job: Job, why: Why, stopped: jobs_api.Stopped | None = None) -> jobs_
         job=job.spec.name,
         phase=job.phase.value,
         reasons=[verdict_to(v) for v in why.reasons],
-        position=why.position,
+        position=place_of(why.reasons[0], why.position) if why.reasons else why.position,
         queue_length=why.queue_length,
         expected_start=maybe_when(why.expected_start),
         expected_because=why.expected_because,
@@ -190,6 +197,7 @@ def offer_to(spec: JobSpec, placement: dict[str, int], why: Why, grace_s: float)
         would_start_now=list(why.would_start_now),
         gives_way=list(why.gives_way),
         grace=grace_s if why.gives_way else 0.0,
+        expected_because=why.expected_because,
     )
 
 
@@ -225,7 +233,7 @@ def queue_to(
         tenant=job.spec.tenant,
         phase=job.phase.value,
         priority=job.spec.priority,
-        position=waiting.position if queued and waiting else None,
+        position=place_of(waiting.verdict, waiting.position) if queued and waiting else None,
         reason=waiting.verdict.reason.value if queued and waiting else job.reason,
         message=waiting.verdict.message if queued and waiting else job.message,
         cpu=units(whole.cpu),

@@ -150,6 +150,7 @@ def ended_of(row: Any) -> EndedJob:
     """Return what is known of a job that ended; its program is passed over."""
     _, waited, ran, _, _ = _past(row)
     return EndedJob(
+        row.uid,
         row.name,
         row.user,
         row.tenant,

@@ -109,6 +109,7 @@ class EndedJob:
     attempts ran.
     """
 
+    uid: str
     name: str
     user: str
     tenant: str

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mlp_api.jobs import JobCreate
 from mlp_api.tenants import Booking, BookingCreate
 from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.booking import BookedWindow
@@ -116,6 +117,22 @@ def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_
         await rig.until("endless", "running")
         audit, _ = rig.db.read_now(lambda tx: tx.audit.page(tenant="blue"))
         assert [e.action for e in audit][:2] == ["booking.delete", "booking.create"]
+
+    play(tmp_path, story, node(cpu=4))
+
+
+def test_an_offer_names_the_window_whose_end_it_waits_for(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await teams(rig)
+        made = await book(rig, HOUR, 2 * HOUR)
+        rig.ahead += HOUR + 1
+        await rig.restart()
+        wide = JobCreate(name="wide", code="1", workers=3, cpu=1, ram=100, tenant="red")
+        offer = await rig.platform.jobs.offer("ann", wide)
+        assert offer.fits_now is False
+        assert offer.expected_start == made.end
+        assert offer.expected_because.startswith("window demo (")
+        assert offer.expected_because.endswith(" UTC) of blue closes then")
 
     play(tmp_path, story, node(cpu=4))
 

@@ -57,12 +57,13 @@ def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with
         ]
         # the decision tells what the timeline tells, and goes on where that ends
         assert why_stopped.summary.startswith(f"{(await told(rig, 'ann', 'cheap', 'preempted'))[0]}. It was ")
-        assert why_stopped.summary.endswith(" core-seconds of work")
+        assert "It was chosen before 1 other; stopping it loses " in why_stopped.summary
         assert await told(rig, "ann", "cheap", "requeued") == [
             "back in the queue with its age kept: what it held goes to whom it was stopped for"
         ]
         (started,) = await rig.platform.decisions.of("bob", "own", everything=False)
-        assert started.changed == ["a job of tenant red is stopped for it"]
+        assert started.summary.endswith(", after a job of tenant red was stopped for it")
+        assert started.changed == ["it was submitted"]
         waits = await told(rig, "bob", "own", "waiting")
         assert waits[0] == (
             "first in its queue: starts as soon as a job of tenant red has ended, which is stopped for it"

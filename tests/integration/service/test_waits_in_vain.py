@@ -57,6 +57,12 @@ def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_
         assert (await p.jobs.get("ann", "wide")).message == message
         why = await p.jobs.why("ann", "wide")
         assert [(v.reason, v.message) for v in why.reasons] == [("ExceedsMaxQuota", message)]
+        (entry,) = [e for e in await p.jobs.queue() if e.name == "wide"]
+        assert (why.position, entry.position, (await p.jobs.get("ann", "wide")).position) == (
+            None,
+            None,
+            None,
+        )
         assert (why.expected_start, why.expected_because) == (None, "it can never start under this quota")
         assert why.would_start_now[0] == "--workers 1"
 
@@ -65,6 +71,8 @@ def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_
             return waits == ["WaitingForQuota", "ExceedsMaxQuota"]
 
         await until(written)
+        told_last = [e.message for e in await p.jobs.events("ann", "wide") if e.kind == "waiting"][-1]
+        assert told_last == message
         await p.tenants.update("red", TenantUpdate(cpu=4))
         await rig.until("wide", "finished")
 
@@ -141,7 +149,7 @@ def test_whose_own_is_lent_to_work_that_may_not_be_stopped_yet_is_told_when_it_c
         assert (await until(told)).startswith(
             "blue may use 4 cpu, 2 of its own and 2 when others leave it idle; 0 in use; 4 held by red, 2 of it lent out "
             "of the quota of blue; 0 free now; this job asks for 1; blue takes back its own from red: jobs of red may be "
-            "stopped for it once they have run for 3600 s, the first in "
+            "stopped for it once they have run for 3600 s, the first at "
         )
         why = await p.jobs.why("bob", "own")
         assert why.expected_start is not None

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from mlp_api.types import TenantCreate
-from mlp_api.whatif import Simulated, SimulateRequest
+from mlp_api.whatif import Simulated, SimulateRequest, WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.errors import Refused
 from mlp_hub.service import whatif_run
 from mlp_hub.service.whatif import WhatIf
 from mlp_hub.service.whatif_task import Outcome, Task
-from platform_rig import Rig, node, play
+from platform_rig import Rig, node, play, until
 
 
 def asked(**body: Any) -> SimulateRequest:
@@ -100,6 +100,42 @@ def test_history_is_run_again_beside_what_really_happened(tmp_path: Path) -> Non
         later = {"from": {"history": {"since": since, "until": since}}}
         with pytest.raises(Refused, match=r"history\.until is not after"):
             await rig.platform.whatif.simulate("admin", asked(**later))
+
+    play(tmp_path, story, node("n1", 4))
+
+
+def test_an_elastic_job_of_the_past_ran_as_long_as_its_worker_seconds_take_with_all_its_workers(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 30.0, "STOP": 0.05})
+        await rig.until("wide", "running")
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 1.0})
+
+        async def shrunk() -> bool:
+            return len((await rig.platform.jobs.get("ann", "wide")).ranks) == 1
+
+        await until(shrunk)
+        await asyncio.sleep(0.5)
+        await rig.platform.jobs.cancel("ann", "wide")
+        await rig.until("wide", "cancelled")
+        await rig.until("other", "finished", user="bob")
+        window = WhatIfHistory(history=WhatIfWindow(since=datetime.now(UTC) - timedelta(days=1)))
+        _, past = await rig.platform.whatif.recording(window)
+        wide = next(j for j in past.jobs if j.name == "wide")
+        steps = await rig.platform.jobs.events("ann", "wide")
+        begins = [e.time.timestamp() for e in steps if e.kind == "running"]
+        shrinks = next(e.time.timestamp() for e in steps if e.kind == "resized")
+        ends = next(e.time.timestamp() for e in steps if e.kind == "cancelled")
+        really = (4 * (shrinks - begins[0]) + (ends - begins[1])) / 4
+        assert wide.ran is not None
+        assert wide.length < wide.ran
+        assert wide.length == pytest.approx(really, abs=0.1)
+        found = await rig.platform.whatif.export("admin", 1.0)
+        assert (
+            "1 elastic job had fewer workers than the most for a while: taken to run as long as the same worker-seconds "
+            "take with all of them."
+        ) in found["remarks"]
 
     play(tmp_path, story, node("n1", 4))
 

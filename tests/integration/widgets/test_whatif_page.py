@@ -136,7 +136,14 @@ def test_a_run_shows_that_it_runs_and_nothing_to_run_says_so(pages: Pages, front
 def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
     story(front)
     admitted = front.data.frames["events"][0]["events"][1]
-    victim = {"job": None, "user": None, "tenant": None, "priority": 50, "lost_work": 12.5}
+    victim = {
+        "job": None,
+        "user": None,
+        "tenant": None,
+        "priority": 50,
+        "lost_work": 12.5,
+        "lost_unit": "core-seconds",
+    }
     front.data.decisions = [
         {
             "time": admitted["time"],
@@ -162,7 +169,15 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
     button.press("Enter")
     told = page.get_by_role("group", name="Why admitted")
     expect(told.get_by_title("WaitingForQuota")).to_have_text("Until then: waits for quota.")
-    for text in ("job digits-3 of bob ended", "node-2", "a job of another tenant", "2 jobs have no lower"):
+    for text in (
+        "job digits-3 of bob ended",
+        "node-2",
+        "a job of another tenant",
+        "2 jobs have no lower",
+        "12.5 core-seconds",
+        "low",
+        "Work lost, at most",
+    ):
         expect(told).to_contain_text(text)
     button.press("Enter")
     expect(told).to_have_count(0)

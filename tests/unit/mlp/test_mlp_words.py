@@ -246,7 +246,7 @@ def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
         "Until then it waited: red may use 4 cpu; 4 in use.",
         "What had changed: job a of bob ended.",
         "Next best: n-2.",
-        "a job of another tenant, priority 50: stopped, the least work is lost.",
+        "a job of another tenant, priority low: stopped, the least work is lost.",
         "Not touched: 2 jobs have no lower priority.",
     ):
         assert part in text
@@ -291,3 +291,53 @@ def test_a_table_fits_a_narrow_terminal_and_loses_nothing(monkeypatch):
     assert narrow[0].split() == wide[0].split()
     # the same words, some of them below
     assert sorted(" ".join(narrow[1:]).split()) == sorted(wide[1].split())
+
+
+def test_a_start_that_is_soon_is_told_by_how_long_it_is_until_then() -> None:
+    now = datetime(2026, 11, 22, 7, 1, 0, tzinfo=UTC)
+
+    def told(seconds: float) -> str:
+        return words.starts((now + timedelta(seconds=seconds)).isoformat(), now)
+
+    assert [told(26), told(119), told(0), told(-40)] == [
+        "in 26 s",
+        "in 1 min 59 s",
+        "any moment now",
+        "any moment now",
+    ]
+    far = (now + timedelta(seconds=120)).isoformat()
+    assert told(120) == words.clock_time(far)
+    assert words.starts(None) == ""
+    due = {
+        "job": "l2",
+        "phase": "queued",
+        "reasons": [],
+        "expected_because": "job a of bob ends by then at the latest",
+    }
+    due |= {"expected_start": (datetime.now(UTC) - timedelta(seconds=5)).isoformat()}
+    assert (
+        "Expected to start any moment now (job a of bob ends by then at the latest)." in tables.why(due).lines
+    )
+    assert words.state(due) == "queued: expected to start any moment now"
+
+
+def test_an_offer_says_where_its_expected_start_comes_from() -> None:
+    window = "window demo (2031-03-01 08:00 to 18:00 UTC) of red closes then"
+    at = "2031-03-01T18:00:00Z"
+    found = {
+        "fits_now": False,
+        "cpu": 3.0,
+        "gpu": 0.0,
+        "ram": 0,
+        "expected_start": at,
+        "expected_because": window,
+    }
+    assert tables.offer(found).lines[0] == f"Would wait; expected to start {words.clock_time(at)} ({window})."
+    unknown = found | {"expected_start": None, "expected_because": "long of bob has no time limit"}
+    assert tables.offer(unknown).lines[0] == (
+        "Would wait; when it would start is not known. No time can be told: long of bob has no time limit."
+    )
+
+
+def test_priorities_are_called_by_the_names_of_their_classes() -> None:
+    assert [words.priority(p) for p in (200, 100, 50, 70)] == ["high", "normal", "low", "70"]

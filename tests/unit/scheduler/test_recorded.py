@@ -213,6 +213,14 @@ def test_an_export_has_readable_times_and_says_of_each_job_what_stands_behind_it
     assert notes_of(again, begin + later) == [
         "submitted 2030-03-24 23:28:43 UTC, waited 75 s, ran 62.1 min in 2 attempts"
     ]
+    elastic = replace(past, jobs=(replace(past.jobs[0], ran=7450.0, told_by="workers"),))
+    assert notes_of(elastic, begin + later)[0] == (
+        "submitted 2030-03-24 23:28:43 UTC, waited 75 s, ran 2.1 h: the work of 62.1 min with all its workers"
+    )
+    unknown = replace(past, jobs=(replace(past.jobs[0], ran=3725.0, told_by="widest"),))
+    assert (
+        "1 elastic job is taken to have had the most workers all the time, since nothing tells how many it had."
+    ) in remarks(unknown)
     several = "1 job ran in several attempts: taken to run as long as all of them together, what was done again included."
     assert several in remarks(again)
     assert several not in remarks(past)

@@ -12,6 +12,7 @@ from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.model import Booking, Preempt, Snapshot, Wait
 from mlp_hub.scheduler.verdicts import waits_for_preempted
 from mlp_hub.scheduler.why import explain, offered
+from mlp_hub.scheduler.words import when
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 TEAMS = (tenant("red", cpu=3, cohort="main"), tenant("blue", cpu=3, cohort="main"))
@@ -202,3 +203,14 @@ def test_who_starts_now_is_told_who_gives_way_for_it() -> None:
         "it and goes back into the queue"
     )
     assert offered(Core.of(snapshot(), 0.0), job("a"), 0.0)[0].gives_way == ()
+
+
+def test_on_a_hub_it_is_a_time_of_day_for_what_is_written_down_is_read_later() -> None:
+    now = 1_900_000_000.0
+    low = runs(job("low", workers=4, priority=50), *["n"] * 4, since=now - 10)
+    (wait,) = plan_cycle(snapshot(job("urgent", workers=2), running=(low,), min_run_s=30), now)
+    assert isinstance(wait, Wait)
+    assert wait.verdict.message.endswith(
+        "jobs may be stopped for it once they have run for 30 s, the first at 17:47:00 UTC"
+    )
+    assert when(now + 86_400, now) == "at 2030-03-18 17:46:40 UTC"

@@ -10,7 +10,7 @@ from mlp_hub.scheduler.model import Verdict, Why
 from mlp_hub.scheduler.why import Expected
 from mlp_hub.service.answers import _discreet
 from mlp_hub.service.claims import claims_for, uid_of
-from mlp_hub.service.discreet import reason_for, stop_for, why_for, without_names
+from mlp_hub.service.discreet import gathered, reason_for, stop_for, why_for, without_names
 
 
 def job(uid: str, name: str, user: str, tenant: str) -> Job:
@@ -82,7 +82,7 @@ def test_names_that_are_parts_of_others_are_replaced_whole_and_alone() -> None:
     text = "after job top-secret of evelyn, job my-secret of eve and secret of eve. Then more"
     for order in (others, others[::-1]):
         assert without_names(text, "red", [*order, mine]) == (
-            "after a job of tenant blue, job my-secret of eve and a job of tenant blue. Then more"
+            "after 2 jobs of tenant blue and job my-secret of eve. Then more"
         )
 
 
@@ -113,9 +113,7 @@ def test_whose_server_it_is_that_others_wait_for_is_told_to_its_own_tenant_alone
     why = Why((verdict(Reason.RESERVED, f"behind {text}", *claims),), 1, 1, None, text, (), "likely", text)
     theirs, own = claims_for(why, "red", claims), claims_for(why, "lender", claims)
     for told in (theirs.expected_because, theirs.sure_because, theirs.reasons[0].message):
-        assert told.endswith(
-            "a notebook server of tenant lender and a notebook server of tenant lender have no time limit"
-        )
+        assert told.endswith("no time can be told: 2 notebook servers of tenant lender have no time limit")
     assert theirs.reasons[0].blocked_by == ()
     assert own.expected_because.count("louise") == own.expected_because.count("lou's") == 1
 
@@ -125,3 +123,19 @@ def test_lists_name_nobodys_server_to_others() -> None:
     claims = {"sp/lou/": claim("lou", "lender")}
     shown = _discreet(found, JOBS, claims)
     assert shown["1"][1] == "no time can be told: a notebook server of tenant lender has no time limit"
+
+
+def test_several_that_are_told_alike_are_counted() -> None:
+    others = [job(str(n), name, "eve", "blue") for n, name in enumerate(("one", "two", "three"), 5)]
+    own = [job("9", "ownb", "bob", "red")]
+    text = "no time can be told: one of eve, two of eve and ownb of bob have no time limit"
+    assert without_names(text, "red", [*others, *own]) == (
+        "no time can be told: 2 jobs of tenant blue and ownb of bob have no time limit"
+    )
+    assert without_names(
+        "job one of eve, job two of eve and job three of eve are stopped", "red", others
+    ) == ("3 jobs of tenant blue are stopped")
+    two = "one of eve would delay two of eve"
+    assert without_names(two, "red", others) == "a job of tenant blue would delay a job of tenant blue"
+    servers = "a notebook server of tenant blue and a notebook server of tenant blue have no end"
+    assert gathered(servers) == "2 notebook servers of tenant blue have no end"

@@ -140,10 +140,31 @@ def test_a_larger_quota_names_what_could_start_and_what_asks_for_too_much() -> N
     found = shown(world, 3)
     assert texts(found) == [
         ("good", "1 waiting job could start: a"),
-        ("bad", "1 waiting job would ask for more than the whole quota: c"),
+        ("bad", "c could still never start: it asks for more than the whole quota"),
     ]
     assert [(j.user, j.name, j.tenant) for j in found.could_start] == [("ann", "a", "red")]
     assert [(w.name, w.reason, w.since.timestamp()) for w in found.waiting] == [("c", "ExceedsMaxQuota", 3.0)]
+
+
+def test_a_lower_quota_names_who_could_never_start_any_more_and_calls_that_a_change() -> None:
+    world = snapshot(
+        job("big", workers=4, at=900.0),
+        nodes=(node(cpu=8),),
+        tenants=(tenant("red", 8),),
+        running=(holding("x", 6),),
+    )
+    assert ("bad", "big could never start any more: it asks for more than the whole quota") in texts(
+        shown(world, 3)
+    )
+    waits = snapshot(
+        job("big", workers=4, at=900.0),
+        nodes=(node(cpu=8),),
+        tenants=(tenant("red", 5),),
+        running=(holding("x", 2),),
+    )
+    assert texts(shown(waits, 3)) == [
+        ("bad", "big could never start any more: it asks for more than the whole quota")
+    ]
 
 
 def test_a_quota_below_its_use_says_until_when_from_the_time_limits() -> None:

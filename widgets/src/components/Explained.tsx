@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { paths, words, type Client } from "../core/api";
-import { decisionOf, victimName } from "../core/decisions";
+import { decisionOf, lostWork, priorityName, victimName } from "../core/decisions";
 import { plural, trim } from "../core/format";
 import { capital } from "../core/reasons";
 import type { Decision, JobEvent } from "../core/wire";
@@ -76,13 +76,13 @@ export function Story({ d }: { d: Decision }): JSX.Element {
       {d.victims.length ? (
         <table class="mlp-table mlp-decision-table">
           <caption>Who could have been stopped, the cheapest first</caption>
-          <thead><tr><th scope="col">Job</th><th scope="col">Priority</th><th scope="col" title="Seconds times GPUs, or cores where it has none, since its last checkpoint">Work lost</th><th scope="col">Why</th></tr></thead>
+          <thead><tr><th scope="col">Job</th><th scope="col">Priority</th><th scope="col" title="Seconds times GPUs, or cores where it has none, since its last checkpoint; less what it saves when it is asked to end">Work lost, at most</th><th scope="col">Why</th></tr></thead>
           <tbody>
             {d.victims.map((v, i) => (
               <tr key={i} class={v.chosen ? "mlp-selected" : ""}>
                 <td>{victimName(v)}{v.chosen ? <span class="mlp-dim">{v.gives ? ` gives up ${plural(v.gives, "worker")}` : " stopped"}</span> : null}</td>
-                <td>{v.priority}</td>
-                <td>{`${trim(v.lost_work, 1)} s`}</td>
+                <td>{priorityName(v.priority)}</td>
+                <td>{lostWork(v)}</td>
                 <td>{v.why}{v.over_nominal ? "; its tenant holds more than its own quota" : ""}</td>
               </tr>
             ))}

@@ -1,7 +1,7 @@
 /** Parts of the job monitor: progress, why it waits, how it failed, ranks, timeline. */
 import type { JSX } from "preact";
 import { isExplained } from "../core/decisions";
-import { clock, cores, duration, ms, plural, ram, ramOf } from "../core/format";
+import { clock, cores, duration, ms, plural, ram, ramOf, starts } from "../core/format";
 import { causeWords, ending, isFinal, isWaiting, rankState } from "../core/phase";
 import { capital, numberName, numberText, reasonWords, unknownStart } from "../core/reasons";
 import type { Failure, Job, JobEvent, Rank, Why } from "../core/wire";
@@ -44,6 +44,12 @@ function Stopped({ stopped, now }: { stopped: NonNullable<Why["stopped"]>; now: 
   );
 }
 
+/** "14:20, in 25 min"; where it is soon "in 26 s" says it all. */
+const expectedStart = (start: number, now: number): string => {
+  const when = starts(start, now);
+  return start > now && when === clock(start, now) ? `${when}, in ${duration((start - now) / 1000)}` : when;
+};
+
 export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: number }): JSX.Element | null {
   if (!isWaiting(job.phase)) return null;
   const position = why?.position ?? job.position;
@@ -61,8 +67,7 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
           ) : null}
           {start !== null ? (
             <span>
-              Expected start {clock(start, now)}
-              {start > now ? `, in ${duration((start - now) / 1000)}` : ""}
+              Expected start {expectedStart(start, now)}
               {why?.expected_because ? ` (${why.expected_because})` : ""}
             </span>
           ) : null}

@@ -1,5 +1,5 @@
 /** Which decision of the scheduler an event of the timeline tells of. Pure. */
-import { ms } from "./format";
+import { ms, trim } from "./format";
 import type { Decision, JobEvent } from "./wire";
 
 /** By the kind of event that is stored with a decision, the decision's kind. */
@@ -33,3 +33,11 @@ export function victimName(v: Decision["victims"][number]): string {
   if (v.job !== null) return `${v.job} of ${v.user}`;
   return v.tenant !== null ? `a job of tenant ${v.tenant}` : "a job of another tenant";
 }
+
+const PRIORITIES: Record<number, string> = { 200: "high", 100: "normal", 50: "low" };
+
+/** "high"; a priority that has no name as its number. */
+export const priorityName = (priority: number): string => PRIORITIES[priority] ?? String(priority);
+
+/** "234.6 core-seconds": the most that stopping it loses. */
+export const lostWork = (v: Decision["victims"][number]): string => `${trim(v.lost_work, 1)} ${v.lost_unit || "s"}`;

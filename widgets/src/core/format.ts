@@ -89,6 +89,18 @@ export function ago(time: string | number | null, now: number): string {
   return s > 0 ? `${duration(coarse)} ago` : `in ${duration(coarse)}`;
 }
 
+/** Up to so many seconds from now an expected time is told as how long it is until then: a clock's minutes say too little. */
+const SOON_S = 120;
+
+/** When something is expected: "in 26 s" where that is soon, "any moment now" where it is due, else the time of day. */
+export function starts(time: string | number | null, now: number): string {
+  const at = typeof time === "number" ? time : ms(time);
+  if (at === null) return "";
+  const left = (at - now) / 1000;
+  if (Math.abs(left) >= SOON_S) return clock(at, now);
+  return left >= 0.5 ? `in ${duration(left)}` : "any moment now";
+}
+
 /** A metric's value: four significant digits, exponent where it is very big or small. */
 export function metric(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";

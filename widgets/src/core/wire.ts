@@ -271,6 +271,8 @@ export interface Decision {
     why: string;
     /** Workers that it gives up instead of all; 0 where it is stopped or left alone. */
     gives: number;
+    /** What `lost_work` is counted in: gpu-seconds or core-seconds; empty in what an older hub wrote down. */
+    lost_unit: string;
   }[];
   spared: string[];
 }

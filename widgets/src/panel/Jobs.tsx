@@ -5,7 +5,7 @@ import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../com
 import { useLoad, useNow } from "../components/hooks";
 import { Monitor } from "../components/Monitor";
 import { paths } from "../core/api";
-import { clock, cores, plural, ram } from "../core/format";
+import { cores, plural, ram, starts } from "../core/format";
 import { liveJob } from "../core/live";
 import { keepingWords } from "../core/keeping";
 import { isFinal, isWaiting, workersWords } from "../core/phase";
@@ -23,7 +23,7 @@ function note(job: Job, now: number): string {
   if (job.failure) return job.failure.message || job.failure.cause;
   if (isWaiting(job.phase)) {
     const place = job.position !== null ? `position ${job.position}` : "";
-    const start = job.expected_start ? `expected ${clock(job.expected_start, now)}` : "";
+    const start = job.expected_start ? `expected ${starts(job.expected_start, now)}` : "";
     return [job.message, place, start].filter(Boolean).join(" · ");
   }
   return job.phase === "running" && job.progress ? `${job.progress} %` : job.message;

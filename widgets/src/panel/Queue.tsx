@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { paths, type Client } from "../core/api";
-import { ago, clock, cores, duration, ms, plural, ram } from "../core/format";
+import { ago, cores, duration, ms, plural, ram, starts } from "../core/format";
 import { backoff } from "../core/stream";
 import { isWaiting } from "../core/phase";
 import { LINE_PER_TENANT, orderWords, policyWords } from "../core/policy";
@@ -80,7 +80,7 @@ function Waits({ e }: { e: QueueEntry }): JSX.Element {
 }
 
 function expected(e: QueueEntry, now: number): JSX.Element | string {
-  if (ms(e.expected_start) !== null) return <span title={e.expected_because}>{clock(e.expected_start, now)}</span>;
+  if (ms(e.expected_start) !== null) return <span title={e.expected_because}>{starts(e.expected_start, now)}</span>;
   if (e.phase !== "queued") return "–";
   return <span class="mlp-dim" title={e.expected_because ? unknownStart(e.expected_because) : "Not looked at yet; the job's page says more"}>not known</span>;
 }

@@ -34,7 +34,9 @@ class RecordedJob:
     per_worker: Resources
     submitted: float
     length: float
-    told_by: str = "record"  # record, limit, like (jobs of like names that ended), default
+    # record, workers (the record of how many it had when), widest (that is not known: the most, all the time), limit,
+    # like (jobs of like names that ended), default
+    told_by: str = "record"
     workers_min: int = 1
     workers_max: int = 1
     ps: int = 0
@@ -47,6 +49,7 @@ class RecordedJob:
     started: float | None = None  # it runs since then, on `placement`
     placement: tuple[str, ...] = ()
     waited: float | None = None  # what it really waited, all times together, where that is over
+    ran: float | None = None  # how long it really ran, with however many workers, where that is over
     attempts: int = 1  # in which it really ran; `length` is that of all together
     since: float | None = None  # its present wait began then, where that is later than its age says
 
@@ -88,6 +91,7 @@ def recorded_job(
     told_by: str = "record",
     runtime: str = "plain",
     waited: float | None = None,
+    ran: float | None = None,
     attempts: int = 1,
     since: float | None = None,
 ) -> RecordedJob:
@@ -111,6 +115,7 @@ def recorded_job(
         topology=shape.topology,
         checkpoint_every=None if every is None else float(every),
         waited=waited,
+        ran=ran,
         attempts=attempts,
         since=since,
     )
@@ -299,6 +304,17 @@ def remarks(recording: Recording) -> list[str]:
         said.append(
             f"{several} {'job' if several == 1 else 'jobs'} ran in several attempts: taken to run as long as all of them "
             "together, what was done again included."
+        )
+    narrow = sum(j.told_by == "workers" and j.ran is not None and j.length < j.ran for j in recording.jobs)
+    if narrow:
+        said.append(
+            f"{narrow} elastic {'job' if narrow == 1 else 'jobs'} had fewer workers than the most for a while: taken to run as "
+            "long as the same worker-seconds take with all of them."
+        )
+    if unknown := sum(j.told_by == "widest" for j in recording.jobs):
+        are, they = ("job is", "it") if unknown == 1 else ("jobs are", "they")
+        said.append(
+            f"{unknown} elastic {are} taken to have had the most workers all the time, since nothing tells how many {they} had."
         )
     if recording.now:
         said.append("What will be submitted from now on is not known and not part of this.")

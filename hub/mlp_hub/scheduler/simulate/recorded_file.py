@@ -91,7 +91,12 @@ def _note(job: RecordedJob, begin: float) -> str:
         waits_since = job.submitted if job.since is None else job.since
         return f"waits since {_moment(begin + waits_since)}; runs {span(job.length)}{_TOLD_BY[job.told_by]}"
     told = f"submitted {_moment(begin + job.submitted)}, waited {span(job.waited)}"
-    return told if job.attempts < 2 else f"{told}, ran {span(job.length)} in {job.attempts} attempts"
+    ran = job.length if job.ran is None else job.ran
+    if job.attempts > 1:
+        told = f"{told}, ran {span(ran)} in {job.attempts} attempts"
+    elif job.length < ran:
+        told = f"{told}, ran {span(ran)}"
+    return f"{told}: the work of {span(job.length)} with all its workers" if job.length < ran else told
 
 
 def _moment(at: float) -> str:

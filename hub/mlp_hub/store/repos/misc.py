@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, literal_column, select
@@ -16,7 +17,7 @@ from mlp_hub.store.records import (
     Remembered,
     UsageSample,
 )
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import (
     idempotency_key,
     job_event,
@@ -89,6 +90,15 @@ class Events(Repo):
         e = job_event
         query = select(e).where(e.c.job == job).order_by(e.c.seq.desc()).limit(most)
         return [JobEvent(r.seq, r.time, r.kind, r.message, r.reason) for r in self._c.execute(query)][::-1]
+
+    def of_kinds(self, jobs: Iterable[str], kinds: Iterable[str]) -> Iterator[tuple[str, list[JobEvent]]]:
+        """Yield (uid, its steps of these kinds, in order) of each of the jobs that has any."""
+        e = job_event
+        wanted = tuple(kinds)
+        for part in chunks(jobs):
+            query = select(e).where(e.c.job.in_(part), e.c.kind.in_(wanted)).order_by(e.c.job, e.c.seq)
+            for job, rows in groupby(self._c.execute(query), key=lambda r: str(r.job)):
+                yield job, [JobEvent(r.seq, r.time, r.kind, r.message, r.reason) for r in rows]
 
     def trim(self, job: str, keep: int) -> int:
         """Remove all but the last `keep` steps, so that a job that fails for ever stays small."""
