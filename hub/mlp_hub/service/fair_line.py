@@ -17,13 +17,14 @@ FORGOTTEN_S = 0.001
 class FairLine:
     """One turn at a time. The next goes to the user who had the least time lately, and of those to whom asked first.
 
-    However many turns one user, or some of them, wait for: somebody else waits for no more than the turn under way.
+    However many turns one user wants, and however little they had: nobody waits for more than one of them.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._taken = False
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # in the order in which users came
+        self._before: dict[str, set[str]] = {}  # who had a turn while this user waits
         self._had: dict[str, tuple[float, float]] = {}  # seconds, and when that was so
 
     @asynccontextmanager
@@ -36,6 +37,8 @@ class FairLine:
         finally:
             now = self._clock()
             self._had[user] = (self._had_lately(user, now) + now - begun, now)
+            for had in self._before.values():
+                had.add(user)
             self._next()
 
     async def _wait(self, user: str) -> None:
@@ -44,6 +47,7 @@ class FairLine:
             return
         mine = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(user, deque()).append(mine)
+        self._before.setdefault(user, set())
         try:
             await mine
         except asyncio.CancelledError:
@@ -59,15 +63,19 @@ class FairLine:
             while line and line[0].done():  # who waited is gone
                 line.popleft()
             if not line:
-                del self._waiting[user]
+                del self._waiting[user], self._before[user]
         if not self._waiting:
             self._taken = False
             return
-        user = min(self._waiting, key=lambda u: self._had_lately(u, now))
+        # who waits longest is in nobody's way, so that there is always one
+        may = [u for u in self._waiting if not any(u in had for v, had in self._before.items() if v != u)]
+        user = min(may, key=lambda u: self._had_lately(u, now))
         line = self._waiting.pop(user)
+        del self._before[user]
         line.popleft().set_result(None)
         if line:
             self._waiting[user] = line  # behind who asked since
+            self._before[user] = set()
 
     def _had_lately(self, user: str, now: float) -> float:
         seconds, then = self._had.get(user, (0.0, now))

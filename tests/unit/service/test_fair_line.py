@@ -54,6 +54,21 @@ def test_a_user_waits_for_no_more_than_the_turn_under_way_of_those_who_had_many(
     assert asyncio.run(story()) == ["mal", "ann", "bob"]
 
 
+def test_who_had_more_waits_for_one_turn_of_who_had_less_and_not_for_two() -> None:
+    async def story() -> list[str]:
+        s = Story()
+        await s.take("vic", 5.0)
+        s.order.clear()
+        flood = [s.asks("mal", 0.1) for _ in range(8)]
+        await asyncio.sleep(0)
+        victim = s.asks("vic")
+        more = [s.asks("max", 0.1) for _ in range(8)]
+        await asyncio.gather(*flood, *more, victim)
+        return s.order[:4]
+
+    assert asyncio.run(story()) == ["mal", "max", "vic", "mal"]
+
+
 def test_each_of_equals_has_a_turn_before_one_has_another() -> None:
     async def story() -> list[str]:
         s = Story()
