@@ -41,6 +41,15 @@ test("of a change only what changed is told, from what to what", () => {
   assert.equal(detailWords(entry({ before: { cpu: 1 }, after: { cpu: 1 } }), NOW), "");
 });
 
+test("where nothing was set it is told what that meant, by whose amounts they are", () => {
+  const told = (field: string, before: unknown, after: unknown): string => detailWords(entry({ before: { [field]: before }, after: { [field]: after } }), NOW);
+  assert.equal(told("borrowing_limit", null, { cpu: 0 }), "borrowing limit no limit -> cpu 0");
+  assert.equal(told("borrowing_limit", { cpu: 0 }, null), "borrowing limit cpu 0 -> no limit");
+  assert.equal(told("lending_limit", { cpu: 0 }, { cpu: 0, "gpu:a100": 1 }), "lending limit gpu:a100 no limit -> 1");
+  assert.equal(told("reserved", { cpu: 1 }, { ram: 1024 }), "reserved cpu 1 -> none · reserved ram none -> 1 GiB");
+  assert.equal(told("cohort", null, "main"), "cohort none -> main");
+});
+
 test("amounts, lists, times and repetitions read as such", () => {
   assert.equal(detailWords(entry({ amount: { cpu: 4, ram: 2048 }, start: "2026-01-08T12:00:00Z" }), NOW), `amount cpu 4, ram 2 GiB · start ${clock(NOW, NOW)}`);
   assert.equal(detailWords(entry({ why: "too many", jobs: ["a", "b"], more: 20, last: "2026-01-08T12:00:00Z" }), NOW), `why too many · jobs a, b · more 20 · last ${clock(NOW, NOW)}`);

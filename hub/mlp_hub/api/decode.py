@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Hashable
 from functools import lru_cache
@@ -45,6 +46,7 @@ _MISSING = re.compile(r"^Object missing required field `(.*)`", re.DOTALL)
 _AT = re.compile(r" - at (?:`key` in )?`\$([^`]*)`$")
 _STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]|(\[\.\.\.\])")
 _INT = re.compile(r"-?[0-9]{1,18}")
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _FLOAT = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")
 
 
@@ -173,13 +175,14 @@ def _value_at(value: Any, path: str) -> str | None:
             value = value[int(index)]
         else:
             return None
-    if isinstance(value, dict | list):
-        return None
-    return (
-        clip(msgspec.json.encode(value).decode())
-        if value is None or isinstance(value, bool)
-        else clip(repr(value))
-    )
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return clip(repr(value))
+    text = ""
+    for part in _ENCODER.iterencode(value):  # as far as it is shown, however long or deep it is
+        text += part
+        if len(text) > SHOWN:
+            break
+    return clip(text)
 
 
 @lru_cache(maxsize=256)

@@ -17,6 +17,8 @@ from mlp_hub.settings import Settings
 FILTERS = ("actor", "action", "object", "tenant", "since", "until")
 PAGE = 1000
 MOST = 100_000
+LIMITS = ("cpu", "gpu", "ram", "rom", "borrowing_limit", "lending_limit")
+"""Fields of a tenant that limit nothing where they are not set."""
 _AGO = re.compile(r"([0-9]{1,6})([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
@@ -74,9 +76,13 @@ def line(entry: dict[str, Any]) -> str:
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Say of each field that changed what it was and what it is: `cpu 3 -> 0.5`. What is not there is `none`."""
+    """Say of each field that changed what it was and what it is: `cpu 3 -> 0.5`. Where nothing is set it says what that means."""
     fields = [f for f in {**before, **after} if before.get(f) != after.get(f)]
-    return [f"{f} {_short(before.get(f, 'none'))} -> {_short(after.get(f, 'none'))}" for f in fields]
+    return [f"{f} {_set(f, before.get(f))} -> {_set(f, after.get(f))}" for f in fields]
+
+
+def _set(field: str, value: object) -> str:
+    return _short(value) if value is not None else "no limit" if field in LIMITS else "none"
 
 
 def _short(value: object) -> str:

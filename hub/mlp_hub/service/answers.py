@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec
@@ -19,6 +17,7 @@ from mlp_hub.scheduler.model import Why
 from mlp_hub.scheduler.why import Expected, expectations, explain, explain_planned, offered
 from mlp_hub.service.claims import is_claim, without_claims
 from mlp_hub.service.discreet import without_names
+from mlp_hub.service.fair_line import FairLine
 from mlp_hub.service.snapshot import waiting_job
 
 if TYPE_CHECKING:
@@ -45,8 +44,7 @@ class Answers:
         self._fork: tuple[int, Core] | None = None
         self._list = asyncio.Lock()  # lists do not wait for full answers
         self._listed: tuple[float, dict[str, Expected]] = (-LIST_FRESH_S, {})
-        self._one = asyncio.Lock()  # one answer at a time: they cost more than all else
-        self._of_user: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._line = FairLine()  # one answer at a time: they cost more than all else
         self._offers: Counter[str] = Counter()  # under way or waiting for their turn, by user
 
     def known(self, uid: str) -> Why | None:
@@ -57,7 +55,7 @@ class Answers:
     async def explain(self, uid: str, now: float) -> Why | None:
         """Return why a job waits and until when; None when it does not wait."""
         asked = self._admission.jobs().get(uid)
-        async with self._turn("" if asked is None else asked.spec.user):
+        async with self._line.turn("" if asked is None else asked.spec.user):
             known = self.known(uid)
             if known is not None:
                 return known
@@ -109,7 +107,7 @@ class Answers:
             raise Refused(Reason.CONFLICT, msg)
         self._offers[spec.user] += 1
         try:
-            async with self._turn(spec.user):
+            async with self._line.turn(spec.user):
                 return await self._offer(spec, uid, now)
         finally:
             self._offers[spec.user] -= 1
@@ -130,13 +128,6 @@ class Answers:
             why, start = offered(core, probe, now)
         placement = dict(Counter(() if start is None else start.placement))
         return a.told_to(spec.tenant, why, jobs, claims), placement
-
-    @asynccontextmanager
-    async def _turn(self, user: str) -> AsyncIterator[None]:
-        """Wait for one's turn; users take turns, however much one of them asks."""
-        mine = self._of_user.setdefault(user, asyncio.Lock())
-        async with mine, self._one:
-            yield
 
     async def _explain(self, uid: str, now: float) -> Why | None:
         a = self._admission

@@ -394,12 +394,10 @@ def _group_changes(tx: Tx, user: str, groups: frozenset[str]) -> list[str]:
 
 
 def _difference(before: Tenant, after: Tenant) -> dict[str, object]:
-    """Return for the audit log the fields of a tenant that changed, as they were and as they are."""
+    """Return for the audit log the fields of a tenant that changed, as they were and as they are; null where nothing is set."""
     was, now = _described(before), _described(after)
-    return {
-        "before": {f: v for f, v in was.items() if now.get(f) != v},
-        "after": {f: v for f, v in now.items() if was.get(f) != v},
-    }
+    changed = [f for f in {**was, **now} if was.get(f) != now.get(f)]
+    return {"before": {f: was.get(f) for f in changed}, "after": {f: now.get(f) for f in changed}}
 
 
 def _described(tenant: Tenant) -> dict[str, object]:

@@ -329,6 +329,12 @@ def test_a_new_token_holds_no_more_than_the_one_that_asked(rig: ApiRig) -> None:
         ({"name": "a", "cpu": 0.01}, "cpu is 0.01; it must be at least 0.1"),
         ({"name": "a", "ram": "much"}, "ram is 'much'; it must be a whole number"),
         ({"name": "a", "args": ["x", 1]}, "args[1] is 1; it must be a text"),
+        ({"name": "a", "priority": ["high"]}, 'priority is ["high"]; it must be a text'),
+        ({"name": "a", "cpu": {"of": None}}, 'cpu is {"of": null}; it must be a number'),
+        ({"name": "a", "ram": True}, "ram is true; it must be a whole number"),
+        ({"name": "a", "code": ["x" * 99]}, 'code is ["' + "x" * 58 + "...; it must be a text"),
+        ({"name": "a", "code": [[["x"]]] * 99}, 'code is [[["x"]], [["x"]], '),
+        ([1, "x"], 'the body is [1, "x"]; it must be an object'),
         ({"name": "a", "env": {"1A": "x"}}, "a key of env is wrong"),
         (
             {"name": "a", "workers": "many"},

@@ -56,6 +56,22 @@ def test_what_was_done_is_told_with_who_did_it_the_newest_first(own: ApiRig) -> 
     assert actions(own, "&since=2001-01-01T00:00:00Z") == told
 
 
+def test_of_a_tenant_is_told_what_was_not_set_before_and_what_is_not_any_more(own: ApiRig) -> None:
+    own.tenant("lime", cpu=2.0, cohort="m")
+    for asked in ({"borrowing_limit": {"cpu": 0}}, {"borrowing_limit": {"cpu": 0}, "description": "x"}, {}):
+        body = {"cpu": 2.0, "cohort": "m", **asked}
+        assert own.ask("PUT", "/tenants/lime", body, token=own.root_user).status == 200
+    entries = own.ask("GET", "/audit?object=lime&action=tenant.update", token=own.root_user).json
+    assert [e["detail"] for e in reversed(entries)] == [
+        {"before": {"borrowing_limit": None}, "after": {"borrowing_limit": {"cpu": 0.0}}},
+        {"before": {"description": None}, "after": {"description": "x"}},
+        {
+            "before": {"borrowing_limit": {"cpu": 0.0}, "description": "x"},
+            "after": {"borrowing_limit": None, "description": None},
+        },
+    ]
+
+
 def test_pages_follow_each_other_to_the_end(own: ApiRig) -> None:
     whole = own.ask("GET", "/audit?limit=1000", token=own.root_user).json
     seen, cursor = [], ""

@@ -35,6 +35,17 @@ class _Echo(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_POST(self) -> None:
+        """Refuse it, and tell what was heard of the connection: as it asks, it is closed at once or kept."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.protocol_version = "HTTP/1.1"
+        body = json.dumps({"connection": self.headers["Connection"]}).encode()
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        self.close_connection = self.headers["Connection"] == "close"
+
     def address_string(self) -> str:
         return "socket"
 
@@ -98,6 +109,36 @@ def test_a_websocket_that_is_reset_costs_nobody_else_anything(
     with pytest.raises(subprocess.TimeoutExpired):
         running.child.wait(0.3)
     assert running.get("/user/ann/lab").json() == {"path": "/user/ann/lab"}
+
+
+@pytest.mark.parametrize("more", [{}, {"Expect": "100-continue"}])
+@pytest.mark.parametrize("wish", ["close", "keep-alive"])
+def test_what_a_client_wishes_of_its_connection_is_no_business_of_who_answers(
+    running: RunningProxy, target: str, wish: str, more: dict[str, str]
+) -> None:
+    """Told to close, a server would have, before the proxy made its last write of a request: the answer was lost."""
+    assert running.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
+    for _ in range(60):
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
+        connection.request("POST", "/user/ann/jobs", b"{}", {"Connection": wish, **more})
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("Connection")) == (403, wish)
+        assert json.loads(answer.read()) == {"connection": "keep-alive"}
+        connection.close()
+
+
+def test_a_websocket_is_asked_for_in_the_header_of_the_connection(running: RunningProxy, target: str) -> None:
+    assert running.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
+    with socket.create_connection(("127.0.0.1", running.port), 10) as browser:
+        browser.sendall(
+            b"GET /user/ann/ws HTTP/1.1\r\nHost: localhost\r\n"
+            b"Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        )
+        heard = b""
+        while not heard.endswith(b"welcome"):
+            heard += browser.recv(1000) or b"(closed) welcome"
+    assert heard.startswith(b"HTTP/1.1 101 ")
+    assert b"(closed)" not in heard
 
 
 def test_broken_routes_cost_the_routes_and_not_the_start(running: RunningProxy) -> None:

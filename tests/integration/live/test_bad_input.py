@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,34 @@ def test_what_cannot_be_done_is_refused_with_what_would_be_right(
     assert got == reason, msg
     assert all(word in msg for word in words), msg
     assert hub.call("GET", "/users/ann/jobs/a", "ann").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/users/ann/jobs", b'{"extra": 1}'),
+        ("POST", "/users/bob/jobs", b'{"name": "x", "code": "1"}'),
+        ("PUT", "/users/ann/jobs/nowhere:cancel", b"{}"),
+        ("PUT", "/users/ann/jobs/nowhere:resubmit", b'{"cpu": "x"}'),
+        ("POST", "/users/ann/jobs", b"[" * 3_000_000),
+        ("POST", "/users/ann/jobs", b"[" * 30_000_000),
+    ],
+    ids=["bad", "foreign", "cancel", "resubmit", "large", "larger"],
+)
+def test_a_client_that_ends_its_connection_is_told_why_it_was_refused(
+    hub: LiveHub, method: str, path: str, body: bytes
+) -> None:
+    """As most programs without a library do. The answer is the service's, not the proxy's about a service that is gone."""
+    headers = {"Authorization": f"Bearer {hub.token('ann')}", "Connection": "close"}
+    headers["Content-Type"] = "application/json"
+    for _ in range(60 if len(body) < 1_000_000 else 5):
+        connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=30)
+        connection.request(method, f"/services/mlp/api/v1{path}", body, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        assert (answer.status, answer.getheader("Content-Type")) == (403, "application/json"), text
+        assert json.loads(text)["msg"]
 
 
 def test_a_name_taken_is_refused_with_a_free_one(hub: LiveHub) -> None:

@@ -63,7 +63,7 @@ def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path)
             except Refused as refused:
                 done.append(str(refused.reason))
 
-        async with rig.platform.admission.answers._one:
+        async with rig.platform.admission.answers._line.turn("somebody"):
             flood = [asyncio.ensure_future(ask("ann")) for _ in range(100)]
             await asyncio.sleep(0.3)
             other = asyncio.ensure_future(ask("bob"))

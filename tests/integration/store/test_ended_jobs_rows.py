@@ -178,6 +178,16 @@ def test_who_repeats_the_same_fills_no_log_and_every_time_counts(db: Database) -
     )
 
 
+def test_each_token_is_written_down_by_itself(db: Database) -> None:
+    """Tokens that are asked for alike are still different: each may be used, and taken back, by itself."""
+    for n in range(3):
+        with db.begin() as tx:
+            tx.audit.add(float(n), "bob", "user.token", "bob", detail={"note": "nightly"})
+    with db.reading() as tx:
+        entries = tx.audit.page()[0]
+    assert [(e.time, e.detail) for e in entries] == [(float(n), {"note": "nightly"}) for n in (2, 1, 0)]
+
+
 def test_jobs_that_expire_one_after_another_are_gathered_in_one_entry_and_counted(db: Database) -> None:
     for n in range(60):
         with db.begin() as tx:

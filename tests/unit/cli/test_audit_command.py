@@ -53,7 +53,13 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
                 2,
                 detail={"before": {"cpu": 3, "weight": 1}, "after": {"cpu": 0.5, "weight": 1, "cohort": "m"}},
             ),
-            entry(1),
+            entry(
+                1,
+                detail={
+                    "before": {"borrowing_limit": None, "parent": "org"},
+                    "after": {"borrowing_limit": {"cpu": 0}, "parent": None},
+                },
+            ),
         ]
     )
     monkeypatch.setattr(audit, "ask_service", found)
@@ -71,6 +77,14 @@ def test_the_newest_come_last_and_pages_are_put_together(
         '2026-11-14 23:00:05Z  root  tenant.update  red  was {"cpu": 4}, message more',
     ]
     assert [q["limit"] for q in service.asked] == [["4"], ["2"]]
+
+
+def test_what_was_not_set_is_told_as_what_it_meant(
+    service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.endswith('tenant.update  red  borrowing_limit no limit -> {"cpu": 0}, parent org -> none')
 
 
 def test_all_are_printed_as_json_where_fewer_are_there(

@@ -51,15 +51,15 @@ function text(key: string, value: unknown, now: number): string {
 
 const isNothing = (value: unknown): boolean => value === undefined || value === null || value === "";
 
-/** What became of each field that changed: "cpu 3 -> 0.5", "borrowing limit cpu 1 -> 2". */
-export function changeWords(before: Fields, after: Fields, now: number): string[] {
+/** What became of each field that changed: "cpu 3 -> 0.5", "borrowing limit cpu 1 -> 2"; `of` is the field that these are of. */
+export function changeWords(before: Fields, after: Fields, now: number, of = ""): string[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
     const [was, is] = [before[key], after[key]];
     if (JSON.stringify(was) === JSON.stringify(is)) return [];
     const [a, b] = [fieldsOf(was), fieldsOf(is)];
     // of amounts by dimension only those are told that are other; a whole that comes or goes is told as a whole
-    if (a && b) return changeWords(a, b, now).map((one) => `${label(key)} ${one}`);
-    const show = (value: unknown): string => (isNothing(value) ? (LIMITS.has(key) ? "no limit" : "none") : text(key, value, now));
+    if (a && b) return changeWords(a, b, now, key).map((one) => `${label(key)} ${one}`);
+    const show = (value: unknown): string => (isNothing(value) ? (LIMITS.has(of || key) ? "no limit" : "none") : text(key, value, now));
     return [`${label(key)} ${show(was)} -> ${show(is)}`];
   });
 }

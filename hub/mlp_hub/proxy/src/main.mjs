@@ -42,6 +42,15 @@ if (!token || !args["api-socket"]) {
 }
 
 class HubProxy extends ConfigurableProxy {
+  // What a client wishes of its connection is for this proxy alone; the one behind is kept, whatever clients send.
+  // Not so of WebSockets: they are asked for in this header.
+  constructor(options) {
+    super(options);
+    const { web } = this.proxy;
+    const headers = { connection: "keep-alive" };
+    this.proxy.web = (req, res, target, failed) => web.call(this.proxy, req, res, { ...target, headers }, failed);
+  }
+
   // Only requests of the API that change something are worth a line.
   logResponse(req, res) {
     if (req.method !== "GET" || res.statusCode >= 400) super.logResponse(req, res);
@@ -63,8 +72,8 @@ class HubProxy extends ConfigurableProxy {
     res.end(page.body);
   }
 
-  // Keep connections to sockets open, as those to ports are. With "connection: close" a server that answers at
-  // once has closed before node makes its last, empty write of a request with a body. A socket, unlike a port,
+  // Keep connections to sockets open, as those to ports are. A server that is told "connection: close" and answers
+  // at once has closed before node makes its last, empty write of a request with a body. A socket, unlike a port,
   // tells so at once: EPIPE, and the answer would be lost for a 503.
   proxyOptsForTarget(target) {
     const options = super.proxyOptsForTarget(target);

@@ -16,6 +16,8 @@ from mlp_hub.store.tables import audit, decision, job
 
 AGAIN_S = 600.0
 """So long what is done again counts as the same."""
+ALONE = frozenset({"user.token"})
+"""What is written down each time: every token is a credential of its own, however much it is like another."""
 COUNTS = ("times", "last", "jobs", "more")
 MOST_NAMED = 100
 LOOKED_AT = 20
@@ -97,7 +99,7 @@ class Audit(Repo):
 
         What is the same in all but its time and `jobs`, within `AGAIN_S` of the first time, adds to its entry: how many
         `times` it was done and when `last`, or `jobs`, of which the first ones are named and the others counted as `more`.
-        `detail` has none of these four names.
+        `detail` has none of these four names. What is in `ALONE` is always an entry of its own.
         """
         told = dict(detail or {})
         done = {"actor": actor, "action": action, "object": name, "tenant": tenant}
@@ -123,6 +125,8 @@ class Audit(Repo):
         self, since: float, done: Mapping[str, str | None], told: Mapping[str, object]
     ) -> tuple[int | None, dict[str, Any]]:
         """Return the id and the detail of the row that says the same, if one of the last few does."""
+        if done["action"] in ALONE:
+            return None, {}
         query = select(audit.c.id, audit.c.detail).where(audit.c.time >= since)
         for column, value in done.items():
             query = query.where(audit.c[column] == value)
