@@ -175,19 +175,19 @@ def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]
 def _choices(rights: Rights, ordered: list[Held]) -> Iterator[list[Held]]:
     """Yield the candidates to choose from, the cheapest ones.
 
-    Where only the end of its own tenant's work gives it the right to reclaim, these must not be crowded out by what it
+    Where only the end of its own tenant's work gives it the right to reclaim, that must not be crowded out by what it
     could take back, and may be enough without.
     """
-    back = [h for h in ordered if rights.reclaims(h)] if rights.gets_inside else []
-    if not back:
+    if not rights.gets_inside:
         yield ordered[:MOST_CANDIDATES]
         return
-    later = {h.run.job.uid for h in back}
-    first = [h for h in ordered if h.run.job.uid not in later][:MOST_CANDIDATES]
-    chosen = {h.run.job.uid for h in (*first, *back[:MOST_CANDIDATES])}
+    own = [h for h in ordered if h.run.job.tenant == rights.tenant][:MOST_CANDIDATES]
+    others = [h for h in ordered if h.run.job.tenant != rights.tenant][:MOST_CANDIDATES]
+    chosen = {h.run.job.uid for h in (*own, *others)}
     yield [h for h in ordered if h.run.job.uid in chosen]
-    if first:
-        yield first
+    without = [h for h in ordered if not rights.reclaims(h)][:MOST_CANDIDATES]
+    if without:
+        yield without
 
 
 def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence[Held]) -> bool:
