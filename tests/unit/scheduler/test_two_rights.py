@@ -169,7 +169,6 @@ asks = st.lists(
         st.integers(0, 2),  # tenant
         st.integers(1, 6),  # workers of one core
         st.sampled_from((50, 100, 200)),
-        st.sampled_from((0, 0, 2)),  # more workers, if there is room
         st.booleans(),  # whether something ends first
     ),
     min_size=4,
@@ -251,14 +250,11 @@ def test_a_tenant_gets_its_nominal_quota_for_its_first_job_by_the_end_of_its_low
     policy = SchedulingPolicy(name=name, backfill=backfill)
     checked = Checked(policy, tenants)
     core, without = checked.core, order_in(policy, ORDERS[0]) in WITHOUT_PRIORITY
-    for now, (i, workers, priority, more, ends) in enumerate(asks):
+    for now, (i, workers, priority, ends) in enumerate(asks):
         if ends and core.running:
             core.end(next(iter(core.running)), now)
         whose = tenants[i % len(tenants)].name
-        most = workers + more
-        checked.submit(
-            job(f"{now:02d}", workers, at=float(now), tenant=whose, priority=priority, workers_max=most)
-        )
+        checked.submit(job(f"{now:02d}", workers, at=float(now), tenant=whose, priority=priority))
         # who starts because its tenant was next keeps its place in that very moment
         for moment in (float(now), now + 0.25, now + 0.5):
             checked.settle(moment)
