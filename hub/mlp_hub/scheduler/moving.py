@@ -36,14 +36,14 @@ def make_way(
         return made
     found = make_room(moves, spared)
     rights.looked_at += moves.looked_at
+    room = found.made if isinstance(found, NotYet) else found
+    if isinstance(room, RoomMade) and not _start_again(rights, room, moves.moved(room)):
+        return made
     if isinstance(found, NotYet):
         return NotYet(min(found.at, made.at)) if isinstance(made, NotYet) else found
     if not isinstance(found, RoomMade):
         return made
-    moved = [h for h in found.victims if h.run.job.uid not in moves.by_right]
-    if not _start_again(rights, found, moved):
-        return made
-    return replace(found, moved=frozenset(h.run.job.uid for h in moved))
+    return replace(found, moved=frozenset(h.run.job.uid for h in moves.moved(found)))
 
 
 class _Moves(Rights):
@@ -56,6 +56,10 @@ class _Moves(Rights):
         cls = rights.entry.cls
         self._smaller: dict[tuple[Demand, int, str | None], bool] = {}
         self._size = _size(cls.demand, cls.ranks_min, cls.topology)
+
+    def moved(self, made: RoomMade) -> list[Held]:
+        """Return those of whom are stopped that only move."""
+        return [h for h in made.victims if h.run.job.uid not in self.by_right]
 
     def would_do(self) -> bool:
         """Whether what the job asks for is free in all, or can be by right, only not where it could use it."""

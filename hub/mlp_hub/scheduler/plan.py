@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mlp_hub.scheduler import verdicts
 from mlp_hub.scheduler.elastic import resize
-from mlp_hub.scheduler.fitting import has_claim, stays_inside
+from mlp_hub.scheduler.fitting import is_inside
 from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, RunningJob
 from mlp_hub.scheduler.ordering import end_of
 from mlp_hub.scheduler.preemption import RoomMade, lost_work, without_last
@@ -39,8 +39,8 @@ class Plan:
     def preempt(self, entry: Entry, made: RoomMade) -> bool:
         """Stop and shrink what it takes, and admit the job. Returns whether anything that ran before gives way."""
         state, job = self.state, entry.job
-        # before anything is given back; where it has this right, priority is not why others are stopped
-        its_own = stays_inside(state.quotas, entry.cls) or has_claim(state.quotas, entry.cls)
+        # without those it stops; where it has this right then, priority is not why others are stopped
+        its_own = is_inside(made.quotas, job.tenant, entry.cls.vector)
         gives_way = False
         for shrink in made.shrinks:
             placement, _ = without_last(shrink.held, shrink.by)

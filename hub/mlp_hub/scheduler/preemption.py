@@ -7,7 +7,7 @@ if the job then really starts.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlp_hub.domain.resources import MILLI
@@ -57,6 +57,9 @@ class NotYet:
     """There are victims, but they may not be stopped before `at`; now: in the next cycle."""
 
     at: float
+    made: RoomMade | None = (
+        None  # the room that there would be if all could be stopped now; None: in the next cycle
+    )
 
 
 class LacksNodes:
@@ -92,38 +95,58 @@ def make_room(rights: Rights, spared: Collection[str] = ()) -> RoomMade | NotYet
 
     `spared` are jobs for which others were stopped in this cycle.
     """
-    candidates, shrinkable, not_yet = _ripe(rights, spared)
-    best: RoomMade | None = None
-    could_help = bool(candidates or shrinkable) and _could_help(rights, candidates, shrinkable)
-    if could_help:
-        best = _cheapest(rights, candidates, shrinkable)
-    if best is None and not_yet < math.inf:
-        return NotYet(not_yet)
-    return LacksNodes() if best is None and could_help else best
+    found = _ripe(rights, spared)
+    made = _make(rights, found.whole, found.elastic)
+    if isinstance(made, RoomMade) or found.not_yet == math.inf:
+        return made
+    if found.not_yet <= rights.state.now:
+        return NotYet(found.not_yet)
+    # nobody is told to wait for those who would not be enough
+    rights.looked_at += len(found.young)
+    later = _make(rights, found.whole + found.young, found.elastic + found.young_elastic)
+    return NotYet(found.not_yet, later) if isinstance(later, RoomMade) else later
 
 
-def _ripe(rights: Rights, spared: Collection[str]) -> tuple[list[Held], list[Held], float]:
-    """List whom it may stop and whom it may shrink now, and tell when the first of the others has run long enough."""
+def _make(rights: Rights, candidates: list[Held], shrinkable: list[Held]) -> RoomMade | LacksNodes | None:
+    """Find the cheapest victims of these."""
+    if not (candidates or shrinkable) or not _could_help(rights, candidates, shrinkable):
+        return None
+    return _cheapest(rights, candidates, shrinkable) or LacksNodes()
+
+
+@dataclass(slots=True)
+class _Ripe:
+    """Whom a job may stop and whom it may shrink now, and those of whom it may do so once they have run long enough."""
+
+    whole: list[Held] = field(default_factory=list)
+    elastic: list[Held] = field(default_factory=list)
+    young: list[Held] = field(default_factory=list)
+    young_elastic: list[Held] = field(default_factory=list)
+    not_yet: float = math.inf  # when the first of the others has; now: it may be stopped in the next cycle
+
+
+def _ripe(rights: Rights, spared: Collection[str]) -> _Ripe:
+    """Tell those apart that may be stopped now, and those that may be later."""
     state = rights.state
     least = state.policy.min_run_s
-    candidates: list[Held] = []
-    not_yet = math.inf
+    found = _Ripe()
     for held in rights.candidates():
         ripe = held.run.started_at + least
         if held.run.job.uid in spared or rights.has_its_turn(held):
-            not_yet = min(not_yet, state.now)
+            found.not_yet = min(found.not_yet, state.now)
         elif least > 0 and ripe > state.now:
-            not_yet = min(not_yet, ripe)
+            found.not_yet = min(found.not_yet, ripe)
+            found.young.append(held)
         else:
-            candidates.append(held)
-    shrinkable = []
+            found.whole.append(held)
     for held in rights.shrinkable():
         ripe = held.run.started_at + least
         if ripe <= state.now:
-            shrinkable.append(held)
+            found.elastic.append(held)
         else:
-            not_yet = min(not_yet, ripe)
-    return candidates, shrinkable, not_yet
+            found.not_yet = min(found.not_yet, ripe)
+            found.young_elastic.append(held)
+    return found
 
 
 def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]) -> RoomMade | None:
@@ -131,22 +154,40 @@ def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]
     state = rights.state
     cost = {h.run.job.uid: lost_work(h, state.now, state.policy.restart_cost_s) for h in candidates}
     ordered = sorted([(cost[h.run.job.uid], h.run.job.priority, -h.serial, h) for h in candidates])
-    candidates = [h for _, _, _, h in ordered[:MOST_CANDIDATES]]
     best: RoomMade | None = None
     best_cost = math.inf
-    for order in _orders(rights, candidates, cost):
-        trial = _Trial(rights)
-        found = trial.run(order, shrinkable)
-        if found is None:
-            if trial.stopped_all:
-                break  # in no other order are there more
-            continue
-        total = sum(cost[h.run.job.uid] for h in found.victims)
-        if total < best_cost:
-            best, best_cost = found, total
-        if rights.short:
-            break  # any of them has quota to give
+    for some in _choices(rights, [h for _, _, _, h in ordered]):
+        for order in _orders(rights, some, cost):
+            trial = _Trial(rights)
+            found = trial.run(order, shrinkable)
+            if found is None:
+                if trial.stopped_all:
+                    break  # in no other order are there more
+                continue
+            total = sum(cost[h.run.job.uid] for h in found.victims)
+            if total < best_cost:
+                best, best_cost = found, total
+            if rights.short:
+                break  # any of them has quota to give
     return best
+
+
+def _choices(rights: Rights, ordered: list[Held]) -> Iterator[list[Held]]:
+    """Yield the candidates to choose from, the cheapest ones.
+
+    Where only the end of its own tenant's work gives it the right to reclaim, that must not be crowded out by what it
+    could take back, and may be enough without.
+    """
+    if not rights.gets_inside:
+        yield ordered[:MOST_CANDIDATES]
+        return
+    own = [h for h in ordered if h.run.job.tenant == rights.tenant][:MOST_CANDIDATES]
+    others = [h for h in ordered if h.run.job.tenant != rights.tenant][:MOST_CANDIDATES]
+    chosen = {h.run.job.uid for h in (*own, *others)}
+    yield [h for h in ordered if h.run.job.uid in chosen]
+    without = [h for h in ordered if not rights.reclaims(h)][:MOST_CANDIDATES]
+    if without:
+        yield without
 
 
 def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence[Held]) -> bool:
@@ -250,7 +291,7 @@ class _Trial:
             self.stopped_all = len(gone) == len(order)
             return None
         gone = self._prune(gone)
-        self._prune_cuts(cut, by_uid, {g.held.run.job.uid for g in gone})
+        self._prune_cuts(cut, by_uid, gone)
         shrinks = tuple(Shrink(by_uid[uid], n) for uid, n in cut.items() if n)
         index = self.state.index.fork()
         for g in gone:
@@ -267,25 +308,43 @@ class _Trial:
     def _stop_in(self, order: Sequence[Held], cut: dict[str, int]) -> list[_Gone]:
         """Stop one job after another until it fits: for quota first, which only work in the same tree has."""
         gone: list[_Gone] = []
-        rest = []
-        for held in order:
-            if self._has_quota() or not self.rights.for_quota(held, self.quotas):
-                rest.append(held)
-            else:
-                gone.append(self.stop(held, cut.get(held.run.job.uid, 0)))
-        for held in rest:
-            if self.fits():
-                break
-            if self.rights.for_nodes(held, self.quotas):
-                gone.append(self.stop(held, cut.get(held.run.job.uid, 0)))
+        rest = self._stop_until(self._has_quota, self.rights.for_quota, order, cut, gone)
+        self._stop_until(self.fits, self.rights.for_nodes, rest, cut, gone)
         return gone
 
+    def _stop_until(
+        self,
+        enough: Callable[[], bool],
+        may_stop: Callable[[Held, QuotaTree], bool],
+        order: Sequence[Held],
+        cut: dict[str, int],
+        gone: list[_Gone],
+    ) -> list[Held]:
+        """Stop one after another until it is enough, by one right; return who is left."""
+        left: list[Held] = []
+        for i, held in enumerate(order):
+            if enough():
+                return [*left, *order[i:]]
+            if not may_stop(held, self.quotas):
+                left.append(held)
+                continue
+            was_inside = not left or self.rights.is_inside(self.quotas)
+            gone.append(self.stop(held, cut.get(held.run.job.uid, 0)))
+            if not was_inside and self.rights.is_inside(self.quotas):
+                # those passed over cost less, and it may have the right to them now
+                left = self._stop_until(enough, may_stop, left, cut, gone)
+        return left
+
     def _by_right(self, gone: Sequence[_Gone], vector: Vector) -> bool:
-        """Whether it stays inside its quota of the kind of GPU it gets, if it took back from others."""
-        taken_back = (
-            g.held.run.job.tenant != self.rights.tenant and not self.rights.is_above(g.held) for g in gone
-        )
-        return not any(taken_back) or self.quotas.within_nominal(self.rights.tenant, vector)
+        """Whether it stays inside its quota of what it gets, also of that kind of GPU, if it took back from others."""
+        taken_back = any(self.rights.reclaims(g.held) for g in gone)
+        return not taken_back or self.quotas.within_nominal(self.rights.tenant, vector)
+
+    def _still_fits(self, gone: Sequence[_Gone]) -> bool:
+        """Whether it fits, and may stop these still, after something was taken back."""
+        if not self.fits():
+            return False
+        return not self.rights.gets_inside or self._by_right(gone, self.entry.cls.vector)
 
     def _shrink(self, held: Held, cut: dict[str, int]) -> None:
         """Take workers of one elastic job, one after another, until the job fits."""
@@ -297,26 +356,30 @@ class _Trial:
             cut[uid] = cut.get(uid, 0) + 1
             self._cut(held, cut[uid], give=True)
 
-    def _prune_cuts(self, cut: dict[str, int], by_uid: dict[str, Held], stopped: set[str]) -> None:
+    def _prune_cuts(self, cut: dict[str, int], by_uid: dict[str, Held], gone: Sequence[_Gone]) -> None:
         """Give workers back that nobody misses, those of the last job first."""
+        stopped = {g.held.run.job.uid for g in gone}
         for uid in reversed(list(cut)):
             if uid in stopped:
                 del cut[uid]
                 continue
             while cut[uid]:
                 self._cut(by_uid[uid], cut[uid], give=False)
-                if not self.fits():
+                if not self._still_fits(gone):
                     self._cut(by_uid[uid], cut[uid], give=True)
                     break
                 cut[uid] -= 1
 
     def _prune(self, gone: list[_Gone]) -> list[_Gone]:
         """Take back whom nobody misses, the most expensive first."""
-        needed = []
+        needed: list[_Gone] = []
+        if self.rights.gets_inside:
+            # what was taken back from others first: without it, nobody has to go for the right to it either
+            gone = sorted(gone, key=lambda g: self.rights.reclaims(g.held))
         for g in reversed(gone):
             self.nodes.take(g.held.demand, g.placement, g.devices)
             self.quotas.charge(g.held.run.job.tenant, g.vector)
-            if not self.fits():
+            if not self._still_fits(needed):
                 self.nodes.give(g.held.demand, g.placement, g.devices)
                 self.quotas.release(g.held.run.job.tenant, g.vector)
                 needed.append(g)

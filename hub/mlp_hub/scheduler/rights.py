@@ -1,7 +1,8 @@
 """Whom a job may stop.
 
 Two rights (Kueue's): to reclaim what a tenant lent from those who borrowed it, whatever their priority; and to stop
-work of lower priority that does not stand before the job by its age either.
+work of lower priority that does not stand before the job by its age either. One job may use both: once enough of its own
+tenant's lower work is stopped that it stays inside nominal quota, it reclaims too.
 
 Nobody can be stopped in turns. By these two rights nobody stops what lies inside another tenant's nominal quota, and who
 reclaims stays inside its own; a tenant loses nothing any more once it is back inside. Between others, and within a
@@ -11,17 +12,17 @@ nodes, though: `moving` may stop it for larger work where it fits elsewhere at t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from operator import attrgetter, itemgetter
 
-from mlp_hub.scheduler.fitting import has_claim, has_quota, is_safe, stays_inside
+from mlp_hub.scheduler.fitting import has_claim, has_promise, has_quota, is_safe, stays_inside, vector_on
 from mlp_hub.scheduler.ordering import WITHOUT_PRIORITY, dominant_share, is_one_queue, job_key, order_in
 from mlp_hub.scheduler.queues import Entry
 from mlp_hub.scheduler.quota import QuotaTree
 from mlp_hub.scheduler.running import Held
 from mlp_hub.scheduler.state import State
-from mlp_hub.scheduler.vectors import resources_of
+from mlp_hub.scheduler.vectors import Vector, resources_of
 
 MANY_TENANTS = 32
 """Beyond so many tenants that hold more than they were promised, those with the largest shares are looked at first."""
@@ -71,10 +72,9 @@ class Rights:
         if sum(name != self.tenant for _, _, name in others[: MANY_TENANTS + 2]) <= MANY_TENANTS:
             others = sorted(others, key=_NUMBER)  # else who holds most beyond its due gives first
         found = 0
-        for held in self._open(self.tenant, below=True):
-            if self.is_above(held) and self._outranks_member(held.run.job.user):
-                found += 1
-                yield held
+        for held in self._own:
+            found += 1
+            yield held
         for _, _, tenant in others:
             if found >= MOST_FOUND:
                 return
@@ -86,10 +86,10 @@ class Rights:
 
     def _of_other(self, tenant: str) -> Iterator[Held]:
         self.looked_at += 1
-        if not (self.inside or self._outranks(tenant)):
+        inside, quotas = self.inside or self.gets_inside, self.state.quotas
+        if not (inside or self._outranks(tenant)):
             self.looked_at += self._count_open(tenant)
             return
-        inside, quotas = self.inside, self.state.quotas
         safe: dict[tuple[str, ...], bool] = {}
         for held in self._open(tenant, below=not inside):
             if not (inside or self.is_above(held)):
@@ -99,6 +99,47 @@ class Rights:
                 known = safe[held.dimensions] = is_safe(quotas, tenant, held.vector)
             if not known:
                 yield held
+
+    @cached_property
+    def _own(self) -> list[Held]:
+        """Its own tenant's jobs that it may stop."""
+        lower = self._open(self.tenant, below=True)
+        return [held for held in lower if self.is_above(held) and self._outranks_member(held.run.job.user)]
+
+    @cached_property
+    def gets_inside(self) -> bool:
+        """Whether it is beyond its nominal quota now, but could be inside without what its own tenant can give up for it.
+
+        Then it has the right to reclaim on trial only, as soon as enough of that is gone.
+        """
+        quotas = self.state.quotas
+        if self.inside or not quotas.promises(self.tenant, self.vector):
+            return False
+        left, own = quotas.used(self.tenant), self._own
+        given = [held.vector for held in own] + self._own_extra({held.run.job.uid for held in own})
+        for vector in given:
+            for d, v in vector.items():
+                left[d] = left.get(d, 0) - v
+        if not given:
+            return False
+        for d, asked in self.vector.items():
+            nominal = quotas.nominal(self.tenant, d)
+            if nominal is not None and asked > 0 and left.get(d, 0) + asked > nominal:
+                return False
+        return True
+
+    def _own_extra(self, without: Collection[str]) -> list[Vector]:
+        """List what the extra workers of its tenant's elastic jobs take, of those that cannot be stopped whole."""
+        extra = []
+        for uid, held in self.state.running.elastic.items():
+            run, least = held.run, held.run.job.workers_min
+            if run.job.tenant == self.tenant and run.workers > least and uid not in without:
+                extra.append(vector_on(self.state.index, held.demand, run.placement[least : run.workers]))
+        return extra
+
+    def is_inside(self, quotas: QuotaTree) -> bool:
+        """Whether its tenant stays inside nominal quota with it, as `quotas` stand on trial."""
+        return self.inside or (self.gets_inside and quotas.within_nominal(self.tenant, self.vector))
 
     def _count_open(self, tenant: str) -> int:
         """Count the preemptible jobs of a tenant that have a lower priority."""
@@ -124,7 +165,7 @@ class Rights:
             return True
         if quotas.root(theirs) != self.root or is_safe(quotas, theirs, held.vector):
             return False
-        if self.inside and quotas.may_reclaim(self.tenant, theirs, self.short, self.vector):
+        if self.is_inside(quotas) and quotas.may_reclaim(self.tenant, theirs, self.short, self.vector):
             return True
         return self._outranks(theirs) and self.is_above(held)
 
@@ -135,7 +176,14 @@ class Rights:
             return True
         if is_safe(quotas, theirs, held.vector):
             return False
-        return self.entitled or (self._outranks(theirs) and self.is_above(held))
+        if self.entitled or (self._outranks(theirs) and self.is_above(held)):
+            return True
+        return not self.inside and self.is_inside(quotas) and has_promise(quotas, self.tenant, self.vector)
+
+    def reclaims(self, held: Held) -> bool:
+        """Whether this job can be stopped only to take back what its tenant borrowed: priority gives no right to it."""
+        theirs = held.run.job.tenant
+        return theirs != self.tenant and not (self._outranks(theirs) and self.is_above(held))
 
     def shrinkable(self) -> list[Held]:
         """List elastic jobs with workers above their least that this job may have."""
