@@ -20,7 +20,6 @@ from mlp_hub.scheduler.model import (
 )
 from mlp_hub.scheduler.state import State
 from mlp_hub.scheduler.verdicts import Hears
-from mlp_hub.scheduler.waking import next_look
 
 
 def plan_cycle(snapshot: Snapshot, now: float) -> list[Decision]:
@@ -147,7 +146,7 @@ class Core:
         alarms = state.sleepers.alarms
         times = [
             alarms[0][0] if alarms else None,
-            next_look(state),
+            state.sleepers.resume_at,
             state.bookings.next_change(state.windows_at),
         ]
         return min((at for at in times if at is not None), default=None)

@@ -47,16 +47,6 @@ def wake_up(state: State) -> None:
     sleepers.all_changed = False
 
 
-def next_look(state: State) -> float | None:
-    """Return when sleepers that may stop others are looked at again if nothing changes before; None: not before."""
-    if not state.waiting or not state.policy.preemption:
-        return None
-    if state.running.holds != state.sleepers.seen_holds:
-        # what started in the last cycle may have given them a right that they had not
-        return state.now + PAUSE_S
-    return state.sleepers.resume_at
-
-
 def _wake_due(state: State) -> None:
     """Wake whose time has come, and some of those that are owed a look."""
     sleepers = state.sleepers

@@ -378,10 +378,11 @@ def test_a_change_of_who_shares_is_in_the_audit(hub: Hub) -> None:
     hub.update("red", cpu=2, cohort="main", borrowing_limit={"cpu": 1})
     with hub.db.reading() as tx:
         entry = tx.audit.page()[0][0]
-    assert entry.detail == {"before": {}, "after": {"cohort": "main", "borrowing_limit": {"cpu": 1.0}}}
+    unset = {"cohort": None, "borrowing_limit": None}
+    assert entry.detail == {"before": unset, "after": {"cohort": "main", "borrowing_limit": {"cpu": 1.0}}}
     hub.update("red", cpu=0.5, cohort="main", borrowing_limit={"cpu": 1})
     hub.update("red", cpu=0.5)
     with hub.db.reading() as tx:
         alone, to_half = tx.audit.page()[0][:2]
     assert to_half.detail == {"before": {"cpu": 2.0}, "after": {"cpu": 0.5}}
-    assert alone.detail == {"before": {"cohort": "main", "borrowing_limit": {"cpu": 1.0}}, "after": {}}
+    assert alone.detail == {"before": {"cohort": "main", "borrowing_limit": {"cpu": 1.0}}, "after": unset}

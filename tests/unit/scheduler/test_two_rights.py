@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core_strategies import NAMES, limits
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.resources import MILLI, Quota
+from mlp_hub.domain.resources import MILLI
 from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.model import (
     Admit,
@@ -23,7 +21,6 @@ from mlp_hub.scheduler.model import (
     Wait,
     WaitingJob,
 )
-from mlp_hub.scheduler.ordering import ORDERS, POLICIES, WITHOUT_PRIORITY, job_key, order_in
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 TEAMS = (tenant("red", cpu=3, cohort="main"), tenant("blue", cpu=3, cohort="main"))
@@ -235,44 +232,3 @@ class Checked:
             if reclaims:
                 assert own is not None
                 assert self.used(held, new.tenant) <= own
-
-
-@given(owners, asks, st.sampled_from(POLICIES), st.booleans())
-@settings(deadline=None, max_examples=60)
-def test_a_tenant_gets_its_nominal_quota_for_its_first_job_by_the_end_of_its_lower_work(
-    owners: list[tuple[Any, ...]], asks: list[tuple[Any, ...]], name: str, backfill: bool
-) -> None:
-    assume(sum(nominal or 0 for nominal, _ in owners) <= CORES)
-    tenants = [
-        TenantQueue(NAMES[i], limits(nominal, None) or Quota(), cohort=cohort)
-        for i, (nominal, cohort) in enumerate(owners)
-    ]
-    policy = SchedulingPolicy(name=name, backfill=backfill)
-    checked = Checked(policy, tenants)
-    core, without = checked.core, order_in(policy, ORDERS[0]) in WITHOUT_PRIORITY
-    for now, (i, workers, priority, ends) in enumerate(asks):
-        if ends and core.running:
-            core.end(next(iter(core.running)), now)
-        whose = tenants[i % len(tenants)].name
-        checked.submit(job(f"{now:02d}", workers, at=float(now), tenant=whose, priority=priority))
-        # who starts because its tenant was next keeps its place in that very moment
-        for moment in (float(now), now + 0.25, now + 0.5):
-            checked.settle(moment)
-        for t in tenants:
-            line = [j for j in checked.waiting.values() if j.tenant == t.name]
-            first = min(line, key=lambda j: job_key(j, policy, ORDERS[0]), default=None)
-            own = checked.nominal[t.name]
-            if first is None or own is None:
-                continue
-            key = job_key(first, policy, ORDERS[0])
-            stays = [
-                run.workers * MILLI
-                for run in core.running.values()
-                if run.job.tenant == t.name
-                and (
-                    without
-                    or run.job.priority >= first.priority
-                    or job_key(run.job, policy, ORDERS[0]) <= key
-                )
-            ]
-            assert sum(stays) + first.workers_min * MILLI > own, (t.name, first.uid)
