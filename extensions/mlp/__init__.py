@@ -3,6 +3,7 @@
     mlp.report(epoch=3, loss=0.1)        a point on the job's curves; mlp.progress(loop) a progress bar
     mlp.submit("train.py", workers=2)    a Job: .wait() .logs() .metrics() .why() .result() .watch()
     mlp.jobs()  mlp.job(name)  mlp.quota()  mlp.offer(workers=4)
+    await mlp.aio.submit(...)            the same from asyncio
     %load_ext mlp                        the magics %mlp and %%mlp
 
 Everything is loaded when it is first used: a training program that only reports pays for nothing else.
@@ -66,7 +67,7 @@ __all__ = [  # noqa: PLE0604 - made of constants
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"keras", "lightning"}:
+    if name in {"aio", "keras", "lightning"}:
         return import_module(f"mlp.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'mlp' has no attribute {name!r}")
@@ -77,7 +78,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "keras", "lightning"])
+    return sorted([*globals(), *__all__, "aio", "keras", "lightning"])
 
 
 def load_ipython_extension(ipython: Any) -> None:

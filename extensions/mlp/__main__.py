@@ -6,5 +6,11 @@ import sys
 
 from mlp.cli import main
 
-if __name__ == "__main__":
+
+def run() -> None:
+    """Do what the command line says, and end with its status."""
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import fnmatch
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from mlp import picture, tables, words
 from mlp.client import Client
+from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
-from mlp.handle import Job, Jobs
+from mlp.fetching import fetch, fetch_model
+from mlp.format import clock_time
+from mlp.handle import Job, JobList, listed
 from mlp.history import FINAL
+from mlp.language import say
 from mlp.options import BY_NAME, SHAPE, SIZE
-from mlp.verbs import Call
+from mlp.verbs import AUTO, ParsedLine
+from mlp.words import sentences
+from mlp_language.catalogue import LANGUAGES
 
 Json = dict[str, Any]
 ALIVE = "alive"
 SUITS = {"cancel": ALIVE, "suspend": ALIVE, "resume": "suspended", "resubmit": "ended", "delete": "ended"}
-DONE = {
-    "cancel": "is being cancelled",
-    "suspend": "is being suspended",
-    "resume": "is in the queue again",
-    "resubmit": "was submitted again",
-    "delete": "was deleted",
+DONE: dict[str, Callable[[str], str]] = {
+    "cancel": lambda job: say("{job} is being cancelled", job=job),
+    "suspend": lambda job: say("{job} is being suspended", job=job),
+    "resume": lambda job: say("{job} is in the queue again", job=job),
+    "delete": lambda job: say("{job} was deleted", job=job),
 }
 
 
@@ -47,90 +55,181 @@ class Outcomes(tables.Sentences):
         self.failed = failed
 
 
-def jobs(client: Client, call: Call) -> Jobs:
+@contextlib.contextmanager
+def hinting(client: Client, call: ParsedLine) -> Iterator[None]:
+    """Have the refusal of a job that is not there name the one of the user's that is nearest."""
+    try:
+        yield
+    except Refused as error:
+        if (
+            error.reason != "NotFound"
+            or call.verb.takes not in {"job", "jobs", "files"}
+            or len(call.names) != 1
+        ):
+            raise
+        near: list[str] = []
+        with contextlib.suppress(MLPError):
+            near = difflib.get_close_matches(call.names[0], references(client.jobs()), 1)
+        if not near:
+            raise
+        hint = say("Did you mean {near}?", near=near[0])
+        raise Refused(error.reason, sentences(say("{text}.", text=str(error)), hint)) from None
+
+
+def jobs(client: Client, call: ParsedLine) -> JobList:
     """List."""
-    state = call.given.get("state")
-    found = [
-        j for j in client.jobs(tenant=call.given.get("tenant")) if state in {None, j["state"], j["phase"]}
-    ]
-    return Jobs([Job(client, data) for data in tables.jobs(found).data])
+    return listed(client, call.given.get("state"), call.given.get("tenant"))
 
 
-def job(client: Client, call: Call) -> Picture:
+def job(client: Client, call: ParsedLine) -> Picture:
     """Show one."""
     return Picture(Job(client, client.job(call.names[0])).history().snapshot())
 
 
-def logs(client: Client, call: Call) -> Any:
+def logs(client: Client, call: ParsedLine) -> Any:
     """Show the log; the last lines only where it is long is the caller's choice."""
     return Job(client, client.job(call.names[0])).logs(call.given.get("rank"), call.given.get("tail"))
 
 
-def why(client: Client, call: Call) -> tables.Sentences:
+def files(client: Client, call: ParsedLine) -> tables.Table:
+    """List a directory of a job."""
+    path = "".join(call.names[1:])
+    return tables.files(client.files(call.names[0], path), path)
+
+
+def get(client: Client, call: ParsedLine) -> tables.Sentences:
+    """Fetch files of a job to here, or to where it is said."""
+    job, path, *to = call.names
+    return tables.fetched(fetch(client, client.job_path(job), path, Path(*to), job))
+
+
+def why(client: Client, call: ParsedLine) -> tables.Sentences:
     """Show why."""
     return Job(client, {"name": call.names[0], "user": client.user}).why()
 
 
-def quota(client: Client, call: Call) -> tables.Table:
+def runtimes(client: Client, call: ParsedLine) -> tables.Table:
+    """Show the runtimes that jobs may have."""
+    del call
+    return tables.runtimes(client.runtimes())
+
+
+def quota(client: Client, call: ParsedLine) -> tables.Table:
     """Show quotas."""
     del call
     return tables.quota(client.quota())
 
 
-def offer(client: Client, call: Call) -> tables.Sentences:
+def offer(client: Client, call: ParsedLine) -> tables.Sentences:
     """Show an offer."""
     wanted = {o.name for o in SHAPE}
     shape = {k: v for k, v in call.given.items() if k in wanted and v != BY_NAME[k].default}
     return tables.offer(client.offer(shape))
 
 
-def steer(client: Client, call: Call) -> Outcomes:
+def language(client: Client, call: ParsedLine) -> tables.Sentences:
+    """Choose the language, or show what was chosen."""
+    if call.names:
+        client.prefer(language="" if call.names[0] == AUTO else call.names[0])
+    found = client.preferences()  # its answer is in the language that holds from now on
+    chosen = LANGUAGES.get(found["language"])
+    line = (
+        say("Language: {name}, on all pages, in notebooks and commands.", name=chosen)
+        if chosen
+        else say("Language: as the browser, JupyterLab or the terminal says.")
+    )
+    return tables.Sentences([line], found)
+
+
+def steer(client: Client, call: ParsedLine) -> Outcomes:
     """Cancel, suspend, resume, resubmit or delete several; one refusal does not stop the others."""
     verb = call.verb.name
     size = {o.name: call.given[o.name] for o in SIZE if o.name in call.given}
     lines, data, failed = [], [], []
     for name in select(client, call):
         try:
-            after = client.delete(name) if verb == "delete" else client.act(verb, name, size=size)
+            after = _delete(client, name) if verb == "delete" else client.act(verb, name, size=size)
         except Unauthorized:
             raise
         except MLPError as error:
             failed.append(error)
-            lines.append(f"{name}: {error}")
+            lines.append(say("{what}: {why}", what=name.removesuffix("@1"), why=str(error)))
             data.append({"name": name, "error": getattr(error, "reason", error.label), "msg": str(error)})
         else:
-            again = ""
+            shown = words.title(after) if after.get("name") and "@" not in name else _said(name, call)
             if verb == "resubmit":
-                follow = words.command(f"watch {after['name']}")
-                again = f" as {after['name']}. Follow it: {follow}"
-            lines.append(f"{name} {DONE[verb]}{again}")
+                lines.append(_again(_said(name, call), after))
+            else:
+                lines.append(DONE[verb](shown))
             data.append(after or {"name": name})
     if len(failed) == 1 and len(lines) == 1:
         raise failed[0]
-    return Outcomes(lines, data, failed)
+    return Outcomes([*lines, *filter(None, [words.seconds_meant(size)])], data, failed)
 
 
-def select(client: Client, call: Call) -> list[str]:
-    """Return the names meant: as given, by pattern, or by filter (then those only that the verb suits)."""
+def _again(job: str, after: Json) -> str:
+    follow = words.command(f"watch {words.reference(after)}")
+    args = {"job": job, "run": after.get("run") or 1, "command": follow}
+    return say("{job} was submitted again as run {run}. Follow it: {command}", **args)
+
+
+def _said(name: str, call: ParsedLine) -> str:
+    """Write which run was meant; of the first only where it was asked for."""
+    own, _, run = (name if name in call.names else name.removesuffix("@1")).partition("@")
+    return say("{name} run {run}", name=own, run=run) if run else own
+
+
+def _delete(client: Client, name: str) -> Json:
+    """Delete a run that is certain: if the answer is lost and this is said again, an earlier one must not go."""
+    if "@" not in name:
+        found = client.job(name)
+        name = f"{name}@{found['run']}" if found.get("run") else name
+    return client.delete(name)
+
+
+def select(client: Client, call: ParsedLine) -> list[str]:
+    """Return the runs meant: as given, by pattern, or by filter (then those only that the verb suits).
+
+    What is found is each run by itself, of those that are submitted again the latest of each name.
+    """
     filters = call.given.keys() & {"state", "tenant"}
     patterns = [n for n in call.names if set(n) & set("*?[")]
     plain = [n for n in call.names if n not in patterns]
     if not patterns and not filters:
         return list(dict.fromkeys(plain))
     if filters and plain:
-        raise UsageError(f"names ({', '.join(plain)}) or a filter, not both")
+        raise UsageError(say("names ({names}) or a filter, not both", names=", ".join(plain)))
     state = call.given.get("state")
+    listed = client.jobs(tenant=call.given.get("tenant"))
+    if call.verb.name == "resubmit":
+        latest: dict[str, Json] = {}
+        for j in listed:
+            if _run(j) >= _run(latest.get(j["name"], j)):
+                latest[j["name"]] = j
+        listed = list(latest.values())
     found = [
-        str(j["name"])
-        for j in client.jobs(tenant=call.given.get("tenant"))
+        f"{j['name']}@{_run(j)}"
+        for j in listed
         if state in {None, j["state"], j["phase"]}
         and _suits(call.verb.name, str(j["phase"]))
-        and (not patterns or any(fnmatch.fnmatchcase(str(j["name"]), p) for p in patterns))
+        and (not patterns or any(_fits(j, p) for p in patterns))
     ]
     if not found and not plain:
         asked = " ".join([*patterns, *(f"--{k} {call.given[k]}" for k in sorted(filters))])
-        raise Refused("NotFound", f"no job that one could {call.verb.name} fits {asked}")
+        raise Refused(
+            "NotFound", say("no job that one could {verb} fits {asked}", verb=call.verb.name, asked=asked)
+        )
     return list(dict.fromkeys([*plain, *found]))
+
+
+def _run(job: Json) -> int:
+    return int(job.get("run") or 1)
+
+
+def _fits(job: Json, pattern: str) -> bool:
+    """Tell whether a pattern is of this job's name, or where it has an @ of this very run."""
+    name = str(job["name"])
+    return fnmatch.fnmatchcase(f"{name}@{_run(job)}" if "@" in pattern else name, pattern)
 
 
 def _suits(verb: str, phase: str) -> bool:
@@ -138,13 +237,87 @@ def _suits(verb: str, phase: str) -> bool:
     return {ALIVE: phase not in FINAL, "ended": phase in FINAL}.get(wanted, phase == wanted)
 
 
-SIMPLE: dict[str, Callable[[Client, Call], Any]] = {
+def models(client: Client, call: ParsedLine) -> Any:
+    """List, show, register, stage, fetch or remove models."""
+    act, *names = call.names or ["ls"]
+    given = call.given
+    if act == "ls":
+        return tables.models(client.models(name=names[0] if names else None, tenant=given.get("tenant")))
+    if act == "register":
+        wanted = {"any_files": given.get("any_files", False)}
+        if "tenant" in given:
+            wanted["tenant"] = given["tenant"]
+        return tables.registered(client.register(names[0], names[1], wanted))
+    if act == "stage":
+        return tables.staged(client.stage(names[0], names[1]))
+    if act == "get":
+        found, there = fetch_model(client, names[0], Path(*names[1:]))
+        return tables.fetched(found, there)
+    if act == "show":
+        return tables.model(client.model(names[0]))
+    gone = [client.remove_model(name) for name in names]
+    lines = [
+        say("{name} is being deleted", name=words.version(m) or name)
+        for m, name in zip(gone, names, strict=True)
+    ]
+    return tables.Sentences(lines, gone)
+
+
+def token(client: Client, call: ParsedLine) -> Any:
+    """List, make, rotate or end tokens."""
+    act, *names = call.names or ["list"]
+    given = call.given
+    if tenant := given.get("tenant"):
+        return _service_token(client, act, names[0] if names else given.get("service"), tenant, given)
+    if act == "list":
+        return tables.tokens(client.tokens())
+    if act == "create":
+        wanted = {"note": names[0], "scopes": given.get("scope"), "expires_in": given.get("expires")}
+        return _shown_once(client.make_token({k: v for k, v in wanted.items() if v is not None}))
+    for one in names:
+        client.end_token(one)
+    return tables.Sentences([say("The token {id} is ended.", id=one) for one in names], names)
+
+
+def _service_token(client: Client, act: str, service: str | None, tenant: str, given: Json) -> Any:
+    """Do so with the tokens of a tenant's programs."""
+    if act == "list" or service is None:
+        return tables.service_tokens(client.services(tenant))
+    lasts = {"expires_in": given["expires"]} if "expires" in given else {}
+    if act == "create":
+        return _shown_once(client.make_service(tenant, {"name": service, **lasts}))
+    if act == "rotate":
+        grace = {"grace": given["grace"]} if "grace" in given else {}
+        return _shown_once(client.rotate_service(tenant, service, {**lasts, **grace}))
+    client.end_service(tenant, service)
+    return tables.Sentences(
+        [say("{name} of {tenant} is ended, with its tokens.", name=service, tenant=tenant)], service
+    )
+
+
+def _shown_once(made: Json) -> tables.Sentences:
+    lines = [
+        str(made["token"]),
+        say("It holds until {when}, and is shown this once.", when=clock_time(made.get("expires"))),
+    ]
+    if old := clock_time(made.get("old_until")):
+        lines.append(say("Those before it hold until {when}.", when=old))
+    return tables.Sentences(lines, made)
+
+
+SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "jobs": jobs,
     "job": job,
     "logs": logs,
+    "files": files,
+    "get": get,
     "why": why,
     "quota": quota,
+    "runtimes": runtimes,
     "offer": offer,
+    "language": language,
+    "models": models,
+    "token": token,
     **dict.fromkeys(SUITS, steer),
 }
 """Verbs that ask, answer and are done; `submit`, `watch` and `login` have their own ways on each surface."""

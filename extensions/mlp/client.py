@@ -7,6 +7,7 @@ several threads: each has its own connection.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import random
@@ -22,6 +23,8 @@ from urllib.parse import urlencode
 
 from mlp import settings
 from mlp.errors import Refused, Unauthorized, Unreachable
+from mlp.language import answered_in, say
+from mlp.language import headers as reader
 from mlp.transport import Address
 
 Json = dict[str, Any]
@@ -50,15 +53,19 @@ class Answer:
             return json.loads(self.body)
         except ValueError:
             raise Unreachable(
-                f"the answer is not MLP Hub's (HTTP {self.status}, {self.headers.get('content-type', 'no type')}); "
-                "is MLP_API_URL right?"
+                say(
+                    "the answer is not MLP Hub's (HTTP {status}, {type}); is MLP_API_URL right?",
+                    status=self.status,
+                    type=self.headers.get("content-type", "-"),
+                )
             ) from None
 
 
 class Client:
     """Talks to the service as one user.
 
-    `patience` is for how many seconds a request is repeated while nobody answers; `timeout` bounds each try.
+    `patience` is for how many seconds a request is repeated while nobody answers; `timeout` bounds each try. `anonymous`
+    sends no token: for who is about to get one.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class Client:
         token: str,
         user: str | None = None,
         *,
+        anonymous: bool = False,
         timeout: float = 30.0,
         patience: float = 10.0,
         sleep: Callable[[float], object] = time.sleep,
@@ -74,11 +82,12 @@ class Client:
     ) -> None:
         self.address = Address.parse(url)
         self.token = token
+        self.anonymous = anonymous
         self.timeout = timeout
         self.patience = patience
         self._user = user
-        self._sleep = sleep
-        self._clock = clock
+        self.sleep = sleep
+        self.clock = clock
         self._local = threading.local()
 
     @classmethod
@@ -97,16 +106,21 @@ class Client:
     # ------------------------------------------------------------ requests
 
     def request(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **query: Any
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        /,
+        **query: Any,
     ) -> Answer:
         """Send and return the answer; raises one of this package's errors for any that is not a success."""
-        asked = {k: v for k, v in query.items() if v is not None}
-        target = self.address.base + path + (f"?{urlencode(asked)}" if asked else "")
+        target = self._target(path, query)
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
-        sent = {"Authorization": f"Bearer {self.token}", "Accept": "application/json", **(headers or {})}
+        sent = self._headers(headers)
         if data is not None:
             sent["Content-Type"] = "application/json"
-        until = self._clock() + self.patience
+        until = self.clock() + self.patience
         wait = FIRST_WAIT
         tries = 0
         while True:
@@ -114,22 +128,47 @@ class Client:
             pause = wait * (0.5 + random.random() / 2)  # noqa: S311 - spreads retries, guards nothing
             try:
                 answer = self._once(method, target, data, sent)
+                answered_in(answer.headers.get("content-language"))
             except (OSError, http.client.HTTPException) as error:
-                if self._clock() + pause > until:
-                    raise self._unreachable(error) from error
+                if self.clock() + pause > until:
+                    raise self.unreachable(error) from error
             else:
                 if answer.status not in RETRIED:
                     break
                 pause = max(pause, _seconds(answer.headers.get("retry-after")))
-                if self._clock() + pause > until:
+                if self.clock() + pause > until:
                     break
-            self._sleep(pause)
+            self.sleep(pause)
             wait = min(wait * 2, LONGEST_WAIT)
         if method == "DELETE" and tries > 1 and _reason(answer) == "NotFound":
             return Answer(200, answer.headers, b"{}")  # an earlier try did it, its answer was lost
-        return self._checked(answer)
+        return self.checked(answer)
 
-    def get(self, path: str, **query: Any) -> Any:
+    def _target(self, path: str, query: Mapping[str, Any]) -> str:
+        asked = {k: v for k, v in query.items() if v is not None}
+        return self.address.base + path + (f"?{urlencode(asked)}" if asked else "")
+
+    def _headers(self, more: Mapping[str, str] | None) -> dict[str, str]:
+        return {
+            **({} if self.anonymous else {"Authorization": f"Bearer {self.token}"}),
+            "Accept": "application/json",
+            **reader(),
+            **(more or {}),
+        }
+
+    @contextlib.contextmanager
+    def opened(
+        self, path: str, headers: Mapping[str, str], /, **query: Any
+    ) -> Iterator[http.client.HTTPResponse]:
+        """GET once, on a connection of its own, and give the answer to be read piece by piece."""
+        connection = self.address.http(self.timeout)
+        try:
+            connection.request("GET", self._target(path, query), headers=self._headers(headers))
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
+    def get(self, path: str, /, **query: Any) -> Any:
         """GET and parse."""
         return self.request("GET", path, **query).json()
 
@@ -151,48 +190,61 @@ class Client:
                     raise
         raise AssertionError("the second try returns or raises")
 
-    def _unreachable(self, error: Exception) -> Unreachable:
+    def unreachable(self, error: Exception) -> Unreachable:
+        """Return what to raise where the service does not answer."""
         why = str(error) or type(error).__name__
         return Unreachable(
-            f"MLP Hub does not answer at {self.address.shown} ({why}). Jobs that run are not affected."
+            say(
+                "MLP Hub does not answer at {address} ({why}). Jobs that run are not affected.",
+                address=self.address.shown,
+                why=why,
+            )
         )
 
-    def _checked(self, answer: Answer) -> Answer:
+    def checked(self, answer: Answer) -> Answer:
+        """Return an answer that is a success; raises one of this package's errors for any other."""
         if 200 <= answer.status < 300:
             return answer
         if answer.status == 401:
             raise Unauthorized(
-                "the token is not valid (any more). In a notebook: restart your server. Else: mlp login"
+                say("the token is not valid (any more). In a notebook: restart your server. Else: mlp login")
             )
         msg, reason = _message(answer), _reason(answer)
         if answer.status == 429 or answer.status >= 500:
-            raise Unreachable(msg or f"MLP Hub cannot answer just now (HTTP {answer.status}); try again soon")
+            raise Unreachable(
+                msg
+                or say("MLP Hub cannot answer just now (HTTP {status}); try again soon", status=answer.status)
+            )
         if answer.status == 403 or reason:
-            raise Refused(reason or "Forbidden", msg or "the request was refused without a reason")
+            raise Refused(reason or "Forbidden", msg or say("the request was refused without a reason"))
         raise Unreachable(
-            f"no MLP Hub answers at {self.address.shown}{self.address.base} (HTTP {answer.status}); "
-            "is MLP_API_URL right?"
+            say(
+                "no MLP Hub answers at {address} (HTTP {status}); is MLP_API_URL right?",
+                address=f"{self.address.shown}{self.address.base}",
+                status=answer.status,
+            )
         )
 
     # --------------------------------------------------------------- verbs
 
-    def _job(self, name: str, user: str | None = None) -> str:
+    def job_path(self, name: str, user: str | None = None) -> str:
+        """Return the path of a job."""
         return f"/users/{quote(user or self.user)}/jobs/{quote(name)}"
 
     def submit(self, create: Json) -> Json:
         """Submit; a repeated delivery of this one call makes one job."""
-        key = {"Idempotency-Key": uuid.uuid4().hex}
-        return _object(self.request("POST", f"/users/{quote(self.user)}/jobs", create, key))
+        return _object(self.request("POST", f"/users/{quote(self.user)}/jobs", create, _key()))
 
     def job(self, name: str, user: str | None = None) -> Json:
         """Return a job as on the wire."""
-        return _object(self.request("GET", self._job(name, user)))
+        return _object(self.request("GET", self.job_path(name, user)))
 
     def jobs(self, *, tenant: str | None = None) -> list[Json]:
         """Return all of the user's jobs, over all pages."""
-        return list(self._pages(f"/users/{quote(self.user)}/jobs", tenant=tenant))
+        return list(self.pages(f"/users/{quote(self.user)}/jobs", tenant=tenant))
 
-    def _pages(self, path: str, **query: Any) -> Iterator[Json]:
+    def pages(self, path: str, /, **query: Any) -> Iterator[Json]:
+        """Yield all objects of a list, page after page."""
         cursor: str | None = None
         while True:
             answer = self.request("GET", path, cursor=cursor, **query)
@@ -210,23 +262,29 @@ class Client:
         self, verb: str, name: str, user: str | None = None, *, size: Mapping[str, Any] | None = None
     ) -> Json:
         """Cancel, suspend, resume or resubmit; `size` is what a job is submitted again with."""
-        return _object(self.request("PUT", f"{self._job(name, user)}:{verb}", dict(size or {})))
+        path = f"{self.job_path(name, user)}:{verb}"
+        return _object(self.request("PUT", path, dict(size or {}), _key() if verb == "resubmit" else None))
 
     def delete(self, name: str, user: str | None = None) -> Json:
         """Delete a job that has ended."""
-        return _object(self.request("DELETE", self._job(name, user)))
+        return _object(self.request("DELETE", self.job_path(name, user)))
 
     def why(self, name: str, user: str | None = None) -> Json:
         """Return why the job stands where it stands."""
-        return _object(self.request("GET", f"{self._job(name, user)}/why"))
+        return _object(self.request("GET", f"{self.job_path(name, user)}/why"))
 
     def decisions(self, name: str, user: str | None = None) -> list[Json]:
         """Return why the scheduler started, stopped or resized the job, the oldest first; kept for two weeks."""
-        return list(self.get(f"{self._job(name, user)}/decisions"))
+        return list(self.get(f"{self.job_path(name, user)}/decisions"))
 
     def events(self, name: str, user: str | None = None) -> list[Json]:
         """Return the job's timeline."""
-        found = self.get(f"{self._job(name, user)}/events")
+        found = self.get(f"{self.job_path(name, user)}/events")
+        return list(found.get("items", [])) if isinstance(found, dict) else list(found)
+
+    def attempts(self, name: str, user: str | None = None) -> list[Json]:
+        """Return the job's newest attempts, with when each came to which stage."""
+        found = self.get(f"{self.job_path(name, user)}/attempts")
         return list(found.get("items", [])) if isinstance(found, dict) else list(found)
 
     def log(
@@ -234,15 +292,61 @@ class Client:
     ) -> list[Json]:
         """Return a rank's log lines (`time`, `stream`, `text`), or the last `tail` of them."""
         if tail is not None and tail <= LOG_PAGE:
-            return list(self.get(f"{self._job(name, user)}/logs", rank=rank, tail=tail)["lines"])
+            return list(self.get(f"{self.job_path(name, user)}/logs", rank=rank, tail=tail)["lines"])
         found: deque[Json] = deque(maxlen=tail)
+        begun: dict[str, Json] = {}  # lines whose end is on a later page, by stream
         since = 0
         while True:
-            page = self.get(f"{self._job(name, user)}/logs", rank=rank, since=since, limit=LOG_PAGE)
-            found.extend(page["lines"])
+            page = self.get(f"{self.job_path(name, user)}/logs", rank=rank, since=since, limit=LOG_PAGE)
+            for line in page["lines"]:
+                if (whole := begun.pop(line["stream"], None)) is None:
+                    whole = line
+                    found.append(line)
+                else:
+                    whole |= {**line, "text": whole["text"] + line["text"]}
+                if line.get("partial"):
+                    begun[line["stream"]] = whole
             if not page["lines"] or page["offset"] == since:
                 return list(found)
             since = page["offset"]
+
+    def points(self, name: str, user: str | None = None, *, since: int = 0) -> list[Json]:
+        """Return what a job reported above the number `since`, in order."""
+        found: list[Json] = []
+        while page := self.get(f"{self.job_path(name, user)}/metrics", since=since, limit=LOG_PAGE):
+            found += page
+            since = page[-1]["seq"]
+        return found
+
+    def files(self, name: str, path: str = "", user: str | None = None) -> list[Json]:
+        """Return the entries of a directory of a job."""
+        return list(self.pages(f"{self.job_path(name, user)}/files", path=path, limit=1000))
+
+    def model_path(self, name: str = "") -> str:
+        """Return the path of a model of the user's, or of all."""
+        return f"/users/{quote(self.user)}/models" + (f"/{quote(name)}" if name else "")
+
+    def models(self, /, **query: Any) -> list[Json]:
+        """Return all versions of the user's models, the newest first."""
+        return list(self.pages(self.model_path(), **query))
+
+    def model(self, name: str) -> Json:
+        """Return a version of a model."""
+        return _object(self.request("GET", self.model_path(name)))
+
+    def register(self, name: str, src: str, more: Mapping[str, Any] | None = None) -> Json:
+        """Register a version of a model; a repeated delivery of this one call makes one version."""
+        return _object(
+            self.request("POST", self.model_path(), {"name": name, "src": src, **(more or {})}, _key())
+        )
+
+    def stage(self, name: str, stage: str) -> Json:
+        """Say how far a version is used."""
+        return _object(self.request("PUT", f"{self.model_path(name)}:stage", {"stage": stage}))
+
+    def remove_model(self, name: str) -> Json:
+        """Delete a version of a model."""
+        return _object(self.request("DELETE", self.model_path(name)))
 
     def quota(self) -> Any:
         """Return the user's tenants with what is used."""
@@ -252,13 +356,58 @@ class Client:
         """Return what a job of this shape would get."""
         return _object(self.request("GET", "/offer", **shape))
 
+    def preferences(self) -> Json:
+        """Return what the user chose: `language`, empty where they leave it to browser and terminal."""
+        return _object(self.request("GET", f"/users/{quote(self.user)}/preferences"))
+
+    def prefer(self, /, **chosen: str) -> None:
+        """Choose."""
+        self.request("PATCH", f"/users/{quote(self.user)}/preferences", chosen)
+
+    def end_own_token(self) -> None:
+        """End the token that this client works with."""
+        self.request("DELETE", f"/users/{quote(self.user)}/token")
+
+    def tokens(self) -> list[Json]:
+        """Return the user's tokens, without what they are."""
+        return list(self.get(f"/users/{quote(self.user)}/tokens"))
+
+    def make_token(self, create: Json) -> Json:
+        """Make a token that may do no more than this client's; what it is, is in this answer only."""
+        return _object(self.request("POST", f"/users/{quote(self.user)}/tokens", create))
+
+    def end_token(self, token_id: str) -> None:
+        """End a token by its id."""
+        self.request("DELETE", f"/users/{quote(self.user)}/tokens/{quote(token_id)}")
+
+    def services(self, tenant: str) -> list[Json]:
+        """Return a tenant's accounts for programs, with their tokens."""
+        return list(self.get(f"/tenants/{quote(tenant)}/services"))
+
+    def make_service(self, tenant: str, create: Json) -> Json:
+        """Make such an account; its token is in this answer only."""
+        return _object(self.request("POST", f"/tenants/{quote(tenant)}/services", create))
+
+    def rotate_service(self, tenant: str, service: str, how: Json) -> Json:
+        """Make another token of one."""
+        return _object(self.request("PUT", f"/tenants/{quote(tenant)}/services/{quote(service)}:rotate", how))
+
+    def end_service(self, tenant: str, service: str) -> None:
+        """End one with its tokens."""
+        self.request("DELETE", f"/tenants/{quote(tenant)}/services/{quote(service)}")
+
     def tenants(self) -> list[Json]:
         """Return the tenants that this user sees."""
-        return list(self._pages("/tenants"))
+        return list(self.pages("/tenants"))
 
     def runtimes(self) -> list[Any]:
         """Return the runtimes on offer."""
-        return list(self._pages("/runtimes"))
+        return list(self.pages("/runtimes"))
+
+
+def _key() -> dict[str, str]:
+    """Return what makes one request of its deliveries, however often it is sent."""
+    return {"Idempotency-Key": uuid.uuid4().hex}
 
 
 def _object(answer: Answer) -> Json:

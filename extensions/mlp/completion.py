@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from mlp.client import Client
 from mlp.errors import MLPError, UsageError
-from mlp.options import RUNTIMES, Option
-from mlp.verbs import find, options_of, verbs_of
+from mlp.options import Option
+from mlp.terms import RUNTIMES
+from mlp.verbs import find, languages, options_of, verbs_of
 
+ACTS = ("ls", "show", "register", "stage", "get", "rm")
 Lookup = Callable[[str], Iterable[str]]
 SCRIPTS = {
     "bash": """_mlp() {
     local IFS=$'\\n'
     COMPREPLY=($(mlp _complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
 }
+COMP_WORDBREAKS=${COMP_WORDBREAKS//@}
 complete -o default -F _mlp mlp
 """,
     "zsh": """#compdef mlp
@@ -51,8 +55,13 @@ def complete(words: Sequence[str], current: str, surface: str, lookup: Lookup) -
         return _fitting(_values(before, lookup), current)
     if current.startswith("-"):
         return _flags(options_of(verb, surface), words, current, lookup)
-    names = lookup("jobs") if verb.takes in {"job", "jobs"} else SCRIPTS if verb.takes == "shell" else ()
-    return _fitting(names, current)
+    return _fitting(_names(verb.takes, lookup), current)
+
+
+def _names(takes: str, lookup: Lookup) -> Iterable[str]:
+    if takes in {"job", "jobs", "files", "file"}:
+        return lookup("jobs")
+    return {"shell": tuple(SCRIPTS), "model": ACTS, "language": languages()}.get(takes, ())
 
 
 def _flags(options: Sequence[Option], words: Sequence[str], current: str, lookup: Lookup) -> list[str]:
@@ -72,6 +81,14 @@ def _values(option: Option, lookup: Lookup) -> Iterable[str]:
 
 def _fitting(words: Iterable[str], start: str) -> list[str]:
     return sorted({w for w in words if w.startswith(start)})
+
+
+def references(jobs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names, and where one has several runs each of them."""
+    runs: dict[str, list[int]] = {}
+    for j in jobs:
+        runs.setdefault(str(j["name"]), []).append(int(j.get("run") or 1))
+    return [*runs, *(f"{name}@{run}" for name, all_ in runs.items() if max(all_) > 1 for run in all_)]
 
 
 class Remembering:
@@ -103,7 +120,7 @@ class Remembering:
     def _ask(self, kind: str) -> list[str]:
         client = self._client()
         if kind == "jobs":
-            return [str(j["name"]) for j in client.jobs()]
+            return references(client.jobs())
         if kind == "tenants":
             return [str(t["name"]) for t in client.tenants()]
         return [str(r["name"]) if isinstance(r, dict) else str(r) for r in client.runtimes()]

@@ -98,7 +98,7 @@ class Delivery:
     # -------------------------------------------------------- in the thread
 
     def _run(self) -> None:
-        wait = FIRST_WAIT
+        wait, due = FIRST_WAIT, 0.0
         with contextlib.suppress(OSError), self._path.open("rb") as spool:
             while True:
                 if self.stored >= self._wanted:
@@ -106,8 +106,10 @@ class Delivery:
                         return
                     self._event.wait()
                 self._event.clear()
-                if not self._closing:
-                    time.sleep(COALESCE)  # what comes within a moment goes in one batch
+                # what comes within a moment goes in one batch; what came while the last one was under way has waited
+                if not self._closing and (left := due - time.monotonic()) > 0:
+                    time.sleep(left)
+                due = time.monotonic() + COALESCE
                 if self._batch(spool):
                     wait = FIRST_WAIT
                 elif self.stored < self._wanted:

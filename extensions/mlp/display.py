@@ -1,8 +1,12 @@
-"""Showing a job: the live widget where there is a front end, else text; always a still picture for the saved notebook."""
+"""Showing a job: the live monitor where there is a front end, else text; always a still picture for the saved notebook.
+
+An output holds which job it is (`JOB_VIEW`), and its picture. JupyterLab and Notebook draw the live monitor from the
+first, by an extension of theirs that comes with this package: no kernel and no widget model is needed, so that it is
+there as well when the notebook is opened again. All others draw the picture.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import threading
@@ -13,11 +17,15 @@ from typing import Any, TextIO
 
 from mlp import follow, picture, words
 from mlp.errors import MLPError, Refused, Unauthorized
+from mlp.format import number
 from mlp.handle import Job
 from mlp.history import History
+from mlp.language import say
+from mlp.words import sentences
 
 Json = dict[str, Any]
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+JOB_VIEW = "application/vnd.mlp-hub.job+json"
+"""Which job an output shows; `widgets/src/lab.ts` draws it."""
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "VSCODE_CWD")
 """Set in kernels that a person's notebook started; nbclient, papermill and `jupyter execute` set none of them."""
 FIRST_REFRESH, LONGEST_REFRESH = 30.0, 480.0
@@ -30,32 +38,54 @@ def in_kernel() -> bool:
 
 
 def mode(env: Mapping[str, str] = os.environ) -> str:
-    """Return `widget`, `kernel` (outputs, but nobody who runs a widget) or `text`; MLP_DISPLAY overrules."""
+    """Return `widget` (somebody looks at it live), `kernel` (outputs, but nobody looks) or `text`; MLP_DISPLAY overrules."""
     if not in_kernel():
         return "text"
     asked = env.get("MLP_DISPLAY")
     if asked in {"widget", "kernel", "text"}:
         return asked
-    there = all(importlib.util.find_spec(m) is not None for m in ("anywidget", "mlp_widgets"))
-    return "widget" if there and any(env.get(v) for v in FRONT_ENDS) else "kernel"
+    return "widget" if any(env.get(v) for v in FRONT_ENDS) else "kernel"
 
 
 def show(job: Job) -> None:
     """Show a job: in a notebook at once and live, elsewhere as text until it ends."""
-    if mode() == "widget":
-        Monitor(job, widget=True).start()
-    else:
+    if mode() != "widget":
         watch_text(job)
-        if mode() == "kernel":
-            Monitor(job, widget=False).start()
+    if mode() != "text":
+        Monitor(job).start()
 
 
 def show_submitted(job: Job) -> None:
     """Show a job that was submitted just now, without waiting for anything."""
     if mode() == "text":
-        write(sys.stdout, f"{job.name}: {words.state(job.data)}. Follow it: %mlp watch {job.name}\n")
+        how = say(", ").join(filter(None, [words.state(job.data), words.time_limit(job.data)]))
+        follow_it = f"%mlp watch {words.reference(job.data)}"
+        line = say(
+            "{job}: {how}. Follow it: {command}", job=words.title(job.data), how=how, command=follow_it
+        )
+        write(sys.stdout, f"{line}\n")
     else:
-        Monitor(job, widget=mode() == "widget").start()
+        Monitor(job).start()
+
+
+def show_to_the_end(job: Job) -> None:
+    """Show a job and stay until it ends; an interrupt leaves the job running and says so."""
+    if mode() == "widget":
+        Monitor(job).start()
+        try:
+            job.wait()
+        except KeyboardInterrupt:
+            write(
+                sys.stdout, _goes_on(job, say("No longer waiting; {job} goes on.", job=words.title(job.data)))
+            )
+            raise
+    else:
+        show(job)
+
+
+def _goes_on(job: Job, what: str) -> str:
+    stop = words.command(f"cancel {words.reference(job.data)}")
+    return f"{sentences(what, say('Stop it: {command}', command=stop))}\n"
 
 
 def write(out: TextIO, text: str) -> None:
@@ -65,26 +95,15 @@ def write(out: TextIO, text: str) -> None:
 
 
 class Monitor:
-    """One display of one job in a notebook, kept right by a thread until the job ends."""
+    """One display of one job in a notebook; a thread renews its picture until the job ends."""
 
-    def __init__(self, job: Job, *, widget: bool, sleep: Callable[[float], object] = time.sleep) -> None:
+    def __init__(self, job: Job, *, sleep: Callable[[float], object] = time.sleep) -> None:
         self.job = job
         self.display_id = f"mlp-{uuid.uuid4().hex}"
         self._sleep = sleep
         self._snapshot: Json = {"job": job.data}
-        self._widget = self._make_widget() if widget else None
         self._lock = threading.Lock()
         self._ended = False
-
-    def _make_widget(self) -> Any:
-        if self.job.final:
-            return None
-        try:
-            from mlp_widgets import JobMonitor  # noqa: PLC0415 - only where there is a front end
-        except ImportError as error:  # it is not built, or anywidget is missing: the picture will do
-            write(sys.stderr, f"mlp: {error}\n")
-            return None
-        return JobMonitor(user=self.job.user, name=self.job.name, snapshot=self._snapshot)
 
     def start(self) -> None:
         """Show now, and follow in the background."""
@@ -92,7 +111,7 @@ class Monitor:
         self._publish(update=False)
         if not self.job.final:
             _open.add(self)
-            threading.Thread(target=self._run, name=f"mlp-watch-{self.job.name}", daemon=True).start()
+            threading.Thread(target=self._run, name=f"mlp-watch-{self.job.reference}", daemon=True).start()
 
     def _look(self) -> None:
         try:
@@ -101,13 +120,12 @@ class Monitor:
             self._snapshot = {**self._snapshot, "job": self.job.data}
 
     def bundle(self) -> Json:
-        """Return what the display holds now: the widget only while the job has not ended."""
-        data: Json = {"text/plain": picture.text(self._snapshot), "text/html": picture.html(self._snapshot)}
-        if self._widget is not None and not self.job.final:
-            made = self._widget._repr_mimebundle_() or {}
-            found = made[0] if isinstance(made, tuple) else made
-            data |= {k: v for k, v in found.items() if k == WIDGET_VIEW}
-        return data
+        """Return what the display holds now."""
+        return {
+            "text/plain": picture.text(self._snapshot),
+            "text/html": picture.html(self._snapshot),
+            JOB_VIEW: {"user": self.job.user, "name": self.job.reference, "snapshot": self._snapshot},
+        }
 
     def _publish(self, *, update: bool) -> None:
         from IPython.display import display  # noqa: PLC0415 - only in a kernel
@@ -121,6 +139,7 @@ class Monitor:
         every = FIRST_REFRESH
         while True:
             self._sleep(min(max((time.monotonic() - born) / 20, 1.0), 5.0))
+            phase = self.job.phase
             try:
                 self.job.refresh()
             except (Refused, Unauthorized):
@@ -131,12 +150,12 @@ class Monitor:
             if self.job.final:
                 self._end()
                 return
-            # a widget is live by itself, and drawing it anew would reset what a person has opened in it
-            if self._widget is None and time.monotonic() - shown >= every:
+            due = time.monotonic() - shown >= every
+            if due or self.job.phase != phase:
                 self._look()
                 self._publish(update=True)
                 shown = time.monotonic()
-                every = min(every * 2, LONGEST_REFRESH)
+                every = min(every * 2, LONGEST_REFRESH) if due else every
 
     def _end(self) -> None:
         with self._lock:
@@ -145,13 +164,11 @@ class Monitor:
             self._ended = True
             self._look()
             self._publish(update=True)
-            if self._widget is not None:
-                self._widget.close()
         _open.discard(self)
 
     def settle(self, ended: Job) -> None:
         """Draw the end at once when it is this job's: a notebook that is run as a whole may end before the thread looks."""
-        if (ended.user, ended.name) == (self.job.user, self.job.name):
+        if (ended.user, ended.reference) == (self.job.user, self.job.reference):
             self.job.data = ended.data
             self._end()
 
@@ -198,10 +215,10 @@ class TextFollower:
         """Return the one line."""
         job = seen.job
         progress = float(job.get("progress") or 0)
-        parts = [str(job.get("name")), words.state(job)]
+        parts = [words.title(job), words.state(job)]
         if progress or job.get("phase") == "running":
             parts += [picture.bar(progress), f"{progress:g} %"]
-        parts += [f"{k} {words.number(v)}" for k, v in seen.latest().items() if k != "progress"][:4]
+        parts += [f"{k} {number(v)}" for k, v in seen.latest().items() if k != "progress"][:4]
         parts += [words.time_left(job)] if words.time_left(job) else []
         text = picture.plain("  ".join(parts)).replace("\n", " ")
         return text[:150]
@@ -227,12 +244,16 @@ def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None)
     drawn = 0.0
     told: list[str] = []
     try:
-        for frame in follow.frames(job._client, job.name, job.user):  # noqa: SLF001 - one module family
+        for frame in follow.frames(job._client, job.reference, job.user):  # noqa: SLF001 - one module family
             kind = frame.get("type")
             seen.take(frame, replay=replay)
             if kind == "lost":
                 replay = True
-                teller.note(f"the connection was lost ({frame['message']}); the job goes on, trying again")
+                lost = say(
+                    "the connection was lost ({why}); the job goes on, trying again",
+                    why=str(frame["message"]),
+                )
+                teller.note(lost)
             replay = replay and kind != "synced"
             if kind == "why" and seen.phase == "queued" and (news := words.prospects(seen.why or {})) != told:
                 told = news
@@ -243,12 +264,11 @@ def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None)
                 teller.show(seen)
     except KeyboardInterrupt:
         teller.end()
-        write(
-            out, f"No longer watching; {job.name} goes on. Stop it: {words.command(f'cancel {job.name}')}\n"
-        )
+        write(out, _goes_on(job, say("No longer watching; {job} goes on.", job=words.title(job.data))))
         raise
     teller.end()
     job.data = seen.job or job.data
-    write(out, picture.text(seen.snapshot()) + "\n")
+    if mode() == "text":  # else a picture follows, which says the same
+        write(out, picture.text(seen.snapshot()) + "\n")
     settle(job)
     return job

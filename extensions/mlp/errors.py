@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mlp.language import say
+
 if TYPE_CHECKING:
     from mlp.handle import Job
 
@@ -23,23 +25,32 @@ if TYPE_CHECKING:
 class MLPError(Exception):
     """Root of this package's errors."""
 
-    label = "Error"
+    @property
+    def label(self) -> str:
+        """What it is, in a word or two."""
+        return say("Error")
 
     def _render_traceback_(self) -> list[str]:
         """Tell IPython what to show in place of a traceback."""
-        return [f"{self.label}: {self}"]
+        return [say("{what}: {why}", what=self.label, why=str(self))]
 
 
 class UsageError(MLPError, ValueError):
     """What was written is wrong; the message names the value and what would be right."""
 
-    label = "Usage"
+    @property
+    def label(self) -> str:
+        """What it is, in a word or two."""
+        return say("Usage")
 
 
 class ProgramError(UsageError):
     """The program cannot start, because its text is no Python; the message shows the line."""
 
-    label = "Syntax error"
+    @property
+    def label(self) -> str:
+        """What it is, in a word or two."""
+        return say("Syntax error")
 
 
 class Refused(MLPError):  # noqa: N818 - the word of the contract
@@ -51,27 +62,36 @@ class Refused(MLPError):  # noqa: N818 - the word of the contract
         self.msg = msg
 
     @property
-    def label(self) -> str:  # type: ignore[override]
+    def label(self) -> str:
         """The typed reason stands before the sentence."""
-        return f"Refused ({self.reason})"
+        return say("Refused ({reason})", reason=self.reason)
 
 
 class Unauthorized(MLPError):  # noqa: N818 - names the condition, as HTTP does
     """There is no token, or it is not valid (any more)."""
 
-    label = "Not logged in"
+    @property
+    def label(self) -> str:
+        """What it is, in a word or two."""
+        return say("Not logged in")
 
 
 class Unreachable(MLPError):  # noqa: N818 - names the condition
     """The service could not be reached, or could not answer."""
 
-    label = "Unreachable"
+    @property
+    def label(self) -> str:
+        """What it is, in a word or two."""
+        return say("Unreachable")
 
 
 class JobFailed(MLPError):  # noqa: N818 - what happened
     """The job ended without having finished; `job` has the details."""
 
-    label = "Job failed"
+    @property
+    def label(self) -> str:
+        """What it is, in a word or two."""
+        return say("Job failed")
 
     def __init__(self, job: Job, msg: str) -> None:
         super().__init__(msg)
@@ -81,7 +101,10 @@ class JobFailed(MLPError):  # noqa: N818 - what happened
 class JobTimeout(MLPError, TimeoutError):  # noqa: N818 - what happened
     """The job was still going when the given time was over; it goes on."""
 
-    label = "Still going"
+    @property
+    def label(self) -> str:
+        """What it is, in a word or two."""
+        return say("Still going")
 
     def __init__(self, job: Job, msg: str) -> None:
         super().__init__(msg)

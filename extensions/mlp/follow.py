@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import time
@@ -11,13 +12,21 @@ from typing import Any
 from mlp.client import Client, quote
 from mlp.errors import MLPError, Refused, Unauthorized, Unreachable
 from mlp.history import FINAL
-from mlp.websocket import HandshakeRefused, WebSocket
+from mlp.language import headers, say
 
 Json = dict[str, Any]
 SILENCE = 45.0
 """Seconds without a frame or a ping after which a stream counts as dead."""
 FIRST_WAIT = 0.3
 LONGEST_WAIT = 10.0
+
+
+class _StreamRefused(OSError):  # noqa: N818 - what happened
+    """The upgrade to a stream was answered with another status than 101; None: it could not be asked for."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
 
 
 class _Outage:
@@ -33,6 +42,11 @@ class _Outage:
         self.since: float | None = None
         self.wait = FIRST_WAIT
 
+    def hopeless(self, status: int | None) -> bool:
+        """Whether streams cannot pass here: they were refused again and again, or there is nothing here to open one with."""
+        self.refusals += status not in {502, 503}
+        return status is None or self.refusals >= 3
+
     def pause(self, problem: str, client: Client) -> bool:
         """Wait; tell whether this is the outage's first pause."""
         now = time.monotonic()
@@ -40,7 +54,11 @@ class _Outage:
         self.since = now if self.since is None else self.since
         if now - self.since > self.patience:
             raise Unreachable(
-                f"MLP Hub does not answer at {client.address.shown} ({problem}). The job goes on."
+                say(
+                    "MLP Hub does not answer at {address} ({why}). The job goes on.",
+                    address=client.address.shown,
+                    why=problem,
+                )
             )
         self.sleep(self.wait)
         self.wait = min(self.wait * 2, LONGEST_WAIT)
@@ -63,7 +81,7 @@ def frames(
     """
     outage = _Outage(patience, sleep)
     while True:
-        problem = "the stream was closed"
+        problem = say("the stream was closed")
         try:
             for frame in _stream(client, name, user, since):
                 kind = frame.get("type")
@@ -74,10 +92,9 @@ def frames(
                 yield frame
                 if kind == "end":
                     return
-        except HandshakeRefused as error:
+        except _StreamRefused as error:
             client.job(name, user)  # raises the real reason: no such job, no right, no service
-            outage.refusals += error.status not in {502, 503}
-            if outage.refusals >= 3:
+            if outage.hopeless(error.status):
                 yield from _asking(client, name, user, sleep)
                 return
             problem = str(error)
@@ -88,16 +105,50 @@ def frames(
 
 
 def _stream(client: Client, name: str, user: str, since: int) -> Iterator[Json]:
-    target = f"{client.address.base}/users/{quote(user)}/jobs/{quote(name)}:stream?since={since}"
-    socket = WebSocket(client.address, target, {"Authorization": f"Bearer {client.token}"}, client.timeout)
     try:
+        import websocket  # noqa: PLC0415 - most that import this never follow
+    except ImportError:  # a bare installation: it comes with notebooks
+        raise _StreamRefused(None) from None
+
+    address, secure = client.address, client.address.scheme == "https"
+    host = "localhost" if address.scheme == "http+unix" else address.shown
+    target = f"{address.base}/users/{quote(user)}/jobs/{quote(name)}:stream?since={since}"
+    socket = websocket.WebSocket(skip_utf8_validation=True)
+    try:
+        socket.settimeout(client.timeout)
+        socket.connect(
+            f"{'wss' if secure else 'ws'}://{host}{target}",
+            socket=None if secure else address.connect(client.timeout),
+            header=[
+                f"Authorization: Bearer {client.token}",
+                *(f"{name}: {value}" for name, value in headers().items()),
+            ],
+            suppress_origin=True,
+            redirect_limit=0,  # the token is for this address alone
+        )
         yield {"type": "live"}
-        while (text := socket.receive(SILENCE)) is not None:
-            frame = json.loads(text)
+        socket.settimeout(SILENCE)
+        while True:
+            opcode, data = socket.recv_data()
+            if opcode == websocket.ABNF.OPCODE_CLOSE:
+                _check_goodbye(data)
+                return
+            frame = json.loads(data)
             if isinstance(frame, dict):
                 yield frame
+    except websocket.WebSocketException as error:
+        status = getattr(error, "status_code", socket.getstatus())
+        if status not in {None, 101}:
+            raise _StreamRefused(status) from error
+        raise OSError(str(error)) from error
     finally:
-        socket.close()
+        socket.shutdown()
+
+
+def _check_goodbye(data: bytes) -> None:
+    code = int.from_bytes(data[:2], "big") if len(data) >= 2 else 1000
+    if code not in {1000, 1001, 1005}:
+        raise OSError(f"closed with {code} {data[2:].decode('utf-8', 'replace')}".rstrip())
 
 
 def _asking(client: Client, name: str, user: str, sleep: Callable[[float], object]) -> Iterator[Json]:
@@ -119,6 +170,10 @@ def _asking(client: Client, name: str, user: str, sleep: Callable[[float], objec
             wait = 0.3
             yield {"type": "job", "job": job}
             yield {"type": "events", "events": events}
+            with contextlib.suppress(
+                MLPError
+            ):  # a hub that is older has none, and the rest is shown all the same
+                yield {"type": "attempts", "attempts": client.attempts(name, user)}
         if job.get("phase") in FINAL:
             yield {"type": "synced"}
             yield {"type": "end"}

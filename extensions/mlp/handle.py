@@ -8,17 +8,21 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from mlp import follow, picture, program, tables, words
 from mlp.client import Client
 from mlp.errors import JobFailed, JobTimeout, Refused, UsageError
+from mlp.fetching import fetch
+from mlp.format import memory, span
 from mlp.history import FINAL, History
+from mlp.language import say, says
 from mlp.options import BY_NAME, SHAPE, SIZE, SUBMIT, Option
 from mlp.verbs import STATE
 
 Json = dict[str, Any]
-_SOON, _LATE = 0.2, 2.0
+SOON, LATE = 0.2, 2.0
 
 
 class Job:
@@ -27,13 +31,24 @@ class Job:
     def __init__(self, client: Client, data: Json) -> None:
         self._client = client
         self.data = data
+        self.note = ""  # that it is not the one which was asked for, and why
 
     # ------------------------------------------------------------ what it is
 
     @property
     def name(self) -> str:
-        """Unique among its user's jobs."""
+        """As it was given; what is run again under the name it had is another run of it."""
         return str(self.data["name"])
+
+    @property
+    def run(self) -> int:
+        """Which run of its name this is, from 1 on."""
+        return int(self.data.get("run") or 1)
+
+    @property
+    def reference(self) -> str:
+        """What means this run and no other: digits@2."""
+        return f"{self.name}@{self.run}" if self.data.get("run") else self.name
 
     @property
     def user(self) -> str:
@@ -62,29 +77,39 @@ class Job:
 
     def refresh(self) -> Job:
         """Ask the service how it is now."""
-        self.data = self._client.job(self.name, self.user)
+        self.data = self._client.job(self.reference, self.user)
         return self
 
     def __repr__(self) -> str:
-        return f"<Job {self.name}: {words.state(self.data)}, {self.progress} %>"
+        return f"<Job {words.title(self.data)}: {words.state(self.data)}, {self.progress} %>"
 
     # ---------------------------------------------------------------- waiting
 
     def wait(self, timeout: float | None = None) -> Job:
         """Wait until it has ended, well or not. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
         until = None if timeout is None else time.monotonic() + timeout
-        pause = _SOON
+        pause = SOON
         while not self.refresh().final:
             left = pause if until is None else until - time.monotonic()
             if left <= 0:
-                raise JobTimeout(
-                    self, f"{self.name} is still {words.state(self.data)} after {timeout:g} s; it goes on"
-                )
+                raise self.late(timeout or 0.0)
             time.sleep(min(pause, left))
-            pause = min(pause * 1.2, _LATE)
+            pause = min(pause * 1.2, LATE)
         if (shown := sys.modules.get("mlp.display")) is not None:
             shown.settle(self)
         return self
+
+    def late(self, timeout: float) -> JobTimeout:
+        """Make the error that says that it is not over after so many seconds."""
+        return JobTimeout(
+            self,
+            say(
+                "{job} is still {state} after {span}; it goes on",
+                job=words.title(self.data),
+                state=words.state(self.data),
+                span=span(timeout),
+            ),
+        )
 
     def result(self, timeout: float | None = None) -> dict[str, float]:
         """Wait, and return the last value of each metric; raises `JobFailed` when it did not finish well."""
@@ -92,14 +117,17 @@ class Job:
         self.check()
         return self.history().latest()
 
-    def check(self) -> None:
-        """Raise `JobFailed` when it ended without having finished."""
+    def check(self, *, shown: bool = False) -> None:
+        """Raise `JobFailed` when it ended without having finished; in short where it is `shown` already what went wrong."""
         if self.final and self.phase != "finished":
-            why = words.failure(self.data) or f"{self.name} was {self.phase}"
+            name = words.title(self.data)
+            if shown:
+                why = words.cause(self.data) or words.phase_word(self.phase)
+                raise JobFailed(self, say("{what}: {why}", what=name, why=why))
+            why = words.failure(self.data) or words.phase_word(self.phase)
             tail = str((self.data.get("failure") or {}).get("tail") or "").rstrip()
-            raise JobFailed(
-                self, picture.plain(f"{self.name}: {why}\n{tail}" if tail else f"{self.name}: {why}")
-            )
+            said = say("{what}: {why}", what=name, why=why)
+            raise JobFailed(self, picture.plain(f"{said}\n{tail}" if tail else said))
 
     def watch(self) -> None:
         """Show it live: the widget in a notebook, else text until it ends."""
@@ -113,7 +141,7 @@ class Job:
         """Return all that was seen of it so far."""
         seen = History(self.data)
         seen.points = [] if keep_points else None
-        for frame in follow.replay(self._client, self.name, self.user):
+        for frame in follow.replay(self._client, self.reference, self.user):
             seen.take(frame)
         if seen.job:
             self.data = seen.job
@@ -138,16 +166,25 @@ class Job:
     def logs(self, rank: int | None = None, tail: int | None = None) -> Log:
         """Return the output of one rank, or of all, each line then with its rank; the last `tail` lines of each."""
         if tail is not None and tail < 1:
-            raise UsageError(f"tail={tail}: at least 1")
+            raise UsageError(say("tail={n}: at least 1", n=tail))
         now = {int(r["rank"]) for r in self.refresh().data.get("ranks") or ()}
         ranks = sorted(now | self._ranks_before(now)) if rank is None else [rank]
         lines = [
             {"rank": r, **line}
             for r in ranks
-            for line in self._client.log(self.name, self.user, rank=r, tail=tail)
+            for line in self._client.log(self.reference, self.user, rank=r, tail=tail)
         ]
         lines.sort(key=lambda line: str(line.get("time", "")))
         return Log(lines, with_rank=len(ranks) > 1, empty=self._silence(rank if rank not in now else None))
+
+    def files(self, path: str = "") -> tables.Table:
+        """Return what is in a directory that the job wrote, as `ckpt`; without one, in /workspace itself."""
+        return tables.files(self._client.files(self.reference, path, self.user), path)
+
+    def get(self, path: str, to: str | os.PathLike[str] = ".") -> Path:
+        """Fetch a file, or a directory with all below, into a directory or under another name; return where it is."""
+        of = self._client.job_path(self.reference, self.user)
+        return fetch(self._client, of, path, Path(to), self.reference).to
 
     def _ranks_before(self, now: set[int]) -> set[int]:
         """Return the ranks that earlier attempts may have had: one that waits has none now, an elastic one had more at times."""
@@ -159,27 +196,36 @@ class Job:
     def _silence(self, absent: int | None = None) -> str:
         """Say why there is no output; `absent` is a rank that was asked for and that the job has not now."""
         if absent is not None and self.data.get("restarts"):
-            return f"Rank {absent} of {self.name} has written nothing."
-        phase = str(self.data.get("phase"))
+            return say("Rank {rank} of {job} has written nothing.", rank=absent, job=words.title(self.data))
+        phase, name = str(self.data.get("phase")), words.title(self.data)
         if phase in {"queued", "suspended"}:
-            return f"{self.name} is {phase} and has no output yet; {words.command(f'why {self.name}')} says more."
-        return f"{self.name} is {phase}; it has written nothing{'' if self.final else ' yet'}."
+            why = words.command(f"why {words.reference(self.data)}")
+            return say(
+                "{job} is {state} and has no output yet; {command} says more.",
+                job=name,
+                state=words.phase_word(phase),
+                command=why,
+            )
+        how = {"job": name, "state": words.phase_word(phase)}
+        if self.final:
+            return say("{job} is {state}; it has written nothing.", **how)
+        return say("{job} is {state}; it has written nothing yet.", **how)
 
     def why(self) -> tables.Sentences:
         """Return why it stands where it stands, with numbers, and what would let it start now."""
-        found = self._client.why(self.name, self.user)
+        found = self._client.why(self.reference, self.user)
         ended = self.refresh().data if found.get("phase") in FINAL else None
-        told = [] if found.get("phase") == "queued" else self._client.decisions(self.name, self.user)
+        told = [] if found.get("phase") == "queued" else self._client.decisions(self.reference, self.user)
         return tables.why(found, ended, told)
 
     def events(self) -> list[Json]:
         """Return its timeline."""
-        return self._client.events(self.name, self.user)
+        return self._client.events(self.reference, self.user)
 
     # --------------------------------------------------------------- steering
 
     def _act(self, verb: str) -> Job:
-        self.data = self._client.act(verb, self.name, self.user)
+        self.data = self._client.act(verb, self.reference, self.user)
         return self
 
     def cancel(self) -> Job:
@@ -194,14 +240,17 @@ class Job:
         """Queue it again after a suspend."""
         return self._act("resume")
 
-    def resubmit(self, **size: Any) -> Job:
-        """Run it again, with other `workers`, `cpu`, `gpu`, `ram`, `priority` or `time_limit` where they are given."""
-        self.data = self._client.act("resubmit", self.name, self.user, size=parse(size, SIZE, "resubmit"))
+    def resubmit(self, /, **size: Any) -> Job:
+        """Run it again, as the next run of its name and from then on this object, with other `workers`, `cpu`, `gpu`, `ram`, `priority` or `time_limit` where they are given."""
+        given = parse(size, SIZE, "resubmit")
+        self.data = self._client.act("resubmit", self.reference, self.user, size=given)
+        if note := words.seconds_meant(given):
+            sys.stderr.write(f"{note}\n")
         return self
 
     def delete(self) -> None:
         """Remove it with its files; only after it ended."""
-        self._client.delete(self.name, self.user)
+        self._client.delete(self.reference, self.user)
 
 
 class Log(list[Json]):
@@ -216,7 +265,10 @@ class Log(list[Json]):
         if not self:
             return self.empty
         return "\n".join(
-            picture.plain(f"{x['rank']}: {x['text']}" if self.with_rank else str(x["text"])) for x in self
+            f"{x['rank']}: {picture.plain(str(x['text']))}"
+            if self.with_rank
+            else picture.plain(str(x["text"]))
+            for x in self
         )
 
     __str__ = __repr__
@@ -226,21 +278,30 @@ class Log(list[Json]):
 
 
 def send(client: Client, body: Json, *, named: bool) -> Job:
-    """Submit a request; a name of ours that is taken gets a number, for one of the user's a free one is named."""
+    """Submit a request. While a run of its name has not ended, that one is returned, with a `note` that says so.
+
+    A name of ours that is in use gets a number instead.
+    """
     try:
         return Job(client, client.submit(body))
     except Refused as refused:
-        if refused.reason != "Conflict":
+        there = _latest(client, str(body["name"])) if refused.reason == "Conflict" else None
+        if there is None:
             raise
-        taken = {str(j["name"]) for j in client.jobs()}
-        free = free_name(body["name"], taken)
-        if body["name"] not in taken or named:
-            text = refused.msg if free in refused.msg else f"{refused.msg}. Free: --name {free}"
-            again = (
-                f". To see it again: {words.command('watch')} {body['name']}" if body["name"] in taken else ""
-            )
-            raise Refused("Conflict", f"{text}{again}") from None
-        return Job(client, client.submit({**body, "name": free}))
+    if there.final:  # it ended just now
+        return Job(client, client.submit(body))
+    if named:
+        there.note = words.still_there(there.data)
+        return there
+    taken = {str(j["name"]) for j in client.jobs()}
+    return Job(client, client.submit({**body, "name": free_name(body["name"], taken)}))
+
+
+def _latest(client: Client, name: str) -> Job | None:
+    try:
+        return Job(client, client.job(name))
+    except Refused:
+        return None
 
 
 def free_name(name: str, taken: set[str]) -> str:
@@ -281,6 +342,8 @@ def submit(
     if given.get("dry_run"):
         return dry_run(client, body)
     job = send(client, body, named="name" in given)
+    for note in filter(None, (words.seconds_meant(given), job.note)):
+        sys.stderr.write(f"{note}\n")
     if given.get("wait"):
         job.wait()
         job.check()
@@ -291,37 +354,55 @@ def dry_run(client: Client, body: Json) -> tables.Sentences:
     """Say what would be sent and what it would get, without sending it."""
     offered = tables.offer(client.offer({o.name: body[o.name] for o in SHAPE if o.name in body}))
     lines = len(body.get("code", "").splitlines())
-    what = body.get("entry") or f"a program of {lines} line{'' if lines == 1 else 's'}"
-    written = {"time_limit": words.span, "checkpoint_every": words.span, "ram": words.memory}
-    shape = ", ".join(
-        f"{BY_NAME[k].flag} {written.get(k, str)(v)}" for k, v in body.items() if k in BY_NAME and k != "env"
+    what = body.get("entry") or says("a program of 1 line", "a program of {n} lines", lines)
+    written = {"time_limit": span, "checkpoint_every": span, "ram": memory}
+    shape = say(", ").join(
+        BY_NAME[k].flag if v is True else f"{BY_NAME[k].flag} {written.get(k, str)(v)}"
+        for k, v in body.items()
+        if k in BY_NAME and k != "env"
     )
     return tables.Sentences(
-        [f"Would submit {what}: {shape}", *offered.lines], {"request": body, "offer": offered.data}
+        [say("Would submit {what}: {shape}", what=what, shape=shape), *offered.lines],
+        {"request": body, "offer": offered.data},
     )
 
 
 def get_job(name: str) -> Job:
-    """Return one of your jobs by its name."""
+    """Return one of your jobs by its name, the latest run, or a certain one: `digits@2`."""
     client = Client.from_env()
     return Job(client, client.job(name))
 
 
-def jobs(state: str | None = None, tenant: str | None = None) -> Jobs:
+def jobs(state: str | None = None, tenant: str | None = None) -> JobList:
     """Return your jobs, those that have not ended first; `state` is a state or a phase."""
     state = None if state is None else STATE.value(state)
-    client = Client.from_env()
-    found = [j for j in client.jobs(tenant=tenant) if state in {None, j.get("state"), j.get("phase")}]
-    return Jobs([Job(client, data) for data in tables.jobs(found).data])
+    return listed(Client.from_env(), state, tenant)
 
 
-class Jobs(list[Job]):
-    """A list of jobs that shows as a table."""
+def listed(client: Client, state: str | None, tenant: str | None) -> JobList:
+    """Return the jobs of a client in a state or phase, of a tenant."""
+    every = client.jobs(tenant=tenant)
+    found = [j for j in every if state in {None, j.get("state"), j.get("phase")}]
+    shown = JobList([Job(client, data) for data in tables.jobs(found).data])
+    if every and not found:
+        shown.none = say(
+            "No job is {state}; of {n} in all: {command}",
+            state=words.phase_word(state),
+            n=len(every),
+            command=words.command("jobs"),
+        )
+    return shown
+
+
+class JobList(list[Job]):
+    """A list of jobs that shows as a table; `none` is what it says where it is empty."""
+
+    none = ""
 
     @property
     def table(self) -> tables.Table:
         """The same as a table."""
-        return tables.jobs([job.data for job in self])
+        return tables.jobs([job.data for job in self], none=self.none)
 
     def __repr__(self) -> str:
         return repr(self.table)

@@ -1,7 +1,7 @@
 """What has been seen of a job so far, bounded, and the picture of it that a saved notebook keeps.
 
-A snapshot is `{"job", "why", "events", "curves": {metric: {"x", "y"}}, "log": [{"rank", "time", "stream", "text"}],
-"saved_at"}`: the widget reads and writes the same shape.
+A snapshot is `{"job", "why", "events", "attempts", "curves": {metric: {"x", "y"}}, "log": [{"rank", "time", "stream", "text"}],
+"saved_at"}`: the live monitor begins with it, and `mlp.picture` draws it where there is none.
 """
 
 from __future__ import annotations
@@ -20,28 +20,48 @@ CURVE_POINTS = 120
 LOG_LINES = 400
 SAVED_LINES = 40
 SAVED_EVENTS = 40
+SAVED_ATTEMPTS = 5
+LINE_MAX = 65_536
+"""Most characters that are kept of a line which had no end when it came."""
+
+
+Point = tuple[float, float]
 
 
 @dataclass(slots=True)
 class Track:
-    """One metric of one rank; when full, each second point goes."""
+    """One metric of one rank. When it is full, each second point goes, but never the last, lowest and highest one."""
 
     x: list[float] = field(default_factory=list)
     y: list[float] = field(default_factory=list)
     stride: int = 1
     seen: int = 0
-    last: float | None = None
+    last: Point | None = None
+    low: Point | None = None
+    high: Point | None = None
 
     def add(self, step: float | None, value: float) -> None:
         """Take in a point; without a step its number is its place."""
-        self.last = value
+        at = float(self.seen) if step is None else step
+        self.last = (at, value)
+        if self.low is None or value < self.low[1]:
+            self.low = self.last
+        if self.high is None or value >= self.high[1]:
+            self.high = self.last
         if self.seen % self.stride == 0:
-            self.x.append(float(self.seen) if step is None else step)
+            self.x.append(at)
             self.y.append(value)
             if len(self.x) > TRACK_MAX:
                 del self.x[1::2], self.y[1::2]
                 self.stride *= 2
         self.seen += 1
+
+    def points(self, *, extremes: bool) -> list[Point]:
+        """Return the points that are still known, by x; the lowest and highest of all that went only where asked for."""
+        found = list(zip(self.x, self.y, strict=True))
+        known = {self.last, self.low, self.high} if extremes else {self.last}
+        found += [p for p in known if p is not None and p not in found[-1:]]
+        return sorted(dict.fromkeys(found), key=lambda p: p[0])
 
 
 class History:
@@ -51,11 +71,13 @@ class History:
         self.job: Json = job or {}
         self.why: Json | None = None
         self.events: list[Json] = []
+        self.attempts: list[Json] = []
         self.tracks: dict[str, dict[int, Track]] = {}
         self.log: list[Json] = []
         self.points: list[Json] | None = None  # all of them, where somebody asked to keep them
         self.seq = 0
         self._newest: dict[int, tuple[str, set[str]]] = {}
+        self._open: dict[tuple[int, str], Json] = {}  # lines without an end, by rank and stream
 
     @property
     def phase(self) -> str:
@@ -71,6 +93,8 @@ class History:
             self.why = frame.get("why")
         elif kind == "events":
             self.add_events(frame.get("events", ()))
+        elif kind == "attempts":
+            self.attempts = [a for a in frame.get("attempts") or () if isinstance(a, dict)]
         elif kind == "metrics":
             self.add_points(frame.get("points", ()))
         elif kind == "log":
@@ -101,7 +125,10 @@ class History:
                 track.add(None if step is None else float(step), float(value))
 
     def add_lines(self, rank: int, lines: Iterable[Json], *, replay: bool) -> list[Json]:
-        """Add log lines; a replay after a lost connection adds nothing twice."""
+        """Add log lines; a replay after a lost connection adds nothing twice.
+
+        What goes on with a line that had no end gives the whole line again.
+        """
         fresh = []
         known = self._newest.get(rank)
         newest = known
@@ -109,19 +136,31 @@ class History:
             time, text = str(line.get("time", "")), str(line.get("text", ""))
             if replay and known and (time < known[0] or (time == known[0] and text in known[1])):
                 continue
-            fresh.append(
-                {"rank": rank, "time": time, "stream": str(line.get("stream", "stdout")), "text": text}
-            )
+            fresh.append(self._add_line(rank, line, replay=replay))
             if newest is None or time > newest[0]:
                 newest = (time, {text})
             elif time == newest[0]:
                 newest[1].add(text)
         if newest is not None:
             self._newest[rank] = newest
-        self.log.extend(fresh)
         if len(self.log) > 2 * LOG_LINES:
             self.log = self.last_lines(LOG_LINES)
         return fresh
+
+    def _add_line(self, rank: int, line: Json, *, replay: bool) -> Json:
+        key = (rank, str(line.get("stream", "stdout")))
+        text = str(line.get("text", ""))
+        begun = self._open.pop(key, None)
+        if begun is None:
+            added = {"rank": rank, "time": str(line.get("time", "")), "stream": key[1], "text": text}
+            self.log.append(added)
+        else:
+            added = begun
+            # a replay gives a line whole, with what is here already of it
+            added["text"] = (text if replay else begun["text"] + text)[-LINE_MAX:]
+        if line.get("partial"):
+            self._open[key] = added
+        return {**added, "partial": bool(line.get("partial"))}
 
     def last_lines(self, count: int) -> list[Json]:
         """Return the lines written last, whichever rank wrote them: they come in lots, one rank after another."""
@@ -133,28 +172,28 @@ class History:
         now = {rank.get("rank") for rank in self.job.get("ranks") or ()}
         for name, ranks in self.tracks.items():
             kept = [t for rank, t in ranks.items() if rank in now] or ranks.values()
-            values = [t.last for t in kept if t.last is not None]
+            values = [t.last[1] for t in kept if t.last is not None]
             if values:
                 found[name] = sum(values) / len(values)
         return found
 
     def curve(self, name: str) -> Json:
-        """Return one metric as at most 120 points: the mean over ranks and over neighbours."""
+        """Return one metric as at most 120 points, each one that was reported; of several ranks their mean at that step.
+
+        The first, the last, the lowest and the highest are among them.
+        """
         ranks = list(self.tracks[name].values())
         if len(ranks) == 1:
-            pairs = sorted(zip(ranks[0].x, ranks[0].y, strict=True), key=lambda p: p[0])
+            pairs = ranks[0].points(extremes=True)
         else:
+            # what one rank alone has of a step is no mean: of the points that went, none comes back
             sums: dict[float, list[float]] = {}
             for track in ranks:
-                for x, y in zip(track.x, track.y, strict=True):
+                for x, y in track.points(extremes=False):
                     sums.setdefault(x, []).append(y)
             pairs = [(x, sum(ys) / len(ys)) for x, ys in sorted(sums.items())]
-        size = -(-len(pairs) // CURVE_POINTS) or 1
-        groups = [pairs[i : i + size] for i in range(0, len(pairs), size)]
-        return {
-            "x": [g[-1][0] for g in groups],
-            "y": [sum(y for _, y in g) / len(g) for g in groups],
-        }
+        pairs = _thinned(pairs, CURVE_POINTS)
+        return {"x": [x for x, _ in pairs], "y": [y for _, y in pairs]}
 
     def snapshot(self, now: datetime | None = None) -> Json:
         """Return the picture of the present state as JSON."""
@@ -162,7 +201,22 @@ class History:
             "job": self.job,
             "why": self.why,
             "events": self.events[-SAVED_EVENTS:],
+            "attempts": self.attempts[-SAVED_ATTEMPTS:],
             "curves": {name: self.curve(name) for name in self.tracks},
             "log": self.last_lines(SAVED_LINES),
             "saved_at": (now or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }
+
+
+def _thinned(points: list[Point], most: int) -> list[Point]:
+    """Keep at most so many points: the first, the last, and of each part between them the lowest and the highest."""
+    if len(points) <= most:
+        return points
+    parts = (most - 2) // 2
+    inner = points[1:-1]
+    kept = [points[0]]
+    for part in range(parts):
+        group = inner[part * len(inner) // parts : (part + 1) * len(inner) // parts]
+        low, high = (pick(range(len(group)), key=lambda i: group[i][1]) for pick in (min, max))
+        kept += [group[i] for i in sorted({low, high})]
+    return [*kept, points[-1]]

@@ -8,12 +8,14 @@ from typing import Any
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
-from mlp import actions, display, program
+from mlp import actions, display, program, words
 from mlp.client import Client
 from mlp.completion import Remembering, complete
 from mlp.errors import JobFailed, MLPError, UsageError
 from mlp.handle import Job, dry_run, send
-from mlp.verbs import MAGIC, Call, find, overview, parse, usage
+from mlp.language import say
+from mlp.verbs import MAGIC, ParsedLine, find, overview, parse, usage
+from mlp.words import sentences
 
 
 def split(line: str) -> list[str]:
@@ -21,7 +23,8 @@ def split(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
-        raise UsageError(f"the line cannot be split into words ({error}); quotes come in pairs") from None
+        why = say("the line cannot be split into words ({why}); quotes come in pairs", why=str(error))
+        raise UsageError(why) from None
 
 
 @magics_class
@@ -31,22 +34,31 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
     @line_cell_magic  # type: ignore[untyped-decorator,unused-ignore]
     def mlp(self, line: str, cell: str | None = None) -> Any:
         """MLP Hub: submit, watch and steer jobs. `%mlp` alone shows help with examples."""
-        words = split(line)
-        if not words or words[0] in {"help", "--help", "-h"}:
+        said = split(line)
+        if not said or said[0] in {"help", "--help", "-h"}:
             sys.stdout.write(overview(MAGIC) + "\n")
             return None
-        own = words[: words.index("--")] if "--" in words else words
+        own = said[: said.index("--")] if "--" in said else said
         if "--help" in own or "-h" in own:
-            sys.stdout.write(usage(find(words[0], MAGIC), MAGIC) + "\n")
+            sys.stdout.write(usage(find(said[0], MAGIC), MAGIC) + "\n")
             return None
-        call = parse(words, MAGIC)
+        call = parse(said, MAGIC)
         if cell is not None and call.verb.name != "submit":
             raise UsageError(
-                f"a cell's text is a program: %%mlp submit. For {call.verb.name} write %mlp {line}"
+                say(
+                    "a cell's text is a program: %%mlp submit. For {verb} write {command}",
+                    verb=call.verb.name,
+                    command=f"%mlp {line}",
+                )
             )
         if call.verb.name == "submit":
             return self.submit(call, cell)
         client = Client.from_env()
+        with actions.hinting(client, call):
+            return self.steer(client, call)
+
+    def steer(self, client: Client, call: ParsedLine) -> Any:
+        """Do all but submit."""
         if call.verb.name == "watch":
             self.watch(client, call)
             return None
@@ -61,16 +73,21 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
             raise found.failed[0]
         return found
 
-    def submit(self, call: Call, cell: str | None) -> Any:
+    def submit(self, call: ParsedLine, cell: str | None) -> Any:
         """Submit a cell or a script."""
         given = call.given
         if given.get("wait") and given.get("detach"):
-            raise UsageError("--wait stays until the end, --detach leaves at once: one of them")
+            raise UsageError(say("--wait stays until the end, --detach leaves at once: one of them"))
         if not call.names and cell is None:
-            raise UsageError("nothing to run: %mlp submit SCRIPT, or %%mlp submit on top of a program")
+            raise UsageError(say("nothing to run: %mlp submit SCRIPT, or %%mlp submit on top of a program"))
         script = call.names[0] if call.names else None
         if script is not None and cell is not None and cell.strip():
-            raise UsageError(f"either {script} or the cell's text, not both: %mlp submit {script} with one %")
+            raise UsageError(
+                say(
+                    "either {script} or the cell's text, not both: %mlp submit {script} with one %",
+                    script=script,
+                )
+            )
         body = program.build(
             given,
             entry=script,
@@ -86,8 +103,14 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
             return dry_run(client, body)
         job = send(client, body, named="name" in given)
         self.remember(job)
+        for note in filter(None, (words.seconds_meant(given), job.note)):
+            sys.stdout.write(f"{note}\n")
         if given.get("detach"):
-            sys.stdout.write(f"{job.name} was submitted. Follow it: %mlp watch {job.name}\n")
+            name, limit = words.title(job.data), words.time_limit(job.data)
+            done = say("{job} was submitted, {limit}.", job=name, limit=limit) if limit else ""
+            done = "" if job.note else done or say("{job} was submitted.", job=name)
+            watch = say("Follow it: {command}", command=f"%mlp watch {words.reference(job.data)}")
+            sys.stdout.write(f"{sentences(done, watch)}\n")
         elif given.get("wait"):
             self.wait(job)
         else:
@@ -95,22 +118,14 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
         return None
 
     def wait(self, job: Job) -> None:
-        """Stay until the job ends; an interrupt leaves the job running and says so."""
+        """Stay until the job ends; one that did not finish well fails the cell."""
         try:
-            if display.mode() == "widget":
-                display.Monitor(job, widget=True).start()
-                job.wait()
-            else:
-                display.watch_text(job)
-                if display.mode() == "kernel":
-                    display.Monitor(job, widget=False).start()
+            display.show_to_the_end(job)
         except KeyboardInterrupt:
-            if display.mode() == "widget":
-                sys.stdout.write(f"No longer waiting; {job.name} goes on. Stop it: %mlp cancel {job.name}\n")
             return
-        job.check()
+        job.check(shown=True)
 
-    def watch(self, client: Client, call: Call) -> None:
+    def watch(self, client: Client, call: ParsedLine) -> None:
         """Show a job live."""
         job = Job(client, client.job(call.names[0]))
         self.remember(job)
@@ -124,7 +139,13 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
         space = self.space()
         missing = [n for n in names if n not in space]
         if missing:
-            raise UsageError(f"--with {','.join(names)}: there is no variable {missing[0]} in this notebook")
+            raise UsageError(
+                say(
+                    "--with {names}: there is no variable {missing} in this notebook",
+                    names=",".join(names),
+                    missing=missing[0],
+                )
+            )
         return {n: space[n] for n in names}
 
     def remember(self, job: Job) -> None:
@@ -138,7 +159,7 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
         return found
 
 
-def follow_log(client: Client, call: Call, out: Any = None) -> Job:
+def follow_log(client: Client, call: ParsedLine, out: Any = None) -> Job:
     """Write log lines as they come, until the job ends."""
     from mlp.logtail import follow_lines  # noqa: PLC0415 - seldom used
 
@@ -146,7 +167,7 @@ def follow_log(client: Client, call: Call, out: Any = None) -> Job:
     try:
         follow_lines(job, out or sys.stdout, rank=call.given.get("rank"), tail=call.given.get("tail"))
     except KeyboardInterrupt:
-        sys.stdout.write(f"\nNo longer following; {job.name} goes on.\n")
+        sys.stdout.write(f"\n{say('No longer following; {job} goes on.', job=words.title(job.data))}\n")
     return job
 
 

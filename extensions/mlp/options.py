@@ -12,18 +12,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlp.errors import UsageError
+from mlp.language import say
+from mlp.terms import PRIORITIES, RUNTIMES, TOPOLOGIES
 
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
+JOB_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,49}")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNIT = r"(s|m|h|d|secs?|seconds?|mins?|minutes?|hours?|hrs?|days?)"
 _YEAR = 365 * 86400
 MOST_RANKS = 10_000
-RUNTIMES = ("mpi", "tf", "torch", "plain")
-"""The platform's own, all of which run Python."""
+
+
+class Unitless(int):
+    """Seconds that were written as a mere number, which means minutes elsewhere: Slurm's `--time=5`."""
 
 
 def duration(text: object) -> int:
     """Parse `90s`, `30m`, `2h`, `1d`, `1h30m`, `5 minutes`, or a number of seconds, to seconds."""
+    mere = True
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         seconds = float(text)
     else:
@@ -32,12 +38,13 @@ def duration(text: object) -> int:
         if written.isdecimal():
             seconds = float(written)
         elif parts and "".join(n + u for n, u in parts) == written:
+            mere = False
             seconds = sum(float(n) * _UNITS[u[0]] for n, u in parts)
         else:
-            raise ValueError("is no length of time; right: 90s, 30m, 2h, 1d, 1h30m")
+            raise ValueError(say("is no length of time; right: 90s, 30m, 2h, 1d, 1h30m"))
     if not 1 <= seconds <= _YEAR:
-        raise ValueError("must be from 1s to 365d")
-    return round(seconds)
+        raise ValueError(say("must be from 1s to 365d"))
+    return Unitless(round(seconds)) if mere else round(seconds)
 
 
 def workers(text: object) -> int | str:
@@ -47,10 +54,12 @@ def workers(text: object) -> int | str:
     written = str(text).strip()
     found = re.fullmatch(r"(\d{1,5})(?::(\d{1,5}))?", written)
     if not found or isinstance(text, bool):
-        raise ValueError("is no number of ranks; right: 4, or 2:8 for as many as fit")
+        raise ValueError(say("is no number of ranks; right: 4, or 2:8 for as many as fit"))
     low, high = int(found[1]), int(found[2] or found[1])
     if not 1 <= low <= high <= MOST_RANKS:
-        raise ValueError(f"must be from 1 to {MOST_RANKS:,}, and MIN must not be above MAX")
+        raise ValueError(
+            say("must be from 1 to {most}, and MIN must not be above MAX", most=f"{MOST_RANKS:,}")
+        )
     return low if low == high else f"{low}:{high}"
 
 
@@ -60,33 +69,47 @@ def most_workers(value: int | str) -> int:
 
 
 def name(text: object) -> str:
-    """Check a job's, tenant's or runtime's name."""
+    """Check a tenant's or runtime's name."""
     if not isinstance(text, str) or not NAME.fullmatch(text):
-        raise ValueError("is no name; right: a-z first, then a-z, 0-9 and -, at most 50 characters")
+        raise ValueError(say("is no name; right: a-z first, then a-z, 0-9 and -, at most 50 characters"))
     return text
 
 
-def _number(low: float, high: float, unit: str) -> Callable[[object], float]:
+def job_name(text: object) -> str:
+    """Check a job's name: what people write."""
+    if not isinstance(text, str) or not JOB_NAME.fullmatch(text):
+        raise ValueError(
+            say(
+                "is no name; right: letters, digits, -, _ and ., as in lr-0.001, beginning with a letter, a digit or _, "
+                "at most 50 characters"
+            )
+        )
+    return text
+
+
+def _number(low: float, high: float, unit: Callable[[], str]) -> Callable[[object], float]:
     def parse(text: object) -> float:
         try:
             value = float(text)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            raise ValueError(f"is no number of {unit}") from None
+            raise ValueError(say("is no number of {unit}", unit=unit())) from None
         if not (math.isfinite(value) and low <= value <= high):
-            raise ValueError(f"must be from {low:g} to {high:,.0f} {unit}")
+            span = {"low": f"{low:g}", "high": f"{high:,.0f}", "unit": unit()}
+            raise ValueError(say("must be from {low} to {high} {unit}", **span))
         return value
 
     return parse
 
 
-def _whole(low: int, high: int, what: str) -> Callable[[object], int]:
+def _whole(low: int, high: int, what: Callable[[], str]) -> Callable[[object], int]:
     def parse(text: object) -> int:
         try:
             value = int(str(text))
         except ValueError:
-            raise ValueError(f"is no whole number of {what}") from None
+            raise ValueError(say("is no whole number of {unit}", unit=what())) from None
         if not low <= value <= high:
-            raise ValueError(f"must be from {low:,} to {high:,} {what}")
+            span = {"low": f"{low:,}", "high": f"{high:,}", "unit": what()}
+            raise ValueError(say("must be from {low} to {high} {unit}", **span))
         return value
 
     return parse
@@ -96,20 +119,28 @@ def ram(text: object) -> int:
     """Parse an amount of memory to MiB: 512, 512M, 2G, 1.5GiB."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:(m|g|t)(?:i?b)?)?", str(text).strip().lower())
     if not found:
-        raise ValueError("is no amount of memory; right: 1024 (MiB), 512M, 2G")
+        raise ValueError(say("is no amount of memory; right: 1024 (MiB), 512M, 2G"))
     value = round(float(found[1]) * {"m": 1, "g": 1024, "t": 1024**2}[found[2] or "m"])
     if not 100 <= value <= 1_000_000_000:
-        raise ValueError("must be at least 100 MiB")
+        raise ValueError(say("must be at least 100 MiB"))
     return value
 
 
 def _word(limit: int) -> Callable[[object], str]:
     def parse(text: object) -> str:
         if not isinstance(text, str) or not 0 < len(text) <= limit:
-            raise ValueError(f"must be a word of at most {limit} characters")
+            raise ValueError(say("must be a word of at most {n} characters", n=limit))
         return text
 
     return parse
+
+
+def _switch(text: object) -> str:
+    if isinstance(text, bool):
+        return "on" if text else "off"
+    if text not in {"on", "off"}:
+        raise ValueError(say("is neither on nor off"))
+    return str(text)
 
 
 def env(value: object) -> dict[str, str]:
@@ -119,17 +150,21 @@ def env(value: object) -> dict[str, str]:
     else:
         texts = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
         if any("=" not in t for t in texts):
-            raise ValueError("is no variable; right: NAME=VALUE")
+            raise ValueError(say("is no variable; right: NAME=VALUE"))
         items = [(t.partition("=")[0], t.partition("=")[2]) for t in texts]
     for key, text in items:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", key):
-            raise ValueError(f"{key!r} is no variable's name; right: letters, digits and _")
+            raise ValueError(
+                say("{name} is no variable's name; right: letters, digits and _", name=repr(key))
+            )
         if key.startswith("MLP_"):
-            raise ValueError(f"{key}: names that begin with MLP_ are the platform's")
+            raise ValueError(say("{name}: names that begin with MLP_ are the platform's", name=key))
         if len(text) > 65_536:
-            raise ValueError(f"{key} is {len(text):,} characters; at most 65,536")
+            raise ValueError(
+                say("{name} is {n} characters; at most {most}", name=key, n=f"{len(text):,}", most="65,536")
+            )
     if len(items) > 500:
-        raise ValueError(f"{len(items)} variables; at most 500")
+        raise ValueError(say("{n} variables; at most {most}", n=len(items), most=500))
     return dict(items)
 
 
@@ -137,7 +172,7 @@ def names(text: object) -> tuple[str, ...]:
     """Split `lr,batch`."""
     found = tuple(p.strip() for p in str(text).split(",") if p.strip())
     if not found or any(not p.isidentifier() for p in found):
-        raise ValueError("must be names of variables, as in: lr,batch")
+        raise ValueError(say("must be names of variables, as in: lr,batch"))
     return found
 
 
@@ -146,16 +181,16 @@ class Option:
     """One option: `parse` takes what a person wrote (a string, or a Python value) and raises ValueError."""
 
     name: str  # its key in Python and on the wire
-    help: str
+    help: Callable[[], str]
     parse: Callable[[object], Any] | None  # None: a switch
     default: Any = None
     metavar: str = ""
     short: str = ""
     choices: str = ""  # what completion offers: fixed words, or one of runtimes, tenants
-    also: str = ""  # what may be written besides, and completion cannot offer
+    also: Callable[[], str] | None = None  # what may be written besides, and completion cannot offer
     many: bool = False
-    wire: bool = True  # part of the job's record; else a matter of this side only
-    shown_default: str = ""
+    wire: bool = True  # sent; else a matter of this side only
+    shown_default: Callable[[], str] | None = None
 
     @property
     def flag(self) -> str:
@@ -171,8 +206,9 @@ class Option:
     def explained(self) -> str:
         """Say what it is and, where only some words are right, which."""
         if self.choices in {"", "runtimes", "tenants"}:
-            return self.help
-        return f"{self.help}: {', '.join([*self.choices.split(), *filter(None, [self.also])])}"
+            return self.help()
+        choices = ", ".join([*self.choices.split(), *([self.also()] if self.also else [])])
+        return say("{what}: {choices}", what=self.help(), choices=choices)
 
     def value(self, given: object) -> Any:
         """Parse; raises `UsageError` naming option, value and what is right."""
@@ -182,44 +218,53 @@ class Option:
             return self.parse(given)
         except (ValueError, TypeError) as error:
             shown = ",".join(given) if isinstance(given, list) else given
-            raise UsageError(f"{self.flag} {shown}: {error}") from None
+            raise UsageError(say("{what}: {why}", what=f"{self.flag} {shown}", why=str(error))) from None
 
 
 SUBMIT: tuple[Option, ...] = (
-    Option("runtime", f"{', '.join(RUNTIMES[:-1])} or {RUNTIMES[-1]}", name, None, "NAME", "-r", "runtimes",
-           shown_default="mpi with --workers > 1, else plain"),
-    Option("workers", "ranks; a range starts with as many as fit", workers, 1, "N|MIN:MAX", "-w"),
-    Option("cpu", "cores per rank", _number(0.1, 1_000_000, "cores"), 1.0, "CORES"),
-    Option("gpu", "devices per rank", _number(0, 100_000, "devices"), 0.0, "DEVICES"),
-    Option("gpu_kind", "kind of device", _word(64), None, "KIND", shown_default="any"),
-    Option("ram", "memory per rank", ram, 1024, "MIB", shown_default="1024 MiB"),
-    Option("ps", "parameter servers (tf)", _whole(0, 1000, "parameter servers"), 0, "N"),
-    Option("tenant", "whose quota it uses", name, None, "NAME", "-t", "tenants", shown_default="yours"),
-    Option("priority", "class of priority", name, "normal", "CLASS", choices="low normal high"),
-    Option("time_limit", "end an attempt after this time", duration, None, "30m|2h|1d", shown_default="none"),
-    Option("retries", "restarts after a failure", _whole(0, 100, "retries"), 0, "N"),
-    Option("checkpoint_every", "how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY", duration, None, "30m|2h", shown_default="none"),
-    Option("topology", "where ranks go", _word(100), None, "RULE", choices="same-node same-rack same-zone spread",
-           also="required:LABEL (on nodes with one value of that label), preferred:LABEL (so if it can be had)",
-           shown_default="bin-pack"),
-    Option("env", "a variable for the program; may be repeated", env, None, "K=V", "-e", many=True,
-           shown_default="none"),
-    Option("name", "unique among your jobs", name, None, "NAME", "-n", shown_default="runtime and date"),
-    Option("wait", "stay until the job ends", None, False, wire=False),
-    Option("detach", "return at once and show nothing further", None, False, wire=False),
-    Option("dry_run", "check and show what would be sent and what it would get", None, False, wire=False),
+    Option("runtime", lambda: say("{runtimes}, or one of your tenant's (see the verb runtimes)", runtimes=", ".join(RUNTIMES)), name, None, "NAME", "-r", "runtimes",
+           shown_default=lambda: say("mpi with --workers > 1, else plain")),
+    Option("workers", lambda: say("ranks; a range starts with as many as fit"), workers, 1, "N|MIN:MAX", "-w"),
+    Option("cpu", lambda: say("cores per rank"), _number(0.1, 1_000_000, lambda: say("cores")), 1.0, "CORES"),
+    Option("gpu", lambda: say("devices per rank"), _number(0, 100_000, lambda: say("devices")), 0.0, "DEVICES"),
+    Option("gpu_kind", lambda: say("kind of device"), _word(64), None, "KIND", shown_default=lambda: say("any")),
+    Option("ram", lambda: say("memory per rank"), ram, 1024, "MIB", shown_default=lambda: say("1024 MiB")),
+    Option("ps", lambda: say("parameter servers (tf)"), _whole(0, 1000, lambda: say("parameter servers")), 0, "N"),
+    Option("tenant", lambda: say("whose quota it uses"), name, None, "NAME", "-t", "tenants", shown_default=lambda: say("yours")),
+    Option("priority", lambda: say("class of priority"), name, "normal", "CLASS", choices=" ".join(PRIORITIES)),
+    Option("time_limit", lambda: say("end an attempt after this time"), duration, None, "30m|2h|1d", shown_default=lambda: say("none")),
+    Option("retries", lambda: say("restarts after a failure"), _whole(0, 100, lambda: say("retries")), 0, "N"),
+    Option("checkpoint_every", lambda: say("how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY"), duration, None, "30m|2h", shown_default=lambda: say("none")),
+    Option("topology", lambda: say("where ranks go"), _word(100), None, "RULE", choices=" ".join(TOPOLOGIES),
+           also=lambda: say("required:LABEL (on nodes with one value of that label), preferred:LABEL (so if it can be had)"),
+           shown_default=lambda: say("bin-pack")),
+    Option("tensorboard", lambda: say("whether TensorBoard's event files that its program writes are drawn"), _switch, "on", "on|off", choices="on off"),
+    Option("env", lambda: say("a variable for the program; may be repeated"), env, None, "K=V", "-e", many=True,
+           shown_default=lambda: say("none")),
+    Option("name", lambda: say("used again, when it has ended, it is the next run of that name; earlier runs stay"), job_name, None,
+           "NAME", "-n", shown_default=lambda: say("runtime and date")),
+    Option("replace", lambda: say("delete the earlier runs of the name"), None, False),
+    Option("wait", lambda: say("stay until the job ends"), None, False, wire=False),
+    Option("detach", lambda: say("return at once and show nothing further"), None, False, wire=False),
+    Option("dry_run", lambda: say("check and show what would be sent and what it would get"), None, False, wire=False),
 )  # fmt: skip
 
 WITH = Option(
-    "with", "notebook variables to send along, as JSON", names, None, "A,B", wire=False, shown_default="none"
+    "with",
+    lambda: say("notebook variables to send along, as JSON"),
+    names,
+    None,
+    "A,B",
+    wire=False,
+    shown_default=lambda: say("none"),
 )
 """Only a notebook has variables; in Python they are `variables={...}`."""
 
-SHAPE: tuple[Option, ...] = tuple(o for o in SUBMIT if o.wire and o.name not in {"env", "name"})
+SHAPE: tuple[Option, ...] = tuple(o for o in SUBMIT if o.wire and o.name not in {"env", "name", "replace"})
 """What an offer depends on."""
 
 SIZE: tuple[Option, ...] = tuple(
-    replace(o, default=None, shown_default="as before")
+    replace(o, default=None, shown_default=lambda: say("as before"))
     for o in SUBMIT
     if o.name in {"workers", "cpu", "gpu", "ram", "priority", "time_limit"}
 )

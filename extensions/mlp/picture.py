@@ -7,12 +7,16 @@ may be missing. All that comes from outside is text to show, never markup.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from mlp import svg, words
+from mlp import stages, svg, words
+from mlp.format import amount, memory, number
 from mlp.history import FINAL, POSITIONS
+from mlp.language import say
+from mlp.words import sentences
 
 Json = Mapping[str, Any]
 RANKS = 64
@@ -21,6 +25,7 @@ TEXT_ROWS = 5
 TAIL_CHARACTERS = 4000
 UNKNOWN = "–"  # noqa: RUF001 - the widget's sign
 _TURNING = frozenset("\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TONES = {
     "finished": "#2f9e62",
     "failed": "#d64545",
@@ -56,15 +61,16 @@ def facts(job: Json) -> list[str]:
     """Return what the header says below the name; nothing of a job of which nothing is known."""
     if "workers" not in job:
         return []
-    shape = f"{words.amount(job.get('cpu', 1))} cpu, {words.memory(job.get('ram', 0))}"
+    shape = [say("{amount} cpu", amount=amount(job.get("cpu", 1))), memory(job.get("ram", 0))]
     if job.get("gpu"):
-        shape += f", {words.amount(job['gpu'])} gpu"
-    restarts = f"restarts: {job['restarts']}" if job.get("restarts") else ""
+        shape.append(say("{amount} gpu", amount=amount(job["gpu"])))
+    restarts = say("restarts: {n}", n=words.restarts(job)) if words.restarts(job) else ""
     found = [
-        f"tenant {job.get('tenant')}",
+        say("tenant {tenant}", tenant=str(job.get("tenant"))),
         str(job.get("runtime")),
         words.workers(job),
-        shape,
+        say(", ").join(shape),
+        words.time_limit(job),
         words.age(job),
     ]
     return [f for f in (*found, words.time_left(job), restarts) if f]
@@ -77,7 +83,7 @@ def html(snapshot: Json) -> str:
     colour = TONES.get(phase, "#b7791f")
     parts = [
         f'<div class="mlp-picture" style="{_FRAME}">',
-        f'<div><b style="font-size:1.1em">{escape(str(job.get("name", "")))}</b>',
+        f'<div><b style="font-size:1.1em">{escape(words.title(job))}</b>',
         f' <span style="color:{colour};font-weight:600">{escape(words.state(job))}</span></div>',
         f'<div style="opacity:.75">{escape(" · ".join(facts(job)))}</div>',
         *(f"<div>{escape(reason)}</div>" for reason in _reasons(snapshot)),
@@ -85,6 +91,7 @@ def html(snapshot: Json) -> str:
         _failure(job),
         _curves(snapshot),
         _ranks(job),
+        *(f"<div>{escape(line)}</div>" for line in _stages(snapshot)),
         _log(snapshot),
         f'<div style="opacity:.6;font-size:12px">{escape(_saved(snapshot))}</div>',
         "</div>",
@@ -97,8 +104,8 @@ def _saved(snapshot: Json) -> str:
     at = str(snapshot.get("saved_at", ""))[:19].replace("T", " ")
     if not at:
         return ""
-    live = "" if job.get("phase") in FINAL else f" Live view: %mlp watch {job.get('name', '')}"
-    return f"As of {at} UTC.{live}"
+    live = say("Live view: {command}", command=f"%mlp watch {words.reference(job)}")
+    return sentences(say("As of {time} UTC.", time=at), "" if job.get("phase") in FINAL else live)
 
 
 def _reasons(snapshot: Json) -> list[str]:
@@ -111,6 +118,12 @@ def _reasons(snapshot: Json) -> list[str]:
         *(text for text in said if text and text not in str(job.get("message") or "")),
         *words.stopped(why),
         *words.prospects(why),
+    ]
+
+
+def _stages(snapshot: Json) -> list[str]:
+    return [
+        say("{text}.", text=words.capital(line)) for line in stages.lines(_list(snapshot.get("attempts")))
     ]
 
 
@@ -157,14 +170,17 @@ def _ranks(job: Json) -> str:
     if not ranks:
         return ""
     head = "".join(
-        f'<th style="{_CELL}">{h}</th>' for h in ("rank", "role", "node", "state", "cpu", "memory")
+        f'<th style="{_CELL}">{h}</th>'
+        for h in (say("rank"), say("role"), say("node"), say("state"), say("cpu"), say("memory"))
     )
     rows = []
     for rank in ranks[:RANKS]:
         cells = _rank_cells(job, rank)
         rows.append("<tr>" + "".join(f'<td style="{_CELL}">{escape(c)}</td>' for c in cells) + "</tr>")
-    more = f"<div>and {len(ranks) - RANKS} more ranks</div>" if len(ranks) > RANKS else ""
-    return f'<table style="margin:4px 0;border-collapse:collapse;color:inherit;font-size:inherit"><tr>{head}</tr>{"".join(rows)}</table>{more}'
+    left = len(ranks) - RANKS
+    more = f"<div>{escape(say('and {n} more ranks', n=left))}</div>" if left > 0 else ""
+    used = f"<div>{escape(say('{text}.', text=said))}</div>" if (said := words.used(job)) else ""
+    return f'<table style="margin:4px 0;border-collapse:collapse;color:inherit;font-size:inherit"><tr>{head}</tr>{"".join(rows)}</table>{more}{used}'
 
 
 def _rank_cells(job: Json, rank: Json) -> list[str]:
@@ -174,8 +190,8 @@ def _rank_cells(job: Json, rank: Json) -> list[str]:
         str(rank.get("role", "")),
         str(rank.get("node", "")),
         words.rank_state(job, rank),
-        words.amount(cpu) if isinstance(cpu, (int, float)) else UNKNOWN,
-        words.memory(ram) if isinstance(ram, (int, float)) else UNKNOWN,
+        amount(cpu) if isinstance(cpu, (int, float)) else words.cpu_used(rank) or UNKNOWN,
+        memory(ram) if isinstance(ram, (int, float)) else words.memory_used(rank) or UNKNOWN,
     ]
 
 
@@ -194,9 +210,9 @@ def _log(snapshot: Json) -> str:
     lines = _lines(snapshot)[-LOG_ROWS:]
     if not lines:
         return ""
-    text = "\n".join(f"{line.get('rank', 0)}: {line.get('text', '')}" for line in lines)
+    text = "\n".join(f"{line.get('rank', 0)}: {plain(str(line.get('text', '')))}" for line in lines)
     cut = _cut(snapshot, LOG_ROWS) or (
-        _all(snapshot, "The end of the log") if len(text) > TAIL_CHARACTERS else ""
+        _all(snapshot, say("The end of the log")) if len(text) > TAIL_CHARACTERS else ""
     )
     note = f'<div style="opacity:.6;font-size:12px">{escape(cut)}</div>' if cut else ""
     return f'{note}<pre style="{_PRE}">{escape(text[-TAIL_CHARACTERS:])}</pre>'
@@ -204,23 +220,28 @@ def _log(snapshot: Json) -> str:
 
 def _cut(snapshot: Json, rows: int) -> str:
     """Say that only the log's last lines are shown, and how to see the rest; empty where these are all."""
-    return _all(snapshot, f"The last {rows} lines of the log") if len(_lines(snapshot)) > rows else ""
+    return (
+        _all(snapshot, say("The last {n} lines of the log", n=rows)) if len(_lines(snapshot)) > rows else ""
+    )
 
 
 def _all(snapshot: Json, what: str) -> str:
-    command = words.command(f"logs {_job(snapshot).get('name', '')}")
-    return f"{what}; all of it: {command}"
+    command = words.command(f"logs {words.reference(_job(snapshot))}")
+    return say("{what}; all of it: {command}", what=what, command=command)
 
 
 def text(snapshot: Json) -> str:
     """Draw as plain text."""
     job = _job(snapshot)
-    lines = [f"{job.get('name', '')}  {words.state(job)}"]
-    lines += ["  " + ", ".join(known)] if (known := facts(job)) else []
+    lines = [f"{words.title(job)}  {words.state(job)}"]
+    lines += ["  " + say(", ").join(known)] if (known := facts(job)) else []
     lines += [f"  {reason}" for reason in _reasons(snapshot)]
     progress = job.get("progress")
     if progress:
         lines.append(f"  {bar(progress)} {progress} %")
+    if used := words.used(job):
+        lines.append(f"  {used}")
+    lines += [f"  {line}" for line in _stages(snapshot)]
     width = max((len(name) for name in drawn(snapshot)), default=0)
     for name in drawn(snapshot):
         curve = snapshot["curves"][name]
@@ -230,11 +251,10 @@ def text(snapshot: Json) -> str:
             else []
         )
         if len(ys) > 1:
-            lines.append(
-                f"  {name:<{width}}  {svg.spark(ys)}  from {words.number(ys[0])} to {words.number(ys[-1])}"
-            )
+            span = say("from {first} to {last}", first=number(ys[0]), last=number(ys[-1]))
+            lines.append(f"  {name:<{width}}  {svg.spark(ys)}  {span}")
         elif ys:
-            lines.append(f"  {name:<{width}}  {words.number(ys[-1])}")
+            lines.append(f"  {name:<{width}}  {number(ys[-1])}")
     if words.failure(job):
         lines.append("  " + words.failure(job))
         tail = str((job.get("failure") or {}).get("tail") or "")[-TAIL_CHARACTERS:]
@@ -242,7 +262,9 @@ def text(snapshot: Json) -> str:
     else:
         cut = _cut(snapshot, TEXT_ROWS)
         lines += [f"  {cut}"] if cut else []
-        lines += [f"  {x.get('rank', 0)}: {x.get('text', '')}" for x in _lines(snapshot)[-TEXT_ROWS:]]
+        lines += [
+            f"  {x.get('rank', 0)}: {plain(str(x.get('text', '')))}" for x in _lines(snapshot)[-TEXT_ROWS:]
+        ]
     return plain("\n".join(lines))
 
 
@@ -253,7 +275,29 @@ def bar(progress: float, width: int = 24) -> str:
 
 
 def plain(text_: str) -> str:
-    """Drop what steers the terminal of who reads it, or turns the direction of writing: a job wrote it."""
+    """Drop what steers the terminal of who reads it, or turns the direction of writing: a job wrote it.
+
+    What a progress bar wrote over is gone, as on a terminal.
+    """
     return "".join(
-        c for c in text_ if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160 and c not in _TURNING)
+        c
+        for c in "\n".join(map(_written_over, _COLOURS.sub("", text_).split("\n")))
+        if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160 and c not in _TURNING)
     )
+
+
+def _written_over(line: str) -> str:
+    """Return what a terminal shows of a line with carriage returns and backspaces."""
+    if "\r" not in line and "\b" not in line:
+        return line
+    shown: list[str] = []
+    at = 0
+    for c in line:
+        if c == "\r":
+            at = 0
+        elif c == "\b":
+            at = max(0, at - 1)
+        else:
+            shown[at : at + 1] = c
+            at += 1
+    return "".join(shown)

@@ -13,7 +13,9 @@ from typing import Any
 
 from mlp import settings
 from mlp.errors import ProgramError, UsageError
-from mlp.options import RUNTIMES, SUBMIT, default_runtime
+from mlp.language import say
+from mlp.options import SUBMIT, default_runtime
+from mlp.terms import RUNTIMES
 
 CODE_LIMIT = 1_048_576
 VARIABLES_LIMIT = 65_536
@@ -39,8 +41,13 @@ def build(
     runtime = given.get("runtime") or default_runtime(given.get("workers") or 1, given.get("ps") or 0)
     body.setdefault("name", f"{runtime}-{time.strftime('%m%d-%H%M%S', time.localtime(clock()))}")
     if (entry is None) == (code is None or not code.strip()):
-        what = "both a script and a program's text" if entry is not None else "nothing to run"
-        raise UsageError(f"{what}: give a script, or write the program of one rank into the cell")
+        raise UsageError(
+            say("nothing to run: give a script, or write the program of one rank into the cell")
+            if entry is None
+            else say(
+                "both a script and a program's text: give a script, or write the program of one rank into the cell"
+            )
+        )
     if entry is not None:
         body |= program_file(Path(entry), env)
     else:
@@ -54,7 +61,11 @@ def build(
             text = with_prologue(text) if variables else text
         if len(text) > CODE_LIMIT:
             raise UsageError(
-                f"the program is {len(text):,} characters; at most {CODE_LIMIT:,}. Put data into a file"
+                say(
+                    "the program is {n} characters; at most {most}. Put data into a file",
+                    n=f"{len(text):,}",
+                    most=f"{CODE_LIMIT:,}",
+                )
             )
         body["code"] = text
     if args:
@@ -65,18 +76,26 @@ def build(
 def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Name a file in the user's home, or, from a machine that is not the hub's, carry its text along."""
     if not path.is_file():
-        kind = "a directory" if path.is_dir() else "not there"
-        raise UsageError(f"{path} is {kind}; the current directory is {Path.cwd()}")
+        where = {"path": str(path), "here": str(Path.cwd())}
+        raise UsageError(
+            say("{path} is a directory; the current directory is {here}", **where)
+            if path.is_dir()
+            else say("{path} is not there; the current directory is {here}", **where)
+        )
     if not settings.on_platform(env):
         try:
             return {"code": path.read_text(encoding="utf-8")}
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path} cannot be read: {error}") from None
+            raise UsageError(say("{path} cannot be read: {why}", path=str(path), why=str(error))) from None
     home = Path(env.get("HOME", "/")).resolve()
     full = path.resolve()
     if not full.is_relative_to(home):
         raise UsageError(
-            f"{path} is not below your home directory ({home}); a job sees nothing else of this server"
+            say(
+                "{path} is not below your home directory ({home}); a job sees nothing else of this server",
+                path=str(path),
+                home=str(home),
+            )
         )
     return {"entry": str(full.relative_to(home))}
 
@@ -89,14 +108,24 @@ def variables_json(variables: Mapping[str, Any]) -> str:
             parts[key] = json.dumps(value, default=_plain, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise UsageError(
-                f"{key} cannot be sent as JSON: {error}. Save it to a file and read it there"
+                say(
+                    "{name} cannot be sent as JSON: {why}. Save it to a file and read it there",
+                    name=key,
+                    why=str(error),
+                )
             ) from None
     text = "{" + ", ".join(f"{json.dumps(k)}: {v}" for k, v in parts.items()) + "}"
     if len(text) > VARIABLES_LIMIT:
         biggest = max(parts, key=lambda k: len(parts[k]))
         raise UsageError(
-            f"the variables are {len(text):,} characters as JSON ({biggest} has {len(parts[biggest]):,}); "
-            f"at most {VARIABLES_LIMIT:,}. Save {biggest} to a file and read it there"
+            say(
+                "the variables are {n} characters as JSON ({biggest} has {its}); at most {most}. "
+                "Save {biggest} to a file and read it there",
+                n=f"{len(text):,}",
+                biggest=biggest,
+                its=f"{len(parts[biggest]):,}",
+                most=f"{VARIABLES_LIMIT:,}",
+            )
         )
     return text
 
@@ -111,7 +140,7 @@ def _plain(value: object) -> object:
         return sorted(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    raise TypeError(f"{type(value).__name__} is no number, text, list or dict")
+    raise TypeError(say("{type} is no number, text, list or dict", type=type(value).__name__))
 
 
 def _tree(text: str) -> ast.Module:
@@ -131,9 +160,11 @@ def check_syntax(text: str, *, cell: bool) -> None:
 def _where(error: SyntaxError | ValueError, *, cell: bool) -> str:
     """Say what is wrong, in which line, with the line and a mark below the place."""
     if not isinstance(error, SyntaxError) or not error.lineno:
-        return f"{getattr(error, 'msg', error)}. Nothing was submitted"
+        return say("{what}. Nothing was submitted", what=str(getattr(error, "msg", error)))
     lines = [
-        f"{error.msg}, in line {error.lineno} of the {'cell' if cell else 'program'}. Nothing was submitted"
+        say("{what}, in line {n} of the cell. Nothing was submitted", what=error.msg, n=error.lineno)
+        if cell
+        else say("{what}, in line {n} of the program. Nothing was submitted", what=error.msg, n=error.lineno)
     ]
     source = (error.text or "").rstrip("\n")
     shown = source.strip()[:200]
@@ -141,7 +172,7 @@ def _where(error: SyntaxError | ValueError, *, cell: bool) -> str:
         at = (error.offset or 1) - 1 - (len(source) - len(source.lstrip()))
         lines += [f"    {shown}", *([f"    {' ' * at}^"] if 0 <= at <= len(shown) else [])]
     if cell and shown.startswith(("!", "%")):
-        lines.append("The cell runs as a program of its own: lines with ! and % do not work in it")
+        lines.append(say("The cell runs as a program of its own: lines with ! and % do not work in it"))
     return "\n".join(lines)
 
 

@@ -22,11 +22,14 @@ from typing import SupportsFloat
 
 from mlp.delivery import Delivery
 from mlp.errors import UsageError
+from mlp.language import say
 
 DEFAULT_DIRECTORY = "/workspace/metrics"
 EXIT_SECONDS = 2.0
 RANK_VARIABLES = ("MLP_RANK", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK", "SLURM_PROCID")
 MAX_METRICS = 100
+LATEST = 2.0**33
+"""Time of a point that is believed at most, in seconds since 1970."""
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
@@ -47,17 +50,21 @@ def _plain(name: str, value: object) -> float | int:
         try:
             value = item()
         except (ValueError, TypeError, RuntimeError):
-            raise TypeError(f"metric {name}: a single number is needed, not {kind} of several") from None
+            raise TypeError(
+                say("metric {name}: a single number is needed, not {kind} of several", name=name, kind=kind)
+            ) from None
     elif hasattr(value, "numpy"):  # an eager tensor of TensorFlow
         value = value.numpy()
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if not isinstance(value, SupportsFloat):
-        raise TypeError(f"metric {name}: a number is needed, not {kind}")
+        raise TypeError(say("metric {name}: a number is needed, not {kind}", name=name, kind=kind))
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"metric {name}: a single number is needed, not {kind}") from None
+        raise TypeError(
+            say("metric {name}: a single number is needed, not {kind}", name=name, kind=kind)
+        ) from None
 
 
 def number(name: str, value: object) -> float | int:
@@ -73,10 +80,14 @@ def number(name: str, value: object) -> float | int:
         try:
             return float(value)
         except OverflowError:
-            raise ValueError(f"metric {name}: the number is too large") from None
+            raise ValueError(say("metric {name}: the number is too large", name=name)) from None
     if not math.isfinite(value):
         raise ValueError(
-            f"metric {name} is {value}: only finite numbers can be drawn; leave it out of this report"
+            say(
+                "metric {name} is {value}: only finite numbers can be drawn; leave it out of this report",
+                name=name,
+                value=str(value),
+            )
         )
     return float(value)
 
@@ -93,6 +104,8 @@ class Reporter:
         restart = env.get("MLP_RESTART_COUNT", "")
         self.source = f"{rank(env)}.{restart if restart.isdecimal() else 0}.{os.urandom(8).hex()}"
         self.path = directory / f"{self.source}.jsonl"
+        most = env.get("MLP_METRICS_MAX", "")
+        self._most = int(most) if most.isdecimal() else None
         self.lost = 0
         self._lock = threading.Lock()
         self._last = 0
@@ -101,22 +114,25 @@ class Reporter:
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self.delivery = Delivery.from_env(self.source, self.path, env)
 
-    def report(self, metrics: Mapping[str, object]) -> None:
-        """Append one point; raises only for values that are no finite numbers."""
+    def report(self, metrics: Mapping[str, object], at: float | None = None) -> None:
+        """Append one point, of the time `at` (now); raises only for values that are no finite numbers."""
         if not metrics:
             return
         if len(metrics) > MAX_METRICS:
-            raise ValueError(f"{len(metrics)} metrics in one report; at most {MAX_METRICS}")
+            raise ValueError(
+                say("{n} metrics in one report; at most {most}", n=len(metrics), most=MAX_METRICS)
+            )
         values: dict[str, float | int] = {}
         for name, value in metrics.items():
             if not 0 < len(name) <= 100:
-                raise ValueError(f"metric {name[:20]}...: a name has 1 to 100 characters")
+                raise ValueError(say("metric {name}...: a name has 1 to 100 characters", name=name[:20]))
             values[name] = number(name, value)
         if "progress" in values:
             values["progress"] = min(max(values["progress"], 0), 100)
         text = _encode(values)
         with self._lock:
-            line = b'{"n":%d,"t":%.6f,"v":%b}\n' % (self._last + 1, time.time(), text.encode())
+            when = at if at is not None and 0 < at < LATEST else time.time()
+            line = b'{"n":%d,"t":%.6f,"v":%b}\n' % (self._last + 1, when, text.encode())
             if not self._append(line):
                 return
             self._last += 1
@@ -126,21 +142,33 @@ class Reporter:
 
     def _append(self, line: bytes) -> bool:
         """Write the whole line or nothing: a full disk costs points, not the training and not the order."""
+        if self._most is not None and self._size + len(line) > self._most:
+            return self._lose(say("{n} MiB of points is all that it may hold", n=self._most >> 20))
         try:
             written = os.write(self._fd, line)
             if written == len(line):
                 return True
             os.ftruncate(self._fd, self._size)
-            why = "the disk is full"
+            return self._lose(say("the disk is full"))
         except OSError as error:
-            why = error.strerror or str(error)
+            return self._lose(error.strerror or str(error))
+
+    def _lose(self, why: str) -> bool:
         self.lost += 1
         if self.lost == 1:
-            _tell(f"mlp.report: points are being lost, {self.path} cannot be written: {why}")
+            _tell(
+                say(
+                    "mlp.report: points are being lost, {path} cannot be written: {why}",
+                    path=str(self.path),
+                    why=why,
+                )
+            )
         return False
 
     def close(self, seconds: float = EXIT_SECONDS) -> None:
         """Deliver what is left, for at most so long; the rest stays in the spool for the platform."""
+        if self.lost:
+            _tell(say("mlp.report: {n} of {all} points were lost", n=self.lost, all=self.lost + self._last))
         if self.delivery is not None:
             self.delivery.close(seconds)
 
@@ -166,15 +194,20 @@ class _Process:
     def _make(self) -> Reporter | None:
         env = os.environ
         directory = env.get("MLP_METRICS_DIR") or (DEFAULT_DIRECTORY if env.get("MLP_JOB") else "")
-        why = "this is not a job of MLP Hub, so mlp.report() does nothing here"
+        why = ""
         if directory:
             try:
                 return Reporter(Path(directory))
             except OSError as error:
-                why = f"mlp.report() does nothing: {directory} cannot be written ({error.strerror})"
+                why = say(
+                    "mlp.report() does nothing: {path} cannot be written ({why})",
+                    path=directory,
+                    why=str(error.strerror),
+                )
         if not self.told:
             self.told = True
-            _tell(f"mlp: {why}.")
+            why = why or say("this is not a job of MLP Hub, so mlp.report() does nothing here")
+            _tell(say("mlp: {what}.", what=why))
         return None
 
     def after_fork(self) -> None:
@@ -194,6 +227,11 @@ os.register_at_fork(after_in_child=_process.after_fork)
 atexit.register(_process.at_exit)
 
 
+def this_process() -> Reporter | None:
+    """Return the reporter of this process; None where there is nobody to report to."""
+    return _process.reporter or _process.get()
+
+
 def report(**metrics: object) -> None:
     """Report metrics of this process: `mlp.report(epoch=3, loss=0.1, accuracy=0.98, progress=30)`.
 
@@ -201,7 +239,7 @@ def report(**metrics: object) -> None:
     numbers (Python's, numpy's, one-element tensors); TypeError or ValueError names the metric that is not. The
     call returns after some microseconds, whatever the network does. Outside of a job it does nothing.
     """
-    reporter = _process.reporter or _process.get()
+    reporter = this_process()
     if reporter is not None:
         reporter.report(metrics)
 
@@ -209,6 +247,6 @@ def report(**metrics: object) -> None:
 def flush(seconds: float = EXIT_SECONDS) -> bool:
     """Wait until all points reported so far are stored, for at most so long; tell whether they are."""
     if seconds < 0:
-        raise UsageError(f"flush({seconds}): seconds must not be negative")
+        raise UsageError(say("flush({n}): seconds must not be negative", n=seconds))
     reporter = _process.reporter
     return reporter is None or reporter.delivery is None or reporter.delivery.flush(seconds)

@@ -7,7 +7,7 @@ import math
 from html import escape
 from typing import Any
 
-from mlp.words import number
+from mlp.format import number
 
 WIDTH, HEIGHT = 300, 150
 LEFT, RIGHT, TOP, BOTTOM = 48, 8, 24, 20

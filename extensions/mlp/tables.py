@@ -5,14 +5,22 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlp import words
+from mlp.format import amount, clock_time, file_size, memory, span, starts
 from mlp.history import FINAL
+from mlp.language import say, says
 from mlp.picture import plain
+from mlp.terms import ORDERS
+from mlp.words import SCOPE_PREFIX, sentences
+
+if TYPE_CHECKING:
+    from mlp.fetching import Fetched
 
 Json = dict[str, Any]
 WIDEST = 60
@@ -47,7 +55,7 @@ class Table:
             return self.empty
         table = [list(self.columns), *([_clip(cell) for cell in row] for row in self.rows)]
         widths = _fitted(
-            [max(len(row[i]) for row in table) for i in range(len(self.columns))], terminal_width()
+            [max(width(row[i]) for row in table) for i in range(len(self.columns))], terminal_width()
         )
         lines = [line for row in table for line in _lines(row, widths)]
         return "\n".join([*([self.title] if self.title else []), *lines, *self.notes])
@@ -80,19 +88,50 @@ def _fitted(widths: list[int], most: int) -> list[int]:
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     """Write a row; what does not fit its column goes on below."""
-    cells = [
-        textwrap.wrap(cell, width) or [""] if width else [cell]
-        for cell, width in zip(row, widths, strict=True)
-    ]
+    cells = [_wrapped(cell, most) if most else [cell] for cell, most in zip(row, widths, strict=True)]
     return [
-        (" " * GAP).join(part.ljust(w) for part, w in zip(parts, widths, strict=True)).rstrip()
+        (" " * GAP)
+        .join(part + " " * (w - width(part)) for part, w in zip(parts, widths, strict=True))
+        .rstrip()
         for parts in zip_longest(*cells, fillvalue="")
     ]
 
 
 def _clip(cell: str) -> str:
     """Keep a line of a terminal readable; the HTML and `data` have all of it."""
-    return cell if len(cell) <= WIDEST else f"{cell[: WIDEST - 3]}..."
+    if width(cell) <= WIDEST:
+        return cell
+    return f"{_start(cell, WIDEST - 3)}..."
+
+
+def width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: a Chinese character takes two."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _start(text: str, most: int) -> str:
+    """Return as much of the begin of a text as fits so many columns, and one character at least."""
+    end = len(text)
+    while end > 1 and width(text[:end]) > most:
+        end -= 1
+    return text[:end]
+
+
+def _wrapped(text: str, most: int) -> list[str]:
+    """Break a text into lines of so many columns: between words, and Chinese, which has none, anywhere."""
+    if text.isascii():
+        return textwrap.wrap(text, most) or [""]
+    lines = []
+    while width(text) > most:
+        line = _start(text, most)
+        space = line.rfind(" ")
+        if space > 0 and text[len(line)].isascii() and line[-1].isascii():
+            line = line[:space]
+        lines.append(line.rstrip())
+        text = text[len(line) :].lstrip()
+    return [*lines, text]
 
 
 class Sentences:
@@ -106,15 +145,16 @@ class Sentences:
         return "\n".join(self.lines)
 
 
-def jobs(found: Sequence[Json]) -> Table:
-    """List jobs, those that have not ended first, the newest first."""
+def jobs(found: Sequence[Json], *, none: str = "") -> Table:
+    """List jobs, those that have not ended first, the newest first; `none` is what to say where there are none."""
     ended = FINAL | {"deleting"}
     newest = sorted(found, key=lambda j: str(j.get("submitted_at", "")), reverse=True)
     ordered = sorted(newest, key=lambda j: j.get("phase") in ended)
     rows = [
         [
             j.get("name", ""),
-            j.get("phase", ""),
+            str(j.get("run") or 1),
+            words.phase_word(j.get("phase", "")),
             f"{j.get('progress') or 0} %",
             j.get("tenant", ""),
             j.get("runtime", ""),
@@ -124,14 +164,161 @@ def jobs(found: Sequence[Json]) -> Table:
         ]
         for j in ordered
     ]
-    columns = ("name", "state", "progress", "tenant", "runtime", "ranks", "time", "why")
-    empty = f"There are no jobs. Start one: {words.first_command()}"
+    columns = (
+        say("name"),
+        say("run"),
+        say("state"),
+        say("progress"),
+        say("tenant"),
+        say("runtime"),
+        say("ranks"),
+        say("time"),
+        say("why"),
+    )
+    empty = none or say("There are no jobs. Start one: {command}", command=words.first_command())
     return Table(columns, rows, list(ordered), empty=empty)
 
 
+def files(found: Sequence[Json], path: str = "") -> Table:
+    """List a directory: names, sizes and when they were written."""
+    ends = {"directory": "/", "link": "@", "other": "?"}
+    rows = [
+        [
+            f"{e.get('name', '')}{ends.get(str(e.get('kind')), '')}",
+            file_size(e.get("size")) if e.get("kind") == "file" else "",
+            clock_time(e.get("modified")),
+        ]
+        for e in found
+    ]
+    empty = say("{directory} is empty.", directory=path) if path else say("It has written nothing yet.")
+    return Table((say("name"), say("size"), say("written")), rows, list(found), empty=empty)
+
+
+def models(found: Sequence[Json]) -> Table:
+    """List versions of models, the newest first."""
+    rows = [
+        [
+            words.version(m),
+            words.model_state(m),
+            words.stage(m.get("stage")),
+            str(m.get("format") or ""),
+            file_size(m.get("size")),
+            str(m.get("tenant", "")),
+            str(m.get("src", "")),
+        ]
+        for m in found
+    ]
+    columns = (
+        say("name"),
+        say("state"),
+        say("stage"),
+        say("format"),
+        say("size"),
+        say("tenant"),
+        say("from"),
+    )
+    command = words.command("models register NAME jobs/JOB/ckpt")
+    return Table(
+        columns, rows, list(found), empty=say("You have no models. Register one: {command}", command=command)
+    )
+
+
+def model(found: Json) -> Sentences:
+    """Write what a version is and where it comes from."""
+    lineage = found.get("lineage") or {}
+    kind = say(", ").join(
+        filter(
+            None,
+            [
+                str(found.get("format") or ""),
+                file_size(found.get("size")),
+                says("1 file", "{n} files", int(found.get("files") or 0)),
+            ],
+        )
+    )
+    lines = [
+        say("{what}: {why}", what=words.version(found), why=words.model_state(found)),
+        say("Stage: {stage}", stage=words.stage(found.get("stage"))),
+        kind,
+        say("From {src}, {time}", src=str(found.get("src")), time=clock_time(found.get("created_at"))),
+    ]
+    facts = [f"{key} {value}" for key, value in (found.get("facts") or {}).items()]
+    lines += [say(", ").join(facts)] if facts else []
+    if found.get("pickled"):
+        lines.append(say("Who loads it runs code that is in it: load only what you trust."))
+    metrics = [f"{key} {value:g}" for key, value in (lineage.get("metrics") or {}).items()]
+    lines += [say("Metrics: {metrics}", metrics=say(", ").join(metrics))] if metrics else []
+    if lineage.get("code_sha256"):
+        lines.append(say("Code: {digest}", digest=f"sha256 {lineage['code_sha256'][:12]}"))
+    return Sentences(lines, found)
+
+
+def registered(made: Json) -> Sentences:
+    """Write that a version was taken in."""
+    name = words.version(made)
+    lines = [
+        say(
+            "{name} is being copied, {size}. See: {command}",
+            name=name,
+            size=file_size(made.get("size")),
+            command=words.command(f"models show {name}"),
+        )
+    ]
+    return Sentences(lines, made)
+
+
+def staged(moved: Json) -> Sentences:
+    """Write how far a version is used now."""
+    name = words.version(moved)
+    lines = {
+        "production": lambda: say("{name} is in production; the version before it is archived", name=name),
+        "staging": lambda: say("{name} is in staging", name=name),
+        "archived": lambda: say("{name} is archived", name=name),
+    }
+    line = lines.get(str(moved.get("stage")), lambda: say("{name} is in no stage", name=name))()
+    return Sentences([line], moved)
+
+
+def fetched(found: Fetched, model: Json | None = None) -> Sentences:
+    """Write what came, and what did not; of a model whether it is safe to load."""
+    size = file_size(sum(int(f["size"]) for f in found.files))
+    lines = [
+        says("1 file, {size}: {to}", "{n} files, {size}: {to}", len(found.files), size=size, to=str(found.to))
+    ]
+    if found.left_out:
+        names = say(", ").join(found.left_out[:3])
+        lines.append(
+            says(
+                "Not fetched, a link or no file: {names}",
+                "Not fetched, links or no files: {n} ({names})",
+                len(found.left_out),
+                names=names,
+            )
+        )
+    if model and model.get("pickled"):
+        lines.append(say("Who loads it runs code that is in it: load only what you trust."))
+    return Sentences(lines, {"files": found.files, "left_out": found.left_out})
+
+
 def verdicts(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Write typed reasons as sentences."""
-    return [f"{words.reason(v.get('reason'))}: {v.get('message', '')}" for v in found]
+    """Write typed reasons as sentences, each with its facts below it."""
+    lines = []
+    for v in found:
+        lines.append(say("{what}: {why}", what=words.reason(v.get("reason")), why=str(v.get("message", ""))))
+        lines += facts(v.get("facts") or ())
+    return lines
+
+
+def facts(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write the facts behind a reason as a small table: what, how much, and who it is about."""
+    rows = [(str(f.get("label")), str(f.get("value")), str(f.get("who") or "")) for f in found]
+    labels = max((width(label) for label, _, _ in rows), default=0)
+    values = max((width(value) for _, value, _ in rows), default=0)
+    return [f"  {_fill(what, labels)}  {_fill(value, values)}  {who}".rstrip() for what, value, who in rows]
+
+
+def _fill(text: str, columns: int) -> str:
+    return text + " " * (columns - width(text))
 
 
 MOST_DECISIONS = 4
@@ -142,28 +329,34 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
 
     `told` is what the scheduler decided about it, and why.
     """
-    name, phase = found.get("job"), found.get("phase")
+    phase = found.get("phase")
+    which = {"name": found.get("job"), "run": found.get("run"), "phase": phase}
+    name = words.reference(which)
     end = words.ended(job) if job else ""
-    lines = [end or f"{name} is {phase}."]
+    lines = [end or say("{job} is {state}.", job=words.title(which), state=words.phase_word(phase))]
     if job and (failure := words.failure(job)):
-        lines.append(f"{failure}.")
+        lines.append(say("{text}.", text=failure))
         first = (job.get("failure") or {}).get("rank")
-        lines.append(
-            f"All that it wrote: {words.command(f'logs {name}')}{'' if first is None else f' --rank {first}'}"
-        )
+        logs = words.command(f"logs {name}{'' if first is None else f' --rank {first}'}")
+        lines.append(say("All that it wrote: {command}", command=logs))
     lines += words.stopped(found)
     lines += verdicts(found.get("reasons") or ())
     if phase == "suspended":
-        lines.append(f"To go on: {words.command(f'resume {name}')}")
+        lines.append(say("To go on: {command}", command=words.command(f"resume {name}")))
     if found.get("position") is not None:
         alone = found["position"] == found.get("queue_length") == 1
-        place = "Next" if alone else f"Place {found['position']} of {found.get('queue_length')}"
-        lines.append(f"{place} in the queue.")
+        place = {"n": found["position"], "all": found.get("queue_length") or 0}
+        lines.append(say("Next in the queue.") if alone else say("Place {n} of {all} in the queue.", **place))
     if found.get("expected_start"):
-        because = f" ({found['expected_because']})" if found.get("expected_because") else ""
-        lines.append(f"Expected to start {words.starts(found['expected_start'])}{because}.")
+        when, because = starts(found["expected_start"]), str(found.get("expected_because") or "")
+        lines.append(
+            say("Expected to start {time} ({because}).", time=when, because=because)
+            if because
+            else say("Expected to start {time}.", time=when)
+        )
         if found.get("sure_because"):
-            lines.append(f"How sure: {found.get('how_sure')}, {found['sure_because']}.")
+            sure = say("sure") if found.get("how_sure") == "sure" else say("likely")
+            lines.append(say("How sure: {sure}, {because}.", sure=sure, because=str(found["sure_because"])))
     lines += words.prospects(found)
     for decision in told[-MOST_DECISIONS:]:
         lines += decided(decision)
@@ -172,25 +365,49 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
 
 def decided(decision: Json) -> list[str]:
     """Write one decision of the scheduler: why then, why there, why this one."""
-    lines = [f"{words.clock_time(decision.get('time'))}: {decision.get('summary')}."]
+    at, what = clock_time(decision.get("time")), str(decision.get("summary"))
+    lines = [say("{time}: {what}.", time=at, what=what)]
+    inside = []
     if decision.get("waited_for"):
-        lines.append(f"  Until then it waited: {decision['waited_for']}.")
+        inside.append(say("Until then it waited: {what}", what=str(decision["waited_for"])))
     if decision.get("changed"):
-        lines.append(f"  What had changed: {'; '.join(map(str, decision['changed'][:3]))}.")
+        inside.append(
+            say("What had changed: {what}.", what=say("; ").join(map(str, decision["changed"][:3])))
+        )
+    if passed := decision.get("passed"):
+        jobs = [say("{job} ({why})", job=_who(p), why=words.reason(p.get("reason"))) for p in passed[:3]]
+        more = int(decision.get("passed_count") or 0) - len(jobs)
+        if more > 0:
+            jobs.append(says("1 more", "{n} more", more))
+        inside.append(say("Before it, and could not start: {jobs}.", jobs=say(", ").join(jobs)))
     others = [str(n.get("node")) for n in decision.get("nodes") or () if not n.get("chosen")]
     if others:
-        lines.append(f"  Next best: {', '.join(others[:3])}.")
-    for victim in decision.get("victims") or ():
-        whose = f"tenant {victim['tenant']}" if victim.get("tenant") else "another tenant"
-        who = f"{victim['job']} of {victim['user']}" if victim.get("job") else f"a job of {whose}"
-        how = "stopped" if victim.get("chosen") else "left alone"
-        if victim.get("gives"):
-            how = f"gives up {victim['gives']} worker{'' if victim['gives'] == 1 else 's'}"
-        lines.append(
-            f"  {who}, priority {words.priority(victim.get('priority'))}: {how}, {victim.get('why')}."
-        )
-    lines += [f"  Not touched: {text}." for text in (decision.get("spared") or ())[:3]]
-    return lines
+        inside.append(say("Next best: {nodes}.", nodes=say(", ").join(others[:3])))
+    inside += map(_victim, decision.get("victims") or ())
+    inside += [say("Not touched: {what}.", what=str(text)) for text in (decision.get("spared") or ())[:3]]
+    return [*lines, *(f"  {line}" for line in inside)]
+
+
+def _who(part: Json) -> str:
+    """Name a job, or whose it is where that is not the reader's to know."""
+    if part.get("job"):
+        return say("{job} of {user}", job=str(part["job"]), user=str(part.get("user") or ""))
+    if part.get("tenant"):
+        return says("a job of tenant {tenant}", "{n} jobs of tenant {tenant}", 1, tenant=str(part["tenant"]))
+    return says("a job of another tenant", "{n} jobs of other tenants", 1)
+
+
+def _victim(victim: Json) -> str:
+    how = say("stopped") if victim.get("chosen") else say("left alone")
+    if victim.get("gives"):
+        how = says("gives up 1 worker", "gives up {n} workers", int(victim["gives"]))
+    return say(
+        "{who}, priority {priority}: {how}, {why}.",
+        who=_who(victim),
+        priority=words.priority(victim.get("priority")),
+        how=how,
+        why=str(victim.get("why")),
+    )
 
 
 NEVER = {"ExceedsMaxQuota", "NoMatchingFlavor"}
@@ -199,43 +416,56 @@ NEVER = {"ExceedsMaxQuota", "NoMatchingFlavor"}
 
 def offer(found: Json) -> Sentences:
     """Write what a job of a shape would get."""
-    cost = f"{words.amount(found.get('cpu'))} cpu, {words.amount(found.get('gpu'))} gpu, {words.memory(found.get('ram'))}"
+    cost = say(", ").join(
+        [
+            say("{amount} cpu", amount=amount(found.get("cpu"))),
+            say("{amount} gpu", amount=amount(found.get("gpu"))),
+            memory(found.get("ram")),
+        ]
+    )
     gives_way = [str(text) for text in found.get("gives_way") or ()]
     if found.get("fits_now"):
         places = found.get("placement") or {}
-        where = ", ".join(f"{n} rank{'' if n == 1 else 's'} on {node}" for node, n in places.items())
-        when = "now"
+        where = say(", ").join(
+            says("1 rank on {node}", "{n} ranks on {node}", int(n), node=node) for node, n in places.items()
+        )
+        when = say("Would start now")
         if gives_way:
-            when = (
-                f"as soon as others have made room, in {words.span(float(found.get('grace') or 0))} at most"
-            )
-        lines = [f"Would start {when}{f': {where}' if where else ''}."]
-        lines += [f"{text[:1].upper()}{text[1:]}." for text in gives_way]
+            grace = span(float(found.get("grace") or 0))
+            when = say("Would start as soon as others have made room, in {span} at most", span=grace)
+        lines = [say("{what}: {where}.", what=when, where=where) if where else say("{text}.", text=when)]
+        lines += [say("{text}.", text=words.capital(text)) for text in gives_way]
     elif found.get("expected_start"):
-        because = f" ({found['expected_because']})" if found.get("expected_because") else ""
-        lines = [f"Would wait; expected to start {words.starts(found['expected_start'])}{because}."]
+        when, because = starts(found["expected_start"]), str(found.get("expected_because") or "")
+        lines = [
+            say("Would wait; expected to start {time} ({because}).", time=when, because=because)
+            if because
+            else say("Would wait; expected to start {time}.", time=when)
+        ]
     elif NEVER & {str(v.get("reason")) for v in found.get("reasons") or ()}:
-        lines = ["Would be refused: it can never start."]
+        lines = [say("Would be refused: it can never start.")]
     else:
         unknown = words.unknown_start({**found, "phase": "queued"})
-        lines = [f"Would wait; when it would start is not known.{f' {unknown}' if unknown else ''}"]
-    lines.append(f"Takes of the quota: {cost}.")
+        lines = [sentences(say("Would wait; when it would start is not known."), unknown)]
+    lines.append(say("Takes of the quota: {amounts}.", amounts=cost))
     lines += verdicts(found.get("reasons") or ())
-    lines += [f"Would start now with {way}." for way in found.get("would_start_now") or ()]
+    lines += [say("Would start now with {way}.", way=str(way)) for way in found.get("would_start_now") or ()]
+    lines += [said] if (said := words.network(found)) else []
     return Sentences(lines, found)
 
 
-ORDERS = {
-    "priority": "by priority, then by age",
-    "fifo": "by age alone",
-    "fair": "in turns of its members, by what they use now and lately",
-    "maxmin": "in turns of its members, by what they use now",
+_PARTS: Mapping[str, Callable[[], str]] = {
+    "quota": lambda: say("quota"),
+    "used": lambda: say("used"),
+    "lent": lambda: say("lent"),
+    "free": lambda: say("free"),
+    "borrowed": lambda: say("borrowed"),
+    "may borrow": lambda: say("may borrow"),
 }
-"""What jobs of one tenant go by."""
-_SHARING = {
-    "lent": "lent: others have it until your own jobs need it.",
-    "borrowed": "borrowed: in use beyond the quota, and taken back first.",
-    "may borrow": "may borrow: what others leave idle now.",
+_SHARING: Mapping[str, Callable[[], str]] = {
+    "lent": lambda: say("lent: others have it until your own jobs need it."),
+    "borrowed": lambda: say("borrowed: in use beyond the quota, and taken back first."),
+    "may borrow": lambda: say("may borrow: what others leave idle now."),
 }
 
 
@@ -251,12 +481,18 @@ def _standing(tenant: Json, kind: str, write: Callable[[Any], str]) -> dict[str,
     beyond = write(inuse - own)
     if over > _NOTHING:
         whole = over >= inuse - own - _NOTHING
-        beyond = f"{beyond} beyond what it may" if whole else f"{beyond} ({write(over)} beyond what it may)"
+        beyond = (
+            say("{amount} beyond what it may", amount=beyond)
+            if whole
+            else say("{amount} ({over} beyond what it may)", amount=beyond, over=write(over))
+        )
     return {
         "quota": write(total),
         "used": write(own),
         "lent": write(lent) if lent else "",
-        "free": f"{write(free)}{f' ({write(kept)} kept back)' if kept > _NOTHING else ''}",
+        "free": say("{amount} ({kept} kept back)", amount=write(free), kept=write(kept))
+        if kept > _NOTHING
+        else write(free),
         "borrowed": beyond if inuse - own > _NOTHING else "",
         "may borrow": write(may - free)
         if may is not None and free is not None and may - free > _NOTHING
@@ -267,6 +503,60 @@ def _standing(tenant: Json, kind: str, write: Callable[[Any], str]) -> dict[str,
 _NOTHING = 1e-9
 
 
+def runtimes(found: Sequence[Any]) -> Table:
+    """List the runtimes, the platform's own first, with what they start."""
+    rows = [
+        (
+            str(r.get("name", "")),
+            str(r.get("tenant") or say("everybody")),
+            str(r.get("title", "")),
+            " ".join(r.get("launcher") or r.get("program") or ()),
+            str(r.get("description", "")),
+        )
+        for r in found
+        if r.get("state", "approved") == "approved"
+    ]
+    columns = (say("name"), say("tenant"), say("title"), say("starts"), say("what it is"))
+    return Table(columns, rows, found, empty=say("There are no runtimes"))
+
+
+def tokens(found: Sequence[Any]) -> Table:
+    """List tokens, without what they are: what for, what they may, until when, and who used them last from where."""
+    rows = [
+        (
+            str(t.get("id", "")),
+            str(t.get("note", "")) + (f" {say('(this one)')}" if t.get("current") else ""),
+            " ".join(str(s).removeprefix(SCOPE_PREFIX) for s in t.get("scopes") or ()),
+            clock_time(t.get("expires")) or say("never"),
+            clock_time(t.get("last_used")) or say("never"),
+            str(t.get("last_from") or ""),
+        )
+        for t in found
+    ]
+    columns = (say("id"), say("name"), say("may"), say("ends"), say("last used"), say("from"))
+    soon = [str(t.get("note", "")) for t in found if t.get("ends_soon")]
+    notes = [say("{name} ends soon", name=name) for name in soon]
+    return Table(columns, rows, found, empty=say("You have no tokens"), notes=notes)
+
+
+def service_tokens(found: Sequence[Any]) -> Table:
+    """List a tenant's accounts for programs, a line for each token."""
+    rows = [
+        (
+            str(s.get("name", "")),
+            str(s.get("user", "")),
+            str(s.get("made_by", "")),
+            clock_time(t.get("expires")) or say("never"),
+            clock_time(t.get("last_used")) or say("never"),
+            str(t.get("last_from") or ""),
+        )
+        for s in found
+        for t in list(s.get("tokens") or [{}])
+    ]
+    columns = (say("name"), say("user"), say("made by"), say("ends"), say("last used"), say("from"))
+    return Table(columns, rows, found, empty=say("The tenant has no tokens for programs"))
+
+
 def quota(found: Any) -> Table:
     """List what each tenant has, what is used of it, lent and free, what it has of others, and who uses it."""
     usages = found if isinstance(found, list) else found.get("tenants", found.get("items", [found]))
@@ -275,34 +565,35 @@ def quota(found: Any) -> Table:
         tenant = usage.get("tenant", usage)
         held: dict[str, list[str]] = {}
         for h in usage.get("holdings") or ():
-            amounts = f"{words.amount(h.get('cpu'))} cpu, {words.memory(h.get('ram'))}"
-            amounts += f", {words.amount(h['gpu'])} gpu" if h.get("gpu") else ""
-            held.setdefault(str(h.get("user", "")), []).append(f"{h.get('holder')} ({amounts})")
-        users = "; ".join(f"{user}: {', '.join(things)}" for user, things in held.items())
-        for number, (kind, write) in enumerate(
-            (("cpu", words.amount), ("gpu", words.amount), ("ram", words.memory))
-        ):
+            amounts = [say("{amount} cpu", amount=amount(h.get("cpu"))), memory(h.get("ram"))]
+            amounts += [say("{amount} gpu", amount=amount(h["gpu"]))] if h.get("gpu") else []
+            thing = say("{what} ({where})", what=str(h.get("holder")), where=say(", ").join(amounts))
+            held.setdefault(str(h.get("user", "")), []).append(thing)
+        users = say("; ").join(
+            say("{what}: {why}", what=user, why=say(", ").join(things)) for user, things in held.items()
+        )
+        for number, (kind, write) in enumerate((("cpu", amount), ("gpu", amount), ("ram", memory))):
             if kind == "gpu" and not tenant.get(kind) and not tenant.get("gpu_inuse"):
                 continue
             shown = [tenant.get("name", ""), users] if number == 0 else ["", ""]
             rows.append((shown[0], kind, _standing(tenant, kind, write), shown[1]))
     shared = [part for part in _SHARING if any(row[2][part] for row in rows)]
-    parts = [
-        p
-        for p in ("quota", "used", "lent", "free", "borrowed", "may borrow")
-        if p not in _SHARING or p in shared
-    ]
-    whole = "quota = used + lent + free" if "lent" in shared else "quota = used + free"
-    in_all = ", in use in all = used + borrowed" if "borrowed" in shared else ""
-    notes = [" ".join([f"{whole}{in_all}.", *(_SHARING[part] for part in shared)])] if shared else []
+    parts = [p for p in _PARTS if p not in _SHARING or p in shared]
+    whole = say("quota = used + lent + free") if "lent" in shared else say("quota = used + free")
+    if "borrowed" in shared:
+        whole = say("{sum}, in use in all = used + borrowed", sum=whole)
+    notes = [sentences(say("{text}.", text=whole), *(_SHARING[part]() for part in shared))] if shared else []
     for usage in usages:
         tenant = usage.get("tenant", usage)
         if order := tenant.get("queue_order"):
-            notes.append(f"Jobs of {tenant.get('name')} start {ORDERS.get(order, f'in the order {order}')}.")
+            name, told = str(tenant.get("name")), ORDERS.get(order)
+            notes.append(say("Jobs of {tenant} go by {order}.", tenant=name, order=told() if told else order))
+        if said := words.network({"tenant": tenant.get("name"), "network": tenant.get("job_network")}):
+            notes.append(said)
     return Table(
-        ("tenant", "", *parts, "who uses it"),
+        (say("tenant"), "", *(_PARTS[p]() for p in parts), say("who uses it")),
         [[name, kind, *(standing[p] for p in parts), users] for name, kind, standing, users in rows],
         found,
-        empty="You are in no tenant yet. Ask an admin to add you to one",
+        empty=say("You are in no tenant yet. Ask an admin to add you to one"),
         notes=notes,
     )

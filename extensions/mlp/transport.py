@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import encodings.idna  # noqa: F401 - else the first connection takes it up, and a child forked meanwhile never has it
 import http.client
 import socket
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from mlp.errors import UsageError
+from mlp.language import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +36,19 @@ class Address:
         if parts.scheme in {"http", "https"} and parts.hostname:
             return cls(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), base)
         raise UsageError(
-            f"{url!r} is no address of a service. Right: http://HOST:PORT/services/mlp/api/v1 "
-            "or http+unix://%2Fpath%2Fto%2Fmlp.sock/services/mlp/api/v1"
+            say(
+                "{url} is no address of a service. Right: http://HOST:PORT/services/mlp/api/v1 "
+                "or http+unix://%2Fpath%2Fto%2Fmlp.sock/services/mlp/api/v1",
+                url=repr(url),
+            )
         )
 
     @property
     def shown(self) -> str:
         """The address for messages."""
-        return self.host if self.scheme == "http+unix" else f"{self.host}:{self.port}"
+        if self.scheme == "http+unix":
+            return self.host
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def connect(self, timeout: float) -> socket.socket:
         """Open a bare connection (not for TLS)."""

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mlp.errors import UsageError
+from mlp.language import say
 from mlp.options import SHAPE, SIZE, SUBMIT, WITH, Option, duration, name, ram
+from mlp.words import SCOPE_PREFIX, sentences
 
 MAGIC, COMMAND = "%mlp", "mlp"
 
 
 def _count(text: object) -> int:
     if not str(text).isdecimal():
-        raise ValueError("is no whole number")
+        raise ValueError(say("is no whole number"))
     return int(str(text))
 
 
 def _some(text: object) -> int:
     if _count(text) < 1:
-        raise ValueError("must be at least 1")
+        raise ValueError(say("must be at least 1"))
     return _count(text)
+
+
+def scopes(text: object) -> tuple[str, ...]:
+    """Check what a token is to be allowed; which there are the hub says."""
+    found = tuple(text) if isinstance(text, list) else (str(text),)
+    if any(not re.fullmatch(r"[a-z]+:[a-z]+", one) for one in found):
+        raise ValueError(say("is no scope; right: jobs:read, jobs:write, tenants:read"))
+    return tuple(SCOPE_PREFIX + one for one in found)
 
 
 STATES = (
@@ -35,26 +46,76 @@ STATES = (
 def _state(text: object) -> str:
     if str(text) not in STATES.split():
         near = difflib.get_close_matches(str(text), STATES.split(), 1)
-        hint = f"did you mean {near[0]}? Right" if near else "right"
-        raise ValueError(f"is no state; {hint}: {', '.join(STATES.split())}")
+        args = {"states": ", ".join(STATES.split()), "near": "".join(near)}
+        raise ValueError(
+            say("is no state; did you mean {near}? Right: {states}", **args)
+            if near
+            else say("is no state; right: {states}", **args)
+        )
     return str(text)
 
 
-STATE = Option("state", "only those in this state or phase", _state, None, "STATE", choices=STATES)
-TENANT = Option("tenant", "only those of this tenant", name, None, "NAME", "-t", "tenants")
-RANK = Option("rank", "of this rank only", _count, None, "R")
-TAIL = Option("tail", "only the last lines", _some, None, "N")
-FOLLOW = Option("follow", "go on until the job ends", None, False, short="-f")
-JSON = Option("json", "print JSON", None, False)
-TOKEN_STDIN = Option("token_stdin", "read the token from standard input", None, False)
+def _grace(text: object) -> int:
+    return 0 if str(text).strip() in ("0", "0s") else duration(text)
+
+
+STATE = Option(
+    "state", lambda: say("only those in this state or phase"), _state, None, "STATE", choices=STATES
+)
+TENANT = Option("tenant", lambda: say("only those of this tenant"), name, None, "NAME", "-t", "tenants")
+RANK = Option("rank", lambda: say("of this rank only"), _count, None, "R")
+TAIL = Option("tail", lambda: say("only the last lines"), _some, None, "N")
+FOLLOW = Option("follow", lambda: say("go on until the job ends"), None, False, short="-f")
+JSON = Option("json", lambda: say("print JSON"), None, False)
+TOKEN_STDIN = Option("token_stdin", lambda: say("read the token from standard input"), None, False)
+NO_BROWSER = Option("no_browser", lambda: say("show the address, and take the code typed in"), None, False)
+EXPIRES = Option(
+    "expires", lambda: say("how long the token holds"), duration, None, "7d|90d", shown_default=lambda: "30d"
+)
+ANY_FILES = Option(
+    "any_files", lambda: say("keep the files though they are no model that is known (register)"), None, False
+)
+OF_MODELS = Option(
+    "tenant",
+    lambda: say("of this tenant: those that are listed, or the one that is registered"),
+    name,
+    None,
+    "NAME",
+    "-t",
+    "tenants",
+)
+STAGES = ("none", "staging", "production", "archived")
+SERVICE = Option(
+    "service",
+    lambda: say("of a program of a tenant's, as a nightly build, and not of yours"),
+    name,
+    None,
+    "NAME",
+)
+OF_TENANT = Option(
+    "tenant", lambda: say("whose programs' tokens are meant"), name, None, "NAME", "-t", "tenants"
+)
+GRACE = Option(
+    "grace", lambda: say("how long the tokens before it hold still (rotate)"), _grace, None, "0|1h|7d",
+    shown_default=lambda: "1d",
+)  # fmt: skip
+SCOPE = Option(
+    "scope",
+    lambda: say("what the token may, as jobs:read; may be repeated"),
+    scopes,
+    None,
+    "SCOPE",
+    many=True,
+    shown_default=lambda: say("what your own token may"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, job, jobs, url, shell or nothing."""
+    """One verb: `takes` is script, job, jobs, files, file, model, language, url, shell, token or nothing."""
 
     name: str
-    help: str
+    help: Callable[[], str]
     takes: str = ""
     options: tuple[Option, ...] = ()
     surfaces: frozenset[str] = frozenset({MAGIC, COMMAND})
@@ -62,46 +123,95 @@ class Verb:
 
 _COMMAND_ONLY = frozenset({COMMAND})
 VERBS: tuple[Verb, ...] = (
-    Verb("submit", "run a cell or a script as a job", "script", (*SUBMIT, WITH)),
-    Verb("jobs", "list your jobs", "", (STATE, TENANT)),
-    Verb("job", "show one job as it is now", "job"),
-    Verb("watch", "follow a job, from its beginning", "job"),
-    Verb("logs", "show what ranks wrote", "job", (RANK, TAIL, FOLLOW)),
-    Verb("why", "why a job waits, and until when", "job"),
-    Verb("cancel", "stop jobs for good", "jobs", (STATE, TENANT)),
-    Verb("suspend", "stop jobs for now, giving back what they hold", "jobs", (STATE, TENANT)),
-    Verb("resume", "queue suspended jobs again", "jobs", (STATE, TENANT)),
-    Verb("resubmit", "run jobs again, in another size if you like", "jobs", (STATE, TENANT, *SIZE)),
-    Verb("delete", "remove ended jobs with their files", "jobs", (STATE, TENANT)),
-    Verb("quota", "what your tenants may use, and who uses it"),
-    Verb("offer", "what a job of this shape would get", "", SHAPE),
-    Verb("login", "remember address and token", "url", (TOKEN_STDIN,), _COMMAND_ONLY),
-    Verb("completion", "print the completion script for a shell", "shell", (), _COMMAND_ONLY),
+    Verb("submit", lambda: say("run a cell or a script as a job"), "script", (*SUBMIT, WITH)),
+    Verb("jobs", lambda: say("list your jobs"), "", (STATE, TENANT)),
+    Verb("job", lambda: say("show one job as it is now"), "job"),
+    Verb("watch", lambda: say("follow a job, from its beginning"), "job"),
+    Verb("logs", lambda: say("show what ranks wrote"), "job", (RANK, TAIL, FOLLOW)),
+    Verb("files", lambda: say("list what a job has written"), "files"),
+    Verb("get", lambda: say("fetch files of a job, a directory with all below"), "file"),
+    Verb("why", lambda: say("why a job waits, and until when"), "job"),
+    Verb("cancel", lambda: say("stop jobs for good"), "jobs", (STATE, TENANT)),
+    Verb("suspend", lambda: say("stop jobs for now, giving back what they hold"), "jobs", (STATE, TENANT)),
+    Verb("resume", lambda: say("queue suspended jobs again"), "jobs", (STATE, TENANT)),
+    Verb(
+        "resubmit", lambda: say("run jobs again, in another size if you like"), "jobs", (STATE, TENANT, *SIZE)
+    ),
+    Verb("delete", lambda: say("remove ended jobs with their files"), "jobs", (STATE, TENANT)),
+    Verb(
+        "models",
+        lambda: say("list, register, stage, fetch and remove models"),
+        "model",
+        (ANY_FILES, OF_MODELS),
+    ),
+    Verb("quota", lambda: say("what your tenants may use, and who uses it")),
+    Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
+    Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
+    Verb("language", lambda: say("show or choose the language of all that you are told"), "language"),
+    Verb(
+        "login",
+        lambda: say("log in on this machine by a browser"),
+        "url",
+        (NO_BROWSER, EXPIRES, TOKEN_STDIN),
+        _COMMAND_ONLY,
+    ),
+    Verb("logout", lambda: say("end the token of this machine"), "url", (), _COMMAND_ONLY),
+    Verb("whoami", lambda: say("say as whom you work at which hub"), "", (), _COMMAND_ONLY),
+    Verb(
+        "token",
+        lambda: say("list, make and end your tokens"),
+        "token",
+        (EXPIRES, SCOPE, SERVICE, OF_TENANT, GRACE),
+        _COMMAND_ONLY,
+    ),
+    Verb("completion", lambda: say("print the completion script for a shell"), "shell", (), _COMMAND_ONLY),
 )
-TAKES = {
-    "script": "[SCRIPT] [options] [-- ARGUMENTS]",
-    "job": "NAME",
-    "jobs": "NAME... (names, patterns like digits-*, or a filter)",
-    "url": "[URL]",
-    "shell": "bash|zsh|fish",
-    "": "",
-}
-EXAMPLES = {
-    MAGIC: (
-        "%%mlp submit --runtime mpi --workers 2 --name digits     the cell is the program of one rank",
-        "%mlp submit train.py --workers 2 -- --epochs 5           a script, its arguments after --",
-        "%mlp watch digits                                        live, from its beginning",
+AUTO = "auto"
+
+
+def languages() -> tuple[str, ...]:
+    """Return what may be chosen: a language, or to leave it to browser and terminal."""
+    from mlp_language.catalogue import LANGUAGES  # noqa: PLC0415 - who submits needs none
+
+    return (*LANGUAGES, AUTO)
+
+
+TAKES: dict[str, Callable[[], str]] = {
+    "script": lambda: say("[SCRIPT] [options] [-- ARGUMENTS]"),
+    "job": lambda: say("NAME (its latest run) or NAME@RUN"),
+    "jobs": lambda: say("NAME... (names, NAME@RUN, patterns like digits-* or digits@*, or a filter)"),
+    "files": lambda: say("NAME [DIRECTORY]"),
+    "file": lambda: say("NAME PATH [TO]"),
+    "url": lambda: "[URL]",
+    "token": lambda: say("list | create NAME | revoke ID... | rotate SERVICE"),
+    "model": lambda: say(
+        "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME...",
+        stages="|".join(STAGES),
     ),
-    COMMAND: (
-        "mlp submit train.py --workers 2 --name digits -- --epochs 5",
-        "mlp watch digits",
-        "mlp jobs --state running --json",
-    ),
+    "language": lambda: f"[{'|'.join(languages())}]",
+    "shell": lambda: "bash|zsh|fish",
+    "": lambda: "",
 }
+
+
+def examples(surface: str) -> tuple[str, ...]:
+    """Return how one begins on a surface."""
+    if surface == COMMAND:
+        return (
+            "mlp submit train.py --workers 2 --name digits -- --epochs 5",
+            "mlp watch digits",
+            "mlp jobs --state running --json",
+        )
+    lines = (
+        ("%%mlp submit --runtime mpi --workers 2 --name digits", say("the cell is the program of one rank")),
+        ("%mlp submit train.py --workers 2 -- --epochs 5", say("a script, its arguments after --")),
+        ("%mlp watch digits", say("live, from its beginning")),
+    )
+    return tuple(f"{line:<57}{what}" for line, what in lines)
 
 
 @dataclass(slots=True)
-class Call:
+class ParsedLine:
     """A parsed line."""
 
     verb: Verb
@@ -128,14 +238,18 @@ def find(word: str, surface: str) -> Verb:
     if word in known:
         return known[word]
     near = difflib.get_close_matches(word, known, 1)
-    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
-    raise UsageError(f"there is no {surface} {word}. {hint}")
+    hint = (
+        say("Did you mean {near}?", near=near[0])
+        if near
+        else say("There are: {names}.", names=", ".join(known))
+    )
+    raise UsageError(sentences(say("there is no {command}.", command=f"{surface} {word}"), hint))
 
 
-def parse(words: Sequence[str], surface: str) -> Call:
+def parse(words: Sequence[str], surface: str) -> ParsedLine:
     """Parse verb, options and names; raises `UsageError` naming what is wrong and what is right."""
     verb = find(words[0], surface)
-    call = Call(verb)
+    call = ParsedLine(verb)
     known = {flag: o for o in options_of(verb, surface) for flag in o.flags}
     collected: dict[str, list[str]] = {}
     left = list(words[1:])
@@ -151,16 +265,22 @@ def parse(words: Sequence[str], surface: str) -> Call:
         option = known.get(flag) or _unknown(flag, verb, surface, known)
         if option.parse is None:
             if equals:
-                raise UsageError(f"{flag} takes no value")
+                raise UsageError(say("{option} takes no value", option=flag))
             call.given[option.name] = True
             continue
         if not equals:
             if not left or left[0] in known or left[0] == "--":
-                raise UsageError(f"{flag} needs a value: {flag} {option.metavar}")
+                raise UsageError(
+                    say("{option} needs a value: {right}", option=flag, right=f"{flag} {option.metavar}")
+                )
             value = left.pop(0)
             if left and option.parse in {duration, ram} and _in_two(option, value, left[0]):
                 raise UsageError(
-                    f"{flag} {value} {left[0]}: write it as one word: {flag} {value}{left[0][0]}"
+                    say(
+                        "{given}: write it as one word: {right}",
+                        given=f"{flag} {value} {left[0]}",
+                        right=f"{flag} {value}{left[0][0]}",
+                    )
                 )
         collected.setdefault(option.name, []).append(value)
     for key, values in collected.items():
@@ -180,63 +300,123 @@ def _in_two(option: Option, number: str, unit: str) -> bool:
 
 
 def _unknown(flag: str, verb: Verb, surface: str, known: dict[str, Option]) -> Option:
-    near = difflib.get_close_matches(flag, known, 1)
+    # a far hint is worse than none: what people mistype is near, and all begin with hyphens
+    near = difflib.get_close_matches(flag, known, 1, cutoff=0.75)
     has = ", ".join(f for f in known if f.startswith("--"))
-    hint = f"Did you mean {near[0]}?" if near else f"It has: {has}." if has else "It has no options."
+    if near:
+        hint = say("Did you mean {near}?", near=near[0])
+    else:
+        hint = say("It has: {options}.", options=has) if has else say("It has no options.")
     if verb.takes == "script":
-        hint += " Arguments of the script itself go after --"
-    raise UsageError(f"{surface} {verb.name} has no option {flag}. {hint}")
+        hint = sentences(hint, say("Arguments of the script itself go after --"))
+    said = say("{command} has no option {option}.", command=f"{surface} {verb.name}", option=flag)
+    raise UsageError(sentences(said, hint))
 
 
-def _check_names(call: Call, surface: str) -> None:
+def _check_names(call: ParsedLine, surface: str) -> None:
     verb, count = call.verb, len(call.names)
-    line = f"{surface} {verb.name} {TAKES[verb.takes]}".rstrip()
+    line = f"{surface} {verb.name} {TAKES[verb.takes]()}".rstrip()
     if call.rest and verb.takes != "script":
-        raise UsageError(f"nothing goes after -- here. Right: {line}")
+        raise UsageError(say("nothing goes after -- here. Right: {line}", line=line))
     if verb.takes == "script" and count > 1:
         raise UsageError(
-            f"{call.names[1]}: arguments of the script go after --, as in: {call.names[0]} -- {call.names[1]}"
+            say(
+                "{second}: arguments of the script go after --, as in: {first} -- {second}",
+                first=call.names[0],
+                second=call.names[1],
+            )
         )
     if verb.takes == "job" and count != 1:
-        raise UsageError(f"one job is needed. Right: {line}")
+        raise UsageError(say("one job is needed. Right: {line}", line=line))
+    _check_acts(call, line)
+    if verb.takes in {"files", "file"} and not 1 <= count - (verb.takes == "file") <= 2:
+        raise UsageError(say("which files of which job? Right: {line}", line=line))
     if verb.takes == "jobs" and not count and not call.given.keys() & {"state", "tenant"}:
-        raise UsageError(f"which jobs? Right: {line}")
-    if (not verb.takes and count) or (verb.takes in {"url", "shell"} and count > 1):
-        raise UsageError(f"{call.names[-1]} is too much. Right: {line}")
+        raise UsageError(say("which jobs? Right: {line}", line=line))
+    if (not verb.takes and count) or (verb.takes in {"url", "shell", "language"} and count > 1):
+        raise UsageError(say("{what} is too much. Right: {line}", what=call.names[-1], line=line))
+    if verb.takes == "language" and count and call.names[0] not in languages():
+        raise UsageError(say("{what} is not spoken here. Right: {line}", what=call.names[0], line=line))
     if verb.takes == "shell" and not count:
-        raise UsageError(f"which shell? Right: {line}")
+        raise UsageError(say("which shell? Right: {line}", line=line))
+
+
+def _check_acts(call: ParsedLine, line: str) -> None:
+    if call.verb.takes == "model" and not _model_call(call):
+        raise UsageError(say("what about models? Right: {line}", line=line))
+    if call.verb.takes == "token" and not _token_call(call):
+        raise UsageError(say("what about tokens? Right: {line}", line=line))
+
+
+def _model_call(call: ParsedLine) -> bool:
+    """Tell whether the words after `models` are one of its acts."""
+    act, names = call.names[0] if call.names else "ls", len(call.names) - 1
+    if ("any_files" in call.given and act != "register") or (
+        "tenant" in call.given and act not in {"ls", "register"}
+    ):
+        return False
+    right = {
+        "ls": names <= 1,
+        "show": names == 1,
+        "register": names == 2,
+        "stage": names == 2 and call.names[2] in STAGES,
+        "get": names in {1, 2},
+        "rm": names >= 1,
+    }
+    return right.get(act, False)
+
+
+def _token_call(call: ParsedLine) -> bool:
+    """Tell whether the words after `token` are one of its acts."""
+    act, names = call.names[0] if call.names else "list", len(call.names) - 1
+    of_program = "service" in call.given
+    if (of_program or act == "rotate") and "tenant" not in call.given:
+        raise UsageError(say("whose program is it? Add --tenant NAME"))
+    if "tenant" in call.given and act in {"create", "revoke"} and not of_program:
+        return False  # a person's tokens are of no tenant
+    right = {
+        "list": names < 1 and not of_program,
+        "create": names == (0 if of_program else 1),
+        "revoke": names == 0 if of_program else names > 0,
+        "rotate": names == 1 and not of_program,
+    }
+    return right.get(act, False)
 
 
 def overview(surface: str) -> str:
     """Return the help of a surface: verbs and three examples."""
-    lines = ["MLP Hub: distributed jobs from a cell, a file, or a shell.", ""]
-    lines += [f"  {surface} {v.name:<11}{v.help}" for v in verbs_of(surface)]
+    lines = [say("MLP Hub: distributed jobs from a cell, a file, or a shell."), ""]
+    lines += [f"  {surface} {v.name:<11}{v.help()}" for v in verbs_of(surface)]
     return "\n".join(
         [
             *lines,
             "",
-            "Examples",
+            say("Examples"),
             "",
-            *(f"  {e}" for e in EXAMPLES[surface]),
+            *(f"  {e}" for e in examples(surface)),
             "",
-            f"Options: {surface} VERB --help",
+            say("Options: {command}", command=f"{surface} VERB --help"),
         ]
     )
 
 
 def usage(verb: Verb, surface: str) -> str:
     """Return the help of a verb."""
-    lines = [f"{surface} {verb.name} {TAKES[verb.takes]}".rstrip(), f"  {verb.help}", ""]
+    lines = [f"{surface} {verb.name} {TAKES[verb.takes]()}".rstrip(), f"  {verb.help()}", ""]
     for option in options_of(verb, surface):
         flags = ", ".join(reversed(option.flags)) + (f" {option.metavar}" if option.metavar else "")
         default = shown_default(option)
-        note = f" (default: {default})" if default else ""
-        lines.append(f"  {flags:<28} {option.explained}{note}")
+        said = option.explained
+        if default:
+            said = sentences(said, say("(default: {value})", value=default))
+        lines.append(f"  {flags:<28} {said}")
     return "\n".join(lines).rstrip()
 
 
 def shown_default(option: Option) -> str:
     """Return an option's default as help and documentation show it; empty where there is none."""
-    if option.shown_default or option.default is None or option.default is False:
-        return option.shown_default
+    if option.shown_default is not None:
+        return option.shown_default()
+    if option.default is None or option.default is False:
+        return ""
     return f"{option.default:g}" if isinstance(option.default, float) else str(option.default)

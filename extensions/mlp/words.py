@@ -2,47 +2,80 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from mlp.format import amount, clock_time, memory, parse_time, span, starts
 from mlp.history import FINAL
+from mlp.language import say, says
+from mlp.options import Unitless
+from mlp.terms import REASONS
 
-CAUSES = {
-    "program-error": "The program ended with an error",
-    "signal": "A rank was killed by a signal",
-    "out-of-memory": "Memory ran out",
-    "time-limit": "The time limit was reached",
-    "node-lost": "The node was lost",
-    "start-failed": "The ranks could not be started",
+CAUSES: Mapping[str, Callable[[], str]] = {
+    "program-error": lambda: say("The program ended with an error"),
+    "signal": lambda: say("A rank was killed by a signal"),
+    "out-of-memory": lambda: say("Memory ran out"),
+    "disk": lambda: say("Wrote too much to the disk"),
+    "time-limit": lambda: say("The time limit was reached"),
+    "node-lost": lambda: say("The node was lost"),
+    "start-failed": lambda: say("The ranks could not be started"),
 }
-
-REASONS = {
-    "Invalid": "not allowed",
-    "NotFound": "not there",
-    "Conflict": "there already",
-    "WrongState": "not in this state",
-    "Forbidden": "no right to it",
-    "ExceedsMaxQuota": "more than the whole quota",
-    "WaitingForQuota": "waits for quota",
-    "NoMatchingFlavor": "no such device here",
-    "WaitingForResources": "waits for room on the nodes",
-    "TopologyPlacementFailed": "waits for room in the right place",
-    "WaitingForPreempted": "waits for others to stop",
-    "Reserved": "the room is kept for others",
-    "Suspended": "suspended",
-    "Gated": "held back",
-}
-"""Typed reasons in words, as the hub and the widget have them; a test compares them."""
+SCOPE_PREFIX = "custom:mlp:"
+"""How the hub writes scopes that are the platform's."""
 
 
 def reason(typed: object) -> str:
     """Write a typed reason as people read it: "Waits for quota"; one that is newer than this program as it is."""
-    text = REASONS.get(str(typed), str(typed or ""))
+    known = REASONS.get(str(typed))
+    return capital(known() if known else str(typed or ""))
+
+
+def sentences(*texts: str) -> str:
+    """Join sentences as one writes them one after the other; what is empty is left out."""
+    first, *others = filter(None, texts)
+    for text in others:
+        first = say("{first} {second}", first=first, second=text)
+    return first
+
+
+def capital(text: str) -> str:
+    """Write a sentence with the capital letter that it begins with."""
     return f"{text[:1].upper()}{text[1:]}"
+
+
+_PHASES: Mapping[str, Callable[[], str]] = {
+    "queued": lambda: say("queued"),
+    "admitted": lambda: say("admitted"),
+    "starting": lambda: say("starting"),
+    "running": lambda: say("running"),
+    "suspending": lambda: say("suspending"),
+    "suspended": lambda: say("suspended"),
+    "preempting": lambda: say("preempting"),
+    "resizing": lambda: say("resizing"),
+    "finishing": lambda: say("finishing"),
+    "finished": lambda: say("finished"),
+    "failed": lambda: say("failed"),
+    "cancelling": lambda: say("cancelling"),
+    "cancelled": lambda: say("cancelled"),
+    "deleting": lambda: say("deleting"),
+    "unknown": lambda: say("unknown"),
+    # of ranks
+    "waiting": lambda: say("waiting"),
+    "pending": lambda: say("pending"),
+    "exited": lambda: say("exited"),
+    "killed": lambda: say("killed"),
+    "lost": lambda: say("lost"),
+    "stopped": lambda: say("stopped"),
+}
+
+
+def phase_word(phase: object) -> str:
+    """Write the phase of a job or of a rank; one that is newer than this program as it is."""
+    known = _PHASES.get(str(phase))
+    return known() if known else str(phase)
 
 
 def shell() -> Any:
@@ -61,36 +94,59 @@ def first_command() -> str:
     return "mlp submit SCRIPT --workers 2" if shell() is None else "%%mlp submit --workers 2"
 
 
-def parse_time(text: object) -> datetime | None:
-    """Read an RFC 3339 time; None for nothing or nonsense."""
-    try:
-        return datetime.fromisoformat(str(text)) if text else None
-    except ValueError:
-        return None
+def title(job: Mapping[str, Any]) -> str:
+    """Write which job it is: digits, of a later run digits run 2."""
+    run = job.get("run") or 1
+    name = str(job.get("name", ""))
+    return say("{name} run {run}", name=name, run=run) if run != 1 else name
 
 
-def span(seconds: float) -> str:
-    """Write a length of time: 8 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        minutes, rest = divmod(whole, 60)
-        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{minutes} min"
-    hours, rest = divmod(whole // 60, 60)
-    if hours < 24:
-        return f"{hours} h {rest} min" if rest else f"{hours} h"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h" if hours else f"{days} d"
+def reference(job: Mapping[str, Any]) -> str:
+    """Write a job as commands name it. By the name alone they mean the latest run, so an ended one is `NAME@RUN`."""
+    name, run = str(job.get("name", "")), job.get("run")
+    if run is None or (run == 1 and job.get("phase") not in FINAL):
+        return name
+    return f"{name}@{run}"
 
 
-def clock_time(text: object) -> str:
-    """Write a point in time in the reader's zone: 14:20, with the date when it is not today."""
-    at = parse_time(text)
-    if at is None:
-        return ""
-    local = at.astimezone()
-    return local.strftime("%H:%M" if local.date() == datetime.now().astimezone().date() else "%Y-%m-%d %H:%M")
+def version(model: Mapping[str, Any]) -> str:
+    """Return what means this version of a model and no other: net@2."""
+    return f"{model['name']}@{model['version']}" if model.get("name") else ""
+
+
+def model_state(model: Mapping[str, Any]) -> str:
+    """Say how a version of a model stands, and why it is in error."""
+    said: dict[str, Callable[[], str]] = {
+        "creating": lambda: say("being copied"),
+        "ready": lambda: say("ready"),
+        "error": lambda: say("error: {why}", why=str(model.get("message") or "")),
+        "deleting": lambda: say("being deleted"),
+    }
+    state = str(model.get("state") or "")
+    return said[state]() if state in said else state
+
+
+def stage(value: object) -> str:
+    """Say how far a version of a model is used."""
+    said: dict[str, Callable[[], str]] = {
+        "none": lambda: "",
+        "staging": lambda: say("staging"),
+        "production": lambda: say("production"),
+        "archived": lambda: say("archived"),
+    }
+    return said[str(value)]() if value in said else str(value or "")
+
+
+def still_there(job: Mapping[str, Any]) -> str:
+    """Say that a run which has not ended is shown in place of the next one."""
+    args = {"name": str(job.get("name")), "run": job.get("run") or 1}
+    if job.get("phase") == "queued":
+        it = say("{name} run {run} still waits; this is it.", **args)
+    elif job.get("phase") == "suspended":
+        it = say("{name} run {run} is suspended; this is it.", **args)
+    else:
+        it = say("{name} run {run} still runs; this is it.", **args)
+    return sentences(it, say("To run it again, cancel it first, or give another --name"))
 
 
 _PRIORITIES = {200: "high", 100: "normal", 50: "low"}
@@ -98,71 +154,21 @@ _PRIORITIES = {200: "high", 100: "normal", 50: "low"}
 
 def priority(value: object) -> str:
     """Write a priority by the name of its class: "high"; another number as it is."""
-    return _PRIORITIES.get(value, str(value)) if isinstance(value, int) else str(value)
-
-
-def starts(text: object, now: datetime | None = None) -> str:
-    """Write when something is expected: "in 26 s" where that is soon, "any moment now" where it is due, else the time of day."""
-    at = parse_time(text)
-    if at is None:
-        return ""
-    left = (at - (now or datetime.now(UTC))).total_seconds()
-    if left >= SOON_S or left <= -SOON_S:
-        return clock_time(text)
-    return f"in {span(left)}" if left >= 0.5 else "any moment now"
-
-
-SOON_S = 120.0
-"""Up to so many seconds from now an expected time is told as how long it is until then: a clock's minutes say too little."""
-
-
-def number(value: float) -> str:
-    """Write a metric's value with four digits that count."""
-    if not math.isfinite(value):
-        return str(value)
-    if value == int(value) and abs(value) < 1e6:
-        return str(int(value))
-    return f"{value:.4g}"
-
-
-def rounded(value: float, digits: int) -> str:
-    """Write a number with at most so many decimals, halves up, without trailing zeros."""
-    scale = 10**digits
-    whole = math.floor(value * scale + 0.5)
-    return f"{whole / scale:.{digits}f}".rstrip("0").rstrip(".") if digits else str(whole)
-
-
-def amount(value: float | None) -> str:
-    """Write cores or devices; None has no limit of its own."""
-    return "no limit" if value is None else rounded(value, 2)
-
-
-def _sized(value: float, units: tuple[str, ...]) -> str:
-    """Write an amount in the largest unit of which there is one: three digits that count, the first unit whole.
-
-    The widget does the same (`widgets/src/core/format.ts`), and one table tests both.
-    """
-    at = 0
-    while math.floor(value + 0.5) >= 1024 and at < len(units) - 1:
-        value /= 1024
-        at += 1
-    digits = 0 if at == 0 or value >= 100 else 1 if value >= 10 else 2
-    return f"{rounded(value, digits)} {units[at]}"
-
-
-def memory(mib: float | None) -> str:
-    """Write an amount of memory, given in MiB: 512 MiB, 1.46 GiB."""
-    return "no limit" if mib is None else _sized(mib, ("MiB", "GiB", "TiB", "PiB"))
+    name = _PRIORITIES.get(value, str(value)) if isinstance(value, int) else str(value)
+    return {"high": say("high"), "normal": say("normal"), "low": say("low")}.get(name, name)
 
 
 def workers(job: Mapping[str, Any]) -> str:
     """Write the gang: 2 workers, 2 to 4 workers + 1 ps; of an elastic one that was placed first how many it has."""
     low, _, high = str(job.get("workers", 1)).partition(":")
-    text = f"{low} to {high} workers" if high else f"{low} worker{'' if low == '1' else 's'}"
     now = sum(1 for rank in job.get("ranks") or () if rank.get("role") != "ps")
-    if high and now:
-        text = f"{now} worker{'' if now == 1 else 's'} ({low} to {high})"
-    return text + (f" + {job['ps']} ps" if job.get("ps") else "")
+    if not high:
+        text = says("1 worker", "{n} workers", int(low))
+    elif now:
+        text = says("1 worker ({low} to {high})", "{n} workers ({low} to {high})", now, low=low, high=high)
+    else:
+        text = say("{low} to {high} workers", low=low, high=high)
+    return say("{workers} + {ps} ps", workers=text, ps=job["ps"]) if job.get("ps") else text
 
 
 def ending(thing: Mapping[str, Any]) -> str:
@@ -172,23 +178,58 @@ def ending(thing: Mapping[str, Any]) -> str:
         try:
             return signal.Signals(number_).name
         except ValueError:
-            return f"signal {number_}"
+            return say("signal {n}", n=number_)
     code = thing.get("exit_code")
-    return "" if code is None else f"exit code {code}"
+    return "" if code is None else say("exit code {n}", n=code)
+
+
+def cause(job: Mapping[str, Any]) -> str:
+    """Write in a few words what went wrong and where, empty when nothing did."""
+    found = job.get("failure")
+    return _cause_and_place(found) if isinstance(found, Mapping) else ""
+
+
+def _cause(found: Mapping[str, Any]) -> str:
+    known = CAUSES.get(str(found.get("cause")))
+    return known() if known else str(found.get("cause") or say("It failed"))
+
+
+def _where(found: Mapping[str, Any]) -> str:
+    """Write which rank failed and how it ended, as far as that is known."""
+    rank = [say("rank {rank}", rank=found["rank"])] if found.get("rank") is not None else []
+    return say(", ").join([*rank, *filter(None, [ending(found)])])
+
+
+def _cause_and_place(found: Mapping[str, Any]) -> str:
+    text, where = _cause(found), _where(found)
+    return say("{what} ({where})", what=text, where=where) if where else text
 
 
 def failure(job: Mapping[str, Any]) -> str:
-    """Write what went wrong in one sentence, empty when nothing did."""
+    """Write what went wrong in one sentence, with the way out; empty when nothing did."""
     found = job.get("failure")
     if not isinstance(found, Mapping):
         return ""
-    text = CAUSES.get(str(found.get("cause")), str(found.get("cause") or "It failed"))
-    where = [f"rank {found['rank']}"] if found.get("rank") is not None else []
-    where += [ending(found)] if ending(found) else []
-    if where and str(found.get("message") or "").startswith(where[0]):
-        where = []  # the message says it
-    text += f" ({', '.join(where)})" if where else ""
-    return f"{text}: {found['message']}" if found.get("message") else text
+    text = _cause_and_place(found)
+    if found.get("message"):
+        message = str(found["message"])
+        if found.get("rank") is not None and message.startswith(say("rank {rank}", rank=found["rank"])):
+            text = _cause(found)  # the message says where
+        text = say("{what}: {why}", what=text, why=message)
+    return say("{what}; {way_out}", what=text, way_out=str(found["remedy"])) if found.get("remedy") else text
+
+
+def network(of: Mapping[str, Any]) -> str:
+    """Write whether jobs of a tenant reach other machines, and who can change that; empty where nothing is known."""
+    tenant, has = of.get("tenant"), of.get("network")
+    if not tenant or not has:
+        return ""
+    if has == "outbound":
+        return say("Jobs of tenant {tenant} may reach other machines.", tenant=str(tenant))
+    return say(
+        "Jobs of tenant {tenant} have no network; an administrator of the hub can allow it.",
+        tenant=str(tenant),
+    )
 
 
 def rank_state(job: Mapping[str, Any], rank: Mapping[str, Any]) -> str:
@@ -197,9 +238,51 @@ def rank_state(job: Mapping[str, Any], rank: Mapping[str, Any]) -> str:
     if state_ == "stopped":
         first = (job.get("failure") or {}).get("rank")
         if first is not None and first != rank.get("rank"):
-            return f"stopped because rank {first} failed"
-        return "stopped" if how else "never started"
-    return f"{state_}, {how}" if state_ == "failed" and how else state_
+            return say("stopped because rank {rank} failed", rank=first)
+        return say("stopped") if how else say("never started")
+    return (
+        say("failed, {how}", how=how) if state_ == "failed" and how else phase_word(state_) if state_ else ""
+    )
+
+
+def cpu_used(rank: Mapping[str, Any]) -> str:
+    """Write the cores that a rank used which has ended; empty where nothing is known."""
+    mean, most = rank.get("cpu_mean"), rank.get("cpu_peak")
+    if mean is None or most is None:
+        return ""
+    return say("{mean} on average, {most} at most", mean=amount(mean), most=amount(most))
+
+
+def memory_used(rank: Mapping[str, Any]) -> str:
+    """Write the memory that a rank used which has ended; empty where nothing is known."""
+    mean, most = rank.get("ram_mean"), rank.get("ram_peak")
+    if mean is None or most is None:
+        return ""
+    return say("{most} at most, {mean} on average", most=memory(most), mean=memory(mean))
+
+
+def used(job: Mapping[str, Any]) -> str:
+    """Write what each rank asked for and used: of several the mean of their cores, and the most of any; or nothing.
+
+    The widget writes the same (`widgets/src/core/used.ts`), and one table tests both.
+    """
+    ranks = [rank for rank in job.get("ranks") or () if isinstance(rank, Mapping)]
+    known = [r for r in ranks if r.get("cpu_mean") is not None and r.get("ram_peak") is not None]
+    if not known:
+        return ""
+    mean = sum(float(r["cpu_mean"]) for r in known) / len(known)
+    most = max(float(r["ram_peak"]) for r in known)
+    told = {
+        "ram": memory(job.get("ram")),
+        "most": memory(most),
+        "cpu": amount(job.get("cpu")),
+        "mean": amount(mean),
+    }
+    if len(ranks) > 1:
+        return say(
+            "Each rank asked {ram}, used {most} at most; asked {cpu} cpu, used {mean} on average", **told
+        )
+    return say("Asked {ram}, used {most} at most; asked {cpu} cpu, used {mean} on average", **told)
 
 
 def unknown_start(why: Mapping[str, Any]) -> str:
@@ -207,8 +290,9 @@ def unknown_start(why: Mapping[str, Any]) -> str:
     because = str(why.get("expected_because") or "")
     if why.get("phase") != "queued" or why.get("expected_start") or not because:
         return ""
-    text = because if because.startswith("no time can be told") else f"no time can be told: {because}"
-    return f"{text[0].upper()}{text[1:]}."
+    if because.startswith(say("no time can be told")):
+        return say("{text}.", text=capital(because))
+    return say("No time can be told: {because}.", because=because)
 
 
 def stopped(why: Mapping[str, Any]) -> list[str]:
@@ -218,8 +302,12 @@ def stopped(why: Mapping[str, Any]) -> list[str]:
         return []
     kept = str(found.get("kept") or "")
     return [
-        f"Its last attempt ended {clock_time(found.get('time'))}: {found['message']}.",
-        *([f"{kept[0].upper()}{kept[1:]}."] if kept else []),
+        say(
+            "Its last attempt ended {time}: {what}.",
+            time=clock_time(found.get("time")),
+            what=str(found["message"]),
+        ),
+        *([say("{text}.", text=capital(kept))] if kept else []),
     ]
 
 
@@ -230,21 +318,29 @@ def prospects(why: Mapping[str, Any]) -> list[str]:
     return [
         *([unknown] if unknown else []),
         *(_smaller(why, str(way)) for way in (ways if isinstance(ways, list) else [])),
-        *([f"{short[0].upper()}{short[1:]}."] if short else []),
+        *([say("{text}.", text=capital(short))] if short else []),
     ]
 
 
 def _smaller(why: Mapping[str, Any], way: str) -> str:
     """Write with what a job would start now, how to have it so, and what of its work that costs."""
-    name, before = str(why.get("job")), why.get("stopped")
+    name = reference({"name": why.get("job"), "run": why.get("run")})
+    before = why.get("stopped")
     again = command(f"resubmit {name} {way}")
     saved = isinstance(before, Mapping) and before.get("checkpoint_at")
-    cost = (
-        f"; that is a new job, which begins anew: the checkpoint of {name} is not taken along"
-        if saved
-        else ""
+    said = say(
+        "Would start now with {way}: {cancel}, then {again}",
+        way=way,
+        cancel=command(f"cancel {name}"),
+        again=again,
     )
-    return f"Would start now with {way}: {command(f'cancel {name}')}, then {again}{cost}"
+    if not saved:
+        return said
+    return say(
+        "{what}; that is a new job, which begins anew: the checkpoint of {job} is not taken along",
+        what=said,
+        job=name,
+    )
 
 
 def ended(job: Mapping[str, Any]) -> str:
@@ -252,11 +348,45 @@ def ended(job: Mapping[str, Any]) -> str:
     phase, at = str(job.get("phase")), clock_time(job.get("finished_at"))
     if phase not in FINAL:
         return ""
-    how = {"cancelled": "was cancelled"}.get(phase, phase)
-    ran = ""
-    if seconds := ran_in_all(job):
-        ran = f" after {span(seconds)}" if job.get("started_at") else f"; it had run for {span(seconds)}"
-    return f"{job.get('name')} {how}{f' at {at}' if at else ''}{ran}."
+    name, seconds = title(job), ran_in_all(job)
+    if phase == "finished":
+        how = say("{job} finished at {time}", job=name, time=at) if at else say("{job} finished", job=name)
+    elif phase == "failed":
+        how = say("{job} failed at {time}", job=name, time=at) if at else say("{job} failed", job=name)
+    elif at:
+        how = say("{job} was cancelled at {time}", job=name, time=at)
+    else:
+        how = say("{job} was cancelled", job=name)
+    if not seconds:
+        return say("{text}.", text=how)
+    if job.get("started_at"):
+        return say("{what} after {span}.", what=how, span=span(seconds))
+    return say("{what}; it had run for {span}.", what=how, span=span(seconds))
+
+
+def restarts(job: Mapping[str, Any]) -> int:
+    """Return how many attempts began after another; the one that a job waits for has not."""
+    counted = int(job.get("restarts") or 0)
+    return counted if job.get("started_at") else max(counted - 1, 0)
+
+
+def time_limit(job: Mapping[str, Any]) -> str:
+    """Write after which time an attempt is ended, empty where there is no limit."""
+    limit = job.get("time_limit")
+    return say("time limit {span}", span=span(float(limit))) if limit else ""
+
+
+def seconds_meant(given: Mapping[str, Any]) -> str:
+    """Say that a time limit which was given without a unit is in seconds; empty where there is nothing to say."""
+    limit = given.get("time_limit")
+    if not isinstance(limit, Unitless):
+        return ""
+    return say(
+        "--time-limit {n}: a number without a unit is seconds, so the job is ended after {span}; "
+        "for {n} minutes write {n}m",
+        n=int(limit),
+        span=span(limit),
+    )
 
 
 def age(job: Mapping[str, Any], now: datetime | None = None) -> str:
@@ -264,17 +394,21 @@ def age(job: Mapping[str, Any], now: datetime | None = None) -> str:
     now = now or datetime.now(UTC)
     started, submitted = parse_time(job.get("started_at")), parse_time(job.get("submitted_at"))
     whole = ran_in_all(job, now)
+    ran = say("ran {span}", span=span(whole)) if whole else ""
     if job.get("finished_at"):
-        return f"ran {span(whole)}" if whole else ""
+        return ran
     if started:
-        runs = f"for {span((now - started).total_seconds())}"
-        return f"{runs}, {span(whole)} in all" if job.get("ran_s") else runs
-    ran = f"ran {span(whole)}" if whole else ""
+        runs = span((now - started).total_seconds())
+        if job.get("ran_s"):
+            return say("for {span}, {whole} in all", span=runs, whole=span(whole))
+        return say("for {span}", span=runs)
     if since := parse_time(job.get("waiting_since")):
-        return ", ".join(filter(None, (f"waits {span((now - since).total_seconds())}", ran)))
+        waits = say("waits {wait}", wait=span((now - since).total_seconds()))
+        return say(", ").join(filter(None, [waits, ran]))
     if submitted and job.get("phase") == "suspended" and not ran:
-        return f"submitted {span((now - submitted).total_seconds())} ago"
-    return ran or (f"waited {span(float(job['waited_s']))}" if job.get("waited_s") is not None else "")
+        return say("submitted {span} ago", span=span((now - submitted).total_seconds()))
+    waited = job.get("waited_s")
+    return ran or ("" if waited is None else say("waited {span}", span=span(float(waited))))
 
 
 def ran_in_all(job: Mapping[str, Any], now: datetime | None = None) -> float:
@@ -296,13 +430,13 @@ def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
     if job.get("phase") != "running" or began is None or done < 2 or progress >= 100:
         return ""
     passed = ((now or datetime.now(UTC)) - began).total_seconds()
-    return f"about {span(passed * (100 - progress) / done)} left" if passed >= 3 else ""
+    return say("about {span} left", span=span(passed * (100 - progress) / done)) if passed >= 3 else ""
 
 
 def state(job: Mapping[str, Any]) -> str:
     """Write where the job stands, with the reason where there is one."""
     phase, notes = str(job.get("phase", "unknown")), standing(job)
-    return f"{phase}: {notes}" if notes else phase
+    return say("{state}: {why}", state=phase_word(phase), why=notes) if notes else phase_word(phase)
 
 
 def standing(job: Mapping[str, Any]) -> str:
@@ -311,9 +445,9 @@ def standing(job: Mapping[str, Any]) -> str:
     notes = []
     if phase == "queued":
         if job.get("position") is not None:
-            notes.append(f"place {job['position']} in the queue")
+            notes.append(say("place {n} in the queue", n=job["position"]))
         if job.get("expected_start"):
-            notes.append(f"expected to start {starts(job['expected_start'])}")
+            notes.append(say("expected to start {time}", time=starts(job["expected_start"])))
     if job.get("message") and phase in {"queued", "suspended", "admitted", "starting"}:
         notes.append(str(job["message"]))
-    return "; ".join(notes)
+    return say("; ").join(notes)

@@ -29,5 +29,6 @@ class JobDecision(Response):
 
     user: str
     job: str
+    run: int
     tenant: str
     decision: Decision

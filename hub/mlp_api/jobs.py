@@ -10,22 +10,37 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from mlp_api.types import NAME_PATTERN, Gpu, Name, Request, Response
+from mlp_api.said import Detail, Text
+from mlp_api.types import NAME_PATTERN, Fact, Gpu, Name, Request, Response
 
 MOST_RANKS = 10_000
 """Of one job, its parameter servers included."""
+JOB_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,49}$(?!\n)"
+"""What people write. A leading dot would hide a directory, a leading dash would read as an option."""
+JOB_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,49}(@[1-9][0-9]{0,8})?$(?!\n)"
+"""A name of a job, which means its latest run, or `NAME@RUN`."""
 RANGE_PATTERN = r"^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$(?!\n)"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$(?!\n)"
 SOURCE_PATTERN = r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$(?!\n)"
+JobName = Annotated[
+    str,
+    Meta(
+        pattern=JOB_NAME_PATTERN,
+        max_length=50,
+        description="letters, digits, -, _ and ., not beginning with - or ., 1 to 50 characters",
+    ),
+]
 Cpu = Annotated[float, Meta(ge=0.1, le=1_000_000)]
 Ram = Annotated[int, Meta(ge=100, le=1_000_000_000)]
 Progress = Annotated[int, Meta(ge=0, le=100)]
 Workers = Annotated[int, Meta(ge=1, le=MOST_RANKS)] | Annotated[str, Meta(pattern=RANGE_PATTERN)]
-Runtime = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
+RuntimeName = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
 Code = Annotated[str, Meta(max_length=1_048_576)]
 Path = Annotated[str, Meta(min_length=1, max_length=4096)]
 EnvName = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
 Sureness = Literal["sure", "likely", "unknown"]
+StageName = Literal["queued", "admitted", "created", "bound", "pulled", "started", "first-line"]
+OnOff = Literal["on", "off"]
 JobState = Literal["creating", "running", "finished", "error", "deleting"]
 
 
@@ -35,7 +50,7 @@ class JobShape(Request, kw_only=True):
     cpu, gpu and ram are per rank, a parameter server's too.
     """
 
-    runtime: Runtime | None = None
+    runtime: RuntimeName | None = None
     workers: Workers = 1
     ps: Annotated[int, Meta(ge=0, le=1000)] = 0
     cpu: Cpu = 1.0
@@ -48,15 +63,17 @@ class JobShape(Request, kw_only=True):
     retries: Annotated[int, Meta(ge=0, le=100)] = 0
     checkpoint_every: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
     topology: Annotated[str, Meta(max_length=100)] | None = None
+    tensorboard: OnOff = "on"
 
 
 class JobCreate(JobShape, kw_only=True):
     """A job to run: `entry` is a path in the user's home, or `code` the program's text; exactly one of them.
 
+    A name that is used again, when its latest run has ended, makes its next run; with `replace` the earlier ones are deleted.
     cpu, gpu and ram are per rank, a parameter server's too.
     """
 
-    name: Name
+    name: JobName
     entry: Path | None = None
     code: Code | None = None
     args: Annotated[list[Annotated[str, Meta(max_length=65_536)]], Meta(max_length=1000)] = field(
@@ -65,6 +82,7 @@ class JobCreate(JobShape, kw_only=True):
     env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
         default_factory=dict
     )
+    replace: bool = False
 
 
 class Resubmit(Request):
@@ -86,7 +104,11 @@ class Heartbeat(Request):
 
 
 class Rank(Response):
-    """One process of a job."""
+    """One process of a job.
+
+    `cpu` and `ram` are what it uses now, null when it does not run. Once it has ended the other four say what it used: its
+    cores on average and the most over a second, its memory on average and the most, cached files not counted.
+    """
 
     rank: int
     role: str
@@ -96,30 +118,47 @@ class Rank(Response):
     signal: int | None
     cpu: float | None
     ram: int | None
+    cpu_mean: float | None = None
+    cpu_peak: float | None = None
+    ram_mean: int | None = None
+    ram_peak: int | None = None
 
 
 class Failure(Response):
-    """What went wrong first."""
+    """What went wrong first.
+
+    `hint` says what probably stands behind it: `no-network`, the tenant's jobs have none and the program looked for another
+    machine; `network-missing`, the same, and this machine cannot give what the tenant may have. `remedy` says so in a
+    sentence, with who can do something about it; empty without a hint.
+    """
 
     cause: str
     rank: int | None
     exit_code: int | None
     signal: int | None
-    message: str
+    message: Text
     tail: str
+    hint: str | None
+    remedy: Text
 
 
 class Job(Response):
     """A job with its status. `phase` is the fine life cycle, `state` the coarse one.
+
+    A name has runs 1, 2, ...: `run` is which of them this is. In paths `NAME` means the latest one, `NAME@RUN` a certain one.
 
     A job may run in several attempts: it is stopped and waits again, or goes on in another size. `started_at` and
     `finished_at` are of the last one. `ran_s` are the seconds that all attempts which are over ran; the one that runs has run
     since `started_at` besides. `waited_s` are the seconds in the queue in all waits that are over; while it waits, it has
     waited since `waiting_since` besides. What it is in the queue for counts from `queued_at`: who is stopped for others keeps
     its age there. The present attempt began with `progress_from` at `progress_since`, null before it reported anything.
+
+    `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
+    null for what was submitted here.
     """
 
     name: str
+    run: int
     user: str
     tenant: str
     runtime: str
@@ -138,11 +177,13 @@ class Job(Response):
     retries: int
     checkpoint_every: int | None
     topology: str | None
+    tensorboard: OnOff
     uid: str
     state: JobState
     phase: str
     reason: str | None
-    message: str
+    message: Text
+    detail: Detail
     progress: int
     restarts: int
     position: int | None
@@ -160,13 +201,19 @@ class Job(Response):
     progress_from: int
     progress_since: datetime | None
     version: int
+    source: str | None
 
 
 class Verdict(Response):
-    """A typed reason with its sentence and its numbers."""
+    """A typed reason: `message` is its headline in the reader's language, `detail` the same as data, `facts` what is behind it.
+
+    `numbers` are those of the facts, by DIMENSION_KEY or KEY.
+    """
 
     reason: str
-    message: str
+    message: Text
+    detail: Detail
+    facts: list[Fact]
     numbers: dict[str, float]
 
 
@@ -179,8 +226,9 @@ class Stopped(Response):
 
     kind: Literal["preempted", "suspended", "requeued"]
     time: datetime
-    message: str
-    kept: str
+    message: Text
+    detail: Detail
+    kept: Text
     checkpoint_at: datetime | None
 
 
@@ -192,16 +240,17 @@ class Why(Response):
     """
 
     job: str
+    run: int
     phase: str
     reasons: list[Verdict]
     position: int | None
     queue_length: int
     expected_start: datetime | None
-    expected_because: str
+    expected_because: Text
     how_sure: Sureness
-    sure_because: str
+    sure_because: Text
     would_start_now: list[str]
-    cut_short: str
+    cut_short: Text
     stopped: Stopped | None
 
 
@@ -211,34 +260,68 @@ class Event(Response):
     seq: int
     time: datetime
     kind: str
-    message: str
-    reason: str | None = None
+    message: Text
+    detail: Detail
+    reason: str | None
+
+
+class AttemptStage(Response):
+    """A stage that an attempt came to: when, and how many seconds after the one before; null for its first.
+
+    It was queued, admitted, its pods created, bound to nodes, their images pulled and containers begun, its first program
+    started, the first line of output written. Where jobs run on one machine there are no pods.
+    """
+
+    stage: StageName
+    time: datetime
+    seconds: float | None
+
+
+class JobAttempt(Response):
+    """An attempt of a job, from 1 on, with the stages that it came to, in order.
+
+    `ended` is the kind of event with which it ended, as in the job's timeline, null while it goes on.
+    """
+
+    attempt: int
+    stages: list[AttemptStage]
+    ended: str | None
+    ended_at: datetime | None
 
 
 class LogLine(Response):
-    """One line of a rank's output."""
+    """One line of a rank's output.
+
+    A `partial` one has no end yet, and the next line of its rank and stream goes on with it, as progress bars do.
+    """
 
     rank: int
     time: str
     stream: str
     text: str
+    partial: bool = False
 
 
 class QueueEntry(Response):
-    """A waiting or running job in the cluster's queue.
+    """A waiting or running job in the cluster's queue, or a notebook server (`kind` server) that waits for its room.
 
+    A server's `name` is that of a named one, empty of its user's own; it has no runs, and `facts` are behind its reason: those of
+    a job are told by `why`.
     `expected_because` says what makes its expected start possible, or why none can be told; empty where nobody has looked yet.
     `waiting_since`, `waited_s` and `ran_s` are as in a job.
     """
 
+    kind: str
     user: str
     name: str
+    run: int
     tenant: str
     phase: str
     priority: str
     position: int | None
     reason: str | None
-    message: str
+    message: Text
+    detail: Detail
     cpu: float
     gpu: float
     ram: int
@@ -248,7 +331,8 @@ class QueueEntry(Response):
     ran_s: float
     started_at: datetime | None
     expected_start: datetime | None
-    expected_because: str
+    expected_because: Text
+    facts: list[Fact]
 
 
 class Offer(Response):
@@ -257,7 +341,7 @@ class Offer(Response):
     `fits_now`: it would start as soon as those of `gives_way` have made room, at once where there are none. `gives_way` says
     of each job that would be stopped or give up workers for it, in a sentence that names other jobs of its own tenant only;
     `grace` are the seconds that they have to end, 0 where nobody gives way. `expected_because` says where `expected_start` comes
-    from, or why no time can be told.
+    from, or why no time can be told. `network` is what jobs of `tenant` have: `none` or `outbound`.
     """
 
     fits_now: bool
@@ -268,6 +352,8 @@ class Offer(Response):
     ram: int
     reasons: list[Verdict]
     would_start_now: list[str]
-    gives_way: list[str]
+    gives_way: list[Text]
     grace: float
-    expected_because: str = ""
+    expected_because: Text
+    tenant: str
+    network: str

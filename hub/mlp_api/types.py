@@ -11,6 +11,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from mlp_api.said import Detail, Text
+from mlp_api.terms import ORDERS, QueueOrder
+
 # Python's `$` also matches before a final newline; `(?!\n)` shuts that out and means the same in ECMA 262
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$(?!\n)"
 LINE_PATTERN = r"^[^\x00-\x1f\x7f]*$(?!\n)"
@@ -34,22 +37,44 @@ class Response(Struct, kw_only=True):
     """Base of all response bodies."""
 
 
+class Fact(Response):
+    """A row of the table below a reason: what it is (`label` in the reader's words), how much, and who it is about.
+
+    `key` names it for programs, with its `dimension` where it has one; `number` is its value where that is a number, in the
+    units of quotas and in seconds.
+    """
+
+    key: str
+    dimension: str | None
+    label: Text
+    value: Text
+    number: float | None
+    who: Text
+    detail: Detail
+
+
 class Refusal(Response):
-    """Body of every refused request (403)."""
+    """Body of every refused request (403). `msg` is in the reader's language, `detail` the same as data.
+
+    `facts` are there where the scheduler says why, as for a job that waits; else there are none.
+    """
 
     msg: str
     reason: str
+    detail: dict[str, Any]
+    facts: list[Fact]
 
 
 class Fault(Response):
-    """Body of every server fault (503)."""
+    """Body of every server fault (503), as that of refused requests without a reason."""
 
     msg: str
+    detail: dict[str, Any]
 
 
 # -------------------------------------------------------------- tenants
 
-QueueOrder = Literal["priority", "fifo", "fair", "maxmin"]
+Network = Literal["none", "outbound"]
 
 
 class TenantCreate(Request):
@@ -85,9 +110,10 @@ class TenantCreate(Request):
     queue_order: Annotated[
         QueueOrder,
         Meta(
-            description="what its own jobs go by: `priority`, then age; `fifo`, age alone, and no job of it stops another "
-            "for its priority; `fair` or `maxmin`, its members take turns by the share of the machines that their jobs "
-            "hold, now and lately or now alone, each with jobs by priority. Where the hub orders the jobs of all tenants in one line, that order holds instead"
+            description="what its own jobs go by: "
+            + "; ".join(f"`{name}` ({words})" for name, words in ORDERS.items())
+            + ". Under age alone no job of it stops another for its priority; in turns each member's jobs go by priority. "
+            "Where the hub orders the jobs of all tenants in one line, that order holds instead"
         ),
     ] = "priority"
     isolation: Annotated[
@@ -97,6 +123,21 @@ class TenantCreate(Request):
             "a key of its own, or in a storage root of its own; a hub on one machine has `shared` and refuses the others"
         ),
     ] = "shared"
+    network: Annotated[
+        Network | None,
+        Meta(
+            description="what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but "
+            "never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started "
+            "later goes by it"
+        ),
+    ] = None
+    leavers: Annotated[
+        Literal["finish", "stop"],
+        Meta(
+            description="what happens to running jobs of who leaves it, or whose account is taken away: `finish`, they go on to "
+            "their end; `stop`, they are cancelled. Those that wait are put aside, and notebook servers end, either way"
+        ),
+    ] = "finish"
     description: Annotated[str, Meta(max_length=500)] = ""
 
 
@@ -113,7 +154,7 @@ class LoweredGuarantee(Response):
     share: float
     lending_limit: dict[str, float] | None
     reserved: dict[str, float] | None
-    message: str
+    message: Text
 
 
 class Tenant(Response):
@@ -126,6 +167,7 @@ class Tenant(Response):
     with others as they are, as after its quota was lowered; nothing is stopped for that alone. lowered: what of its guarantee holds
     while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured. notes: in
     the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
+    `network` is as configured (null: as the hub's settings say), `job_network` what its jobs have: `none` or `outbound`.
     """
 
     name: str
@@ -152,11 +194,14 @@ class Tenant(Response):
     lowered: LoweredGuarantee | None
     queue_order: str
     isolation: str
+    network: str | None
+    job_network: str
+    leavers: str
     description: str
     members: int
     running: int
     waiting: int
-    notes: list[str]
+    notes: list[Text]
 
 
 class MemberUpdate(Request):
@@ -166,18 +211,23 @@ class MemberUpdate(Request):
 
 
 class Member(Response):
-    """A user's place in a tenant."""
+    """A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`.
+
+    `managed_by` is who keeps the place where it follows a group of a login's provider, and it is changed there; else empty.
+    """
 
     tenant: str
     user: str
     role: str
     source: str
+    note: Text
+    managed_by: str = ""
 
 
 class Holding(Response):
-    """Somebody who holds part of a quota."""
+    """Somebody who holds part of a quota; `job` is the name of the job that does, `name@run` of a later run, where it is one."""
 
-    holder: str
+    holder: Text
     user: str
     applier: str
     cpu: float
@@ -185,6 +235,7 @@ class Holding(Response):
     ram: int
     rom: int
     since: datetime
+    job: str | None = None
 
 
 class Usage(Response):
@@ -239,11 +290,33 @@ class Scheduling(Response):
     aging_s: float
 
 
+class NodeCondition(Struct):
+    """What is wrong with a node, and what is told of it."""
+
+    kind: Literal["NotReady", "Cordoned", "MemoryPressure", "DiskPressure", "PIDPressure", "Absent"]
+    message: str
+
+
+class Taint(Struct):
+    """What keeps workloads off a node. With the key `tenant` and the effect `NoSchedule` it leaves the node to that tenant."""
+
+    key: str
+    value: str
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
 class Node(Response):
-    """A node: what is there, what may be given out and what is in use."""
+    """A node: what is there, what may be given out and what is in use.
+
+    `up`: it answers. `schedulable`: it takes new ranks, of those who tolerate its `taints`; else `conditions` say why not.
+    What others than the hub hold there now (`cpu_others` and so on) is not part of what may be given out.
+    """
 
     name: str
     up: bool
+    schedulable: bool
+    conditions: list[NodeCondition]
+    taints: list[Taint]
     cpu: float
     gpu: float
     gpu_kind: str | None
@@ -253,5 +326,8 @@ class Node(Response):
     cpu_inuse: float
     gpu_inuse: float
     ram_inuse: int
+    cpu_others: float
+    gpu_others: float
+    ram_others: int
     labels: dict[str, str]
     holders: list[Holding]

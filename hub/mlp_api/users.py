@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
-from mlp_api.types import LINE_PATTERN, Name, Request, Response
+from mlp_api.types import LINE_PATTERN, NAME_PATTERN, Name, Request, Response
 
 Scope = Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
 UserName = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -28,8 +29,107 @@ class TokenCreate(Request):
     expires_in: Annotated[int, Meta(ge=1, le=315_360_000)] | None = None
 
 
+class TokenAsk(Request):
+    """A token of one's own for a program.
+
+    No `scopes`: all that the asking token holds. No `expires_in` (seconds): 30 days, or as long as that token holds if less.
+    """
+
+    note: Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=100)] | None = None
+    expires_in: Annotated[int, Meta(ge=60, le=31_536_000)] | None = None
+
+
+class TokenGiven(Response):
+    """A token that was just made. Nobody can show it again."""
+
+    token: str
+    note: str
+    scopes: list[str]
+    expires: datetime
+
+
+class TokenInfo(Response):
+    """A token of somebody, without what it is. `scopes` are the platform's that it holds.
+
+    `last_used` is kept by the hub, some minutes apart; `last_from` is the address it came from last, empty where it was not
+    used here. `current` is the token that asks; `ends_soon`: within five days.
+    """
+
+    id: str
+    note: str
+    scopes: list[str]
+    created: datetime | None
+    expires: datetime | None
+    last_used: datetime | None
+    last_from: str
+    current: bool
+    ends_soon: bool
+
+
+class TokenMade(Request):
+    """A token that the hub gave somebody on its own page, for the audit log: who asked, what for, what it may, until when."""
+
+    actor: UserName
+    note: Annotated[str, Meta(max_length=255, pattern=LINE_PATTERN)]
+    scopes: Annotated[str, Meta(max_length=1000, pattern=LINE_PATTERN)]
+    expires: Annotated[str, Meta(max_length=64, pattern=LINE_PATTERN)]
+
+
+class TokenUse(Response):
+    """From where a token was used last, by the hub's id, and since when from there: seconds since 1970."""
+
+    id: str
+    address: str
+    at: float
+
+
+class LoginStanding(Request):
+    """How somebody stands at the login's provider, said by the hub that asked it.
+
+    `groups` are theirs now; `left_out` says which are not taken, and why. `ended`: their account was taken away there
+    (`disabled`), or only that login ended (`session`): then groups are as they were last known.
+    """
+
+    groups: Annotated[list[Annotated[str, Meta(min_length=1, max_length=255)]], Meta(max_length=1000)] = (
+        field(default_factory=list)
+    )
+    left_out: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=20)] = field(
+        default_factory=list
+    )
+    ended: Literal["", "disabled", "session"] = ""
+
+
+class ProviderStanding(Request):
+    """Whether the login's provider answers, said by the hub that asks it."""
+
+    away: bool
+
+
+class PasswordReset(Request):
+    """Another password for somebody. Without one it is made up, and told in the answer, once."""
+
+    password: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
+
+
+class PasswordSet(Response):
+    """What an administrator tells somebody whose password they set; `password` where it was made up."""
+
+    username: str
+    password: str | None
+
+
+class AdminRight(Request):
+    """Whether somebody is to be an administrator of the platform."""
+
+    admin: bool
+
+
 class User(Response):
-    """A user of the hub. `new` is who asked for an account and was never let in, `applied_for` the tenant they named."""
+    """A user of the hub. `new` is who asked for an account and was never let in, `applied_for` the tenant they named.
+
+    `servers` is how many notebook servers of theirs run.
+    """
 
     username: str
     state: Literal["NotActive", "Actived"]
@@ -38,6 +138,50 @@ class User(Response):
     default_tenant: str = "default"
     new: bool = False
     applied_for: str | None = None
+    servers: int = 0
+
+
+class Departing(Response):
+    """What was chosen for a user who leaves, and how far that has come: `closing`, `ending`, `removing`, `left`.
+
+    `stopped`, `suspended` and `removed` say with how many jobs that was done so far.
+    """
+
+    stage: Literal["closing", "ending", "removing", "left"]
+    jobs: Literal["finish", "stop"]
+    files: Literal["keep", "remove"]
+    actor: str
+    since: datetime
+    stopped: int
+    suspended: int
+    removed: int
+
+
+class Leaving(Response):
+    """What a user has here, all of which somebody decides on who closes the account.
+
+    Notebook servers, tokens and sessions end; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
+    `suspended` and `ended` ones stay or go with the files. `bytes` is the size of the home where it is known. `departure` is
+    null unless the account was closed since it was let in last.
+    """
+
+    username: str
+    state: Literal["NotActive", "Actived"]
+    tenants: list[str]
+    running: int
+    waiting: int
+    suspended: int
+    ended: int
+    servers: int
+    tokens: int
+    bytes: int | None
+    departure: Departing | None
+
+
+class Preferences(Request):
+    """What somebody chose for themselves. `language`: all that they read is in it; empty: as browser or terminal asks."""
+
+    language: Literal["", "en", "zh-CN"] = ""
 
 
 class SpawnInfo(Response):
@@ -52,20 +196,34 @@ class SpawnInfo(Response):
     room: dict[str, SpawnRoom]
 
 
-class SpawnRoom(Response):
-    """What is left of a tenant's quota: cpu in cores, ram in MiB. Null quotas: what the nodes have.
+class ServerStop(Response):
+    """Why the platform is stopping a user's notebook servers; `why` is empty where it is not."""
 
-    `cpu_back` and `ram_back`: of its own quota, what a server would have besides by taking it back from tenants that
-    borrowed it (`back_from`).
+    why: str = ""
+
+
+class SpawnRoom(Response):
+    """What is left of a tenant's quota: cpu in cores, ram in MiB, gpu in devices. Null quotas: what the nodes have.
+
+    `gpu_kinds` are the kinds that nodes have and the tenant may use. `cpu_borrow` and `ram_borrow`: what others leave idle now and it may have besides. `cpu_back` and `ram_back`: of its own quota, what a server would have besides by taking it back from tenants that
+    borrowed it (`back_from`). `network` is what the tenant says of its jobs and notebooks, null where it says nothing, and
+    `job_network` what its jobs have: `none` or `outbound`.
     """
 
     cpu: float | None
     cpu_free: float | None
     ram: int | None
     ram_free: int | None
+    gpu: float | None
+    gpu_free: float | None
+    gpu_kinds: list[str]
+    cpu_borrow: float
+    ram_borrow: int
     cpu_back: float
     ram_back: int
     back_from: list[str]
+    network: str | None
+    job_network: str
 
 
 class Keeping(Response):
@@ -80,7 +238,11 @@ class Keeping(Response):
 
 
 class Session(Response):
-    """Who is asking; what a page needs before anything else."""
+    """Who is asking; what a page needs before anything else.
+
+    `warnings` are for platform admins: what is set less safe than it could be. `language` is the chosen one, empty where
+    none was.
+    """
 
     username: str
     admin: bool
@@ -89,3 +251,38 @@ class Session(Response):
     xsrf: str
     version: str
     keeping: Keeping
+    warnings: list[str]
+    language: str = ""
+
+
+class ServiceCreate(Request):
+    """An account of a tenant, with its first token. No `expires_in` (seconds): 90 days."""
+
+    name: Annotated[str, Meta(pattern=NAME_PATTERN, max_length=28)]
+    expires_in: Annotated[int, Meta(ge=60, le=31_536_000)] | None = None
+
+
+class ServiceRotate(Request):
+    """Another token for an account of a tenant. `grace`: seconds that those before it are taken still."""
+
+    expires_in: Annotated[int, Meta(ge=60, le=31_536_000)] | None = None
+    grace: Annotated[int, Meta(ge=0, le=2_592_000)] = 86_400
+
+
+class ServiceTokenGiven(Response):
+    """A token of an account of a tenant that was just made. Nobody can show it again. `old_until`: when those before it end."""
+
+    user: str
+    token: str
+    expires: datetime
+    old_until: datetime | None
+
+
+class ServiceAccount(Response):
+    """An account of a tenant: as which user it works, who made it and when, and its tokens."""
+
+    name: str
+    user: str
+    made_by: str
+    made_at: datetime
+    tokens: list[TokenInfo]

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from mlp_api.jobs import Cpu, Ram
-from mlp_api.types import Gpu, Name, QueueOrder, QuotaCpu, QuotaRam, Request, Response, Rom
+from mlp_api.said import Detail, Text
+from mlp_api.terms import PlacementRule, PolicyName, QueueOrder
+from mlp_api.types import Gpu, Name, QuotaCpu, QuotaRam, Request, Response, Rom
 
-Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+Seconds = Annotated[float, Meta(ge=0, le=10**12)]
 Limits = dict[Annotated[str, Meta(min_length=1, max_length=80)], float | None]
-PolicyName = Literal["fair", "maxmin", "fifo", "priority", "finish"]
-PlacementRule = Literal["fgd", "bestfit", "packing", "spread", "random"]
 LongName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -53,7 +53,7 @@ class WhatIfPolicy(Request):
     placement: PlacementRule | UnsetType = UNSET
     backfill: bool | UnsetType = UNSET
     preemption: bool | UnsetType = UNSET
-    half_life_s: Annotated[float, Meta(gt=0, le=1e12)] | UnsetType = UNSET
+    half_life_s: Annotated[float, Meta(gt=0, le=10**12)] | UnsetType = UNSET
     min_run_s: Seconds | UnsetType = UNSET
     restart_cost_s: Seconds | UnsetType = UNSET
     aging_s: Seconds | UnsetType = UNSET
@@ -208,7 +208,7 @@ class Simulated(Response):
     after: SimulatedRun
     moves: SimulatedMoves | None
     recorded: RecordedWaits | None
-    remarks: list[str]
+    remarks: list[Text]
     lines: list[dict[str, Any]] | None
     lines_left_out: int
 
@@ -225,7 +225,7 @@ class DecisionNode(Response):
     node: str
     ranks: int
     chosen: bool
-    free_after: str
+    free_after: Text
     score: list[float]
 
 
@@ -234,7 +234,8 @@ class DecisionVictim(Response):
 
     `lost_work` is the most that may be lost, less what it saves when it is asked to end; in `lost_unit`: gpu-seconds, or
     core-seconds where it has no gpu; empty where an older hub did not write it down. `gives` are the workers that it gives up instead of all,
-    0 where it is stopped or left alone. Names are null where they are not the
+    0 where it is stopped or left alone. `right` is that by which a chosen one makes room: reclaim, priority, in-one-piece or extra
+    (workers beyond the least of an elastic job). Names are null where they are not the
     asker's to know; of those that share with the asker's tenant the tenant is named.
     """
 
@@ -245,9 +246,22 @@ class DecisionVictim(Response):
     lost_work: float
     over_nominal: bool
     chosen: bool
-    why: str
-    gives: int = 0
-    lost_unit: str = ""
+    right: str | None
+    why: Text
+    gives: int
+    lost_unit: str
+
+
+class DecisionPassed(Response):
+    """A job that was looked at before another one and did not start, by the type of its reason; it stands for all that ask for the same.
+
+    Names are null where they are not the asker's to know.
+    """
+
+    job: str | None
+    user: str | None
+    tenant: str | None
+    reason: str
 
 
 class Decision(Response):
@@ -255,21 +269,27 @@ class Decision(Response):
 
     `kind` is admitted, preempted or resized; it is told at the time of the decision, which an admission follows when those that
     make room for it have ended. `waited_for` is what it waited for until then (`waited_reason` the type of that) and
-    `changed` what had changed since;
+    `changed` what had changed since; `passed` are the first of those that were looked at before it and did not start, `passed_count`
+    how many there were; `order` is what its queue goes by, `rule` the rule of placement;
     `nodes` are the best few places, `only` says that there was no other; `victims` are those that could have been stopped, `spared`
-    why the others could not. `share` is the tenant's dominant share before. Of cycles with very many decisions only `summary` is kept.
+    why the others could not. `share` is the tenant's dominant share before. Of cycles with very many decisions only `summary` is kept. `detail` is the summary as data.
     """
 
     time: datetime
     kind: str
-    summary: str
-    waited_for: str | None
+    summary: Text
+    detail: Detail
+    waited_for: Text | None
     waited_reason: str | None
-    changed: list[str]
+    changed: list[Text]
+    passed: list[DecisionPassed]
+    passed_count: int
     position: int | None
     policy: str
+    order: str | None
     share: float | None
+    rule: str | None
     nodes: list[DecisionNode]
     only: bool
     victims: list[DecisionVictim]
-    spared: list[str]
+    spared: list[Text]

@@ -24,10 +24,19 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] = (),
+    secret: bool = False,
 ) -> Any:
-    """Declare one row of the table of settings, as a dataclass field."""
-    meta = {"doc": doc, "kind": kind, "unit": unit, "low": low, "high": high, "choices": choices}
-    return field(default=default, metadata=meta)
+    """Declare one row of the table of settings, as a dataclass field; a secret one is passed on in files only, and shown nowhere."""
+    meta = {
+        "doc": doc,
+        "kind": kind,
+        "unit": unit,
+        "low": low,
+        "high": high,
+        "choices": choices,
+        "secret": secret,
+    }
+    return field(default=default, metadata=meta, repr=not secret)
 
 
 def parse(label: str, raw: object, meta: Mapping[str, object]) -> Value:
@@ -47,6 +56,19 @@ def parse(label: str, raw: object, meta: Mapping[str, object]) -> Value:
         if isinstance(high, int | float) and not value <= high:
             raise SettingsError(f"{label} is {raw!r}; it must be at most {high:g}")
     return value
+
+
+def address(label: str, raw: str) -> tuple[str, int] | None:
+    """Read HOST:PORT, of IPv6 [HOST]:PORT; None where nothing is given."""
+    if not raw:
+        return None
+    host, _, port = raw.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not bare or (":" in bare) is not (bare != host) or not (port.isascii() and port.isdigit()):
+        raise SettingsError(f"{label} is {raw!r}; it must be HOST:PORT, or [HOST]:PORT of IPv6")
+    if not 1 <= int(port) <= 65535:
+        raise SettingsError(f"{label} is {raw!r}; the port must be from 1 to 65535")
+    return bare, int(port)
 
 
 def _bool(raw: object) -> bool:

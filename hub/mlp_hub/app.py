@@ -1,4 +1,4 @@
-"""The service: `python -m mlp_hub.app`. One process, two UNIX sockets, no TCP.
+"""The service: `python -m mlp_hub.app`, and a number where it is not the first of its state directory. One process, two UNIX sockets, TCP where told.
 
 Its death takes nothing along: jobs, notebook servers and the hub go on, and the next start finds them again.
 """
@@ -10,103 +10,147 @@ import contextlib
 import logging
 import os
 import signal
-import socket
 import sys
 import time
+from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tornado.httpserver import HTTPServer
 
+from mlp_hub._origins import ONE_NAME_MEANS
+from mlp_hub.api import recent
 from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.call import API_BASES, Config
 from mlp_hub.api.connections import Gate, raise_descriptors
 from mlp_hub.api.hubclient import HubClient
+from mlp_hub.api.listeners import Listener
 from mlp_hub.api.sessions import COOKIE
 from mlp_hub.api.sockets import close_all
+from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.text import escaped
-from mlp_hub.executors.base import Executor, NodeInfo
-from mlp_hub.scheduler.collector import spare_the_collector
-from mlp_hub.scheduler.idle import IdlePolicy
-from mlp_hub.scheduler.model import SchedulingPolicy
-from mlp_hub.service.config import DAY_S, MIB, KeepPolicy, Paths, RunPolicy
+from mlp_hub.executors.base import Executor
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.nodes import NodeInfo, Taint
+from mlp_hub.gc_tuning import spare_the_collector
+from mlp_hub.in_kafka import broker_of
+from mlp_hub.scheduler.model.types import SchedulingPolicy
+from mlp_hub.scheduler.quota.idle import IdlePolicy
+from mlp_hub.service.config import DAY_S, MIB, DiskPolicy, KeepPolicy, RunPolicy
+from mlp_hub.service.disk.rules import policy_for
+from mlp_hub.service.health.deaths import Deaths
 from mlp_hub.service.platform import Platform
+from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
 log = logging.getLogger("mlp_hub.app")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DRAIN_S = 3.0
+STAY_FOUND_S = 5.0
 SWITCH_S = 0.0005
 
 
 class App:
-    """The running service, made from its settings."""
+    """The running service, made from its settings; `replica` is its number among those of a state directory."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, executor: Executor, replica: int = 1) -> None:
         self.settings = settings
         self.db = Database(settings.service_db_url, guard=True)
-        self.executor = make_executor(settings)
+        self.executor = executor
         self.platform = Platform(
-            self.db, self.executor, time.time, paths_of(settings), policy_of(settings), alone=True
+            self.db,
+            self.executor,
+            time.time,
+            policy_of(settings),
+            alone=self.db.alone,
+            groups=groups_of(settings),
         )
-        hub_api = f"http+unix://{quote(str(settings.hub_socket), safe='')}/hub/api"
+        hub_api = f"http+unix://{quote(str(settings.hub_socket), safe='')}{settings.base}/hub/api"
         self.hub = HubClient(hub_api, settings.secret("service_token"))
         self.service = make_service(
             self.platform,
             self.hub,
             config_of(settings),
-            settings.secrets_dir / "sessions",
-            cookie=f"{COOKIE}-{settings.port}",
+            cookie=settings.origins.cookie(f"{COOKIE}-{settings.port}"),
         )
-        self.servers: list[tuple[HTTPServer, Path, int]] = []
+        self.deaths = Deaths(self.db, settings.private_dir / "state.json")
+        self.leading: list[asyncio.Task[None]] = []  # what is done while this service leads, for ever
+        self.listeners = listeners_of(settings, replica)
+        self.servers: list[HTTPServer] = []
+        self.platform.on_lead.append(self._lead)
+        self.platform.on_lost.append(self._lead_no_more)
 
     async def start(self) -> None:
-        """Open the database, recover, then listen: the first request finds everything ready."""
+        """Open the database and listen: from here on it says that it is alive, and whether it is ready."""
         self.db.open()
-        await self.platform.start()
+        await self.executor.open()
         application = make_application(self.service)
         gate = Gate(self.settings.connections_per_user, raise_descriptors() // 4)
-        for path, mode, behind_proxy in (
-            (self.settings.service_socket, 0o600, True),
-            (self.settings.tenant_service_socket, 0o666, False),
-        ):
+        for listener in self.listeners:
             server = make_server(
-                self.service, application, behind_proxy=behind_proxy, gate=None if behind_proxy else gate
+                self.service,
+                application,
+                behind_proxy=listener.behind_proxy,
+                gate=listener.admission(gate),
             )
-            listener = bind_socket(path, mode)
-            server.add_socket(listener)
-            self.servers.append((server, path, path.stat().st_ino))
-        log.info("listening on %s", ", ".join(str(path) for _, path, _ in self.servers))
+            server.add_sockets(listener.open())
+            self.servers.append(server)
+        log.info("listening on %s", ", ".join(str(listener.where) for listener in self.listeners))
+
+    async def lead(self) -> None:
+        """Return once this service leads, has taken up all there is, and is found where others look for the service."""
+        await self.platform.start()
+
+    async def _lead(self) -> None:
+        await self._publish()
+        self.leading = [asyncio.ensure_future(self.deaths.watch()), asyncio.ensure_future(self._stay_found())]
+
+    def _lead_no_more(self) -> None:
+        for task in self.leading:
+            task.cancel()
+
+    async def _publish(self) -> None:
+        for listener in self.listeners:
+            await asyncio.to_thread(listener.publish)
+
+    async def _stay_found(self) -> None:
+        """Take the sockets' names back that somebody else has by mistake, as one who was slow to see that it leads no more."""
+        while True:
+            await asyncio.sleep(STAY_FOUND_S)
+            try:
+                await self.platform.lease.ensure_held()
+                await self._publish()
+            except (OSError, Unavailable) as error:
+                log.warning("this service may not be found: %s", error)
 
     async def stop(self) -> None:
         """Answer what was begun, then end. Jobs go on."""
-        for server, path, inode in self.servers:
+        for server in self.servers:
             server.stop()
-            with contextlib.suppress(OSError):
-                if path.stat().st_ino == inode:  # not that of a service that was started since
-                    path.unlink()
+        for listener in self.listeners[: len(self.servers)]:
+            listener.close()
         close_all()
+        self._lead_no_more()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_S):
-                await asyncio.gather(*(server.close_all_connections() for server, _, _ in self.servers))
+                await asyncio.gather(*(server.close_all_connections() for server in self.servers))
         await self.platform.stop()
         await self.executor.close()
         self.hub.close()
         self.db.close()
 
 
-def _simulated(settings: Settings) -> Executor:
-    from mlp_hub.executors.simulated import SimulatedExecutor  # noqa: PLC0415 - each loads what it needs only
+async def _simulated(settings: Settings) -> Executor:
+    from mlp_hub.executors.simulated.executor import SimulatedExecutor  # noqa: PLC0415 - each loads what it needs only
 
     journal = settings.jobs_run_dir / "simulated.journal"
-    return SimulatedExecutor(simulated_nodes(settings), time.time, journal=journal)
+    return SimulatedExecutor(simulated_nodes(settings), time.time, directories_of(settings), journal=journal)
 
 
 def simulated_nodes(settings: Settings) -> Sequence[NodeInfo]:
@@ -116,9 +160,9 @@ def simulated_nodes(settings: Settings) -> Sequence[NodeInfo]:
     if settings.simulated_nodes is None:
         amount = Resources(cpu=16 * MILLI, ram=65_536)
         return [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
-    from mlp_hub.scheduler.simulate.errors import ScenarioError  # noqa: PLC0415
-    from mlp_hub.scheduler.simulate.reading import read_value  # noqa: PLC0415
-    from mlp_hub.scheduler.simulate.text import parse  # noqa: PLC0415
+    from mlp_hub.simulate.errors import ScenarioError  # noqa: PLC0415
+    from mlp_hub.simulate.reading import read_value  # noqa: PLC0415
+    from mlp_hub.simulate.text import parse  # noqa: PLC0415
 
     try:
         given = parse(settings.simulated_nodes.read_text())
@@ -132,39 +176,55 @@ def simulated_nodes(settings: Settings) -> Sequence[NodeInfo]:
         raise SettingsError(
             f"MLP_SIMULATED_NODES: {settings.simulated_nodes} has no nodes; list some under `nodes`"
         )
-    return [NodeInfo(n.name, n.capacity, n.capacity, n.gpu_kind, n.labels) for n in nodes]
+    return [
+        NodeInfo(n.name, n.capacity, n.capacity, n.gpu_kind, n.labels, tuple(map(Taint.of, n.taints)))
+        for n in nodes
+    ]
 
 
-def _local(settings: Settings) -> Executor:
-    from mlp_hub.executors.local import LocalExecutor  # noqa: PLC0415
-    from mlp_hub.executors.sandbox import Bind, capabilities, remove_forgotten  # noqa: PLC0415
+async def _local(settings: Settings) -> Executor:
+    from mlp_hub.executors.local.executor import LocalExecutor  # noqa: PLC0415
+    from mlp_hub.sandbox import Bind, capabilities, remove_forgotten  # noqa: PLC0415
 
     remove_forgotten(capabilities().bases.values())
     sockets = str(settings.tenant_dir)
     return LocalExecutor(
-        settings.jobs_run_dir, nodes=nodes_of(settings), binds=[Bind(sockets, sockets, False)]
+        settings.jobs_run_dir,
+        directories_of(settings),
+        nodes=nodes_of(settings),
+        binds=[Bind(sockets, sockets, False)],
+        servers_root=settings.servers_run_dir,
     )
 
 
-EXECUTORS: Mapping[str, Callable[[Settings], Executor]] = {"local": _local, "simulated": _simulated}
+async def _kubernetes(settings: Settings) -> Executor:
+    from mlp_hub.executors.kubernetes.whole import ClusterExecutor  # noqa: PLC0415
+    from mlp_hub.in_cluster import connect, installation_of  # noqa: PLC0415 - loads the cluster's client
+
+    return await ClusterExecutor.make(await connect(settings), installation_of(settings))
+
+
+EXECUTORS: Mapping[str, Callable[[Settings], Awaitable[Executor]]] = {
+    "local": _local,
+    "simulated": _simulated,
+    "kubernetes": _kubernetes,
+}
 """What makes each executor that a setting may name."""
 
 
-def make_executor(settings: Settings) -> Executor:
+async def make_executor(settings: Settings) -> Executor:
     """Make the executor that the settings name; raise `SettingsError` where there is none of that name."""
     make = EXECUTORS.get(settings.executor)
     if make is None:
         known = ", ".join(EXECUTORS)
         raise SettingsError(f"MLP_EXECUTOR is {settings.executor!r}; there is no such executor, only {known}")
-    return make(settings)
+    return await make(settings)
 
 
 def nodes_of(settings: Settings) -> Sequence[NodeInfo]:
     """Describe this machine, with what the settings say instead of what is found."""
-    from dataclasses import replace  # noqa: PLC0415
-
     from mlp_hub.domain.resources import milli  # noqa: PLC0415
-    from mlp_hub.executors.nodes import local_node  # noqa: PLC0415
+    from mlp_hub.executors.local.node import local_node  # noqa: PLC0415
 
     node = local_node(
         settings.node_name or None,
@@ -172,24 +232,31 @@ def nodes_of(settings: Settings) -> Sequence[NodeInfo]:
         reserve_mib=settings.node_ram_reserve,
         disk=str(settings.home),
     )
-    physical, capacity, kind = node.physical, node.capacity, node.gpu_kind
+    have, given, kind = node.capacity, node.allocatable, node.gpu_kind
     if settings.node_cpu is not None:
         cpu = milli(settings.node_cpu)
-        physical, capacity = physical.but(cpu=cpu), capacity.but(cpu=int(cpu * settings.node_cpu_overcommit))
+        have, given = have.but(cpu=cpu), given.but(cpu=int(cpu * settings.node_cpu_overcommit))
     if settings.node_ram is not None:
-        physical = physical.but(ram=settings.node_ram)
-        capacity = capacity.but(ram=max(0, settings.node_ram - settings.node_ram_reserve))
+        have = have.but(ram=settings.node_ram)
+        given = given.but(ram=max(0, settings.node_ram - settings.node_ram_reserve))
     if settings.node_gpus is not None or settings.node_gpu_kind:
         kind = settings.node_gpu_kind or kind
-        gpu = physical.gpu if settings.node_gpus is None else milli(settings.node_gpus)
+        gpu = have.gpu if settings.node_gpus is None else milli(settings.node_gpus)
         kinds = ((kind, gpu),) if kind and gpu else ()
-        physical, capacity = replace(physical, gpu=gpu, kinds=kinds), replace(capacity, gpu=gpu, kinds=kinds)
-    return [replace(node, physical=physical, capacity=capacity, gpu_kind=kind)]
+        have, given = replace(have, gpu=gpu, kinds=kinds), replace(given, gpu=gpu, kinds=kinds)
+    return [replace(node, capacity=have, allocatable=given, gpu_kind=kind)]
 
 
-def paths_of(settings: Settings) -> Paths:
-    """Tell the platform where files are."""
-    return Paths(homes=settings.homes_dir, jobs=settings.jobs_dir)
+def directories_of(settings: Settings) -> Directories:
+    """Tell the executor where files are."""
+    return Directories(homes=settings.homes_dir, jobs=settings.jobs_dir)
+
+
+def disk_of(settings: Settings) -> DiskPolicy:
+    """Tell the platform how full the disk may become."""
+    found = os.statvfs(settings.home)
+    policy = policy_for(found.f_blocks * found.f_frsize, *settings.disk_limits)
+    return replace(policy, reserve=settings.reserve_file)
 
 
 def scheduling_of(settings: Settings) -> SchedulingPolicy:
@@ -224,55 +291,72 @@ def policy_of(settings: Settings) -> RunPolicy:
         scheduling=scheduling_of(settings),
         idle=IdlePolicy(settings.idle_quota_after, settings.idle_quota_floor),
         keep=keep_of(settings),
+        disk=disk_of(settings),
         grace_s=settings.grace_s,
         job_network=settings.job_network,
+        runtime_review=settings.runtime_review,
+        broker=broker_of(settings),
         metric_points_max=settings.metric_points_max,
-        first_uid=settings.first_uid if os.getuid() == 0 else None,
-        api_url=f"http+unix://{quote(str(settings.tenant_service_socket), safe='')}{API_BASES[0]}",
+        metric_spool_max=settings.metric_spool_max * MIB,
+        first_uid=settings.uid_base if os.getuid() == 0 else None,
+        api_url=api_url_of(settings),
     )
+
+
+def groups_of(settings: Settings) -> GroupPolicy:
+    """Tell the platform what people's groups mean. Raises SettingsError."""
+    try:
+        return policy_as_set(settings)
+    except BadRule as bad:
+        raise SettingsError(
+            f"MLP_LOGIN_TENANTS, MLP_LOGIN_NEW_TENANTS, MLP_LOGIN_TENANT_QUOTA: {bad}"
+        ) from None
+
+
+def api_url_of(settings: Settings) -> str:
+    """Tell under which URL jobs reach the service: by its socket, from pods by TCP."""
+    if settings.runs.cluster:
+        from mlp_hub import in_cluster  # noqa: PLC0415 - loads the cluster's client
+
+        return in_cluster.service_url(settings) + API_BASES[0]
+    return f"http+unix://{quote(str(settings.tenant_service_socket), safe='')}{API_BASES[0]}"
 
 
 def config_of(settings: Settings) -> Config:
     """Tell the HTTP side what it may be called: on loopback only names that are ours, against DNS rebinding."""
+    origins = settings.origins
     allowed: frozenset[str] | None = None
     if settings.bind in LOOPBACK or settings.allowed_hosts:
-        names = {*LOOPBACK, settings.bind, *settings.allowed_hosts}
+        names = {*LOOPBACK, settings.bind, *settings.allowed_hosts, origins.host}
         allowed = frozenset(name.lower().strip("[]") for name in names)
     return Config(
         version=version("mlp-hub"),
         allowed_hosts=allowed,
         cookie_secret=settings.secret("cookie_secret").encode(),
+        secure_cookies=origins.guarded_cookies or origins.platform.startswith("https:"),
+        host_cookies=origins.guarded_cookies,
+        recent_cookie=origins.cookie(f"{recent.COOKIE}-{settings.port}"),
+        base=settings.base,
+        warnings=() if origins.apart else (ONE_NAME_MEANS,),
     )
 
 
-def bind_socket(path: Path, mode: int) -> socket.socket:
-    """Listen on a UNIX socket. A file that a dead service left is replaced; one that answers is not touched."""
-    path.parent.mkdir(mode=0o700 if mode == 0o600 else 0o711, parents=True, exist_ok=True)
-    if path.exists():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            probe.settimeout(1)
-            try:
-                probe.connect(str(path))
-            except OSError:
-                pass
-            else:
-                raise SettingsError(
-                    f"another service listens on {path}; stop it first, or use another MLP_HOME"
-                )
-    # bound under another name and moved: the path is never there without its mode, nor missing for a moment
-    temporary = path.with_name(f".{path.name[:20]}{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.setblocking(False)
-    old = os.umask(0o177)
-    try:
-        listener.bind(str(temporary))
-    finally:
-        os.umask(old)
-    temporary.chmod(mode)
-    listener.listen(1024)
-    temporary.replace(path)
-    return listener
+def listeners_of(settings: Settings, replica: int) -> list[Listener]:
+    """Tell where the service listens: on its two sockets, and on TCP where the settings say so."""
+    proxy, tenants = settings.listens
+    if settings.runs.cluster:
+        from mlp_hub.in_cluster import service_listens  # noqa: PLC0415 - loads the cluster's client
+
+        tenants = service_listens(settings)
+    found = [
+        Listener(settings.replica_socket(replica), True, settings.service_socket),
+        Listener(settings.replica_tenant_socket(replica), False, settings.tenant_service_socket),
+    ]
+    if proxy is not None:
+        found.append(Listener(proxy, True, proxies=settings.proxies))
+    if tenants is not None:
+        found.append(Listener(tenants, False))
+    return found
 
 
 class _Lines(logging.Formatter):
@@ -297,16 +381,21 @@ def set_up_logging(level: str) -> None:
     logging.getLogger("mlp_hub.access").setLevel(logging.WARNING if level == "INFO" else level)
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, replica: int) -> None:
     """Run until SIGTERM or SIGINT."""
-    app = App(settings)
+    app = App(settings, await make_executor(settings), replica)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     try:
         await app.start()
-        await ended.wait()
+        leading, asked = (asyncio.ensure_future(what) for what in (app.lead(), ended.wait()))
+        await asyncio.wait((leading, asked), return_when=asyncio.FIRST_COMPLETED)
+        if leading.done():
+            leading.result()
+            await asked
+        leading.cancel()
         log.info("stopping; jobs go on")
     finally:
         await app.stop()
@@ -329,8 +418,8 @@ def main() -> int:
     spare_the_collector()
     set_up_logging(os.environ.get("MLP_LOG_LEVEL", "INFO").upper())
     try:
-        _run(serve(Settings.load(os.environ)))
-    except (SettingsError, WrongSchema, StoreInUse, StoreUnavailable, OSError) as error:
+        _run(serve(Settings.load(os.environ), int(sys.argv[1]) if sys.argv[1:] else 1))
+    except (SettingsError, WrongSchema, StoreInUse, StoreUnavailable, Unavailable, OSError) as error:
         log.error("the service cannot run: %s", error)  # noqa: TRY400 - the cause is all there is to say
         return 1
     return 0

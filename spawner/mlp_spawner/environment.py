@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from urllib.parse import quote, urlsplit
 
 API_PATH = "/services/mlp/api/v1"
-_PASSED_ON = ("JUPYTERHUB_", "JPY_", "MEM_", "CPU_")
+_PASSED_ON = ("JUPYTERHUB_", "JPY_", "MEM_", "CPU_", "MLP_")
 _PIP = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
 
 
@@ -17,8 +17,6 @@ class Who:
     """Whose server it is and where its things are inside the sandbox."""
 
     user: str
-    tenant: str
-    token: str
     base_url: str  # the server's prefix on the public port
     home: str
     python: str
@@ -32,24 +30,29 @@ def api_url(service_socket: str) -> str:
 
 def build(given: Mapping[str, str], who: Who) -> dict[str, str]:
     """Return the whole environment of the server. `given` is the spawner's `get_env()`."""
-    env = {k: v for k, v in given.items() if k.startswith(_PASSED_ON)}
-    env |= {
-        "HOME": who.home,
-        "USER": who.user,
-        "LOGNAME": who.user,
-        "SHELL": "/bin/bash",
-        "LANG": "C.UTF-8",
+    return _common(given, who.user, who.home) | {
         "PATH": f"{who.home}/.local/bin:{PurePosixPath(who.python).parent}:/usr/local/bin:/usr/bin:/bin",
-        "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
-        "XDG_RUNTIME_DIR": "/tmp",  # noqa: S108
         # an http:// one would make the server ask for a port beside its socket
         "JUPYTERHUB_SERVICE_URL": f"http+unix://x{who.base_url}",
         "MLP_API_URL": api_url(who.service_socket),
-        "MLP_TOKEN": who.token,
-        "MLP_USER": who.user,
-        "MLP_TENANT": who.tenant,
     }
-    return env
+
+
+def build_for_pod(given: Mapping[str, str], user: str, api_url: str) -> dict[str, str]:
+    """Return the environment of a server in a pod, whose image has a search path of its own."""
+    return _common(given, user, f"/home/{user}") | {"MLP_API_URL": api_url}
+
+
+def _common(given: Mapping[str, str], user: str, home: str) -> dict[str, str]:
+    return {k: v for k, v in given.items() if k.startswith(_PASSED_ON)} | {
+        "HOME": home,
+        "USER": user,
+        "LOGNAME": user,
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "TMPDIR": "/tmp",  # noqa: S108 - the server's own
+        "XDG_RUNTIME_DIR": "/tmp",  # noqa: S108
+    }
 
 
 def pip_settings(hub: Mapping[str, str]) -> dict[str, str]:

@@ -3,19 +3,45 @@
 OptionsError        an option of the form or the API that cannot be
 ServiceRefused      the platform's service said no, with a reason; answered as the spawn page's refusal
 ServiceUnreachable  the service cannot be asked now; no server is started without it
+ServerRefused       no server for a reason of policy; what the spawn page shows
+ServerFailed        no server through no choice of its user; what the spawn page shows
 """
 
 from __future__ import annotations
+
+from jupyterhub.spawner import SpawnException
+from tornado import web
+
+from mlp_language.message import Message, msg, verbatim
+from mlp_language.render import plain
+
+
+class Told(str):
+    """The English text of a message, for logs and programs; pages tell its `message` in their reader's language."""
+
+    __slots__ = ("message",)
+    message: Message
+
+    @classmethod
+    def of(cls, message: Message) -> Told:
+        """Make it of a message."""
+        told = cls(plain(message))
+        told.message = message
+        return told
 
 
 class OptionsError(ValueError):
     """An option that is unknown or out of its limits; the message names value, limit and way out."""
 
+    def __init__(self, message: Message) -> None:
+        super().__init__(plain(message))
+        self.message = message
+
 
 class ServiceRefused(Exception):  # noqa: N818 - the word of the contract
     """The service's refusal. `msg` is for people, `reason` is one of the contract's.
 
-    `retry_after`: room is being made, and it may be asked again in so many seconds, or before.
+    `retry_after`: it waits, keeps its place, and may be asked for again in so many seconds, or before.
     """
 
     def __init__(self, msg: str, reason: str, retry_after: float | None = None) -> None:
@@ -27,3 +53,30 @@ class ServiceRefused(Exception):  # noqa: N818 - the word of the contract
 
 class ServiceUnreachable(Exception):  # noqa: N818 - names the condition
     """No answer from the service, or one that says that it cannot answer now."""
+
+
+class ServerFailed(web.HTTPError):
+    """The server could not be started, through no choice of its user; shown on the spawn page."""
+
+    def __init__(self, message: Message) -> None:
+        told = Told.of(message)
+        super().__init__(500, told.replace("%", "%%"))
+        self.jupyterhub_message = told
+
+
+class ServerRefused(SpawnException):  # type: ignore[misc]  # jupyterhub is untyped
+    """No server for a reason of policy: an option, the quota, a service that cannot be asked."""
+
+    def __init__(self, message: Message, reason: str, status_code: int = 403) -> None:
+        told = Told.of(message)
+        # HTTPError takes what it logs for a format
+        super().__init__(told, reason=reason, log_message=told.replace("%", "%%"), status_code=status_code)
+        self.jupyterhub_message = told
+
+
+def sentence(text: str | Message) -> Message:
+    """End with a full stop, as a page shows it; user and tenant names stay as they are."""
+    if isinstance(text, Message):
+        return msg("{text}.", text=text)
+    text = text.strip()
+    return verbatim(text) if text.endswith((".", "?", "\u3002", "\uff1f")) else msg("{text}.", text=text)

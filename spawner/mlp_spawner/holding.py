@@ -1,45 +1,35 @@
-"""What a server holds of the quota, on disk beside its run directory, so that no crash loses count.
+"""What a server holds of the quota, noted before each step, so that no crash loses count.
 
-The file is written before the step that it announces: a hub that dies in between knows afterwards what may be
-held, and gives it back. All steps may be repeated.
+A hub that dies in between knows afterwards what may be held, and gives it back. All steps may be repeated.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from mlp_spawner.errors import ServiceRefused
-from mlp_spawner.service import Amount, Service
+from mlp_spawner.service import Amount, ServiceClient
 
-ASK_EVERY_S = 2.0
-"""Seconds between two tries while room is being made."""
+ASK_EVERY_S = 0.5
+"""Seconds between an answer and the next try, which waits for room that is being made."""
+NOTHING, TRIED, CONFIRMED, UNKNOWN = "", "tried", "confirmed", "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """The place of one server in the ledger."""
+class ServerHolding:
+    """The place of one server in the ledger. `step` is how far it came; `note` makes that durable."""
 
-    file: Path
-    key: str
-    service: Service
+    def __init__(
+        self, key: str, service: ServiceClient, note: Callable[[], None] = lambda: None, step: str = NOTHING
+    ) -> None:
+        self.key = key
+        self.service = service
+        self.step = step
+        self._note = note
 
-    def read(self) -> tuple[str, Amount] | None:
-        """Return (step, amount) of what may be held, or None."""
-        try:
-            data = json.loads(self.file.read_text())
-            return data["step"], Amount(**data["amount"])
-        except FileNotFoundError:
-            return None
-
-    def _write(self, step: str, amount: Amount) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.file.with_suffix(".new")
-        fresh.write_text(json.dumps({"step": step, "key": self.key, "amount": asdict(amount)}))
-        fresh.replace(self.file)
+    def _write(self, step: str) -> None:
+        self.step = step
+        self._note()
 
     async def take(
         self,
@@ -48,15 +38,15 @@ class Holding:
         amount: Amount,
         *,
         patience_s: float = 0.0,
-        waits: Callable[[float], None] = lambda _: None,
+        waits: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Hold the amount for a while; raises ServiceRefused or ServiceUnreachable.
 
-        While room is being made it is asked again, for `patience_s` at most: `waits` is told each time in how many
-        seconds there may be room. Who gives up gives back what was set aside.
+        Where there may be room within `patience_s` it is asked again, for so long at most: `waits` is told each time why.
+        Who gives up gives up its place too.
         """
         await self.give_back()
-        self._write("tried", amount)
+        self._write(TRIED)
         loop = asyncio.get_running_loop()
         begun = loop.time()
         while True:
@@ -65,53 +55,40 @@ class Holding:
             except ServiceRefused as refused:
                 after, waited = refused.retry_after, loop.time() - begun
                 if after is None:
-                    self.file.unlink(missing_ok=True)
+                    self._write(NOTHING)
                     raise
                 if after > patience_s or waited > patience_s:
                     await self.give_back()
-                    raise _in_vain(amount.tenant, after, waited) from refused
-                waits(max(after - waited, 1.0))
+                    raise
+                waits(refused.msg)
                 await asyncio.sleep(min(after, ASK_EVERY_S))
             else:
                 return
 
     async def keep(self) -> None:
         """Hold for good what was taken."""
-        found = self.read()
-        if found is None:
+        if self.step == NOTHING:
             raise ServiceRefused(
                 "what the server held was given back while it started; start it again", "WrongState"
             )
-        self._write("confirmed", found[1])
         await self.service.confirm(self.key)
+        self._write(CONFIRMED)
 
     async def give_back(self) -> None:
-        """Give back what may be held; raises ServiceUnreachable, then it is owed and the file stays."""
-        found = self.read()
-        if found is None:
+        """Give back what may be held; raises ServiceUnreachable, then it is owed and stays noted."""
+        if self.step == NOTHING:
             return
-        step, amount = found
-        for way in ("release", "cancel") if step == "confirmed" else ("cancel", "release"):
+        for give in (self._release, self._cancel) if self.step != TRIED else (self._cancel, self._release):
             try:
-                if way == "release":
-                    await self.service.release(self.key, amount)
-                else:
-                    await self.service.cancel(self.key)
+                await give()
                 break
             except ServiceRefused:
                 # it stands the other way: its confirm never arrived, or did although no answer came
                 continue
-        self.file.unlink(missing_ok=True)
+        self._write(NOTHING)
 
+    async def _release(self) -> None:
+        await self.service.release(self.key)
 
-def _in_vain(tenant: str, after: float, waited: float) -> ServiceRefused:
-    lent = f"others have borrowed what {tenant} may use"
-    if waited < 1:
-        return ServiceRefused(
-            f"{lent}; it may be taken back in about {after:.0f} s, start the server again then",
-            "WaitingForPreempted",
-        )
-    return ServiceRefused(
-        f"{lent}, and it was not given back within {waited:.0f} s; start the server again later, or with less",
-        "WaitingForPreempted",
-    )
+    async def _cancel(self) -> None:
+        await self.service.cancel(self.key)

@@ -6,43 +6,40 @@ home is ever followed: files are made directly in it, by directory descriptor, w
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+from mlp_hub import sandbox
+from mlp_language.catalogue import DEFAULT
+from mlp_spawner.samples import in_language
 
 
-def place_samples(home: Path, samples: Iterable[Path], placed_file: Path, uid: int | None) -> list[str]:
-    """Copy samples into the home that were never placed there before; return the names of those placed now.
+def place_samples(
+    home: Path, samples: Iterable[Path], placed_file: Path, uid: int | None, language: str = DEFAULT
+) -> list[str]:
+    """Copy samples into the home that were never placed there before, in its user's language; return the names of those placed now.
 
     What is there stays, whatever it is. What its user deleted stays away: `placed_file`, outside the home,
-    remembers.
+    remembers. A home that holds nothing at all is a new one, as where notebooks have become pods, whose homes lie elsewhere.
     """
     try:
         placed = set(json.loads(placed_file.read_text()))
     except (OSError, ValueError):
         placed = set()
     new: list[str] = []
-    directory = os.open(home, _DIRECTORY)
-    try:
+    with sandbox.Folder.at(home) as directory:
+        with directory.entries() as held:
+            if next(held, None) is None:
+                placed = set()
         for sample in sorted(samples):
             if sample.name in placed:
                 continue
             placed.add(sample.name)
-            try:
-                fd = os.open(sample.name, _NEW_FILE, 0o644, dir_fd=directory)
-            except FileExistsError:
-                continue
-            with os.fdopen(fd, "wb") as out:
-                if uid is not None:
-                    os.fchown(out.fileno(), uid, uid)
-                out.write(sample.read_bytes())
-            new.append(sample.name)
-    finally:
-        os.close(directory)
+            with contextlib.suppress(FileExistsError), directory.create(sample.name, 0o644, uid) as out:
+                out.write(in_language(sample.read_bytes(), language))
+                new.append(sample.name)
     placed_file.parent.mkdir(parents=True, exist_ok=True)
     fresh = placed_file.with_suffix(".new")
     fresh.write_text(json.dumps(sorted(placed)))

@@ -1,25 +1,53 @@
-"""Runs inside the sandbox: the single-user server on a listening socket that was made outside.
+"""Runs inside the sandbox or the pod: the single-user server.
 
-The server's own way would be to make the socket in a directory that it can write to, which its user could then
-replace by a link to another server's. The socket's number comes in MLP_LISTEN_FD.
+In a sandbox on a listening socket that was made outside, whose number comes in MLP_LISTEN_FD. The server's own way would
+be to make the socket in a directory that it can write to, which its user could then replace by a link to another server's.
+In a pod on a port of its own; there the text of this file is the program, so that an image needs no path of ours.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
 from typing import Any
 
+# where the kernel counts what it killed for lack of memory, as a pod sees it
+_MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+
 
 def main() -> None:
-    """Hand the socket to Jupyter Server and start it as JupyterHub wants it."""
-    fd = int(os.environ.pop("MLP_LISTEN_FD"))
-    # kernels and terminals must not get it
-    os.set_inheritable(fd, False)
-
+    """Start the server as JupyterHub wants it."""
     # a grammar for a format that no schema of the server uses; building it is a second of every start, and 16 MB
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
+    # modules make no garbage; looking for it among them is a third of the start
+    gc.disable()
+    if "MLP_LISTEN_FD" in os.environ:
+        _take_socket(int(os.environ.pop("MLP_LISTEN_FD")))
+    else:
+        _settle_in_pod()
+
+    from jupyterhub.singleuser import main as run  # noqa: PLC0415
+
+    gc.freeze()
+    gc.enable()
+    run()
+
+
+def _settle_in_pod() -> None:
+    """Complete the environment by what only the image knows."""
+    own = os.path.expanduser("~/.local/bin")  # noqa: PTH111 - as a text
+    os.environ["PATH"] = f"{own}:{os.environ.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
+    found = [path for path in _MEMORY_EVENTS if os.path.exists(path)]  # noqa: PTH110
+    if found:
+        os.environ["MLP_MEMORY_EVENTS"] = found[0]
+
+
+def _take_socket(fd: int) -> None:
+    """Hand the socket to Jupyter Server."""
+    # kernels and terminals must not get it
+    os.set_inheritable(fd, False)
 
     from jupyter_server import serverapp  # noqa: PLC0415
 
@@ -34,10 +62,6 @@ def main() -> None:
     patched: Any = serverapp
     patched.bind_unix_socket = bind
     patched.unix_socket_in_use = in_use
-
-    from jupyterhub.singleuser import main as run  # noqa: PLC0415
-
-    run()
 
 
 if __name__ == "__main__":

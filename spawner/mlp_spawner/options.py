@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import isfinite
 from typing import Any
 
+from mlp_language.message import NOTHING, Message, msg, msgs
+from mlp_language.render import ENGLISH, Reader, render
 from mlp_spawner.errors import OptionsError
 from mlp_spawner.service import Account, Room
 
@@ -15,7 +17,10 @@ CPU_MIN = 0.1  # cores
 RAM_MIN = 100  # MiB
 CPU_MAX = 1_000_000.0
 RAM_MAX = 1_000_000_000
+GPU_MAX = 64
 FIELDS = ("tenant", "cpu", "ram")
+GPU_FIELDS = ("gpu", "gpu_kind")
+"""Given: what may be chosen besides where servers can have GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,70 +38,161 @@ class Choice:
     tenant: str
     cpu: float
     ram: int
+    gpu: int = 0
+    gpu_kind: str = ""
 
 
-def form(defaults: Defaults, account: Account, last: Mapping[str, Any]) -> str:
+def fields_of(*, gpus: bool) -> tuple[str, ...]:
+    """Return what may be chosen."""
+    return (*FIELDS, *GPU_FIELDS) if gpus else FIELDS
+
+
+def form(
+    defaults: Defaults,
+    account: Account,
+    last: Mapping[str, Any],
+    *,
+    reader: Reader = ENGLISH,
+    network: str = "outbound",
+    ended: Message = NOTHING,
+    gpus: bool = False,
+) -> str:
     """Return the fields of the spawn page as HTML, filled with the last choice.
+
+    `network` is of servers in general; `ended` says how the last one did, where its user is to know that; `gpus`: servers can
+    have some, and are asked for them where a tenant may use any.
 
     The tenant is asked for only where there are several; what is free of its quota is shown always. Plain labelled
     inputs: they work by keyboard alone.
     """
-    parts = ['<fieldset id="mlp-options"><legend class="visually-hidden">Notebook server</legend>']
+
+    def say(message: Message) -> str:
+        return escape(render(message, reader))
+
+    name = say(msg("Notebook server"))
+    parts = [f'<fieldset id="mlp-options"><legend class="visually-hidden">{name}</legend>']
+    if ended:
+        parts.insert(0, f'<p class="alert alert-warning" id="mlp-ended" role="alert">{say(ended)}</p>')
     tenants = account.tenants
     if len(tenants) > 1:
         chosen = last.get("tenant") if last.get("tenant") in tenants else account.default_tenant
         options = "".join(
-            f'<option value="{escape(t)}"{" selected" if t == chosen else ""}>{escape(t)}: '
-            f"{_free(account.room.get(t))}</option>"
+            f'<option value="{escape(t)}"{" selected" if t == chosen else ""}>'
+            f"{say(msg('{tenant}: {room}', tenant=t, room=_room(account.room.get(t))))}</option>"
             for t in tenants
         )
         parts.append(
-            '<div class="mb-3"><label class="form-label" for="mlp-tenant">Tenant</label>'
+            f'<div class="mb-3"><label class="form-label" for="mlp-tenant">{say(msg("Tenant"))}</label>'
             f'<select class="form-select" id="mlp-tenant" name="tenant" aria-describedby="mlp-tenant-help">{options}'
-            '</select><div class="form-text" id="mlp-tenant-help">Whose quota the server takes from.</div></div>'
+            f'</select><div class="form-text" id="mlp-tenant-help">{say(msg("Whose quota the server takes from."))}</div>'
+            "</div>"
         )
     else:
         tenant = account.default_tenant
-        parts.append(
-            f'<p id="mlp-tenant">Tenant <strong>{escape(tenant)}</strong>: {_free(account.room.get(tenant))}.</p>'
-        )
+        line = say(msg("Tenant {name}: {room}.", name="\0", room=_room(account.room.get(tenant))))
+        bold = f"<strong>{escape(tenant)}</strong>"
+        parts.append(f'<p id="mlp-tenant">{line.replace(chr(0), bold)}</p>')
     if any(_back(account.room.get(t)) for t in tenants):
-        parts.append(
-            '<p class="form-text" id="mlp-back">What others borrowed is taken back where the server needs it: work of '
-            "theirs is stopped, and the start waits until that has ended.</p>"
+        back = msg(
+            "What others borrowed is taken back where the server needs it: work of theirs is stopped, and the start "
+            "waits until that has ended."
         )
+        parts.append(f'<p class="form-text" id="mlp-back">{say(back)}</p>')
     cpu = _or(last.get("cpu"), defaults.cpu)
     ram = _or(last.get("ram"), defaults.ram)
-    text = "A share: idle cores may be used."
-    parts.append(_number("cpu", "CPU (cores)", value=f"{cpu:g}", low=f"{CPU_MIN:g}", step="0.1", text=text))
-    text = "A limit for notebooks and terminals together."
-    parts.append(_number("ram", "Memory (MiB)", value=f"{ram:.0f}", low=f"{RAM_MIN}", step="1", text=text))
+    label, text = say(msg("CPU (cores)")), say(msg("A share: idle cores may be used."))
+    parts.append(_number("cpu", label, value=f"{cpu:g}", low=f"{CPU_MIN:g}", step="0.1", text=text))
+    label, text = say(msg("Memory (MiB)")), say(msg("A limit for notebooks and terminals together."))
+    parts.append(_number("ram", label, value=f"{ram:.0f}", low=f"{RAM_MIN}", step="1", text=text))
+    if gpus and any(account.room[t].gpu for t in tenants if t in account.room):
+        parts += _gpus(account, last, say)
+    if said := _networks(account, network):
+        parts.append(f'<p class="form-text" id="mlp-network">{say(said)}</p>')
     parts.append("</fieldset>")
     return "".join(parts)
 
 
-def _free(room: Room | None) -> str:
-    """Say what is free of a tenant's quota."""
-    parts = []
+def _gpus(account: Account, last: Mapping[str, Any], say: Callable[[Message], str]) -> Iterator[str]:
+    """Return the fields for GPUs: how many, and of which kind where there are several."""
+    gpu, text = _or(last.get("gpu"), 0), say(msg("Nobody else uses them as long as the server runs."))
+    yield _number("gpu", say(msg("GPUs")), value=f"{gpu:.0f}", low="0", step="1", text=text)
+    kinds = sorted({kind for room in account.room.values() for kind in room.gpu_kinds})
+    if kinds:
+        names = [("", say(msg("any"))), *((kind, escape(kind)) for kind in kinds)]
+        options = "".join(
+            f'<option value="{escape(kind)}"{" selected" if kind == last.get("gpu_kind") else ""}>{name}</option>'
+            for kind, name in names
+        )
+        yield (
+            f'<div class="mb-3"><label class="form-label" for="mlp-gpu_kind">{say(msg("Kind of GPU"))}</label>'
+            f'<select class="form-select" id="mlp-gpu_kind" name="gpu_kind">{options}</select></div>'
+        )
+
+
+def _room(room: Room | None) -> Message:
+    """Say what a server may have of a tenant's quota, and besides."""
+    free = []
     if room and room.cpu is not None and room.cpu_free is not None:
-        parts.append(f"{room.cpu_free:g} of {room.cpu:g} cpu")
+        free.append(msg("{free} of {all} cpu", free=room.cpu_free, all=room.cpu))
     if room and room.ram is not None and room.ram_free is not None:
-        parts.append(f"{room.ram_free} of {room.ram} MiB memory")
-    free = f"{' and '.join(parts)} free" if parts else "no limit of its own, only the machine's"
-    return f"{free}{_back(room)}"
+        free.append(msg("{free} of {all} MiB memory", free=room.ram_free, all=room.ram))
+    if room and room.gpu and room.gpu_free is not None:
+        free.append(msg("{free} of {all} gpu", free=room.gpu_free, all=room.gpu))
+    parts = (
+        msg("{amounts} free", amounts=tuple(free)) if free else msg("no limit of its own, only the machine's")
+    )
+    if more := () if room is None else _amounts(room.cpu_borrow, room.ram_borrow):
+        parts = msg("{room}, {amounts} more to borrow", room=parts, amounts=more)
+    if room is not None and (back := _back(room)):
+        parts = msgs(
+            "{room}; {amounts} more of its own, lent to tenant {tenants}, may be taken back",
+            "{room}; {amounts} more of its own, lent to tenants {tenants}, may be taken back",
+            n=len(room.back_from),
+            room=parts,
+            amounts=back,
+            tenants=tuple(room.back_from),
+        )
+    return parts
 
 
-def _back(room: Room | None) -> str:
-    """Say what may be had besides by taking it back, and from whom; nothing where nobody has borrowed."""
-    if room is None:
-        return ""
-    parts = [f"{room.cpu_back:g} cpu"] if room.cpu_back else []
-    parts += [f"{room.ram_back} MiB memory"] if room.ram_back else []
-    if not parts:
-        return ""
-    names = ", ".join(escape(t) for t in room.back_from)
-    whose = f"tenant{'' if len(room.back_from) == 1 else 's'} {names}"
-    return f"; {' and '.join(parts)} more of its own, lent to {whose}, may be taken back"
+def _amounts(cpu: float, ram: int) -> tuple[Message, ...]:
+    found = [msg("{n} cpu", n=cpu)] if cpu else []
+    return (*found, *([msg("{n} MiB memory", n=ram)] if ram else []))
+
+
+def _back(room: Room | None) -> tuple[Message, ...]:
+    """Return what may be had besides by taking it back; nothing where nobody has borrowed."""
+    return () if room is None else _amounts(room.cpu_back, room.ram_back)
+
+
+def _networks(account: Account, default: str) -> Message:
+    """Say of which tenants jobs and servers have no network, and who can allow it; nothing where all have one."""
+    rooms = [(tenant, account.room.get(tenant, Room())) for tenant in account.tenants]
+    jobs = tuple(t for t, room in rooms if room.job_network != "outbound")
+    notebooks = tuple(t for t, room in rooms if (room.network or default) != "outbound")
+    said = []
+    if jobs:
+        said.append(
+            msgs(
+                "Jobs of tenant {names} have no network",
+                "Jobs of tenants {names} have no network",
+                n=len(jobs),
+                names=jobs,
+            )
+        )
+    if notebooks:
+        said.append(
+            msgs(
+                "Notebooks of tenant {names} have no network",
+                "Notebooks of tenants {names} have no network",
+                n=len(notebooks),
+                names=notebooks,
+            )
+        )
+    if not said:
+        return NOTHING
+    what = said[0] if len(said) == 1 else msg("{first}. {second}", first=said[0], second=said[1])
+    return msg("{what}; an administrator of the hub can allow it.", what=what)
 
 
 def _or(value: Any, default: float) -> float:
@@ -112,40 +208,58 @@ def _number(name: str, label: str, *, value: str, low: str, step: str, text: str
     )
 
 
-def from_form(data: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def from_form(data: Mapping[str, Sequence[Any]], *, gpus: bool = False) -> dict[str, Any]:
     """Turn the form's answer (lists of texts) into options as the API takes them; empty fields are left out."""
     found: dict[str, Any] = {}
     for name, values in data.items():
         if name == "_xsrf":
             continue
-        if name not in FIELDS:
-            raise OptionsError(_unknown(name))
+        if name not in fields_of(gpus=gpus):
+            raise OptionsError(_unknown(name, gpus=gpus))
         text = str(values[0]).strip() if values else ""
         if not text:
             continue
-        found[name] = text if name == "tenant" else _parse(name, text)
+        found[name] = text if name in {"tenant", "gpu_kind"} else _parse(name, text)
     return found
 
 
 def _parse(name: str, text: str) -> float | int:
     try:
-        return int(text) if name == "ram" else float(text)
+        return float(text) if name == "cpu" else int(text)
     except ValueError:
-        kind = "a whole number of MiB" if name == "ram" else "a number of cores"
-        raise OptionsError(f"{name} is {text[:40]!r}; it must be {kind}") from None
+        given = repr(text[:40])
+        raise OptionsError(
+            {
+                "cpu": msg("cpu is {given}; it must be a number of cores", given=given),
+                "ram": msg("ram is {given}; it must be a whole number of MiB", given=given),
+                "gpu": _no_gpus(given),
+            }[name]
+        ) from None
+
+
+def _no_gpus(given: str) -> Message:
+    return msg("gpu is {given}; it must be a whole number of GPUs, {most} at most", given=given, most=GPU_MAX)
 
 
 def choose(
-    options: Mapping[str, Any], defaults: Defaults, tenants: Sequence[str], default_tenant: str
+    options: Mapping[str, Any],
+    defaults: Defaults,
+    tenants: Sequence[str],
+    default_tenant: str,
+    *,
+    gpus: bool = False,
 ) -> Choice:
     """Check the options, from whichever way they came, and fill in what was left out."""
     for name in options:
-        if name not in FIELDS:
-            raise OptionsError(_unknown(name))
+        if name not in fields_of(gpus=gpus):
+            raise OptionsError(_unknown(name, gpus=gpus))
     tenant = options.get("tenant", default_tenant)
     if not isinstance(tenant, str) or tenant not in tenants:
+        given, mine = repr(str(tenant)[:60]), ", ".join(tenants)
         raise OptionsError(
-            f"you are not in a tenant {str(tenant)[:60]!r}; you are in: {', '.join(tenants) or 'none'}"
+            msg("you are not in a tenant {given}; you are in: {mine}", given=given, mine=mine)
+            if mine
+            else msg("you are in no tenant")
         )
     cpu, ram = options.get("cpu", defaults.cpu), options.get("ram", defaults.ram)
     if (
@@ -154,11 +268,33 @@ def choose(
         or not isfinite(cpu)
         or not CPU_MIN <= cpu <= CPU_MAX
     ):
-        raise OptionsError(f"cpu is {str(cpu)[:40]}; it must be a number of cores of at least {CPU_MIN:g}")
+        text = msg(
+            "cpu is {given}; it must be a number of cores of at least {least}",
+            given=str(cpu)[:40],
+            least=CPU_MIN,
+        )
+        raise OptionsError(text)
     if isinstance(ram, bool) or not isinstance(ram, int) or not RAM_MIN <= ram <= RAM_MAX:
-        raise OptionsError(f"ram is {str(ram)[:40]}; it must be a whole number of MiB of at least {RAM_MIN}")
-    return Choice(tenant, float(cpu), ram)
+        text = msg(
+            "ram is {given}; it must be a whole number of MiB of at least {least}",
+            given=str(ram)[:40],
+            least=RAM_MIN,
+        )
+        raise OptionsError(text)
+    gpu, kind = options.get("gpu", 0), options.get("gpu_kind", "")
+    if isinstance(gpu, bool) or not isinstance(gpu, int) or not 0 <= gpu <= GPU_MAX:
+        raise OptionsError(_no_gpus(str(gpu)[:40]))
+    if not isinstance(kind, str) or len(kind) > 64:
+        raise OptionsError(
+            msg("gpu_kind is {given}; it must be the name of a kind of GPU", given=repr(str(kind)[:40]))
+        )
+    return Choice(tenant, float(cpu), ram, gpu, kind if gpu else "")
 
 
-def _unknown(name: str) -> str:
-    return f"{name[:60]!r} is no option of a notebook server; there are: {', '.join(FIELDS)}"
+def _unknown(name: str, *, gpus: bool) -> Message:
+    if name in GPU_FIELDS:
+        return msg("{name}: notebook servers of this machine have no GPUs; submit a job instead", name=name)
+    fields = ", ".join(fields_of(gpus=gpus))
+    return msg(
+        "{name} is no option of a notebook server; there are: {fields}", name=repr(name[:60]), fields=fields
+    )

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlp_language.message import msg
 from mlp_spawner.errors import OptionsError
 
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
@@ -25,13 +26,11 @@ class Paths:
     def __post_init__(self) -> None:
         if not _USER.fullmatch(self.user):
             raise OptionsError(
-                f"the user name {self.user!r} cannot be the name of a directory: no server can be started"
+                msg(
+                    "the user name {name} cannot be the name of a directory: no server can be started",
+                    name=repr(self.user),
+                )
             )
-
-    @property
-    def key(self) -> str:
-        """Name the server in the ledger."""
-        return f"{self.user}/{self.server}"
 
     @property
     def user_dir(self) -> Path:
@@ -49,9 +48,9 @@ class Paths:
         return self.user_dir / f"{self.server or '-'}.log"
 
     @property
-    def holding_file(self) -> Path:
-        """What the server holds of the quota."""
-        return self.user_dir / f"{self.server or '-'}.holding.json"
+    def ended_file(self) -> Path:
+        """What its user is to know of the end of the last one; there until the next one has started."""
+        return self.user_dir / f"{self.server or '-'}.ended.json"
 
     @property
     def placed_file(self) -> Path:
@@ -61,5 +60,5 @@ class Paths:
     @property
     def socket(self) -> Path:
         """The server's socket. Short, because a socket's path has at most 107 bytes."""
-        digest = hashlib.sha256(self.key.encode()).digest()
+        digest = hashlib.sha256(f"{self.user}/{self.server}".encode()).digest()
         return self.socket_dir / f"{base64.b32encode(digest)[:9].decode().lower()}.sock"

@@ -6,41 +6,36 @@ import asyncio
 import contextlib
 import importlib.util
 import json
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
-from mlp_hub.executors import sandbox
-from mlp_hub.executors.sandbox import Bind, Limits, Link, SandboxSpec
+from mlp_hub import sandbox
+from mlp_hub.sandbox import Bind, Limits, Link, SandboxSpec
+from mlp_language.message import NOTHING, Message, msg
 from mlp_spawner.environment import Who
-from mlp_spawner.errors import ServiceUnreachable
-from mlp_spawner.holding import Holding
-from mlp_spawner.options import Choice
+from mlp_spawner.grant import Grant
 from mlp_spawner.paths import Paths
-from mlp_spawner.service import Service
 
 HERE = Path(__file__).parent
 PIDS = 2048  # a notebook with TensorFlow has some hundred threads
 TMP_MIB = 512
-STARTING_S = 150.0  # longer than any start may take
+SESSIONS_BELIEVED_S = 60
+"""For how long a server lets in whom the hub confirmed, without asking again: who logs out is out by then."""
 ALIVE = (sandbox.SandboxPhase.STARTING, sandbox.SandboxPhase.RUNNING)
-_settling: set[asyncio.Task[None]] = set()
 
 
 def spec(
     paths: Paths,
     who: Who,
-    choice: Choice,
+    grant: Grant,
     *,
     env: Mapping[str, str],
     uid: int | None,
     home_dir: Path,
     tenant_socket_dir: str,
     args: Sequence[str],
-    network: str,
 ) -> SandboxSpec:
     """Describe the sandbox of a server."""
     binds = (
@@ -52,7 +47,8 @@ def spec(
     # would stay with what was removed
     links = tuple(Link(f"/etc/{name}", str(HERE / "etc" / name)) for name in ("ipython", "jupyter"))
     # -P: the launcher's own directory must not be searched for modules
-    argv = (who.python, "-P", str(HERE / "launcher.py"), "--ServerApp.sock=/handed-in", *args)
+    launcher = (who.python, "-P", str(HERE / "launcher.py"))
+    argv = (*launcher, "--ServerApp.sock=/handed-in", f"--HubAuth.cache_max_age={SESSIONS_BELIEVED_S}", *args)
     return SandboxSpec(
         id=f"notebook-{who.user}-{paths.server or 'default'}",
         argv=argv,
@@ -65,9 +61,10 @@ def spec(
         binds=binds,
         links=links,
         cwd=who.home,
-        limits=Limits(cpu=round(choice.cpu * 1000), ram_mib=choice.ram, pids=PIDS, tmp_mib=TMP_MIB),
-        network="outbound" if network == "outbound" and sandbox.capabilities().outbound else "none",
+        limits=Limits(cpu=round(grant.cpu * 1000), ram_mib=grant.ram, pids=PIDS, tmp_mib=TMP_MIB),
+        network="outbound" if grant.network == "outbound" and sandbox.capabilities().outbound else "none",
         listen=str(paths.socket),
+        memory_events=True,
     )
 
 
@@ -84,33 +81,64 @@ async def answers(socket: Path, path: str) -> None:
 
     The socket listens from the start, so that a request simply waits for its server.
     """
+    await answers_at(f"http://server{path}", lambda: aiohttp.UnixConnector(path=str(socket)))
+
+
+async def answers_at(url: str, connector: Callable[[], aiohttp.BaseConnector | None] = lambda: None) -> None:
+    """Return when something answers at the URL with less than a server fault."""
     while True:
         with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
-            connector = aiohttp.UnixConnector(path=str(socket))
             async with (
                 aiohttp.ClientSession(
-                    connector=connector, timeout=aiohttp.ClientTimeout(total=60)
+                    connector=connector(), timeout=aiohttp.ClientTimeout(total=60)
                 ) as session,
-                session.get(f"http://server{path}", allow_redirects=False) as answer,
+                session.get(url, allow_redirects=False) as answer,
             ):
                 if answer.status < 500:
                     return
         await asyncio.sleep(0.1)
 
 
-def why_it_ended(state: sandbox.SandboxState, log_dir: Path) -> str:
+def note_end(state: sandbox.SandboxState, file: Path) -> None:
+    """Write down for its user that a server ran out of memory."""
+    if state.exit is not None and state.exit.oom and not state.exit.stopped:
+        file.write_text(json.dumps({"ram_mib": state.exit.ram_mib}))
+
+
+def noted_end(file: Path) -> Message:
+    """Say what its user is to know of the end of the last server; nothing where it ended as others do."""
+    try:
+        noted = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return NOTHING
+    return out_of_memory(noted["ram_mib"])
+
+
+def out_of_memory(ram_mib: int | None) -> Message:
+    """Say that a server ran out of memory, and what to do."""
+    if ram_mib is None:
+        return msg("The notebook server ran out of memory. Start it again with more memory.")
+    return msg(
+        "The notebook server ran out of memory: it used more than the {ram} MiB that it might. Start it again with "
+        "more memory.",
+        ram=ram_mib,
+    )
+
+
+def why_it_ended(state: sandbox.SandboxState, log_dir: Path) -> Message:
     """Say in words how a server ended, with the last lines of its output: one line, for it also goes into the log."""
     end = state.exit
     if end is None:
-        return "The notebook server vanished. Start it again."
+        return msg("The notebook server vanished. Start it again.")
     if end.oom:
-        return "The notebook server ran out of memory. Start it again with more memory."
+        return out_of_memory(end.ram_mib)
     how = end.message or (f"signal {end.signal}" if end.signal else f"exit status {end.code}")
     how = sandbox.one_line(how)
-    tail = sandbox.one_line(end.tail) or sandbox.one_line(_tail(log_dir / "rank-0.log"))
-    return f"The notebook server ended while it started: {how}." + (
-        f" Its last output: {tail}" if tail else ""
-    )
+    if tail := sandbox.one_line(end.tail) or sandbox.one_line(_tail(log_dir / "rank-0.log")):
+        return msg(
+            "The notebook server ended while it started: {how}. Its last output: {tail}", how=how, tail=tail
+        )
+    return msg("The notebook server ended while it started: {how}.", how=how)
 
 
 def fresh_log(log_dir: Path) -> None:
@@ -138,40 +166,6 @@ def exit_status(state: sandbox.SandboxState) -> int:
     if state.exit is None:
         return 1
     return -state.exit.signal if state.exit.signal else state.exit.code or 0
-
-
-def settle_later(state_dir: Path, service: Service, log: Any) -> None:
-    """Give back, once the service answers again, what ended servers still hold."""
-    if not any(not task.done() for task in _settling):
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(_settle(state_dir, service, log))
-        _settling.add(task)
-        task.add_done_callback(_settling.discard)
-
-
-async def _settle(state_dir: Path, service: Service, log: Any) -> None:
-    while True:
-        await asyncio.sleep(10)
-        ended = _ended(state_dir)
-        if not ended:
-            return
-        for file in ended:
-            if time.time() - file.stat().st_mtime < STARTING_S:
-                continue  # it may be about to start
-            key = json.loads(file.read_text())["key"]
-            with contextlib.suppress(ServiceUnreachable):
-                await Holding(file, key, service).give_back()
-                log.info("Gave back what the ended server %s held", key)
-
-
-def _ended(state_dir: Path) -> list[Path]:
-    """List what servers hold of which nothing else is there."""
-    suffix = ".holding.json"
-    return [
-        f
-        for f in state_dir.glob(f"*/*{suffix}")
-        if sandbox.inspect(str(f.with_name(f.name.removesuffix(suffix)))).phase is sandbox.SandboxPhase.ABSENT
-    ]
 
 
 async def wait_ended(run_dir: str, timeout_s: float) -> None:

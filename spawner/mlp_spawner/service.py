@@ -1,4 +1,4 @@
-"""The spawner's calls to the platform's service over its private socket."""
+"""The spawner's calls to the platform's service, on a socket or by TCP."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import aiohttp
 
@@ -15,27 +15,42 @@ from mlp_spawner.environment import API_PATH
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 
 APPLIER = "sp"
+_ON_SOCKET = "http+unix://"
 _PAUSES = (0.1, 0.3, 0.6, 1.0, 2.0)  # a service that restarts is back within some seconds
+_ASIDE_S = 1.0  # for an answer that is not worth waiting for
+_WHY_S = 5.0  # for one that nobody can ask for later
 
 
 def _seconds(text: str | None) -> float | None:
     return float(text) if text is not None and text.isascii() and text.isdigit() else None
 
 
+def _preferences(user: str) -> str:
+    return f"/users/{quote(user, safe='')}/preferences"
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A tenant's quota and what is free of it: cpu in cores, ram in MiB; None where the nodes are the only limit.
+    """A tenant's quota and what is free of it: cpu in cores, ram in MiB, gpu in devices; None where the nodes are the only limit.
 
-    `cpu_back`, `ram_back`: what a server may have besides, by taking back what the tenants `back_from` borrowed.
+    `cpu_borrow`, `ram_borrow`: what others leave idle and a server may have besides. `cpu_back`, `ram_back`: what a server may have besides, by taking back what the tenants `back_from` borrowed.
+    `network` is what the tenant says of its jobs and notebooks, None where it says nothing; `job_network` what its jobs have.
     """
 
     cpu: float | None = None
     cpu_free: float | None = None
     ram: int | None = None
     ram_free: int | None = None
+    gpu: float | None = None
+    gpu_free: float | None = None
+    gpu_kinds: Sequence[str] = ()
+    cpu_borrow: float = 0.0
+    ram_borrow: int = 0
     cpu_back: float = 0.0
     ram_back: int = 0
     back_from: Sequence[str] = ()
+    network: str | None = None
+    job_network: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +65,25 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What is asked of the ledger: cpu in cores, ram in MiB, gpu in devices."""
+    """What is asked of the ledger: cpu in cores, ram in MiB, gpu in devices, of any kind where none is named."""
 
     tenant: str
     cpu: float
     ram: int
     gpu: float = 0
+    gpu_kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """The service, as the spawner sees it. All calls are idempotent and repeated for some seconds."""
+class ServiceClient:
+    """The service, as the spawner sees it. All calls are idempotent and repeated for some seconds.
 
-    socket: str
+    `url` begins with `http+unix://` and the path of a socket, quoted, or with `http://` and a host.
+    """
+
+    url: str
     token: str
+    language: str = ""
 
     async def account(self, user: str) -> Account:
         """Ask for a user's number and tenants; the service makes the user known if need be."""
@@ -74,10 +94,68 @@ class Service:
         room = {name: Room(**amounts) for name, amounts in found["room"].items()}
         return Account(found["number"], tenants, default, room)
 
+    async def stopped_for(self, user: str) -> str:
+        """Ask why the platform is stopping the user's servers; nothing where it is not, or does not answer at once."""
+        path = f"/users/{quote(user, safe='')}:stopped"
+        try:
+            return str((await self._once("GET", path, None, timeout_s=_WHY_S))["why"])
+        except (
+            ServiceRefused,
+            ServiceUnreachable,
+            LookupError,
+            TypeError,
+            ValueError,
+        ):  # it is stopped all the same
+            return ""
+
+    async def language_of(self, user: str) -> str:
+        """Ask which language the user chose; nothing where none is, or the service does not answer at once."""
+        try:
+            return str((await self._once("GET", _preferences(user), None, timeout_s=_ASIDE_S))["language"])
+        except (ServiceRefused, ServiceUnreachable, LookupError, TypeError, ValueError):
+            return ""  # the page is shown all the same
+
+    async def choose_language(self, user: str, language: str) -> None:
+        """Store which language the user chose."""
+        await self._call("PATCH", _preferences(user), {"language": language})
+
+    async def token_made(self, user: str, **told: str) -> None:
+        """Say that the hub gave the user a token: `actor`, `note`, `scopes`, `expires`."""
+        await self._call("PUT", f"/users/{quote(user, safe='')}:token_made", told)
+
+    async def token_uses(self, user: str) -> dict[str, tuple[str, float]] | None:
+        """Ask from which address each of a user's tokens was used last and since when; None where that is not told at once."""
+        try:
+            found = await self._once(
+                "GET", f"/users/{quote(user, safe='')}:token_uses", None, timeout_s=_ASIDE_S
+            )
+            return {str(one["id"]): (str(one["address"]), float(one["at"])) for one in found}
+        except (ServiceRefused, ServiceUnreachable, LookupError, TypeError, ValueError):
+            return None  # the page is shown all the same
+
+    async def standing(self, user: str, **told: object) -> None:
+        """Say how the user stands at the login's provider: `groups` and `left_out`, or `ended`."""
+        await self._call("PUT", f"/users/{quote(user, safe='')}:standing", told)
+
+    async def provider_standing(self, *, away: bool) -> None:
+        """Say whether the login's provider answers."""
+        await self._once("PUT", "/login:standing", {"away": away})
+
+    async def working(self) -> list[str]:
+        """Ask who has jobs that have not ended."""
+        found: list[str] = []
+        while page := await self._call(
+            "GET", f"/users:working?after={quote(found[-1] if found else '', safe='')}"
+        ):
+            found += page
+        return found
+
     async def try_hold(self, key: str, user: str, holder: str, amount: Amount) -> None:
         """Hold the amount until it expires, or raise ServiceRefused with the numbers."""
         body = {"id": key, "applier": APPLIER, "request_type": "request", "user": user, "holder": holder}
         body |= {"tenant": amount.tenant, "cpu": amount.cpu, "ram": amount.ram, "gpu": amount.gpu}  # type: ignore[dict-item]
+        if amount.gpu_kind:
+            body["gpu_kind"] = amount.gpu_kind
         await self._call("PUT", "/resource_request:try", body)
 
     async def confirm(self, key: str) -> None:
@@ -88,9 +166,9 @@ class Service:
         """Give up what was tried."""
         await self._call("PUT", "/resource_request:cancel", {"id": key, "applier": APPLIER})
 
-    async def release(self, key: str, amount: Amount) -> None:
+    async def release(self, key: str) -> None:
         """Give back what was confirmed."""
-        body = {"id": key, "applier": APPLIER, "request_type": "release", "tenant": amount.tenant}
+        body = {"id": key, "applier": APPLIER, "request_type": "release"}
         await self._call("PUT", "/resource_request:try", body)
         await self.confirm(key)
 
@@ -104,16 +182,19 @@ class Service:
                 await asyncio.sleep(pause)
         raise AssertionError
 
-    async def _once(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
-        headers = {"Authorization": f"Bearer {self.token}"}
-        timeout = aiohttp.ClientTimeout(total=10)
+    async def _once(
+        self, method: str, path: str, body: dict[str, Any] | None, *, timeout_s: float = 10
+    ) -> Any:
+        headers = {"Authorization": f"Bearer {self.token}", "Accept-Language": self.language}
+        timeout = aiohttp.ClientTimeout(total=timeout_s)
+        base, connector = self.url, None
+        if base.startswith(_ON_SOCKET):
+            connector = aiohttp.UnixConnector(path=unquote(base.removeprefix(_ON_SOCKET)))
+            base = "http://localhost"
         try:
-            connector = aiohttp.UnixConnector(path=self.socket)
             async with (
                 aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session,
-                session.request(
-                    method, f"http://localhost{API_PATH}{path}", json=body, headers=headers
-                ) as answer,
+                session.request(method, f"{base}{API_PATH}{path}", json=body, headers=headers) as answer,
             ):
                 text = await answer.text()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

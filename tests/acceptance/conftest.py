@@ -1,4 +1,7 @@
-"""One hub and one browser for the whole story."""
+"""One hub and one browser for the whole story, on the install that `--install` names.
+
+What cannot be so on one of the installs is marked with the row of docs/explanation/installs.md that tells why.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,32 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import chromium
-from live_hub import LiveHub, live_hub
+from installs import InACluster, Install, OneMachine
+from live_hub import LiveHub
+from real_cluster import kube
+
+__all__ = ["kube"]  # a fixture
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what does not hold on this install."""
+    chosen = config.getoption("--install")
+    for item in items:
+        for mark in item.iter_markers("differs"):
+            if mark.kwargs["only"] != chosen:
+                item.add_marker(pytest.mark.skip(reason=f"only on {mark.kwargs['only']}: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="session")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
-    with live_hub(tmp_path_factory.mktemp("story") / "home") as hub:
+def install(request: pytest.FixtureRequest) -> Install:
+    if request.config.getoption("--install") == "local":
+        return OneMachine()
+    return InACluster(request.getfixturevalue("kube"))
+
+
+@pytest.fixture(scope="session")
+def hub(install: Install, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
+    with install.hub(tmp_path_factory.mktemp("story") / "home") as hub:
         yield hub
 
 

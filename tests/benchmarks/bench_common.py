@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from live_hub import BIN, LiveHub, free_port
+from live_hub import BIN, LiveHub
+from ports import free_port
 
 ROOT = Path(__file__).parents[2]
 _BARE = """
@@ -47,12 +48,12 @@ def anchor_proxy() -> list[str]:
 
 
 @contextlib.contextmanager
-def bare_hub(directory: Path) -> Iterator[tuple[str, int]]:
-    """Start a JupyterHub alone with its state in a directory, and give its address and pid."""
+def bare_hub(directory: Path, more: str = "") -> Iterator[tuple[str, int]]:
+    """Start a JupyterHub alone with its state in a directory, and give its address and pid; `more` are lines of its settings."""
     port = free_port()
     config = directory / "c.py"
     config.write_text(
-        _BARE.format(
+        (_BARE + more).format(
             port=port, hub_port=free_port(), api_port=free_port(), dir=directory, command=anchor_proxy()
         )
     )

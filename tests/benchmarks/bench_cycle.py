@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from bench_common import Context, Figure, quantile
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.scheduler.collector import spare_the_collector
+from mlp_hub.gc_tuning import spare_the_collector
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue, WaitingJob
+from mlp_hub.scheduler.model.types import Node, PendingWorkload, SchedulingPolicy, TenantQueue
 
 NAME = "cycle"
 NODES, TENANTS, WAITING, EVENTS = 10_000, 1_000, 100_000, 600
@@ -85,9 +85,9 @@ def _tenants(rng: random.Random) -> list[TenantQueue]:
     ]
 
 
-def _job(rng: random.Random, serial: int) -> WaitingJob:
+def _job(rng: random.Random, serial: int) -> PendingWorkload:
     per_worker, workers = rng.choice(SHAPES)
-    return WaitingJob(
+    return PendingWorkload(
         uid=f"j-{serial}",
         name=f"j-{serial}",
         user="ann",

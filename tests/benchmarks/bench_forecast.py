@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from bench_common import Context, Figure, data_path, quantile
-from mlp_hub.scheduler.forward import Forecast
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.reading import read
-from mlp_hub.scheduler.why import MOST_EFFORT, MOST_ENDS
+from mlp_hub.scheduler.forecast.forecast import Forecast
+from mlp_hub.scheduler.forecast.why import MOST_EFFORT, MOST_ENDS
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.reading import read
 
 NAME = "forecast"
 ABOUT = (

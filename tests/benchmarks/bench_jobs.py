@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 from bench_common import Context, Figure, median_of, quantile
-from live_hub import wait_for
 from slurm import Slurm
+from waiting import wait_for
 
 NAME = "jobs"
 ABOUT = (

@@ -19,9 +19,10 @@ from tornado.httpserver import HTTPServer
 
 from bench_common import Context, Figure
 from fake_hub import SERVICE_TOKEN, FakeHub
-from mlp_hub.app import bind_socket
-from mlp_hub.cli import database, state_dir
+from mlp_hub.api.listeners import bind_socket
+from mlp_hub.cli import state_dir
 from mlp_hub.settings import Settings
+from mlp_hub.store import migrate
 
 NAME = "kueue"
 ABOUT = (
@@ -183,7 +184,7 @@ class Service:
 
     def __enter__(self) -> Self:
         state_dir.prepare(self.settings)
-        database.upgrade(self.settings)
+        migrate.upgrade(self.settings.service_db_url)
         self.settings.secret_file("service_token").write_text(SERVICE_TOKEN)
         hub = FakeHub()
         hub.user("admin", "admin-token", admin=True)

@@ -7,8 +7,8 @@ import time
 import httpx
 
 from bench_common import Context, Figure, bare_hub
-from live_hub import wait_for
 from proc import pss_of_tree
+from waiting import wait_for
 
 NAME = "memory"
 ABOUT = "sum of PSS of supervisor, proxy, hub and service after 20 s at rest, beside a JupyterHub with NativeAuthenticator and the same proxy alone"
@@ -26,7 +26,7 @@ def run(context: Context) -> list[Figure]:
     directory = context.tmp / "bare"
     directory.mkdir()
     with bare_hub(directory) as (url, pid):
-        wait_for(lambda: _answers(f"{url}/hub/login"), 60)
+        wait_for(lambda: _answers(f"{url}/hub/login"))
         time.sleep(20)
         bare = pss_of_tree(pid)
     ours = sum(parts.values())

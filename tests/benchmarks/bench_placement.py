@@ -15,9 +15,9 @@ from pathlib import Path
 
 from bench_common import Context, Figure, Stopwatch, data_path, quantile
 from mlp_hub.domain.resources import Resources
-from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.model import Node
-from mlp_hub.scheduler.nodes import NodeIndex
+from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.types import Node
+from mlp_hub.scheduler.nodes.index import NodeIndex
 
 NAME = "placement"
 ABOUT = (

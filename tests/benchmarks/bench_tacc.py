@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_common import Context, Figure, data_path
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.reading import read
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.reading import read
 
 NAME = "tacc"
 ABOUT = (

@@ -27,11 +27,20 @@ MODULES = (
     "bench_jobs",
     "bench_mpi",
     "bench_metrics",
+    "bench_points",
     "bench_placement",
     "bench_tacc",
     "bench_cycle",
     "bench_forecast",
     "bench_kueue",
+    "bench_cluster_nodes",
+    "bench_users",
+    "bench_groups",
+    "bench_login",
+    "bench_kube_jobs",
+    "bench_kube_spawn",
+    "bench_kube_gangs",
+    "bench_kube_faults",
 )
 
 

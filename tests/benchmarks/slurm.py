@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from live_hub import wait_for
+from waiting import wait_for
 
 CONFIG = """
 ClusterName=bench
@@ -102,7 +102,7 @@ class Slurm:
             f"--seed-file={self.dir}/seed",
             f"--log-file={self.dir}/munge.log",
         )
-        wait_for((self.dir / "munge.sock").exists, 20)
+        wait_for((self.dir / "munge.sock").exists)
         self._child("slurmctld", "-D", "-c")
         self._child("slurmd", "-D", "-N", "n1")
         wait_for(lambda: "idle" in self._run("sinfo", "-h", "-o", "%T"), 60, 0.3)

@@ -27,11 +27,12 @@ from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.call import API_BASES, Config
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import RATES, Rate
-from mlp_hub.api.sessions import Session, xsrf_token
+from mlp_hub.api.listeners import bind_socket
+from mlp_hub.api.sessions import BrowserSession, xsrf_token
 from mlp_hub.api.sockets import close_all
-from mlp_hub.app import bind_socket
 from mlp_hub.web.site import make_application
 from platform_rig import Rig, node
+from waiting import PATIENCE_S, wait_for
 
 T = TypeVar("T")
 BASE = API_BASES[0]
@@ -107,9 +108,7 @@ class ApiRig:
             cookie_secret=b"s" * 32,
             recheck_s=self.recheck_s,
         )
-        self.service = make_service(
-            self.platform, self.client, config, self.root / "sessions", rates=self.rates
-        )
+        self.service = make_service(self.platform, self.client, config, rates=self.rates)
         application = make_application(self.service)
         for behind_proxy, path in self.sockets.items():
             server = make_server(self.service, application, behind_proxy=behind_proxy)
@@ -179,9 +178,9 @@ class ApiRig:
             str(self.sockets[True]), f"ws://{HOST}{BASE}{path}", additional_headers=sent, compression=None
         )
 
-    def session(self, user: str, token: str) -> tuple[Session, dict[str, str]]:
+    def session(self, user: str, token: str) -> tuple[BrowserSession, dict[str, str]]:
         """Make a browser's session; returns it with the headers of a same-origin request."""
-        session = self.service.sessions.create(user, token)
+        session = self.run(self.service.sessions.create(user, token))
         cookie = f"{self.service.sessions.cookie}={session.id}"
         return session, {
             "Cookie": cookie,
@@ -207,15 +206,23 @@ class ApiRig:
         found: dict[str, Any] = answer.json
         return found
 
+    def dataset(self, user: str, name: str, token: str) -> None:
+        """Make a dataset whose upload failed: one that may be deleted."""
+        made = self.ask("POST", f"/users/{user}/datasets", {"name": name, "size": 1}, token=token)
+        assert made.status == 201, made.body
+        beat = {"state": "error", "progress": 0}
+        answer = self.ask("PUT", f"/users/{user}/datasets/{name}:heartbeat", beat, token=token)
+        assert answer.status == 200, answer.body
+
     def until(self, user: str, name: str, *phases: str) -> dict[str, Any]:
         """Wait until the job is in one of the phases."""
-        deadline = time.monotonic() + 20
-        while True:
+
+        def look() -> dict[str, Any] | None:
             job: dict[str, Any] = self.ask("GET", f"/users/{user}/jobs/{name}", token=self.root_user).json
-            if job["phase"] in phases:
-                return job
-            assert time.monotonic() < deadline, f"{name} is {job['phase']}, not {phases}"
-            time.sleep(0.02)
+            return job if job["phase"] in phases else None
+
+        found: dict[str, Any] = wait_for(look, message=f"for {name} to be {' or '.join(phases)}")
+        return found
 
     def job_token(self, uid: str) -> str:
         """Make a token of a job."""
@@ -228,12 +235,12 @@ class ApiRig:
 
 class _Unix(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=20)
+        super().__init__("localhost", timeout=PATIENCE_S)
         self._path = str(path)
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(20)
+        self.sock.settimeout(PATIENCE_S)
         self.sock.connect(self._path)
 
 
@@ -242,17 +249,35 @@ def drain(socket: ClientConnection) -> tuple[list[Any], int]:
     frames = []
     try:
         while True:
-            frames.append(json.loads(socket.recv(10)))
+            frames.append(json.loads(socket.recv(PATIENCE_S)))
     except ConnectionClosed as closed:
         return frames, closed.rcvd.code if closed.rcvd is not None else 0
 
 
+def a_model(rig: ApiRig, name: str, user: str = "ann", token: str = "", **fields: Any) -> dict[str, Any]:
+    """Register what a user's job digits wrote, and wait until it is copied."""
+    token = token or rig.ann
+    body = {"name": name, "src": "jobs/digits/ckpt", "any_files": True, **fields}
+    answer = rig.ask("POST", f"/users/{user}/models", body, token=token)
+    assert answer.status == 201, answer.body
+
+    def look() -> dict[str, Any] | None:
+        found: dict[str, Any] = rig.ask("GET", f"/users/{user}/models/{name}", token=token).json
+        return None if found["state"] == "creating" else found
+
+    found: dict[str, Any] = wait_for(look, message=f"for model {name} to be copied")
+    return found
+
+
 def parts_of_story(rig: ApiRig) -> None:
-    """Make what most tests need: red with ann and its admin rita, ann's running job; blue with bob."""
+    """Make what most tests need: red with ann and its admin rita, ann's running job with a file, and the model net of it; blue with bob."""
     rig.tenant("red", "rita", members=("ann",))
     rig.tenant("blue", "blue", members=("bob",))
     rig.job("ann", "digits", rig.ann)
     rig.until("ann", "digits", "running")
+    (rig.rig.workspace("ann", "digits") / "ckpt" / "last.pt").write_text("weights")
+    a_model(rig, "net")
+    rig.dataset("ann", "pets", rig.ann)
 
 
 def started(root: Path) -> Iterator[ApiRig]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
+from playwright.sync_api import TimeoutError as InVain
 
-from live_hub import PASSWORD, LiveHub, wait_for
+from live_hub import PASSWORD, LiveHub
 from mlp_hub.proxy import node
+from waiting import wait_for
 
 SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 FLAGS = [
@@ -26,11 +32,18 @@ FLAGS = [
 ]
 SLOW = 90_000
 """Milliseconds that a page may take on a small machine with much else to do."""
+AGAIN = 10_000
+"""Milliseconds after which a key that had no effect is pressed again."""
+ASK = """async ([method, path]) => {
+  const base = JSON.parse(document.getElementById('jupyter-config-data').textContent).baseUrl;
+  const xsrf = document.cookie.match(/(?:^|; )_xsrf=([^;]*)/)[1];
+  return (await fetch(base + path, { method, headers: { 'X-XSRFToken': xsrf } })).text();
+}"""
 
 
 @contextlib.contextmanager
-def chromium() -> Iterator[Browser]:
-    """Start the system's Chromium.
+def chromium(*flags: str) -> Iterator[Browser]:
+    """Start the system's Chromium, with more flags than those that it always needs.
 
     Until it is left, Playwright's event loop counts as running in this thread: `asyncio.run` of any test that comes
     in between fails. So a fixture lasts no longer than its file.
@@ -39,7 +52,7 @@ def chromium() -> Iterator[Browser]:
     assert path, "no Chromium here: apt install chromium"
     os.environ["PLAYWRIGHT_NODEJS_PATH"] = node()  # playwright's own needs libraries that small systems lack
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
         expect.set_options(timeout=SLOW)
         try:
             yield browser
@@ -48,12 +61,13 @@ def chromium() -> Iterator[Browser]:
 
 
 def new_context(
-    browser: Browser, *, dark: bool = False, width: int = 1280, height: int = 900
+    browser: Browser, *, dark: bool = False, width: int = 1280, height: int = 900, **more: bool
 ) -> BrowserContext:
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
+        **more,  # type: ignore[arg-type]
     )
     context.set_default_timeout(SLOW)
     return context
@@ -76,19 +90,48 @@ def log_in(page: Page, hub: LiveHub, user: str, password: str = PASSWORD) -> Non
     page.wait_for_url(lambda url: "/hub/login" not in url)
 
 
+def sign_up(page: Page, hub: LiveHub, user: str) -> None:
+    """Ask for an account, by the hub's own form."""
+    page.goto(f"{hub.url}/hub/login")
+    page.locator("#mlp-signup-link").click()
+    page.locator("#username_input").fill(user)
+    page.locator("#password_input").fill(PASSWORD)
+    page.locator("#password_confirmation_input").fill(PASSWORD)
+    page.locator("#signup_submit").click()
+    expect(page.locator("#mlp-signup-done")).to_contain_text("waits for an administrator")
+
+
 def open_lab(page: Page, hub: LiveHub, user: str, path: str = "") -> None:
     """Start the user's notebook server unless it runs, and open JupyterLab with a file."""
+    # what JupyterLab says when an answer took too long lies above all else; it tries again by itself
+    late = page.get_by_role("dialog").filter(has_text="Server unavailable or unreachable")
+    page.add_locator_handler(late, lambda: late.get_by_role("button", name="Dismiss").click())
     page.goto(f"{hub.url}/hub/spawn/{user}")
     if "/hub/spawn" in page.url and page.locator("#spawn_form").count():
         page.locator("#spawn_form button[type=submit]").click()
-    page.wait_for_url(f"**/user/{user}/**")
-    page.goto(f"{hub.url}/user/{user}/lab{f'/tree/{path}' if path else ''}")
+    page.wait_for_url(
+        f"**/user/{user}/**", timeout=10 * SLOW
+    )  # a pod may come late, and the page tells how far it is
+    page.goto(f"{hub.notebooks(user)}/user/{user}/lab{f'/tree/{path}' if path else ''}")
     page.locator("#jp-main-dock-panel").wait_for()
 
 
 def wait_idle(page: Page) -> None:
     """Wait until the notebook's kernel is ready."""
-    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=10 * SLOW)
+
+
+def ask_server(page: Page, method: str, path: str) -> Any:
+    """Ask the notebook server that a page is of, as the page itself does."""
+    answer = page.evaluate(ASK, [method, path])
+    return json.loads(answer) if answer else None
+
+
+def has_kernel(page: Page) -> bool:
+    """Tell whether the open notebook is connected with a kernel; a cell that is run before is only emptied."""
+    shown = unquote(urlsplit(page.url).path)
+    sessions = ask_server(page, "GET", "api/sessions")
+    return any(s["kernel"]["connections"] and shown.endswith(f"/{s['path']}") for s in sessions)
 
 
 def bring_into_view(locator: Locator) -> None:
@@ -106,18 +149,49 @@ def bring_into_view(locator: Locator) -> None:
     wait_for(scrolled, 30, 0.2, "for the element to stay while it is scrolled to")
 
 
+def look_at(monitor: Locator) -> None:
+    """Scroll to a monitor and wait for its curves: those out of view are drawn when they come into it."""
+    bring_into_view(monitor)
+    expect(monitor.locator("canvas").first).to_be_visible()
+
+
+def two_frames(page: Page) -> None:
+    """Wait until a page has drawn whatever it had to draw already."""
+    page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+    )
+
+
 def run_cell(page: Page, marker: str) -> None:
-    """Run the first code cell of the open notebook that contains the text, and see that it was taken."""
+    """Run the first code cell of the open notebook that contains the text, once, and see that it was taken."""
+    wait_for(lambda: has_kernel(page), SLOW / 1000, message="for the notebook to have a kernel")
     cell = page.locator(".jp-Notebook .jp-CodeCell").filter(has_text=marker).first
     prompt = cell.locator(".jp-InputPrompt").first
     bring_into_view(cell)
-    before = prompt.inner_text()
+    before = prompt.text_content()
 
-    def taken() -> bool:
+    def chosen() -> bool:
         # the notebook draws only what is in view and may move a cell away under the pointer
         cell.locator(".jp-InputArea-editor .cm-line").first.click()
-        page.keyboard.press("Control+Enter")
-        page.wait_for_timeout(1500)
-        return prompt.inner_text() != before
+        return "jp-mod-active" in (cell.get_attribute("class") or "").split()
 
-    wait_for(taken, 30, 0.5, f"for the cell with {marker!r} to run")
+    wait_for(chosen, message=f"for the cell with {marker!r} to be chosen")
+    page.keyboard.press("Control+Enter")
+    wait_for(lambda: prompt.text_content() != before, message=f"for the cell with {marker!r} to run")
+
+
+def save_notebook(page: Page, name: str) -> None:
+    """Save the open notebook and wait for the checkpoint, which comes last: while it is saved its file is cut short."""
+    last = re.compile(rf"/{re.escape(name)}/checkpoints(\?|$)")
+
+    def saved() -> bool:
+        try:
+            with page.expect_response(
+                lambda r: r.request.method == "POST" and bool(last.search(r.url)), timeout=AGAIN
+            ):
+                page.keyboard.press("Control+s")
+        except InVain:
+            return False  # pressed in the moment before Lab was done with the save before: it takes one at a time
+        return True
+
+    wait_for(saved, message=f"for {name} to be saved")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mlp_hub.domain.resources import MILLI
-from mlp_hub.scheduler.model import Booking, Node, TenantQueue, WaitingJob
-from mlp_hub.scheduler.quota import QuotaTree
-from mlp_hub.scheduler.vectors import limits_of
+from mlp_hub.scheduler.model.resources import limits_of
+from mlp_hub.scheduler.model.types import CapacityWindow, Node, PendingWorkload, TenantQueue
+from mlp_hub.scheduler.quota.tree import QuotaTree
 
 
 class Ledger:
@@ -16,9 +16,9 @@ class Ledger:
     def __init__(self, nodes: dict[str, Node], tenants: dict[str, TenantQueue]) -> None:
         self.nodes = nodes
         self.tenants = tenants
-        self.running: dict[str, tuple[WaitingJob, tuple[str, ...], tuple[tuple[int, ...], ...]]] = {}
-        self.waiting: dict[str, WaitingJob] = {}
-        self.bookings: tuple[Booking, ...] = ()
+        self.running: dict[str, tuple[PendingWorkload, tuple[str, ...], tuple[tuple[int, ...], ...]]] = {}
+        self.waiting: dict[str, PendingWorkload] = {}
+        self.bookings: tuple[CapacityWindow, ...] = ()
 
     def on_node(self, name: str) -> tuple[int, int, dict[int, int]]:
         """Add up cpu, ram and the thousandths of each GPU that jobs hold on a node."""
@@ -53,6 +53,8 @@ class Ledger:
 
     def check_topology(self, uid: str) -> None:
         held, placement, _ = self.running[uid]
+        for name in placement:
+            assert set(self.nodes[name].taints) <= {f"tenant={held.tenant}"}
         if held.topology == "same-node":
             assert len(set(placement)) == 1
         if held.topology == "same-rack":
@@ -63,7 +65,7 @@ class Ledger:
     def check_nodes(self, taken: dict[str, None]) -> None:
         for name, n in self.nodes.items():
             cpu, ram, gpus = self.on_node(name)
-            assert cpu <= n.capacity.cpu
+            assert cpu + n.others.cpu <= n.capacity.cpu
             assert ram <= n.capacity.ram
             assert all(v <= MILLI for v in gpus.values())
             assert all(number < n.capacity.gpu // MILLI for number in gpus)
@@ -132,4 +134,4 @@ class Ledger:
         return {d: sum(max(used[t].get(d, 0), kept[t].get(d, 0)) for t in self.tenants) for d in dimensions}
 
     def capacity(self, dimension: str) -> int:
-        return sum(getattr(n.capacity, dimension) for n in self.nodes.values() if n.up)
+        return sum(getattr(n.capacity - n.others, dimension) for n in self.nodes.values() if n.up)

@@ -6,10 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import MILLI, Quota
-from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue, WaitingJob
-from mlp_hub.scheduler.ordering import ORDERS, POLICIES
+from mlp_hub.scheduler.model.types import Node, PendingWorkload, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.policy import ORDERS, POLICIES
 from scheduler_builders import job, node
 
 NAMES = ("a", "b", "c", "d")
@@ -45,7 +44,7 @@ def tenants(draw: st.DrawFn) -> tuple[TenantQueue, ...]:
                 borrowing_limit=limits(draw(amounts), draw(amounts)),
                 lending_limit=limits(draw(amounts), draw(amounts)),
                 reserved=draw(reserved),
-                queue_order=draw(st.sampled_from(ORDERS)),
+                queue_order=draw(st.sampled_from(list(ORDERS))),
             )
         )
     return tuple(out)
@@ -67,7 +66,7 @@ def clusters(draw: st.DrawFn) -> tuple[Node, ...]:
 
 policies = st.builds(
     SchedulingPolicy,
-    name=st.sampled_from(POLICIES),
+    name=st.sampled_from(list(POLICIES)),
     backfill=st.booleans(),
     preemption=st.sampled_from((True, True, False)),
     min_run_s=st.sampled_from((0.0, 0.0, 5.0)),
@@ -92,12 +91,11 @@ shapes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "topology": st.sampled_from((None, None, None, "same-node", "same-rack", "preferred:rack", "spread")),
         "preemptible": st.sampled_from((True, True, True, False)),
         "checkpoint_every": st.sampled_from((None, 3.0)),
-        "gated": st.sampled_from((None,) * 9 + (Reason.SUSPENDED,)),
     }
 )
 
 
-def a_job(uid: str, at: float, shape: dict[str, Any]) -> WaitingJob:
+def a_job(uid: str, at: float, shape: dict[str, Any]) -> PendingWorkload:
     shape = dict(shape)
     more = shape.pop("more")
     return job(uid, at=at, workers_max=shape["workers"] + more, **shape)

@@ -10,11 +10,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import waiting
 from mlp_hub.domain.resources import Resources
-from mlp_hub.executors.base import AttemptPhase, LaunchSpec, NodeInfo, Observation
-from mlp_hub.executors.local import LocalExecutor
-from mlp_hub.executors.sandbox import capabilities
-from mlp_hub.executors.shim import files
+from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.executors.base import AttemptPhase, Code, EntryPoint, LaunchSpec, Observation
+from mlp_hub.executors.local.executor import LocalExecutor
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.sandbox import capabilities, control
+from mlp_hub.sandbox.shim import files
+from no_files import no_files
+from waiting import PATIENCE_S
 
 ROOT = os.geteuid() == 0
 ENDED = (AttemptPhase.SUCCEEDED, AttemptPhase.FAILED, AttemptPhase.STOPPED, AttemptPhase.LOST)
@@ -24,6 +30,7 @@ PROGRAMS = {
     "fails": "import sys; sys.exit(3)",
     "dies": "import os; os.kill(os.getpid(), 9)",
     "lasts": "import time; time.sleep(600)",
+    "stays": "import signal, time; signal.signal(15, signal.SIG_IGN); print('here', flush=True); time.sleep(600)",
 }
 """The kinds of attempts that the contract asks for."""
 
@@ -34,12 +41,13 @@ class Lab:
     def __init__(self, base: Path) -> None:
         self.base = base
         self.run_root = base / "jobs-run"
+        self.directories = Directories(base / "homes", base / "jobs")
         self.count = 0
 
     def executor(self, **more: Any) -> LocalExecutor:
         """Return an executor whose one node has room enough."""
         more.setdefault("nodes", (NodeInfo("here", ROOM, ROOM),))
-        return LocalExecutor(self.run_root, **more)
+        return LocalExecutor(self.run_root, self.directories, **more)
 
     def uid(self, user: str) -> int | None:
         """Return the user's host uid, where there is one."""
@@ -60,35 +68,37 @@ class Lab:
         """Return an attempt that runs this code on one rank, or as said."""
         self.count += 1
         name = attempt or f"job{self.count:04d}.0"
+        self.home(user)
+        program = Code(code or "") if (entry := more.pop("entry", None)) is None else EntryPoint(entry)
         workers = more.setdefault("workers", 1)
         ps = more.setdefault("ps", 0)
+        runtime = more.pop("runtime", "plain")  # one of the platform's by its name
         fields: dict[str, Any] = {
             "attempt": name,
             "job": name.partition(".")[0],
+            "run": 1,
             "user": user,
             "uid": self.uid(user),
             "tenant": "default",
-            "runtime": "plain",
+            "runtime": BUILT_IN[runtime] if isinstance(runtime, str) else runtime,
             "per_worker": Resources(cpu=1000, ram=512),
             "placement": ("here",) * (workers + ps),
-            "home": str(self.home(user)),
-            "workspace": str(self.base / "jobs" / user / name.partition(".")[0]),
-            "entry": None,
-            "code": code,
+            "program": program,
             "args": (),
             "env": {},
             "grace_s": 5.0,
         }
         return LaunchSpec(**{**fields, **more})
 
-    def run(self, spec: LaunchSpec, timeout: float = 60.0) -> Observation:
+    def run(self, spec: LaunchSpec) -> Observation:
         """Run an attempt to its end."""
 
         async def go() -> Observation:
             executor = self.executor()
             try:
-                await executor.start(spec)
-                return await until(executor, spec.attempt, ENDED, timeout)
+                with no_files():
+                    await executor.start(spec)
+                    return await until(executor, spec.attempt, ENDED)
             finally:
                 await executor.close()
 
@@ -96,14 +106,18 @@ class Lab:
 
     def output(self, spec: LaunchSpec, rank: int = 0) -> list[str]:
         """Return the lines that a rank wrote."""
-        from mlp_hub.executors.logs import read_log
+        from mlp_hub.executors.mounted.logs import read_log
 
         lines: list[str] = []
         at = 0
-        while (chunk := read_log(spec.workspace, rank, at)).offset != at:
+        while (chunk := read_log(self.workspace(spec), rank, at)).offset != at:
             lines += [line.text for line in chunk.lines]
             at = chunk.offset
         return lines
+
+    def workspace(self, spec: LaunchSpec) -> str:
+        """Return the directory of an attempt's run."""
+        return self.directories.workspace(spec.of)
 
     def run_dir(self, spec: LaunchSpec) -> str:
         """Return the run directory of an attempt."""
@@ -115,25 +129,26 @@ class Lab:
         for pid in processes(str(self.base)):
             left.append(f"process {pid}: {command_line(pid)}")
         for base in set(capabilities().bases.values()):
-            left += [
-                str(path) for path in Path(base).iterdir() if path.is_dir() and path.name.startswith("job")
-            ]
+            left += [str(path) for path in Path(base).iterdir() if path.is_dir() and self._is_ours(path.name)]
         return left
+
+    def _is_ours(self, group: str) -> bool:
+        """Tell groups of our sandboxes from those of others who test on this machine at the same time."""
+        attempt, _, _ = group.rpartition("-")
+        return group == control._group_name(attempt, str(self.run_root / attempt))
 
     def close(self) -> None:
         """End whatever still runs."""
-        from mlp_hub.executors import sandbox
+        from mlp_hub import sandbox
 
         for entry in self.run_root.glob("*/"):
             sandbox.remove(str(entry))
 
 
-async def until(
-    executor: LocalExecutor, attempt: str, phases: Iterable[AttemptPhase], timeout: float = 60.0
-) -> Observation:
+async def until(executor: LocalExecutor, attempt: str, phases: Iterable[AttemptPhase]) -> Observation:
     """Wait until the attempt is in one of these phases."""
     wanted = tuple(phases)
-    end = time.monotonic() + timeout
+    end = time.monotonic() + PATIENCE_S
     while True:
         seen = (await executor.observe([attempt]))[attempt]
         if seen.phase in wanted:
@@ -143,12 +158,13 @@ async def until(
         await asyncio.sleep(0.005)
 
 
-async def eventually(check: Callable[[], object], timeout: float = 20.0) -> None:
+async def eventually(check: Callable[[], object]) -> None:
     """Wait until the check gives something true."""
-    end = time.monotonic() + timeout
-    while not check():
-        assert time.monotonic() < end, f"waited {timeout} s in vain"
-        await asyncio.sleep(0.01)
+
+    async def look() -> object:
+        return check()
+
+    await waiting.until(look)
 
 
 def processes(word: str) -> list[int]:

@@ -27,6 +27,8 @@ class FakeHub:
         self.seen_sign_ups: list[dict[str, Any]] = []
         self.sign_ups_refused_for = 0  # seconds that a Retry-After says
         self.servers: set[tuple[str, str]] = set()
+        self.ends_sessions = False
+        """True: tokens go as the real hub's do; where many tests share them they must not."""
         self.minted: list[dict[str, Any]] = []
 
     def user(self, name: str, token: str, *, admin: bool = False, held: tuple[str, ...] | None = None) -> str:
@@ -56,10 +58,15 @@ class FakeHub:
         base = "/hub/api"
         return Application(
             [
+                (f"{base}/", _Root, given),
                 (f"{base}/user", _User, given),
                 (f"{base}/mlp/accounts", _Accounts, given),
                 (f"{base}/mlp/accounts/([^/]+)", _Account, given),
-                (f"{base}/mlp/accounts/([^/]+)/(authorize|deauthorize)", _Act, given),
+                (
+                    f"{base}/mlp/accounts/([^/]+)/(authorize|deauthorize|password|logout|stop|admin)",
+                    _Act,
+                    given,
+                ),
                 (f"{base}/users/([^/]+)", _HubUser, given),
                 (f"{base}/users/([^/]+)/server", _Server, given),
                 (f"{base}/users/([^/]+)/servers/([^/]+)", _Server, given),
@@ -96,6 +103,11 @@ class _Base(RequestHandler):
         return True
 
 
+class _Root(_Base):
+    def get(self) -> None:
+        self.finish({"version": "0"})
+
+
 class _User(_Base):
     def get(self) -> None:
         model = self.hub.tokens.get(self.token)
@@ -117,8 +129,17 @@ class _HubUser(_Base):
 
 class _Accounts(_Base):
     def get(self) -> None:
-        if self.check_service():
-            self.finish(json.dumps(list(self.hub.accounts.values())))
+        if not self.check_service():
+            return
+        found = sorted(self.hub.accounts.values(), key=lambda a: a["name"])
+        authorized = self.get_query_argument("authorized", "")
+        found = [a for a in found if self.get_query_argument("search", "") in a["name"]]
+        found = [a for a in found if not authorized or a["authorized"] is (authorized == "true")]
+        if self.get_query_argument("waiting", "") == "true":
+            found = [a for a in found if not a["authorized"]]
+        self.set_header("X-Total-Count", str(len(found)))
+        found = [a for a in found if a["name"] > self.get_query_argument("after", "")]
+        self.finish(json.dumps(found[: int(self.get_query_argument("limit", "100"))]))
 
     def post(self) -> None:
         if not self.check_service():
@@ -148,6 +169,14 @@ class _Accounts(_Base):
 
 
 class _Account(_Base):
+    def get(self, name: str) -> None:
+        if not self.check_service():
+            return
+        if name in self.hub.accounts:
+            self.finish(self.hub.accounts[name])
+        else:
+            self.refuse(404, "there is no such account", "NotFound")
+
     def delete(self, name: str) -> None:
         if self.check_service():
             self.hub.accounts.pop(name)
@@ -161,8 +190,19 @@ class _Act(_Base):
         if name not in self.hub.accounts:
             self.refuse(404, "there is no such account", "NotFound")
             return
-        self.hub.accounts[name]["authorized"] = action == "authorize"
-        self.finish(self.hub.accounts[name])
+        account = self.hub.accounts[name]
+        body = json.loads(self.request.body)
+        before = account["authorized"]
+        if action in ("authorize", "deauthorize"):
+            account["authorized"] = action == "authorize"
+        elif action == "password" and len(body["password"]) < 8:
+            self.refuse(400, "the password has fewer than 8 characters", "Invalid")
+            return
+        elif action == "admin":
+            account["admin"] = body["admin"]
+        if self.hub.ends_sessions and action in ("password", "logout", "deauthorize"):
+            self.hub.tokens = {k: v for k, v in self.hub.tokens.items() if v["name"] != name}
+        self.finish({**account, "was_authorized": before})
 
 
 class _Server(_Base):
@@ -177,6 +217,23 @@ class _Server(_Base):
 
 
 class _Tokens(_Base):
+    def get(self, name: str) -> None:
+        if self.check_service():
+            mine = {token: model for token, model in self.hub.tokens.items() if model["name"] == name}
+            known = [
+                {
+                    "id": f"a-{token}",
+                    "note": model.get("note", ""),
+                    "scopes": model["scopes"],
+                    "created": model.get("created", "2026-01-01T00:00:00Z"),
+                    "last_activity": None,
+                    "expires_at": model.get("expires_at"),
+                    "oauth_client": model.get("oauth_client", "JupyterHub"),
+                }
+                for token, model in mine.items()
+            ]
+            self.finish({"api_tokens": known})
+
     def post(self, name: str) -> None:
         if not self.check_service():
             return
@@ -188,8 +245,9 @@ class _Tokens(_Base):
         self.hub.minted.append({"user": name, **body})
         token = f"minted-{len(self.hub.minted)}"
         self.hub.user(name, token, held=None if held is None else tuple(held))
+        self.hub.tokens[token]["note"] = body.get("note")
         self.set_status(201)
-        self.finish({"token": token})
+        self.finish({"token": token, "id": f"a-{token}"})
 
 
 class _Token(_Base):

@@ -38,10 +38,16 @@ class State:
     def __init__(self, hub_socket: str, token: str, spawner_token: str, limits: dict) -> None:
         self.token, self.spawner_token, self.limits = token, spawner_token, limits
         self.rows: dict[str, dict] = {}
-        self.reclaiming: dict[str, int] = {}  # by user: so many tries are told that room is being made
+        self.reclaiming: dict[
+            str, int
+        ] = {}  # by user: so many tries are told that it waits for room that is being made
         self.calls: list[str] = []
         self.tenants: dict[str, list[str]] = {}
         self.numbers: dict[str, int] = {}
+        self.languages: dict[str, str] = {}
+        self.addresses: dict[str, dict[str, list]] = {}
+        """By user, then by token: from where it was used last, and since when."""
+        self.stopped_for: dict[str, str] = {}
         self.sessions: dict[str, str] = {}
         self.logins: dict[str, str] = {}
         self.http: AsyncHTTPClient = SimpleAsyncHTTPClient(
@@ -79,9 +85,60 @@ class Spawn(Base):
             number = s.numbers.setdefault(user, len(s.numbers) + 1)
             tenants = s.tenants.get(user, ["default"])
             nothing = {"cpu": None, "cpu_free": None, "ram": None, "ram_free": None}
-            back = {"cpu_back": 0.0, "ram_back": 0, "back_from": []}
+            back = {"cpu_borrow": 0.0, "ram_borrow": 0, "cpu_back": 0.0, "ram_back": 0, "back_from": []}
             room = dict.fromkeys(tenants, nothing | back)
-            self.write({"number": number, "tenants": tenants, "default_tenant": tenants[0], "room": room})
+            told = {"number": number, "tenants": tenants, "default_tenant": tenants[0], "room": room}
+            self.write(told)
+
+
+class Stopped(Base):
+    def get(self, user: str) -> None:
+        if self.from_spawner():
+            why = self.state.stopped_for.get(user, "")
+            self.write({"why": why})
+
+
+class Preferences(Base):
+    def get(self, user: str) -> None:
+        if self.from_spawner():
+            self.write({"language": self.state.languages.get(user, "")})
+
+    def patch(self, user: str) -> None:
+        if self.from_spawner():
+            self.state.languages[user] = json.loads(self.request.body)["language"]
+            self.get(user)
+
+
+class TokenMade(Base):
+    def put(self, user: str) -> None:
+        if self.from_spawner():
+            if self.state.limits.get("tokens") == 0:
+                self.refuse("not now", "Unavailable")
+                return
+            self.state.calls.append(f"token {user} {self.request.body.decode()}")
+            self.write("null")
+
+
+class TokenUses(Base):
+    def get(self, user: str) -> None:
+        if self.from_spawner():
+            if self.state.limits.get("addresses") == 0:
+                self.refuse("not now", "Unavailable")
+                return
+            known = self.state.addresses.get(user, {})
+            self.write(json.dumps([{"id": t, "address": a, "at": at} for t, (a, at) in known.items()]))
+
+
+class HowPeopleStand(Base):
+    def put(self, *_: str) -> None:
+        if self.from_spawner():
+            self.write("null")
+
+
+class Working(Base):
+    def get(self) -> None:
+        if self.from_spawner():
+            self.write("[]")
 
 
 class Ledger(Base):
@@ -96,7 +153,7 @@ class Ledger(Base):
             if s.reclaiming.get(body["user"], 0) > 0:
                 s.reclaiming[body["user"]] -= 1
                 self.set_header("Retry-After", "5")
-                self.refuse("room is being made", "WaitingForPreempted")
+                self.refuse("Waits for the end of a job of tenant red.", "WaitingForPreempted")
                 return
             limit = s.limits.get(body["tenant"], 10**9)
             used = sum(r["ram"] for r in s.rows.values() if r["tenant"] == body["tenant"])
@@ -114,7 +171,10 @@ class Ledger(Base):
                 del s.rows[key]
             else:
                 row["phase"] = "confirmed"
-        elif verb == "cancel" and row and row["phase"] == "tried":
+        elif verb == "cancel" and row:
+            if row["phase"] != "tried":
+                self.refuse(f"{key} is {row['phase']} and cannot be cancelled", "WrongState")
+                return
             del s.rows[key]
         self.write("null")
 
@@ -179,12 +239,12 @@ class Callback(Base):
         session = secrets.token_urlsafe(16)
         self.state.sessions[session] = json.loads(answer.body)["access_token"]
         self.set_cookie("mlp-session", session, path="/services/mlp/", httponly=True, samesite="Lax")
-        self.redirect("/services/mlp/blank")
+        self.redirect("/services/mlp/page")
 
 
 class Page(Base):
     def get(self) -> None:
-        self.write(f"<title>{self.request.path}</title>blank")
+        self.write(f"<title>{self.request.path}</title>page")
 
 
 async def main() -> None:
@@ -194,12 +254,19 @@ async def main() -> None:
     app = Application(
         [
             (prefix + r"/api/v1/users/([^/]+):spawn", Spawn),
+            (prefix + r"/api/v1/users/([^/]+):stopped", Stopped),
+            (prefix + r"/api/v1/users/([^/]+)/preferences", Preferences),
+            (prefix + r"/api/v1/users/([^/]+):token_made", TokenMade),
+            (prefix + r"/api/v1/users/([^/]+):token_uses", TokenUses),
+            (prefix + r"/api/v1/users/([^/]+):standing", HowPeopleStand),
+            (prefix + r"/api/v1/login:standing", HowPeopleStand),
+            (prefix + r"/api/v1/users:working", Working),
             (prefix + r"/api/v1/resource_request:(try|confirm|cancel)", Ledger),
             (prefix + r"/control", Control),
             (prefix + r"/api/v1/who", Who),
             (prefix + r"/login", Login),
             (CALLBACK, Callback),
-            (prefix + r"/(?:blank|admin)?", Page),
+            (prefix + r"/(?:page|admin)?", Page),
             (r"/api/v1/who", Who),
         ],
         state=state,
@@ -208,6 +275,8 @@ async def main() -> None:
     for path, mode in config["sockets"]:
         Path(path).unlink(missing_ok=True)
         server.add_socket(bind_unix_socket(path, mode=mode))
+    for host, port in config.get("ports", ()):
+        server.listen(port, host)
     print("ready", quote(config["hub_socket"]), flush=True)
     await asyncio.Event().wait()
 

@@ -7,6 +7,7 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
+from front_programs import services
 from front_shapes import (
     GIB,
     SCHEDULING,
@@ -14,11 +15,14 @@ from front_shapes import (
     Json,
     audited,
     entry,
+    file,
     holding,
     job,
+    model,
     simulation,
     tenant,
     when,
+    why_of,
     work,
 )
 
@@ -32,12 +36,22 @@ CHANGED: Json = {
 """What an older hub wrote of a change: the whole of both."""
 
 
+def runtime_of(tenant: str, name: str) -> Json:
+    """Return a tenant's runtime that says nothing but its name."""
+    return {
+        "name": name, "title": name, "description": "", "ps": False, "tenant": tenant, "state": "submitted",
+        "program": ["{program}"], "env": {}, "roles": [{"name": "worker", "count": None, "program": None}],
+        "launcher": None, "rank_env": "RANK", "needs": None, "image": None, "ends_with": None, "linger_s": 10.0,
+        "success": [0], "changed_by": "rita", "changed_at": when(),
+    }  # fmt: skip
+
+
 class Data:
     """The world of the stand-in; a fresh one has two tenants, four users, and jobs in several states."""
 
     def __init__(self) -> None:
         self.logged_in = True
-        self.hub_login = True
+        self.unsynced = False  # whether streams stop before they have caught up
         self.xsrf = "2|token"
         self.session: Json = {
             "username": "ann",
@@ -47,7 +61,19 @@ class Data:
             "xsrf": self.xsrf,
             "version": "0.1.0",
             "keeping": {"job_days": 90.0, "jobs": 10_000, "job_mib": 1024.0},
+            "warnings": [],
+            "language": "",
         }
+        self.files: list[Json] = [
+            file("step", "directory"), file("model.safetensors", size=3 << 20), file("latest", "link"),
+        ]  # fmt: skip
+        why = "no model was found in it, but notes.txt"
+        self.models: list[Json] = [
+            model("big", state="creating", format="", files=9000, size=7 << 30),
+            model("digits", 2, stage="production"),
+            model("digits", stage="archived", format="pickle", pickled=True),
+            model("notes", state="error", message=why, format="", size=0),
+        ]
         self.forced: dict[str, tuple[int, Any]] = {}
         self.page_of: dict[str, int] = {}  # rows on one page of these lists
         red = tenant(
@@ -109,6 +135,8 @@ class Data:
             "blue": {},
             "teal": {},
         }
+        self.runtimes: dict[str, dict[str, Json]] = {}
+        self.programs: dict[str, dict[str, Json]] = {}
         self.bookings: dict[str, list[Json]] = {
             "teal": [
                 {
@@ -126,6 +154,17 @@ class Data:
                     "notes": [SERVERS_STAY],
                 },
             ]
+        }  # fmt: skip
+        self.tokens: list[Json] = [
+            {
+                "id": "a12", "note": "nightly", "scopes": ["custom:mlp:jobs:read"], "created": when(-90_000),
+                "expires": when(900_000), "last_used": when(-3600), "last_from": "10.0.0.7", "current": False,
+                "ends_soon": False,
+            },
+        ]  # fmt: skip
+        self.leaving: Json = {
+            "username": "", "state": "Actived", "tenants": ["default", "red"], "running": 2, "waiting": 1,
+            "suspended": 0, "ended": 4, "servers": 1, "tokens": 3, "bytes": 5_000_000_000, "departure": None,
         }  # fmt: skip
         self.users: list[Json] = [
             self._user("ann", admin=True, tenants=["default", "red"]),
@@ -165,7 +204,7 @@ class Data:
         self.holdings = {"red": holders[:2]}
         self.nodes: list[Json] = [self._node("node-1", holders), self._node("node-2", [], up=False)]
         self.jobs: dict[tuple[str, str], Json] = {}
-        self.frames: dict[str, list[Json]] = {"metrics": [], "log": [], "events": []}
+        self.frames: dict[str, list[Json]] = {"metrics": [], "log": [], "events": [], "attempts": []}
         self.why: Json | None = None
         self.decisions: list[Json] = []
         self.audit = [
@@ -226,6 +265,7 @@ class Data:
             "default_tenant": "default",
             "new": change.get("state") == "NotActive",
             "applied_for": None,
+            "servers": 0,
         } | change
 
     @staticmethod
@@ -233,6 +273,9 @@ class Data:
         return {
             "name": name,
             "up": up,
+            "schedulable": up,
+            "conditions": [] if up else [{"kind": "NotReady", "message": "it does not answer"}],
+            "taints": [],
             "cpu": 4.0,
             "gpu": 0.0,
             "gpu_kind": None,
@@ -242,6 +285,9 @@ class Data:
             "cpu_inuse": sum(h["cpu"] for h in holders),
             "gpu_inuse": 0.0,
             "ram_inuse": sum(h["ram"] for h in holders),
+            "cpu_others": 0.0,
+            "gpu_others": 0.0,
+            "ram_others": 0,
             "labels": {},
             "holders": holders,
         }
@@ -283,13 +329,15 @@ class Data:
             self.why = frame["why"]
 
     def replay(self, user: str, name: str, since: int) -> list[Json]:
-        record = self.jobs.get((user, name))
+        record = self.jobs.get(self._key(user, name))
         frames: list[Json] = [{"type": "job", "job": record}] if record else []
-        frames += self.frames["events"] + self.frames["log"]
+        frames += self.frames["events"] + self.frames["attempts"][-1:] + self.frames["log"]
         points = [p for f in self.frames["metrics"] for p in f["points"] if p["seq"] > since]
         frames += [{"type": "metrics", "points": points[i : i + 1000]} for i in range(0, len(points), 1000)]
         if self.why:
             frames.append({"type": "why", "why": self.why})
+        if self.unsynced:
+            return frames
         frames.append({"type": "synced"})
         if record and record["phase"] in {"finished", "failed", "cancelled"}:
             frames.append({"type": "end"})
@@ -306,30 +354,52 @@ class Data:
         match method, parts, verb:
             case "GET", ["session"], "":
                 return 200, self.session
+            case "PATCH", ["users", _, "preferences"], "":
+                self.session |= body
+                return 200, body
             case "GET", ["users"], "":
                 return 200, self.users
             case "PUT", ["users", name], ("approve" | ""):
                 found = next(u for u in self.users if u["username"] == name)
                 found |= {"state": "Actived" if verb else "NotActive", "new": False}
                 return 200, found
+            case "PUT", ["users", name], "password":
+                return 200, {"username": name, "password": "made-up-password"}
+            case "PUT", ["users", name], ("logout" | "stop_servers" | "admin"):
+                found = next(u for u in self.users if u["username"] == name)
+                found |= body if verb == "admin" else {"servers": 0}
+                return 200, found
             case "DELETE", ["users", name], "":
                 found = next(u for u in self.users if u["username"] == name)
                 self.users.remove(found)
                 return 200, found
+            case "GET", ["users", _, "jobs" | "models", _, "files"], "":
+                return 200, self.files
+            case "GET", ["users", name, "models"], "":
+                return 200, [m for m in self.models if m["user"] == name]
+            case _, ["users", user, "models", reference], _:
+                return self._model(user, reference, body)
             case "GET", ["users", name, "jobs"], "":
                 return 200, [j for (user, _), j in self.jobs.items() if user == name]
             case _, ["users", user, "jobs", name], _:
                 return self._job(method, user, name, verb)
+            case "GET", ["users", _, "tokens"], "":
+                return 200, self.tokens
+            case "GET", ["users", name, "leaving"], "":
+                return 200, self.leaving | {"username": name}
             case "GET", ["users", _, "quota"], "":
                 return 200, [self._usage(t) for t in self.session["tenants"] if t in self.tenants]
-            case "GET", ["users", _, "token"], "":
-                return 200, "0123456789abcdef0123456789abcdef"
             case "GET", ["queue"], "":
                 return 200, self.queue
             case "GET", ["scheduling"], "":
                 return 200, self.scheduling
             case "GET", ["nodes"], "":
                 return 200, self.nodes
+            case "POST", ["tenants", name, "runtimes", runtime], "approve" | "disable":
+                self.runtimes[name][runtime]["state"] = {"approve": "approved", "disable": "disabled"}[verb]
+                return 200, self.runtimes[name][runtime]
+            case _, ["tenants", name, "services", *rest], _:
+                return services(self.programs.setdefault(name, {}), method, rest, verb, body)
             case "POST", ["tenants", name], "preview":
                 self.previews.append(body)
                 return 200, self._preview(name, body)
@@ -338,6 +408,8 @@ class Data:
                 return 200, self.simulation
             case "GET", ["users", _, "jobs", _, "decisions"], "":
                 return 200, self.decisions
+            case "GET", ["users", _, "jobs", name, "why"], "":
+                return 200, why_of(name)
             case "GET", ["audit"], "":
                 return 200, self.audit
             case "GET", ["decisions"], "":
@@ -346,16 +418,30 @@ class Data:
                 return self._tenant(method, parts[1:], body)
         return 403, {"msg": f"there is no {path}", "reason": "NotFound"}
 
-    def _job(self, method: str, user: str, name: str, verb: str) -> tuple[int, Any]:
-        record = self.jobs.get((user, name))
+    def _key(self, user: str, reference: str) -> tuple[str, str]:
+        """Where a run lies: the latest below its name, an earlier one below NAME@RUN."""
+        name, _, run = reference.partition("@")
+        latest = self.jobs.get((user, name))
+        return (user, name) if latest and run == str(latest["run"]) else (user, reference)
+
+    def _job(self, method: str, user: str, reference: str, verb: str) -> tuple[int, Any]:
+        key = self._key(user, reference)
+        name, record = key[1], self.jobs.get(key)
         if record is None:
             return 403, {"msg": f"there is no job {name}", "reason": "NotFound"}
         phases = {"cancel": "cancelled", "suspend": "suspended", "resume": "queued"}
         if verb in phases:
             record |= {"phase": phases[verb], "version": record["version"] + 1}
         if method == "DELETE":
-            record = dict(self.jobs.pop((user, name)), phase="deleting")
+            record = dict(self.jobs.pop(key), phase="deleting")
         return 200, record
+
+    def _model(self, user: str, reference: str, body: Json) -> tuple[int, Any]:
+        for found in self.models:
+            if (found["user"], f"{found['name']}@{found['version']}") == (user, reference):
+                found.update(body or {})
+                return 200, found
+        return 403, {"msg": f"there is no model {reference}", "reason": "NotFound"}
 
     def _usage(self, name: str) -> Json:
         return {"tenant": self.tenants[name], "holdings": self.holdings.get(name, []), "history": []}
@@ -444,13 +530,22 @@ class Data:
             case "DELETE", ["bookings", window]:
                 self.bookings[name] = [w for w in self.bookings[name] if w["name"] != window]
                 return 200, {}
+            case "GET", ["runtimes"]:
+                return 200, list(self.runtimes.get(name, {}).values())
+            case "PUT", ["runtimes", runtime]:
+                state = "approved" if self.session["admin"] else "submitted"
+                made = runtime_of(name, runtime) | body | {"state": state, "changed_by": "ann"}
+                self.runtimes.setdefault(name, {})[runtime] = made
+                return 200, made
+            case "DELETE", ["runtimes", runtime]:
+                return 200, self.runtimes[name].pop(runtime)
             case "GET", ["members"]:
                 return 200, list(self.members[name].values())
             case "PUT", ["members", user]:
                 if user not in {u["username"] for u in self.users}:
                     return 403, {"msg": f"there is no user {user}", "reason": "NotFound"}
                 self.members[name][user] = self._member(name, user, body.get("role", "member"))
-                return 200, self.members[name][user]
+                return 200, {**self.members[name][user], "note": f"{user} is no longer in default"}
             case "DELETE", ["members", user]:
                 return 200, self.members[name].pop(user)
         return 200, self.tenants[name]

@@ -4,33 +4,81 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
+from browser import SLOW
 from front_service import FrontService
+from front_shapes import attempt
 
-PATIENCE = 15_000
 LOOKS = {"light": (False, 1280), "dark": (True, 1280), "narrow": (False, 420)}
 """Dark or not, and the width of the window."""
+PAGES = {
+    "jobs": ("", "mnist-tf"),
+    "job": ("jobs/ann/digits", "Curves"),
+    "models": ("models", "digits@2"),
+    "model": ("models/ann/digits@2", "model.safetensors"),
+    "quota": ("quota", "notebook of bob"),
+    "me": ("me", "nightly"),
+    "tenants": ("admin/tenants", "blue"),
+    "tenant": ("admin/tenants/red", "Members"),
+    "tenant-booked": ("admin/tenants/teal", "Guarantee lowered to 50% since"),
+    "new-tenant": ("admin/tenants/new", "Create tenant"),
+    "users": ("admin/users", "Waits for approval"),
+    "queue": ("admin/queue", "red may use 4 cpu"),
+    "nodes": ("admin/nodes", "node-2"),
+    "what-if": ("admin/what-if", "Nothing was run yet"),
+    "audit": ("admin/audit", "tenant.update"),
+    "nothing": ("admin/nothing", "There is no such page"),
+}
+"""The panel's pages: where each is, and what it shows of the stand-in's data."""
+STILL = "window.setInterval = () => 0;"
+
+
+class Tabs:
+    """The contexts of one browser, one for each language, each with a tab that stays.
+
+    To begin a process for each page costs more than the page; a process ends with the last tab of its site.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._kept: dict[str, Page] = {}
+
+    def open(self, language: str, front: FrontService) -> Page:
+        """Return a new empty tab."""
+        if language not in self._kept:
+            context = self._browser.new_context(locale=language, reduced_motion="reduce")
+            context.set_default_timeout(SLOW)
+            expect.set_options(timeout=SLOW)
+            self._kept[language] = context.new_page()
+            self._kept[language].goto(f"{front.url}/hub/home")
+        return self._kept[language].context.new_page()
+
+    def forget(self) -> None:
+        """Close all tabs but those that stay. What pages stored is of their port; cookies are of all ports."""
+        for kept in self._kept.values():
+            for page in kept.context.pages:
+                if page is not kept:
+                    page.close()
+            kept.context.clear_cookies()
 
 
 class Pages:
     """Opens pages and notes what their consoles complain of."""
 
-    def __init__(self, browser: Browser, front: FrontService) -> None:
-        self.browser, self.front = browser, front
+    def __init__(self, tabs: Tabs, front: FrontService) -> None:
+        self.tabs, self.front = tabs, front
+        self.still = False
+        """Whether pages ask nothing again by themselves, so that what they show new has another cause."""
         self.complaints: list[str] = []
-        self.contexts: list[BrowserContext] = []
 
-    def open(self, path: str, *, dark: bool = False, width: int = 1280, height: int = 860) -> Page:
-        context = self.browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-            reduced_motion="reduce",
-        )
-        context.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
-        self.contexts.append(context)
-        page = context.new_page()
+    def open(
+        self, path: str, *, dark: bool = False, width: int = 1280, height: int = 860, language: str = "en-US"
+    ) -> Page:
+        page = self.tabs.open(language, self.front)
+        restyle(page, dark=dark, width=width, height=height)
+        if self.still:
+            page.add_init_script(STILL)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on(
             "console", lambda m: self.complaints.append(m.text) if m.type in {"error", "warning"} else None
@@ -38,15 +86,26 @@ class Pages:
         page.goto(f"{self.front.url}{path}")
         return page
 
-    def panel(self, path: str = "", *, dark: bool = False, width: int = 1280) -> Page:
-        return self.open(f"/services/mlp/{path}", dark=dark, width=width)
+    def panel(
+        self, path: str = "", *, dark: bool = False, width: int = 1280, language: str = "en-US"
+    ) -> Page:
+        return self.open(f"/services/mlp/{path}", dark=dark, width=width, language=language)
 
     def widget(
-        self, name: str = "digits", *, dark: bool = False, width: int = 1000, height: int = 900
+        self,
+        name: str = "digits",
+        *,
+        dark: bool = False,
+        width: int = 1000,
+        height: int = 900,
+        language: str = "en",
     ) -> Page:
         theme = "dark" if dark else "light"
         return self.open(
-            f"/harness/widget.html?name={name}&theme={theme}", dark=dark, width=width, height=height
+            f"/harness/widget.html?name={name}&theme={theme}&lang={language}",
+            dark=dark,
+            width=width,
+            height=height,
         )
 
     def unexpected(self) -> list[str]:
@@ -73,6 +132,21 @@ def story(front: FrontService) -> None:
         ("started", "both ranks run after 0.3 s"),
     ]
     data.keep({"type": "events", "events": [data.event(i, k, m) for i, (k, m) in enumerate(texts, 1)]})
+    way = (
+        ("queued", 0.0),
+        ("admitted", 2.0),
+        ("created", 0.4),
+        ("bound", 0.1),
+        ("pulled", 3.2),
+        ("started", 0.8),
+    )
+    data.keep({"type": "attempts", "attempts": [attempt(1, -127, *way, ("first-line", 1.1))]})
+
+
+def restyle(page: Page, *, dark: bool = False, width: int = 1280, height: int = 860) -> None:
+    """Give a page other colours and another size."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme="dark" if dark else "light")
 
 
 def fits(page: Page) -> bool:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -19,16 +21,19 @@ from tornado.web import Application, RequestHandler, StaticFileHandler
 from tornado.websocket import WebSocketHandler
 
 import front_data as shapes
+from waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 PANEL = ROOT / "hub" / "mlp_hub" / "web" / "static"
-WIDGET = ROOT / "widgets" / "mlp_widgets" / "static"
+LAB = ROOT / "widgets" / "build" / "labextension" / "static"
 HARNESS = Path(__file__).parent / "front_harness"
 API = "/services/mlp/api/v1"
+PASSED = "/user/ann/mlp/api/v1"
+"""Where ann's notebook server passes requests on."""
 # the policy of the real pages: what breaks under it must break here
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; frame-src 'self'; frame-ancestors 'self'; form-action 'self'; base-uri 'none'"
+    "connect-src 'self'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'"
 )
 SHELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>MLP Hub</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="mlp-base" content="/services/mlp/">
@@ -46,15 +51,20 @@ class FrontService:
         self.sockets: set[Stream] = set()
         self.seen: list[str] = []
         self.queries: list[str] = []
+        self.documents: dict[str, str] = {}
+        """Pages of the documentation by name."""
         self.accept = True
         """False: WebSockets are refused, as by a proxy whose service is away."""
+        self.gates: dict[str, asyncio.Event] = {}
+        self.waiting: list[str] = []
+        """What was asked for and its answer is kept back."""
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(PATIENCE_S)
 
     def stop(self) -> None:
         self.call(self._close())
@@ -66,6 +76,16 @@ class FrontService:
         """Run a coroutine in the service's loop and give its result."""
         future: Future[Any] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         return future.result(120)
+
+    @contextlib.contextmanager
+    def kept_back(self, key: str) -> Iterator[None]:
+        """Answer who asks for this meanwhile with what was there when they asked, but not before the end."""
+        gate = self.gates[key] = asyncio.Event()
+        try:
+            yield
+        finally:
+            self.gates.pop(key, None)
+            self._loop.call_soon_threadsafe(gate.set)
 
     def push(self, *frames: dict[str, Any]) -> None:
         """Send frames to every open job stream, and keep them for replays."""
@@ -118,17 +138,17 @@ class FrontService:
         app = Application(
             [
                 (r"/services/mlp/static/(.*)", files, {"path": str(PANEL)}),
-                (r"/widget/(.*)", files, {"path": str(WIDGET)}),
+                (r"/lab/(.*)", files, {"path": str(LAB)}),
                 (r"/harness/(.*)", files, {"path": str(HARNESS)}),
-                (rf"{API}/users/([^/]+)/jobs/([^/]+):stream", Stream, {"front": self}),
+                (rf"(?:{API}|{PASSED})/users/([^/]+)/jobs/([^/]+):stream", Stream, {"front": self}),
                 (rf"{API}/queue:stream", Hints, {"front": self}),
-                (rf"{API}(/.*)", Rest, {"front": self}),
-                (r"/services/mlp/login", Login, {"front": self}),
+                (rf"(?:{API}|{PASSED})(/.*)", Rest, {"front": self}),
                 (
-                    r"/services/mlp/blank",
+                    r"/services/mlp/login",
                     Page,
-                    {"text": "<!doctype html><link rel=icon href=data:,><title>blank</title>"},
+                    {"text": "<!doctype html><title>Log in</title><h1>Log in</h1>"},
                 ),
+                (r"/services/mlp/docs/(.+)", Document, {"front": self}),
                 (r"/services/mlp/.*", Page, {"text": SHELL}),
                 (
                     r"/hub/home",
@@ -160,18 +180,13 @@ class Page(RequestHandler):
         self.finish(self.text)
 
 
-class Login(RequestHandler):
+class Document(RequestHandler):
     def initialize(self, front: FrontService) -> None:
         self.front = front
 
-    def get(self) -> None:
-        data = self.front.data
-        self.front.seen.append("login")
-        if data.hub_login:
-            data.logged_in = True
-            self.redirect(self.get_query_argument("next"))
-        else:
-            self.finish("<!doctype html><link rel=icon href=data:,><title>Log in</title><h1>Log in</h1>")
+    def get(self, name: str) -> None:
+        self.set_header("Content-Security-Policy", POLICY)
+        self.finish(self.front.documents[name])
 
 
 class Rest(RequestHandler):
@@ -183,8 +198,11 @@ class Rest(RequestHandler):
         key = f"{self.request.method} {path}"
         self.front.seen.append(key)
         self.front.queries.append(f"{key}?{self.request.query}")
-        if self.request.method != "GET" and self.request.headers.get("X-XSRFToken") != data.xsrf:
+        passed = self.request.path.startswith(PASSED)  # as Jupyter does: asked for with each request
+        if (passed or self.request.method != "GET") and self.request.headers.get("X-XSRFToken") != data.xsrf:
             status, body = 403, {"msg": "the XSRF token does not match", "reason": "Forbidden"}
+        elif passed and not data.logged_in:
+            status, body = 403, {"message": "Forbidden", "reason": None}
         elif not data.logged_in:
             status, body = 401, {"msg": "a valid token is needed"}
         elif key in data.forced:
@@ -192,14 +210,34 @@ class Rest(RequestHandler):
         else:
             sent = json.loads(self.request.body) if self.request.body else {}
             status, body = data.answer(str(self.request.method), path, sent)
-        if status == 0:  # forced: an answer that never comes
-            await asyncio.sleep(float(body["wait"]))
-            status, body = 503, {"msg": "too late"}
+            if name := self.get_query_argument("name", ""):
+                body = [j for j in body if j["name"] == name]
         self.set_status(status)
         self.set_header("Content-Type", "application/json")
+        if data.session["language"]:
+            self.set_header("Content-Language", data.session["language"])
+        if key == "GET /users" and isinstance(body, list):
+            body = self._users(body)
         if isinstance(body, list) and key in data.page_of:
             body = self._page(body, data.page_of[key])
-        self.finish(json.dumps(body))
+        answer = json.dumps(body)
+        if gate := self.front.gates.get(key):
+            self.front.waiting.append(key)
+            await gate.wait()
+            self.front.waiting.remove(key)
+        self.finish(answer)
+
+    def _users(self, rows: list[Any]) -> list[Any]:
+        """Those that are asked for, on the first page."""
+        wanted = self.get_query_argument("search", "")
+        found = [u for u in rows if wanted in u["username"]]
+        if self.get_query_argument("waiting", "") == "true":
+            found = [u for u in found if u["new"]]
+        limit = int(self.get_query_argument("limit", "100"))
+        self.set_header("X-Total-Count", str(len(found)))
+        if len(found) > limit:
+            self.set_header("X-Next-Cursor", found[limit - 1]["username"])
+        return found[:limit]
 
     def _page(self, rows: list[Any], size: int) -> list[Any]:
         """Give one page of a list, with the cursor of the next one: here the place where that begins."""
@@ -208,7 +246,7 @@ class Rest(RequestHandler):
             self.set_header("X-Next-Cursor", str(start + size))
         return rows[start : start + size]
 
-    get = post = put = delete = _answer
+    get = post = put = patch = delete = _answer
 
 
 class Stream(WebSocketHandler):

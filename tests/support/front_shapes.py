@@ -41,6 +41,8 @@ def tenant(name: str, **change: Any) -> Json:
         "lowered": None,
         "queue_order": "priority",
         "isolation": "shared",
+        "network": None,
+        "job_network": "none",
         "description": "",
         "members": 0,
         "running": 0,
@@ -62,9 +64,24 @@ def rank(number: int, **change: Any) -> Json:
     } | change
 
 
+def attempt(number: int, begin: float, *stages: tuple[str, float], ended: str | None = None) -> Json:
+    """An attempt that began at so many seconds from now, with stages and how long each took."""
+    found: list[Json] = []
+    for stage, seconds in stages:
+        begin += seconds
+        found.append({"stage": stage, "time": when(begin), "seconds": seconds if found else None})
+    return {
+        "attempt": number,
+        "stages": found,
+        "ended": ended,
+        "ended_at": when(begin + 5) if ended else None,
+    }
+
+
 def job(name: str, **change: Any) -> Json:
     return {
         "name": name,
+        "run": 1,
         "user": "ann",
         "tenant": "red",
         "runtime": "mpi",
@@ -83,6 +100,7 @@ def job(name: str, **change: Any) -> Json:
         "retries": 0,
         "checkpoint_every": None,
         "topology": None,
+        "tensorboard": "on",
         "uid": f"uid-{name}",
         "state": "running",
         "phase": "running",
@@ -110,8 +128,10 @@ def job(name: str, **change: Any) -> Json:
 
 def entry(name: str, **change: Any) -> Json:
     return {
+        "kind": "job",
         "user": "bob",
         "name": name,
+        "run": 1,
         "tenant": "red",
         "phase": "queued",
         "priority": "normal",
@@ -128,6 +148,7 @@ def entry(name: str, **change: Any) -> Json:
         "started_at": None,
         "expected_start": None,
         "expected_because": "",
+        "facts": [],
     } | change
 
 
@@ -141,6 +162,7 @@ def holding(holder: str, user: str, **change: Any) -> Json:
         "ram": 1024,
         "rom": 0,
         "since": when(-500),
+        "job": None if "applier" in change else holder,
     } | change
 
 
@@ -267,15 +289,75 @@ def decided(user: str, name: str, **change: Any) -> Json:
         "waited_for": "waits for quota",
         "waited_reason": "WaitingForQuota",
         "changed": ["job digits-3 of bob ended"],
+        "passed": [{"job": "wide", "user": "bob", "tenant": "red", "reason": "WaitingForResources"}],
+        "passed_count": 3,
         "position": 1,
         "policy": "fair",
+        "order": "priority",
         "share": 0.25,
+        "rule": "fgd",
         "nodes": [
             {"node": "node-1", "ranks": 2, "chosen": True, "free_after": "2 cpu", "score": [0.0]},
             {"node": "node-2", "ranks": 2, "chosen": False, "free_after": "6 cpu", "score": [1.0]},
         ],
         "only": False,
-        "victims": [victim | {"over_nominal": True, "chosen": True, "why": "the least work is lost"}],
+        "victims": [
+            victim
+            | {
+                "over_nominal": True,
+                "chosen": True,
+                "right": "reclaim",
+                "gives": 0,
+                "why": "the least work is lost",
+            }
+        ],
         "spared": ["2 jobs have no lower priority"],
     }
     return {"user": user, "job": name, "tenant": "red", "decision": decision | change}
+
+
+def fact(key: str, label: str, value: str, who: str = "") -> Json:
+    """A row of the table behind a reason."""
+    return {
+        "key": key, "dimension": None, "label": label, "value": value, "number": None, "who": who,
+        "detail": {"id": "{value}", "args": {"value": value}},
+    }  # fmt: skip
+
+
+def why_of(name: str) -> Json:
+    """Why a queued job waits, with the facts behind it."""
+    facts = [
+        fact("asked", "asked", "2 cpu"),
+        fact("nominal", "its own", "4 cpu"),
+        fact("inuse", "in use", "4 cpu", "job digits-3 of bob, the notebook of bob"),
+        fact("lent", "lent", "1 cpu", "tenant blue"),
+        fact("free", "free", "0 cpu"),
+    ]
+    reason = {
+        "reason": "WaitingForQuota",
+        "message": "Needs 2 cpu, 0 free.",
+        "detail": {},
+        "facts": facts,
+        "numbers": {},
+    }
+    return {"job": name, "phase": "queued", "reasons": [reason], "position": 1, "queue_length": 2}
+
+
+def file(name: str, kind: str = "file", size: int = 0) -> Json:
+    """An entry of a directory."""
+    return {"name": name, "kind": kind, "size": size, "modified": when(-600)}
+
+
+def model(name: str, version: int = 1, **change: Any) -> Json:
+    """A version of a model that is ready."""
+    lineage = {
+        "job": "digits", "run": version, "job_uid": "u", "runtime": "mpi", "entry": None, "code_sha256": "ab" * 32,
+        "args": [], "env": {}, "workers": 2, "data": [], "metrics": {"accuracy": 0.98, "loss": 0.07},
+        "taken_at": when(-900),
+    }  # fmt: skip
+    return {
+        "name": name, "version": version, "user": "ann", "tenant": "red", "uid": f"{name}{version}",
+        "size": 3 << 20, "files": 2, "src": f"jobs/digits@{version}/ckpt", "state": "ready", "stage": "none",
+        "format": "safetensors", "main": "model.safetensors", "pickled": False, "facts": {"tensors": "4"},
+        "message": "", "lineage": lineage, "created_at": when(-900), **change,
+    }  # fmt: skip

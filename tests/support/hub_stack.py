@@ -10,40 +10,37 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
-from live_hub import free_port
+from local_names import LocalNames
+from mlp_hub import in_cluster
 from mlp_hub.cli import state_dir
 from mlp_hub.cli.plan import make as make_plan
+from mlp_hub.cli.plan import write_secrets
 from mlp_hub.settings import Settings
+from ports import free_port
+from waiting import PATIENCE_S, wait_for
 
 HERE = Path(__file__).parent
 PASSWORD = "correct horse battery"
 
 
-def wait_for(what, timeout: float = 60.0, every: float = 0.1) -> Any:
-    """Call until something true comes back; the timeout only bounds a failing test."""
-    deadline = time.monotonic() + timeout
-    while not (value := what()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {timeout:g} s in vain")
-        time.sleep(every)
-    return value
-
-
 class HubStack:
     """Proxy, service and hub, each a process of its own."""
 
-    def __init__(self, home: Path, limits: dict[str, int] | None = None, config: str = "") -> None:
+    def __init__(
+        self, home: Path, limits: dict[str, int] | None = None, config: str = "", **environ: str
+    ) -> None:
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://localhost:{self.port}"
+        """Where browsers go."""
         keep = ("PATH", "LANG", "LD_LIBRARY_PATH")
         self.env = {k: os.environ[k] for k in keep if k in os.environ}
-        self.env |= {"MLP_HOME": str(home), "MLP_PORT": str(self.port), "HOME": str(home)}
+        self.env |= {"MLP_HOME": str(home), "MLP_PORT": str(self.port), "HOME": str(home), **environ}
         if config:
             home.mkdir(parents=True, exist_ok=True)
             (home / "extra.py").write_text(config)
@@ -52,14 +49,23 @@ class HubStack:
         self.home = home
         self.limits = limits or {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.http = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        self.ended: list[Callable[[], object]] = []
+        """What else is to be undone, once the hub has ended."""
+        self.http = httpx.Client(
+            base_url=f"http://127.0.0.1:{self.port}", timeout=PATIENCE_S, trust_env=False
+        )
         self.clients = [self.http]
+
+    def notebooks(self, user: str) -> str:
+        """The origin of a user's notebook servers."""
+        return f"http://{self.settings.origins.of_user(user)}:{self.port}"
 
     # -------------------------------------------------------------- processes
 
     def prepare(self) -> None:
         state_dir.prepare(self.settings)
         plan = make_plan(self.settings, self.env)
+        write_secrets(self.settings)
         self.components = {c["name"]: c for c in plan["components"]}
 
     def _start(self, name: str, argv: list[str], **environ: str) -> None:
@@ -91,13 +97,15 @@ class HubStack:
             "spawner_token": s.secret("spawner_token"),
             "limits": self.limits,
             "sockets": sockets,
+            "ports": [in_cluster.service_listens(s)] if s.runs.cluster else [],
         }
         config.write_text(json.dumps(data))
         self._start("service", [sys.executable, str(HERE / "fake_service.py"), str(config)])
 
     def start_hub(self) -> None:
         it = self.components["hub"]
-        self._start("hub", it["argv"], **it["env"])
+        secrets = {name: Path(path).read_text().strip() for name, path in it["secret_env"].items()}
+        self._start("hub", it["argv"], **it["env"], **secrets)
 
     def up(self) -> None:
         self.prepare()
@@ -113,11 +121,11 @@ class HubStack:
             with contextlib.suppress(httpx.TransportError):
                 return (
                     self.http.get("/hub/login").status_code == 200
-                    and self.http.get("/services/mlp/blank").status_code == 200
+                    and self.http.get("/services/mlp/page").status_code == 200
                 )
             return False
 
-        wait_for(up, 60)
+        wait_for(up)
 
     def kill(self, name: str) -> None:
         os.killpg(self.processes[name].pid, signal.SIGKILL)
@@ -133,7 +141,7 @@ class HubStack:
                 process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(15)
-        from mlp_hub.executors import sandbox
+        from mlp_hub import sandbox
 
         for run_dir in self.settings.servers_run_dir.glob("*/*"):
             if run_dir.is_dir() and not run_dir.name.endswith(".log"):
@@ -141,6 +149,8 @@ class HubStack:
         for name, process in self.processes.items():
             if process.poll() is None:
                 self.kill(name)
+        for undo in self.ended:
+            undo()
         shutil.rmtree(self.home, ignore_errors=True)
         if not self.settings.run_dir.is_relative_to(self.home):
             shutil.rmtree(self.settings.run_dir, ignore_errors=True)
@@ -172,12 +182,24 @@ class HubStack:
         assert answer.status_code == 201, answer.text
 
 
+class Reached(Protocol):
+    """A hub as far as browsers know it: its address, and who is closed with it."""
+
+    url: str
+    clients: list[httpx.Client]
+
+
 class Browser:
     """A person's browser without the scripts: cookies, redirects, forms with their XSRF field."""
 
-    def __init__(self, stack: HubStack) -> None:
-        self.http = httpx.Client(base_url=stack.url, follow_redirects=True, timeout=60, trust_env=False)
-        self.http.headers["Sec-Fetch-Mode"] = "navigate"
+    def __init__(self, stack: Reached, transport: httpx.BaseTransport | None = None) -> None:
+        self.http = httpx.Client(
+            base_url=stack.url,
+            follow_redirects=True,
+            timeout=PATIENCE_S,
+            transport=transport or LocalNames(),
+        )
+        self.http.headers.update({"Sec-Fetch-Mode": "navigate", "Accept": "text/html,*/*"})
         stack.clients.append(self.http)
 
     def get(self, path: str, **more: Any) -> httpx.Response:
@@ -186,7 +208,7 @@ class Browser:
     def post(self, page: str, path: str, fields: dict[str, Any]) -> httpx.Response:
         """Open a page, and send its form to a path."""
         self.http.get(page)
-        xsrf = next(c.value for c in self.http.cookies.jar if c.name == "_xsrf" and c.path == "/hub/")
+        xsrf = next(c.value for c in self.http.cookies.jar if c.name == "_xsrf" and c.path.endswith("/hub/"))
         return self.http.post(path, data={"_xsrf": xsrf, **fields})
 
     def sign_up(self, name: str, password: str = PASSWORD) -> httpx.Response:
@@ -229,7 +251,7 @@ def start_server(stack: HubStack, name: str, **options: Any) -> str:
         assert server, f"the server of {name} is gone:\n{stack.log('hub')[-3000:]}"
         return server["ready"]
 
-    wait_for(ready, 90, 0.2)
+    wait_for(ready, every=0.1)
     return token
 
 
@@ -237,4 +259,4 @@ def stop_server(stack: HubStack, name: str, token: str) -> None:
     """Stop it and wait until it is gone."""
     answer = stack.api("DELETE", f"/users/{name}/server", token)
     assert answer.status_code in (202, 204), answer.text
-    wait_for(lambda: not stack.api("GET", f"/users/{name}", token).json()["servers"], 30)
+    wait_for(lambda: not stack.api("GET", f"/users/{name}", token).json()["servers"])

@@ -9,30 +9,40 @@ from typing import Any
 import httpx
 from websockets.sync.client import connect
 
+from local_names import LocalNames
+from waiting import PATIENCE_S
+
 
 class Kernel:
-    """A kernel of a running notebook server."""
+    """A kernel of a running notebook server; `url` is the origin of its user's servers."""
 
     def __init__(self, url: str, user: str, token: str) -> None:
+        self.port = httpx.URL(url).port
         self.base = f"{url}/user/{user}"
         self.headers = {"Authorization": f"token {token}"}
-        answer = httpx.post(
-            f"{self.base}/api/kernels", headers=self.headers, timeout=60, trust_env=False, json={}
-        )
+        with httpx.Client(transport=LocalNames(), timeout=PATIENCE_S) as client:
+            answer = client.post(f"{self.base}/api/kernels", headers=self.headers, json={})
         assert answer.status_code == 201, f"{answer.status_code} {answer.text}"
         self.id = answer.json()["id"]
         self.ws: Any = None
+        self.last = ""
         self.open()
 
     def open(self) -> None:
         """Connect anew."""
         url = f"{self.base}/api/kernels/{self.id}/channels".replace("http", "ws", 1)
         self.ws = connect(
-            url, legacy=True, additional_headers=self.headers, max_size=None, proxy=None, open_timeout=30
+            url,
+            legacy=True,
+            address=("127.0.0.1", self.port),
+            additional_headers=self.headers,
+            max_size=None,
+            proxy=None,
+            open_timeout=PATIENCE_S,
         )
 
-    def run(self, code: str, timeout: float = 60) -> str:
-        """Return what the code printed and its value; an exception's traceback, if it raised one."""
+    def send(self, code: str) -> str:
+        """Ask for the code to be run; return the request's id, which is `last` too."""
         header = {
             "msg_id": uuid.uuid4().hex,
             "msg_type": "execute_request",
@@ -55,12 +65,18 @@ class Kernel:
             "channel": "shell",
             "buffers": [],
         }
+        self.last = header["msg_id"]
         self.ws.send(json.dumps(message))
+        return self.last
+
+    def run(self, code: str, timeout: float = PATIENCE_S) -> str:
+        """Return what the code printed and its value; an exception's traceback, if it raised one."""
+        asked = self.send(code)
         parts: list[str] = []
         idle = replied = False
         while not (idle and replied):
             got = json.loads(self.ws.recv(timeout=timeout))
-            if got["parent_header"].get("msg_id") != header["msg_id"]:
+            if got["parent_header"].get("msg_id") != asked:
                 continue
             kind, body = got["header"]["msg_type"], got["content"]
             if kind == "stream":

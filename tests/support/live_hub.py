@@ -7,38 +7,26 @@ import json
 import os
 import shutil
 import signal
-import socket
+import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
+
+from mlp_hub._origins import label
+from mlp_hub.cli import processes
+from mlp_hub.settings import Settings
+from ports import free_port
+from waiting import PATIENCE_S, wait_for
 
 BIN = Path(sys.executable).parent
 LOGS = Path(__file__).resolve().parents[2] / "build" / "hub-logs"
 PASSWORD = "correct horse battery"
-
-
-def free_port() -> int:
-    """Return a TCP port of the loopback that nobody listens on now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
-def wait_for(what: Callable[[], Any], timeout: float = 60.0, every: float = 0.1, message: str = "") -> Any:
-    """Call until something true comes back; the timeout only bounds a failing test."""
-    deadline = time.monotonic() + timeout
-    while True:
-        value = what()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {timeout:g} s in vain {message}; last answer: {value!r}")
-        time.sleep(every)
 
 
 class LiveHub:
@@ -46,16 +34,26 @@ class LiveHub:
 
     def __init__(self, home: Path, port: int | None = None, **environ: str) -> None:
         self.home = home
-        self.port = port or free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.port = port or int(environ.get("MLP_PORT", 0)) or free_port()
         self.env = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("MLP_", "JUPYTERHUB_"))},
             "MLP_HOME": str(home),
             "MLP_PORT": str(self.port),
             **environ,
         }
+        origin = urlsplit(self.env.get("MLP_PUBLIC_URL") or f"http://localhost:{self.port}")
+        self.base = self.env.get("MLP_BASE_PATH", "").rstrip("/")
+        self.url = f"{origin.scheme}://{origin.netloc}{self.base}"
+        """Where browsers go."""
         self._tokens: dict[str, str] = {}
-        self.http = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+        pem = self.env.get("MLP_TLS_CERT")
+        self.http = httpx.Client(
+            base_url=f"{'https' if pem else 'http'}://127.0.0.1:{self.port}{self.base}",
+            verify=ssl.create_default_context(cafile=pem),
+            timeout=PATIENCE_S,
+            trust_env=False,
+        )
+        self.clients = [self.http]
 
     # ------------------------------------------------------------------ command
 
@@ -67,7 +65,7 @@ class LiveHub:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=2 * PATIENCE_S,
             check=False,
         )
         if check and done.returncode:
@@ -92,7 +90,8 @@ class LiveHub:
 
     def destroy(self) -> None:
         """Stop all of it, jobs and servers included, and remove its state."""
-        self.http.close()
+        for client in self.clients:
+            client.close()
         with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):
             self.down(jobs="stop")
         with contextlib.suppress(OSError):
@@ -100,6 +99,17 @@ class LiveHub:
                 self.home / "log", LOGS / f"{time.strftime('%H%M%S')}-{self.port}", dirs_exist_ok=True
             )
         shutil.rmtree(self.home, ignore_errors=True)
+
+    def notebooks(self, user: str) -> str:
+        """Where a user's notebook servers are."""
+        mine, users = urlsplit(self.url), self.env.get("MLP_USERS_DOMAIN") or "localhost"
+        port = f":{mine.port}" if mine.port else ""
+        return f"{mine.scheme}://{label(user)}.{users}{port}{self.base}"
+
+    @property
+    def homes(self) -> Path:
+        """Where users' homes are on this machine."""
+        return Settings.load(self.env).homes_dir
 
     # -------------------------------------------------------------------- people
 
@@ -139,7 +149,7 @@ class LiveHub:
     def job(self, user: str, name: str) -> dict[str, Any]:
         return self.ok("GET", f"/users/{user}/jobs/{name}", user)
 
-    def wait_phase(self, user: str, name: str, *phases: str, timeout: float = 120.0) -> dict[str, Any]:
+    def wait_phase(self, user: str, name: str, *phases: str, timeout: float = PATIENCE_S) -> dict[str, Any]:
         """Wait until the job is in one of the phases; ending in another final one fails at once."""
         final = {"finished", "failed", "cancelled"}
 
@@ -167,7 +177,7 @@ class LiveHub:
         """Replay all metric points of a job over its WebSocket until the stream says that it is complete."""
         from websockets.sync.client import connect
 
-        path = f"/services/mlp/api/v1/users/{user}/jobs/{name}:stream?since=0"
+        path = f"{self.base}/services/mlp/api/v1/users/{user}/jobs/{name}:stream?since=0"
         points: list[dict[str, Any]] = []
         with connect(
             f"ws://127.0.0.1:{self.port}{path}",
@@ -187,31 +197,53 @@ class LiveHub:
 
     def pid(self, component: str) -> int:
         """Return the pid of `supervisor`, `hub`, `service` or `proxy`."""
-        return int(self.status()["components"][component]["pid"])
+        found = self.pids()[component]
+        assert found is not None, f"no {component} runs"
+        return found
+
+    def pids(self) -> dict[str, int | None]:
+        """Return the pids of all of them, as `status` finds them; of a process of its own each look would cost too much."""
+        settings = Settings.load(self.env)
+        running = {name: processes.find(settings, name) for name in processes.names(settings)}
+        return {name: found and found.pid for name, found in running.items()}
 
     def kill(self, component: str) -> int:
         """SIGKILL a component and return the pid that it had."""
+        self.token("admin")  # made while all of it lives: `wait_back` asks with it
         pid = self.pid(component)
         os.kill(pid, signal.SIGKILL)
         return pid
 
-    def wait_back(self, component: str, old_pid: int, timeout: float = 60.0) -> None:
+    def wait_back(self, component: str, old_pid: int) -> None:
         """Wait until the component runs again as another process and answers."""
 
         def back() -> bool:
-            with contextlib.suppress(KeyError, TypeError, ValueError, json.JSONDecodeError):
-                if self.pid(component) != old_pid:
-                    with contextlib.suppress(httpx.TransportError):
-                        return self.call("GET", "/session", "admin").status_code == 200
+            if self.pids()[component] in (None, old_pid):
+                return False
+            with contextlib.suppress(httpx.TransportError):
+                return self.call("GET", "/session", "admin").status_code == 200
             return False
 
-        wait_for(back, timeout, 0.3, f"for {component} to come back")
+        wait_for(back, every=0.3, message=f"for {component} to come back")
 
 
 def tenant_use(hub: LiveHub, tenant: str = "default") -> dict[str, float]:
     """Return what is in use of a tenant's quota."""
     t = hub.ok("GET", f"/tenants/{tenant}")
     return {k: t[f"{k}_inuse"] for k in ("cpu", "gpu", "ram")}
+
+
+def make_endless(hub: LiveHub, user: str, sample: str) -> None:
+    """Let the job of the sample in the user's home go on until it is cancelled, however slow who watches it is."""
+    set_epochs(hub, user, sample, 60_000)
+
+
+def set_epochs(hub: LiveHub, user: str, sample: str, epochs: int) -> None:
+    """Let the job of the sample in the user's home train for so long."""
+    path = hub.homes / user / sample
+    text = path.read_text()
+    assert "epochs, batch, momentum = 60," in text
+    path.write_text(text.replace("epochs, batch, momentum = 60,", f"epochs, batch, momentum = {epochs},"))
 
 
 @contextlib.contextmanager

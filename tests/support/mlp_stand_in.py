@@ -39,9 +39,9 @@ TENANT = {
 def job_record(name: str = "digits", **changes: Any) -> dict[str, Any]:
     """A job as on the wire."""
     record = {
-        "name": name, "user": "ann", "tenant": "red", "runtime": "mpi", "entry": None, "code": "x", "args": [],
+        "name": name, "run": 1, "user": "ann", "tenant": "red", "runtime": "mpi", "entry": None, "code": "x", "args": [],
         "env": {}, "workers": 2, "ps": 0, "cpu": 1.0, "gpu": 0, "gpu_kind": None, "ram": 1024, "priority": "normal",
-        "time_limit": None, "retries": 0, "checkpoint_every": None, "topology": None, "uid": f"u-{name}",
+        "time_limit": None, "retries": 0, "checkpoint_every": None, "topology": None, "tensorboard": "on", "uid": f"u-{name}",
         "state": "creating", "phase": "queued", "reason": None, "message": "", "progress": 0, "restarts": 0,
         "position": 1, "expected_start": None, "ranks": [], "failure": None, "submitted_at": NOW, "queued_at": NOW,
         "admitted_at": None, "started_at": None, "finished_at": None, "waiting_since": NOW, "waited_s": 0.0,
@@ -74,6 +74,7 @@ ENDED = {
     "ran_s": 20.0,
     "position": None,
 }
+ENDS = {"finished", "failed", "cancelled"}
 FINISHED = {"phase": "finished", "state": "finished", "progress": 100, **ENDED}
 FAILED = {
     "phase": "failed", "state": "error", **ENDED,
@@ -101,6 +102,9 @@ class StandIn:
         self.fail_next: list[tuple[int, dict[str, Any]]] = []
         self.accept_streams = True
         self.drop_after: int | None = None
+        self.close_code: int | None = None
+        self.streams_are_at = ""
+        self.language = ""  # which the user chose
         self.url = ""
         self.tasks: set[asyncio.Future[None]] = set()
         self._loop = asyncio.new_event_loop()
@@ -126,8 +130,8 @@ class StandIn:
     async def _open(self) -> None:
         one = rf"{API}/users/([^/]+)/jobs/([^/:]+)"
         routes = [
-            (rf"{API}/auth", Auth), (rf"{API}/users/([^/]+)/jobs", Jobs), (one, OneJob), (rf"{one}:stream", Stream),
-            (rf"{one}:([a-z]+)", Verb), (rf"{one}/(why|events|decisions|logs)", About), (rf"{API}/users/([^/]+)/quota", Quota),
+            (rf"{API}/auth", Auth), (rf"{API}/users/([^/]+)/preferences", Preferences), (rf"{API}/users/([^/]+)/jobs", Jobs), (one, OneJob), (rf"{one}:stream", Stream),
+            (rf"{one}:([a-z]+)", Verb), (rf"{one}/(why|events|attempts|decisions|logs)", About), (rf"{API}/users/([^/]+)/quota", Quota),
             (rf"{API}/users/([^/]+)/job_metrics/([^/]+)", Metrics), (rf"{API}/(offer|tenants|runtimes)", Lists),
         ]  # fmt: skip
         app = Application([(p, h, {"world": self}) for p, h in routes], log_function=lambda _: None)
@@ -150,6 +154,19 @@ class StandIn:
     def env(self) -> dict[str, str]:
         """The environment of a notebook of ann's."""
         return {"MLP_API_URL": self.url, "MLP_TOKEN": TOKEN}
+
+    def key(self, reference: str) -> str:
+        """Where the run that is meant lies: the latest below its name, an earlier one below NAME@RUN."""
+        name, _, run = reference.partition("@")
+        return name if run and name in self.jobs and str(self.jobs[name]["run"]) == run else reference
+
+    def next_run(self, name: str) -> int:
+        """Put the latest run of a name aside; return the number of the next one."""
+        if name not in self.jobs:
+            return 1
+        before = self.jobs.pop(name)
+        self.jobs[f"{name}@{before['run']}"] = before
+        return int(before["run"]) + 1
 
     def advance(self, name: str) -> dict[str, Any]:
         """Bring a scripted job to where it should be by now."""
@@ -183,6 +200,8 @@ class Base(RequestHandler):
         self.world = world
 
     def prepare(self) -> None:
+        if self.world.language:
+            self.set_header("Content-Language", self.world.language)
         self.world.seen.append((self.request.method or "", self.request.path.removeprefix(API)))
         if self.world.fail_next:
             status, headers = self.world.fail_next.pop(0)
@@ -208,10 +227,20 @@ class Base(RequestHandler):
         self.finish(json.dumps(body))
 
     def found(self, name: str) -> dict[str, Any] | None:
+        name = self.world.key(name)
         if name not in self.world.jobs:
             self.refuse("NotFound", f"there is no job {name}")
             return None
         return self.world.advance(name)
+
+
+class Preferences(Base):
+    def get(self, user: str) -> None:
+        self.reply({"language": self.world.language})
+
+    def patch(self, user: str) -> None:
+        self.world.language = json.loads(self.request.body)["language"]
+        self.get(user)
 
 
 class Auth(Base):
@@ -227,10 +256,12 @@ class Jobs(Base):
         world.requests.append(json.loads(self.request.body))
         if key in world.keys:
             self.reply(world.advance(world.keys[key]), 201)
-        elif body.name in world.jobs:
-            self.refuse("Conflict", f"you have a job {body.name} already")
+        elif body.name in world.jobs and world.jobs[body.name]["phase"] not in ENDS:
+            self.refuse("Conflict", f"{body.name} run {world.jobs[body.name]['run']} has not ended")
         else:
             asked = msgspec.to_builtins(body)
+            del asked["replace"]
+            asked["run"] = world.next_run(body.name)
             asked["runtime"] = body.runtime or "plain"
             world.jobs[body.name] = job_record(**asked) | {"user": user, "tenant": body.tenant or "red"}
             world.jobs[body.name]["_born"] = time.monotonic()
@@ -252,16 +283,22 @@ class OneJob(Base):
 
     def delete(self, user: str, name: str) -> None:
         if job := self.found(name):
-            if job["phase"] not in {"finished", "failed", "cancelled"}:
+            if job["phase"] not in ENDS:
                 self.refuse("WrongState", f"job {name} is {job['phase']}")
                 return
-            del self.world.jobs[name]
+            del self.world.jobs[self.world.key(name)]
             self.reply(job)
 
 
 class Verb(Base):
     def put(self, user: str, name: str, verb: str) -> None:
-        if self.found(name):
+        if job := self.found(name):
+            name = self.world.key(name)
+            if verb == "resubmit":
+                name = job["name"]
+                self.world.keys[self.request.headers["Idempotency-Key"]] = name
+                again = {**job, "run": self.world.next_run(name)}
+                self.world.jobs[name] = again
             changes = {
                 "cancel": "cancelled",
                 "suspend": "suspended",
@@ -281,16 +318,19 @@ class About(Base):
         job = self.found(name)
         if job is None:
             return
+        name = self.world.key(name)
         if what == "why":
             numbers = {"asked": 2.0, "free": 1.8}
             self.reply({
-                "job": name, "phase": job["phase"], "position": 1, "queue_length": 3, "expected_start": None,
+                "job": job["name"], "run": job["run"], "phase": job["phase"], "position": 1, "queue_length": 3, "expected_start": None,
                 "expected_because": "", "how_sure": "unknown", "sure_because": "", "would_start_now": ["--workers 1"],
                 "cut_short": "", "stopped": None,
                 "reasons": [{"reason": "WaitingForQuota", "message": "red may use 4 cpu; 2.2 are in use", "numbers": numbers}],
             })  # fmt: skip
         elif what == "decisions":
             self.reply(self.world.decisions.get(name, []))
+        elif what == "attempts":
+            self.reply([{"attempt": 1, "stages": [], "ended": None, "ended_at": None}])
         elif what == "events":
             self.reply(
                 [{"seq": 1, "time": NOW, "kind": "submitted", "message": "was submitted", "reason": None}]
@@ -352,12 +392,17 @@ class Stream(WebSocketHandler):
         self.world = world
 
     async def prepare(self) -> None:
-        if not self.world.accept_streams:
+        self.world.seen.append((self.request.method or "", self.request.path.removeprefix(API)))
+        if self.world.streams_are_at:
+            self.redirect(self.world.streams_are_at)
+        elif not self.world.accept_streams:
             self.set_status(404)
             await self.finish()
 
     def open(self, user: str, name: str) -> None:
-        task = asyncio.ensure_future(self._send(name, int(self.get_query_argument("since", "0"))))
+        task = asyncio.ensure_future(
+            self._send(self.world.key(name), int(self.get_query_argument("since", "0")))
+        )
         self.world.tasks.add(task)
         task.add_done_callback(self.world.tasks.discard)
 
@@ -399,4 +444,7 @@ class Stream(WebSocketHandler):
             await asyncio.sleep(0.02)
 
     def stream_close(self) -> None:
-        self.ws_connection.stream.close()
+        if self.world.close_code is not None:
+            self.close(self.world.close_code, "no more")
+        else:
+            self.ws_connection.stream.close()

@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import no_files
 from mlp_api.jobs import Job, JobCreate
 from mlp_hub.domain.resources import Resources
-from mlp_hub.executors.base import NodeInfo
-from mlp_hub.executors.simulated import SimulatedExecutor
-from mlp_hub.service.config import Paths, RunPolicy
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.simulated.executor import SimulatedExecutor
+from mlp_hub.executors.workspace import JobRun
+from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.platform import Platform
+from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.store.database import Database
+from waiting import PATIENCE_S, until
 
 FAST = RunPolicy(
     grace_s=0.2, backoff_s=0.01, backoff_max_s=0.05, look_every_s=0.2, cycle_every_s=0.5, check_core=True
@@ -32,25 +38,30 @@ class Rig:
 
     def __init__(self, root: Path, *nodes: NodeInfo, policy: RunPolicy = FAST, durable: bool = True) -> None:
         self.root = root
-        self.paths = Paths(homes=root / "homes", jobs=root / "jobs")
+        self.directories = Directories(homes=root / "homes", jobs=root / "jobs")
         self.policy = policy
+        self.groups: GroupPolicy | None = None
         self.ahead = 0.0
+        self.stands_at: float | None = None
         self.db = Database(str(root / "mlp.sqlite"))
         self.db.create_schema()
-        self.executor = SimulatedExecutor(nodes or (node(),), time.time, directories=True)
+        self.executor = SimulatedExecutor(
+            nodes or (node(),), time.time, self.directories, makes_directories=True
+        )
         self.platform = self.make()
 
     def clock(self) -> float:
-        """Return the platform's time: the real one, `ahead` seconds later."""
-        return time.time() + self.ahead
+        """Return the platform's time: the real one, or that at which it stands, `ahead` seconds later."""
+        return (time.time() if self.stands_at is None else self.stands_at) + self.ahead
 
     def make(self) -> Platform:
         """Return a new platform on the same database and executor; not started."""
-        return Platform(self.db, self.executor, self.clock, self.paths, self.policy, alone=True)
+        return Platform(self.db, self.executor, self.clock, self.policy, alone=True, groups=self.groups)
 
     async def start(self) -> Platform:
         """Start the platform."""
         await self.platform.start()
+        no_files.watch()
         return self.platform
 
     def check(self) -> None:
@@ -60,6 +71,7 @@ class Rig:
 
     async def restart(self) -> Platform:
         """Stop the platform and start another one in its place."""
+        no_files.ignore()
         await self.platform.stop()
         self.check()
         self.platform = self.make()
@@ -71,29 +83,30 @@ class Rig:
         self.check()
         p.board.stop()
         p.lease._held = False  # the dead do not stand by
-        p.reconciler._stopped = True
+        p.queue.close()
         tasks = [
-            *p.reconciler._queue.active.values(),
             *p.board._tasks,
             p.reconciler._scan,
             p.admission._task,
             p.lease._renewing,
         ]
+        if p.metrics.carrier is not None:
+            tasks.append(p.metrics.carrier._reading)
         for task in (*tasks, p._sweeper, p.retention._task, *p.metrics._flushes.values()):
             if task is not None:
                 task.cancel()
-        for timer in p.reconciler._queue.timers.values():
-            timer.cancel()
-        p.reconciler._queue.waiting.clear()
         self.executor._callbacks.clear()
+        self.executor._node_callbacks.clear()
         self.platform = self.make()
 
     async def close(self) -> None:
-        """Stop all."""
+        """Stop all; on the way to here no file was touched on the event loop."""
+        no_files.ignore()
         await self.platform.stop()
         self.check()
         await self.executor.close()
         await asyncio.to_thread(self.db.close)
+        no_files.check()
 
     async def submit(self, name: str, user: str = "ann", **fields: Any) -> Job:
         """Submit a job whose program is some text."""
@@ -101,15 +114,26 @@ class Rig:
         fields = {"code": "x", "cpu": 1.0, "ram": 100, "env": env, **fields}
         return await self.platform.jobs.submit(user, JobCreate(name=name, **fields))
 
-    async def until(self, name: str, *phases: str, user: str = "ann", timeout: float = 20) -> Job:
+    async def until(self, name: str, *phases: str, user: str = "ann") -> Job:
         """Return the job once it is in one of the phases."""
 
         async def look() -> Job | None:
             job = await self.platform.jobs.get(user, name)
             return job if job.phase in phases else None
 
-        found: Job = await until(look, timeout, f"job {name} to be {' or '.join(phases)}")
+        found: Job = await until(look, what=f"job {name} to be {' or '.join(phases)}")
         return found
+
+    def end(self, job: Job) -> None:
+        """Let the ranks of a running job end by themselves now: with a long duration nothing ends before the story says."""
+        executor = self.executor
+        attempt = executor._attempts[f"{job.uid}.{job.restarts}"]
+        lasted = time.time() - attempt.runs_at
+        executor._change(replace(attempt, script=replace(attempt.script, duration=lasted)))
+
+    def workspace(self, user: str, name: str, run: int = 1) -> Path:
+        """Return the directory of a run of a job."""
+        return self.directories.at(JobRun(user, name, run))
 
     def held(self, tenant: str = "default") -> Resources:
         """Return what the tenant holds by the ledger."""
@@ -125,17 +149,9 @@ def play(
         rig = Rig(root, *nodes, policy=policy)
         await rig.start()
         try:
-            await asyncio.wait_for(story(rig), 120)
+            async with asyncio.timeout(2 * PATIENCE_S):
+                await story(rig)
         finally:
             await rig.close()
 
     asyncio.run(go())
-
-
-async def until(look: Callable[[], Any], timeout: float = 20, what: str = "it") -> Any:
-    """Call an asynchronous function until it returns something true; the timeout only bounds a failing test."""
-    deadline = time.monotonic() + timeout
-    while not (value := await look()):
-        assert time.monotonic() < deadline, f"waited {timeout} s in vain for {what}"
-        await asyncio.sleep(0.01)
-    return value

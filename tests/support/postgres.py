@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -17,6 +18,8 @@ from pathlib import Path
 
 import psycopg
 from psycopg import sql
+
+from waiting import PATIENCE_S
 
 
 class PostgresServer:
@@ -53,7 +56,11 @@ class PostgresServer:
         ]
         done = subprocess.run(init, capture_output=True, text=True, cwd="/", check=False)
         assert done.returncode == 0, f"initdb failed: {done.stderr}"
-        log = (self.root / "log").open("wb")
+        self.launch()
+
+    def launch(self) -> None:
+        """Start the server, the first time or after `stop`, and return when it answers."""
+        log = (self.root / "log").open("ab")
         options = {"listen_addresses": "", "unix_socket_directories": self.sockets, "fsync": "off"}
         flags = [f"-c{k}={v}" for k, v in options.items()]
         with log:
@@ -63,7 +70,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
             )
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE_S
         while True:
             try:
                 psycopg.connect(self.url("postgres")).close()
@@ -77,9 +84,16 @@ class PostgresServer:
                 return
 
     def stop(self) -> None:
+        """End it at once: whoever is connected is cut off."""
         if self._process is not None:
-            self._process.terminate()
-            self._process.wait(30)
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(PATIENCE_S)
+
+    def take_away(self) -> None:
+        """End it as a crash of its machine would, whoever is connected."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(PATIENCE_S)
 
     def url(self, database: str) -> str:
         return f"postgresql://postgres@/{database}?host={self.sockets}"

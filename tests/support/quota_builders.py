@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlp_hub.domain.resources import Quota
-from mlp_hub.scheduler.model import TenantQueue
-from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.model.types import TenantQueue
+from mlp_hub.scheduler.quota.tree import QuotaTree
 
 Row = tuple[int, int | None, int | None, int, bool]
 

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from live_hub import free_port
 from mlp_hub import proxy
-from mlp_hub.cli.http import Answer, request
+from mlp_hub.cli.http import HttpAnswer, request
+from ports import free_port
+from waiting import wait_for
 
 TOKEN = "proxy-token"
 
 
 class RunningProxy:
-    """A proxy on a free port with its files in one directory; `limits` are those of its command line."""
+    """A proxy on a free port with its files in one directory; `hosts` and `limits` are those of its command line."""
 
-    def __init__(self, directory: Path, *, open_files: int | None = None, **limits: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        open_files: int | None = None,
+        hosts: Sequence[str] = ("my.example",),
+        bind: str = "127.0.0.1",
+        **limits: Any,
+    ) -> None:
         self.directory = directory
         self.open_files = open_files
+        self.hosts = hosts
+        self.bind = bind
         self.limits = limits
         self.port = free_port()
         self.api = directory / "api.sock"
@@ -28,20 +40,23 @@ class RunningProxy:
     def start(self) -> None:
         self.launch()
         assert self.child is not None
-        deadline = time.monotonic() + 30
-        while self.get("/_chp_healthz").status != 200:
+
+        def answers() -> bool:
+            assert self.child is not None
             assert self.child.poll() is None, (self.directory / "log").read_text()
-            assert time.monotonic() < deadline, "the proxy does not answer"
-            time.sleep(0.02)
+            # one that speaks TLS tells so
+            return self.get("/_chp_healthz").status == (400 if "tls" in self.limits else 200)
+
+        wait_for(answers, message="for the proxy to answer")
 
     def launch(self) -> None:
         command = proxy.launch_command(
-            bind="127.0.0.1",
+            bind=self.bind,
             port=self.port,
             api_socket=self.api,
             routes=self.directory / "routes.json",
             hub_socket=self.directory / "hub.sock",
-            hosts=["my.example"],
+            hosts=self.hosts,
             **self.limits,
         )
         if self.open_files is not None:
@@ -50,15 +65,28 @@ class RunningProxy:
         with (self.directory / "log").open("ab") as log:
             self.child = subprocess.Popen(command, env=env, stdout=log, stderr=log)
 
+    def descriptors(self) -> int:
+        """Count what it has open now."""
+        assert self.child is not None
+        return len(list(Path(f"/proc/{self.child.pid}/fd").iterdir()))
+
+    def memory(self) -> int:
+        """Return its resident memory in bytes."""
+        assert self.child is not None
+        pages = Path(f"/proc/{self.child.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
     def stop(self, *, kill: bool) -> None:
         assert self.child is not None
         (self.child.kill if kill else self.child.terminate)()
         self.child.wait(30)
 
-    def get(self, path: str, **headers: str) -> Answer:
+    def get(self, path: str, **headers: str) -> HttpAnswer:
         return request(("127.0.0.1", self.port), "GET", path, headers=headers)
 
-    def routes(self, method: str = "GET", path: str = "", body: object = None, token: str = TOKEN) -> Answer:
+    def routes(
+        self, method: str = "GET", path: str = "", body: object = None, token: str = TOKEN
+    ) -> HttpAnswer:
         return request(
             self.api, method, f"/api/routes{path}", body=body, headers={"Authorization": f"token {token}"}
         )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, Snapshot, TenantQueue, WaitingJob
+from mlp_hub.scheduler.model.types import (
+    AdmittedWorkload,
+    Node,
+    PendingWorkload,
+    SchedulingPolicy,
+    Snapshot,
+    TenantQueue,
+)
 
 
 def node(name: str = "n", cpu: float = 4, ram: int = 8192, gpu: float = 0, **more: Any) -> Node:
@@ -18,10 +25,10 @@ def tenant(name: str = "red", cpu: float | None = None, ram: int | None = None, 
 
 def job(
     uid: str, workers: int = 1, cpu: float = 1, ram: int = 100, at: float = 0.0, **more: Any
-) -> WaitingJob:
+) -> PendingWorkload:
     more.setdefault("workers_max", workers)
     gpu = round(more.pop("gpu", 0) * 1000)
-    return WaitingJob(
+    return PendingWorkload(
         uid=uid,
         name=uid,
         user=more.pop("user", "ann"),
@@ -33,15 +40,17 @@ def job(
     )
 
 
-def runs(job: WaitingJob, *placement: str, since: float = 0.0, until: float | None = None) -> RunningJob:
-    return RunningJob(job, placement, since, until)
+def runs(
+    job: PendingWorkload, *placement: str, since: float = 0.0, until: float | None = None
+) -> AdmittedWorkload:
+    return AdmittedWorkload(job, placement, since, until)
 
 
 def snapshot(
-    *waiting: WaitingJob,
+    *waiting: PendingWorkload,
     nodes: tuple[Node, ...] = (node(),),
     tenants: tuple[TenantQueue, ...] = (tenant(),),
-    running: tuple[RunningJob, ...] = (),
+    running: tuple[AdmittedWorkload, ...] = (),
     **policy: Any,
 ) -> Snapshot:
     return Snapshot(nodes, tenants, waiting, running, SchedulingPolicy(**policy))

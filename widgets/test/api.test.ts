@@ -4,15 +4,11 @@ import { ApiError, Client, paths } from "../src/core/api";
 
 type Answer = { status?: number; body?: unknown; type?: string; headers?: Record<string, string> };
 
-function world(answers: Record<string, Answer[]>, login = true) {
+function world(answers: Record<string, Answer[]>, xsrf?: () => string) {
   const asked: { key: string; headers: Record<string, string>; body: unknown }[] = [];
-  let logins = 0;
   const client = new Client("/services/mlp/api/v1/", {
     origin: "http://hub.example/user/ann/lab",
-    login: async () => {
-      logins += 1;
-      return login;
-    },
+    ...(xsrf ? { xsrf } : {}),
     fetch: async (url, init) => {
       const key = `${init?.method} ${new URL(String(url)).pathname.replace("/services/mlp/api/v1", "")}`;
       asked.push({ key, headers: init?.headers as Record<string, string>, body: init?.body });
@@ -24,7 +20,7 @@ function world(answers: Record<string, Answer[]>, login = true) {
       });
     },
   });
-  return { client, asked, logins: () => logins };
+  return { client, asked };
 }
 
 const SESSION = { username: "ann", admin: false, tenants: [], tenant_admin: [], xsrf: "token", version: "1" };
@@ -39,18 +35,31 @@ async function failure(promise: Promise<unknown>): Promise<ApiError> {
   return assert.fail("no error");
 }
 
-test("requests without a login share one silent login and go again", async () => {
-  const w = world({ "GET /session": [{ status: 401 }, { body: SESSION }], "GET /nodes": [{ status: 401, body: {} }, { body: [] }] });
-  const [session] = await Promise.all([w.client.session(), w.client.session()]);
-  assert.equal(session.username, "ann");
-  assert.deepEqual((await w.client.list("/nodes")).items, []);
-  assert.equal(w.logins(), 2);
+test("who is not logged in is told where to log in, and nothing is done behind their back", async () => {
+  const w = world({ "GET /session": [{ status: 401, body: {} }] });
+  const e = await failure(w.client.session());
+  assert.deepEqual([e.kind, e.way], ["auth", { href: "/services/mlp/login?next=%2Fservices%2Fmlp%2F", text: "Log in" }]);
+  assert.equal(w.client.loginUrl("/services/mlp/jobs?x=1"), "/services/mlp/login?next=%2Fservices%2Fmlp%2Fjobs%3Fx%3D1");
+  assert.equal(w.asked.length, 1);
 });
 
-test("where no silent login is possible the person has to", async () => {
-  const w = world({ "GET /session": [{ status: 401, body: {} }] }, false);
-  assert.equal((await failure(w.client.session())).kind, "auth");
-  assert.equal(w.client.loginUrl("/user/ann/lab?x=1"), "/services/mlp/login?next=%2Fuser%2Fann%2Flab%3Fx%3D1");
+test("what asks for the password again says where it is entered", async () => {
+  const w = world({ "GET /session": [{ body: SESSION }], "DELETE /users/bob": [{ status: 403, body: { msg: "...", reason: "LoginTooOld" } }] });
+  const e = await failure(w.client.delete("/users/bob"));
+  assert.deepEqual([e.kind, e.way], ["refused", { href: "/hub/confirm", text: "Enter your password" }]);
+});
+
+test("through a notebook server every request carries that server's token, and its refusal is a login that is over", async () => {
+  let token = "one";
+  const w = world(
+    { "GET /session": [{ body: SESSION }], "PUT /users/ann/jobs/x:cancel": [{ body: {} }], "GET /users/ann/jobs/x": [{ status: 403, body: { message: "Forbidden", reason: null } }] },
+    () => token,
+  );
+  await w.client.session();
+  token = "two";
+  await w.client.put(paths.jobAction("ann", "x", "cancel"));
+  assert.deepEqual(w.asked.map((a) => a.headers["X-XSRFToken"]), ["one", "two"]);
+  assert.equal((await failure(w.client.get(paths.job("ann", "x")))).kind, "auth");
 });
 
 test("what changes something carries the token of the session; a stale one is renewed once", async () => {
@@ -78,5 +87,5 @@ test("another server's pages are not taken for ours, and no network is told from
 
 test("names stay inside their path segment", () => {
   assert.equal(paths.job("a/b", "x:y?z"), "/users/a%2Fb/jobs/x%3Ay%3Fz");
-  assert.equal(new Client("/hub-b/services/mlp/api/v1", { origin: "https://h:8443/lab", login: async () => false, fetch }).socketUrl(paths.jobStream("ann", "d", 7)), "wss://h:8443/hub-b/services/mlp/api/v1/users/ann/jobs/d:stream?since=7");
+  assert.equal(new Client("/hub-b/services/mlp/api/v1", { origin: "https://h:8443/lab", fetch }).socketUrl(paths.jobStream("ann", "d", 7)), "wss://h:8443/hub-b/services/mlp/api/v1/users/ann/jobs/d:stream?since=7&zone=UTC&language=en");
 });

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { attemptEnds, breaks, withMarks } from "../src/core/attempts";
 import { MetricStore } from "../src/core/series";
-import type { JobEvent } from "../src/core/wire";
+import type { Event as JobEvent } from "../src/core/wire";
 
 const at = (s: number): string => new Date(Date.UTC(2026, 0, 1, 10, 0, s)).toISOString();
-const events = (...kinds: string[]): JobEvent[] => kinds.map((kind, i) => ({ seq: i + 1, time: at(i), kind, message: "", reason: null }));
+const events = (...kinds: string[]): JobEvent[] => kinds.map((kind, i) => ({ seq: i + 1, time: at(i), kind, message: "", detail: {}, reason: null }));
 const ends = (...kinds: string[]): number[] => attemptEnds(events(...kinds)).map((t) => (t - Date.parse(at(0))) / 1000);
 
 test("an attempt ends where a job that ran waits again or is resized", () => {

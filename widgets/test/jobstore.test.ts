@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Eta } from "../src/core/eta";
 import { JobStore, type Change } from "../src/core/jobstore";
-import { LINES_MAX, LogStore } from "../src/core/logs";
+import { asTerminal, LINES_MAX, LogStore } from "../src/core/logs";
 import { readable } from "../src/core/snapshot";
 import { job, point } from "./helpers";
 
@@ -29,7 +29,7 @@ test("a thousand frames are told once a turn", () => {
 
 test("the past of all ranks reads in the order in which it was written, ranks of one moment by number", () => {
   const w = world();
-  const at = (rank: number, ...seconds: number[]) => w.store.apply({ type: "log", rank, lines: seconds.map(line), offset: 0 }, true);
+  const at = (rank: number, ...seconds: number[]) => w.store.apply({ type: "log", rank, lines: seconds.map(line), offset: 0, dropped: 0 }, true);
   at(1, 1, 5);
   at(0, 1, 4);
   at(2, 1);
@@ -54,14 +54,11 @@ test("another job of the same name starts from nothing", () => {
 });
 
 test("a saved picture is shown until the service speaks, then gives way", () => {
-  const first = world();
-  first.store.apply({ type: "job", job: job() }, false);
-  first.store.apply({ type: "metrics", points: [1, 2, 3].map((i) => point(i, { loss: 1 / i }, { step: i })) }, false);
-  first.store.apply({ type: "log", rank: 1, lines: [line(1)], offset: 0 }, false);
-  const saved = JSON.parse(JSON.stringify(first.store.snapshot())) as unknown;
+  const curves = { loss: { x: [1, 2, 3], y: [1, 0.5, 1 / 3] } };
+  const saved = { job: job(), curves, log: [{ rank: 1, ...line(1) }], saved_at: "2026-01-01T00:00:00Z" };
   const later = world();
   assert.ok(later.store.restore(saved));
-  assert.equal(later.store.view.saved, new Date(1_000_000).toISOString());
+  assert.equal(later.store.view.saved, saved.saved_at);
   assert.deepEqual([...(later.store.metrics.tracks.get("loss")?.get(0)?.value.subarray(0, 3) ?? [])], [1, 0.5, 1 / 3]);
   assert.deepEqual(later.store.logs.lines.map((l) => [l.rank, l.text]), [[1, "line 1"]]);
   later.store.apply({ type: "job", job: job({ version: 2 }) }, true);
@@ -85,6 +82,33 @@ test("equal lines that are printed twice are both shown", () => {
   logs.add(0, [line(1)], false);
   logs.add(0, [line(1)], false);
   assert.equal(logs.lines.length, 2);
+});
+
+test("a progress bar that has not ended its line is one line, as a terminal shows it, also when the past is told again", () => {
+  const logs = new LogStore();
+  const at = (second: number, text: string, partial = true) => ({ time: `2026-01-01T00:00:0${second}Z`, stream: "stderr", text, partial });
+  const shown = (): string[] => logs.lines.map((l) => l.text);
+  logs.add(0, [{ ...line(1), time: "2026-01-01T00:00:00Z" }, at(1, " 10%|#   |")], true);
+  logs.add(0, [at(2, "\r 20%|##"), { ...line(2), time: "2026-01-01T00:00:02Z" }], false);
+  assert.deepEqual(shown(), ["line 1", " 20%|##  |", "line 2"]);
+  const { id } = logs.lines[1] as { id: number };
+  logs.add(0, [at(3, "\r 3")], false);
+  logs.add(0, [at(3, "0%|###")], false);
+  logs.add(1, [at(4, "\r 90%")], false);
+  assert.deepEqual(shown(), ["line 1", " 30%|### |", "line 2", " 90%"]);
+  const whole = " 10%|#   |\r 20%|##\r 30%|###";
+  logs.add(0, [at(3, whole)], true);
+  assert.equal(logs.lines.length, 4, "nothing is new");
+  logs.add(0, [at(5, `${whole}\r 40%|####`)], true);
+  logs.add(0, [at(6, "\r100%|####|", false), at(7, "over", false)], false);
+  assert.deepEqual(shown(), ["line 1", "100%|####|", "line 2", " 90%", "over"]);
+  assert.equal(logs.lines[1]?.id, id);
+});
+
+test("a progress bar of hours stays short", () => {
+  const logs = new LogStore();
+  for (let i = 0; i < 20_000; i += 1) logs.add(0, [{ ...line(1), text: `\r${i} steps`, partial: true }], false);
+  assert.deepEqual(logs.lines.map((l) => l.text), ["19999 steps"]);
 });
 
 test("a flood of lines stays bounded and says what was left out", () => {
@@ -153,3 +177,13 @@ function clocked(): { store: JobStore; at: (now: number) => void } {
   let now = 0;
   return { store: new JobStore((fn) => fn(), () => now), at: (time) => { now = time; } };
 }
+
+test("a line is what a terminal shows of it: what a progress bar wrote over is gone", () => {
+  for (const [written, shown] of [
+    ["10%\r50%\r100%", "100%"],
+    ["100 steps\r5", "500 steps"],
+    ["windows\r", "windows"],
+    ["1/3\b\b\b2/3 \u001b[32mloss\u001b[0m\t0.5", "2/3 loss\t0.5"],
+    ["\b\bx\u0007", "x"],
+  ] as const) assert.equal(asTerminal(written), shown);
+});

@@ -26,9 +26,10 @@ test("step, epoch and progress are axes, not curves; loss comes before accuracy 
 });
 
 test("a track is bounded and keeps its extremes however many points come", () => {
-  const track = filled(300_000, (i) => (i === 777 ? 50 : i === 150_001 ? -50 : Math.sin(i / 500)));
+  const track = filled(300_000, (i) => (i === 777 ? 50 : i === 150_001 ? -50 : Math.sin(1 + i / 500)));
   assert.ok(track.n <= TRACK_MAX);
   assert.equal(track.seen, 300_000);
+  assert.deepEqual([track.step[0], track.value[0]], [0, Math.sin(1)]);
   const values = track.value.subarray(0, track.n);
   assert.equal(Math.max(...values), 50);
   assert.equal(Math.min(...values), -50);
@@ -43,11 +44,14 @@ test("few points are drawn as they are, aligned over ranks", () => {
   assert.deepEqual(mean([a, b], "step", 300), [[0, 1, 2], [0, 5.5, 2], [0, 1, 2], [0, 10, 2]]);
 });
 
-test("many points become two a pixel, and a single spike is still seen", () => {
-  const track = filled(50_000, (i) => (i === 31_415 ? 99 : 1));
+test("many points become one a pixel, each as it was reported, with the first, the last and a single spike", () => {
+  const value = (i: number): number => (i === 31_415 ? 99 : Math.sin(i / 100));
+  const track = filled(50_000, value);
   const [xs, ys] = perRank([track], "step", 400);
-  assert.equal(xs.length, 800);
-  assert.ok(ys?.includes(99));
+  assert.ok(xs.length <= 402);
+  assert.deepEqual(ys, xs.map(value));
+  assert.deepEqual([xs[0], xs.at(-1)], [0, 49_999]);
+  assert.equal(ys?.[xs.indexOf(31_415)], 99);
   for (let i = 1; i < xs.length; i += 1) assert.ok((xs[i] as number) > (xs[i - 1] as number));
 });
 
@@ -71,9 +75,37 @@ test("what is not a number leaves a gap, and what is not positive has no place o
   assert.deepEqual(positive(perRank(tracks, "step", 300))[1], [1, null, null]);
 });
 
-test("a mean over many long ranks stays as narrow as the chart", () => {
-  const tracks = Array.from({ length: 8 }, (_, r) => filled(20_000, () => r));
+test("a mean over many long ranks stays about as narrow as the chart, and each is that of one step", () => {
+  const tracks = Array.from({ length: 8 }, (_, r) => filled(20_000, (i) => r + (i === 7_777 ? 100 : i / 1000)));
   const [xs, ys, low, high] = mean(tracks, "step", 300);
-  assert.equal(xs.length, 300);
-  assert.deepEqual([new Set(ys), new Set(low), new Set(high)], [new Set([3.5]), new Set([0]), new Set([7])]);
+  assert.ok(xs.length <= 602);
+  xs.forEach((x, i) => {
+    assert.ok(Number.isInteger(x));
+    assert.ok(Math.abs((ys?.[i] as number) - (3.5 + (x === 7_777 ? 100 : x / 1000))) < 1e-9);
+  });
+  assert.deepEqual([xs[0], xs.at(-1), xs.includes(7_777)], [0, 19_999, true]);
+  assert.deepEqual([low?.[0], high?.[0], Math.max(...(high as number[]))], [0, 7, 107]);
+});
+
+test("over time a mean is that of one step too, at the moment when its last rank reported it", () => {
+  const tracks = Array.from({ length: 4 }, (_, r) => {
+    const track = new Track();
+    for (let i = 0; i < 20_000; i += 1) track.push(i, 1000 + i + r / 10, r + (i === 7_777 ? 100 : 0), TRACK_MAX);
+    return track;
+  });
+  const [xs, ys, low, high] = mean(tracks, "time", 300);
+  assert.ok(xs.length <= 602);
+  xs.forEach((x, i) => assert.ok(Math.abs(x - Math.round(x) - 0.3) < 1e-6 && (ys?.[i] === 1.5 || ys?.[i] === 101.5)));
+  assert.deepEqual([xs[0], xs.at(-1), ys?.[xs.indexOf(1000 + 7_777 + 0.3)]], [1000.3, 20_999.3, 101.5]);
+  assert.deepEqual([Math.min(...(low as number[])), Math.max(...(high as number[]))], [0, 103]);
+});
+
+test("several long ranks are drawn at steps that they share, with the extremes of all", () => {
+  const a = filled(20_000, (i) => (i === 4_321 ? 50 : 0));
+  const b = filled(20_000, (i) => (i === 12_345 ? -50 : 0));
+  const [xs, first, second] = perRank([a, b], "step", 300);
+  assert.ok(xs.length <= 302);
+  assert.equal(first?.[xs.indexOf(4_321)], 50);
+  assert.equal(second?.[xs.indexOf(12_345)], -50);
+  assert.ok(!first?.includes(null) && !second?.includes(null));
 });

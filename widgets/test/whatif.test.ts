@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decisionOf, isExplained, lostWork, priorityName, victimName } from "../src/core/decisions";
-import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, waitsOf, whyTheSame, whyWords, withClocks, WORK } from "../src/core/whatif";
-import type { Decision, JobEvent, Node, Simulated, SimulatedRun, SimulatedWait, SimulatedWork, Tenant } from "../src/core/wire";
+import { decisionOf, isExplained, lostWork, priorityName, jobName } from "../src/core/decisions";
+import { askedOf, draftOf, kindsOf, mark, NO_TENANT, rowOf, sharingChanges, startClock, startWords, waitsOf, whyTheSame, whyWords, withClocks, WORK, type SimulatedWork } from "../src/core/whatif";
+import type { Decision, Event as JobEvent, Node, Simulated, SimulatedRun, SimulatedWait, Tenant } from "../src/core/wire";
 
+// only what the form looks at: a new field of tenants is no matter of these tests
 const tenant = (name: string, change: Partial<Tenant> = {}): Tenant => ({
   name, cpu: 4, gpu: null, ram: 8192, rom: null, gpu_kinds: {}, weight: 1, cohort: null, parent: null, borrowing_limit: null, lending_limit: null,
-  reserved: null, borrowed: {}, lent: {}, lendable: {}, free: {}, over: {}, lowered: null, queue_order: "priority", isolation: "shared", description: "", cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0, rom_inuse: 0, members: 0, running: 0, waiting: 0, ...change,
-});
+  reserved: null, queue_order: "priority", ...change,
+} as Partial<Tenant> as Tenant);
 const node = (name: string, cpu = 8): Node => ({
-  name, up: true, cpu, gpu: 0, gpu_kind: null, ram: 16384, cpu_allocatable: cpu, ram_allocatable: 15360, cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0,
+  name, up: true, schedulable: true, conditions: [], taints: [], cpu, gpu: 0, gpu_kind: null, ram: 16384, cpu_allocatable: cpu, ram_allocatable: 15360, cpu_inuse: 0, gpu_inuse: 0, ram_inuse: 0, cpu_others: 0, gpu_others: 0, ram_others: 0,
   labels: {}, holders: [],
 });
 const TENANTS = [tenant("blue"), tenant("red")];
@@ -141,7 +142,7 @@ test("where nothing is other, what the jobs waited for says why", () => {
     ftf_worst: 1, makespan_s: 9, utilization: { cpu: 0.5 }, lost_work_s: 0, per_tenant: {}, gantt: null, waits,
   });
   const moves = { earlier: 0, later: 0, unmoved: 3, only_before: 0, only_after: 0, most: [] };
-  const answer = (before: SimulatedRun, after = before): Simulated => ({ begin: null, before, after, moves, recorded: null, remarks: [] });
+  const answer = (before: SimulatedRun, after = before): Simulated => ({ begin: null, before, after, moves, recorded: null, remarks: [], lines: null, lines_left_out: 0 });
   assert.equal(
     whyTheSame(answer(run([waited("WaitingForResources", 2)]))),
     "Nothing changes: nobody waits for quota in this work, so other quotas alone move no start. They wait for, in both runs: 2 jobs: waits for room on the nodes. Of a of ann, with the changes: the numbers.",
@@ -169,9 +170,9 @@ test("a picture of history has the time of day on its axis", () => {
 test("an admission that waited for those that made room finds its explanation, and none of an earlier wait", () => {
   const at = (s: number): string => new Date(Date.parse("2026-01-01T10:00:00Z") + s * 1000).toISOString();
   const timeline: JobEvent[] = [[0, "submitted"], [1, "admitted"], [60, "preempted"], [70, "requeued"], [120, "admitted"]]
-    .map(([s, kind], i) => ({ seq: i + 1, time: at(s as number), kind: kind as string, message: "", reason: null }));
+    .map(([s, kind], i) => ({ seq: i + 1, time: at(s as number), kind: kind as string, message: "", detail: {}, reason: null }));
   const decision = (s: number, summary: string): Decision => ({
-    time: at(s), kind: "admitted", summary, waited_for: null, waited_reason: null, changed: [], position: null, policy: "fair", share: null,
+    time: at(s), kind: "admitted", summary, detail: {}, waited_for: null, waited_reason: null, changed: [], passed: [], passed_count: 0, position: null, policy: "fair", order: null, share: null, rule: null,
     nodes: [], only: false, victims: [], spared: [],
   });
   const [first, last] = [timeline[1] as JobEvent, timeline[4] as JobEvent];
@@ -182,9 +183,9 @@ test("an admission that waited for those that made room finds its explanation, a
 });
 
 test("an event finds its explanation by kind and time, and a stranger has no name", () => {
-  const event: JobEvent = { seq: 2, time: "2026-01-01T10:00:05Z", kind: "admitted", message: "", reason: null };
+  const event: JobEvent = { seq: 2, time: "2026-01-01T10:00:05Z", kind: "admitted", message: "", detail: {}, reason: null };
   const decision = (time: string, kind: string, summary: string): Decision => ({
-    time, kind, summary, waited_for: null, waited_reason: null, changed: [], position: null, policy: "fair", share: null, nodes: [], only: false, victims: [], spared: [],
+    time, kind, summary, detail: {}, waited_for: null, waited_reason: null, changed: [], passed: [], passed_count: 0, position: null, policy: "fair", order: null, share: null, rule: null, nodes: [], only: false, victims: [], spared: [],
   });
   const all = [decision("2026-01-01T10:00:00Z", "admitted", "old"), decision("2026-01-01T10:00:05Z", "preempted", "other"), decision("2026-01-01T10:00:05.1Z", "admitted", "this")];
   assert.equal(decisionOf(event, all)?.summary, "this");
@@ -192,9 +193,9 @@ test("an event finds its explanation by kind and time, and a stranger has no nam
   const resize: JobEvent = { ...event, kind: "resize" };
   assert.equal(decisionOf(resize, [decision("2026-01-01T10:00:05Z", "resized", "shrinks")])?.summary, "shrinks");
   assert.deepEqual(["admitted", "resize", "resized", "running"].map((kind) => isExplained({ ...event, kind })), [true, true, false, false]);
-  const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, why: "", gives: 0, lost_unit: "core-seconds" };
-  assert.equal(victimName({ ...victim, job: null, tenant: null }), "a job of another tenant");
-  assert.equal(victimName({ ...victim, job: null, tenant: "blue" }), "a job of tenant blue");
+  const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, right: null, why: "", gives: 0, lost_unit: "core-seconds" };
+  assert.equal(jobName({ ...victim, job: null, tenant: null }), "a job of another tenant");
+  assert.equal(jobName({ ...victim, job: null, tenant: "blue" }), "a job of tenant blue");
   assert.equal(lostWork({ ...victim, job: null, tenant: null, lost_work: 234.56 }), "234.6 core-seconds");
   assert.equal(lostWork({ ...victim, job: null, tenant: null, lost_unit: "" }), "1 s");
   assert.deepEqual([200, 100, 50, 70].map(priorityName), ["high", "normal", "low", "70"]);

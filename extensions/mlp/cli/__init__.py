@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlp.errors import JobFailed, MLPError, Refused, Unauthorized, Unreachable, UsageError
-from mlp.verbs import COMMAND, VERBS, Call, find, overview, parse, usage
+from mlp.verbs import COMMAND, VERBS, ParsedLine, find, overview, parse, usage
 
 DONE, JOB_FAILED, USAGE, REFUSED, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 STATUS: tuple[tuple[type[MLPError], int], ...] = (
@@ -82,14 +82,15 @@ def _data(thing: Any) -> Any:
     return getattr(thing, "data", thing)
 
 
-def _run(call: Call) -> int:
+def _run(call: ParsedLine) -> int:
     from mlp import actions, cli  # noqa: PLC0415 - help and usage errors need none of it
-    from mlp.cli import own  # noqa: PLC0415 - likewise
+    from mlp.cli import login, own  # noqa: PLC0415 - likewise
 
-    mine: dict[str, Callable[[Call], int]] = {
+    mine: dict[str, Callable[[ParsedLine], int]] = {
         "submit": own.submit,
-        "watch": own.watch,
-        "login": own.login,
+        "login": login.login,
+        "logout": login.logout,
+        "whoami": login.whoami,
         "completion": own.completion,
     }
     name = call.verb.name
@@ -98,9 +99,13 @@ def _run(call: Call) -> int:
     from mlp.client import Client  # noqa: PLC0415 - likewise
 
     client = Client.from_env()
-    if name == "logs" and call.given.get("follow"):
-        return own.follow(client, call)
-    found = actions.SIMPLE[name](client, call)
+    with actions.hinting(client, call):
+        if name == "watch":
+            return own.watch(client, call)
+        if name == "logs" and call.given.get("follow"):
+            return own.follow(client, call)
+        found = actions.SIMPLE[name](client, call)
+    login.remind()
     cli.show(found, as_json=bool(call.given.get("json")))
     return REFUSED if isinstance(found, actions.Outcomes) and found.failed else DONE
 

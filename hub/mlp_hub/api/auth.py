@@ -15,16 +15,24 @@ from typing import Protocol
 
 from tornado.httputil import HTTPHeaders, parse_cookie
 
-from mlp_hub.api.principal import Kind, Principal
+from mlp_hub.api.principal import CallerKind, Principal
 from mlp_hub.api.scopes import ACCESS, JOBS_READ, JOBS_WRITE
 from mlp_hub.api.sessions import Sessions, xsrf_matches
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.service.tokens import PREFIX as JOB_TOKEN_PREFIX
+from mlp_hub.domain.service_account import is_service
+from mlp_hub.service.lifecycle.job_tokens import PREFIX as JOB_TOKEN_PREFIX
+from mlp_language.message import msg
 
 POSITIVE_S = 3.0
+"""Tuning: seconds that a token is believed without asking the hub again: how soon a withdrawn one ends, for fewer questions to
+the hub."""
 NEGATIVE_S = 1.0
+"""Tuning: seconds that an unknown token is refused without asking the hub again: how soon a new one works, for fewer questions
+to the hub."""
 REMEMBERED = 20_000
+"""Safety: tokens that are remembered: bounds memory, whoever tries many."""
 TOKEN_LONGEST = 1024
+"""Safety: characters of a token; a longer one is no token, and is neither remembered nor asked for."""
 JOB_SCOPES = frozenset({JOBS_READ, JOBS_WRITE})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "WS"})
 
@@ -51,6 +59,7 @@ class Hub(Protocol):
 
 JobOfToken = Callable[[str], Awaitable[tuple[str, str, str] | None]]
 Seen = Callable[[Principal], Awaitable[None]]
+Stands = Callable[[Principal], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,8 @@ class Credential:
 class Authenticator:
     """Turns credentials into principals, remembering them for moments.
 
-    `seen` is told of each user that was looked up, so that their number and groups are known to the platform.
+    `seen` is told of each user that was looked up, so that their number and groups are known to the platform; `used` of
+    each token that was, and from where it came. `stands` says of an account of a tenant's whether this token of it is taken.
     """
 
     def __init__(
@@ -76,6 +86,8 @@ class Authenticator:
         *,
         seen: Seen | None = None,
         allow_lookup: Callable[[str], int] | None = None,
+        used: Callable[[Principal, str], None] = lambda _, __: None,
+        stands: Stands | None = None,
     ) -> None:
         self._hub = hub
         self._job_of_token = job_of_token
@@ -83,11 +95,13 @@ class Authenticator:
         self._clock = clock
         self._seen = seen
         self._allow_lookup = allow_lookup
+        self._used = used
+        self._stands = stands
         self._cache: OrderedDict[bytes, tuple[float, Principal | None]] = OrderedDict()
         self._good: OrderedDict[bytes, None] = OrderedDict()
         self._flying: dict[bytes, asyncio.Task[Principal | None]] = {}
 
-    def credential(self, headers: HTTPHeaders) -> Credential:
+    async def credential(self, headers: HTTPHeaders) -> Credential:
         """Find the credential of a request; raise Unauthorized when there is none.
 
         A header goes before a cookie: a client that sends both means the header.
@@ -103,17 +117,18 @@ class Authenticator:
             return Credential(token)
         raw = headers.get("Cookie", "")
         name = self._sessions.cookie
-        session = self._sessions.get(parse_cookie(raw).get(name, "")) if name in raw else None
+        session = await self._sessions.get(parse_cookie(raw).get(name, "")) if name in raw else None
         if session is None:
             raise Unauthorized
         return Credential(session.token, session.id)
 
     async def identify(self, credential: Credential, address: str = "") -> Principal:
         """Say who a credential belongs to; raise Unauthorized, TooMany or Unavailable."""
-        principal = await self._of_token(credential.token, address)
+        # a session's token is the service's own, wherever its browser is
+        principal = await self._of_token(credential.token, address, told=not credential.session)
         if principal is None:
             if credential.session:
-                self._sessions.end(credential.session)
+                await self._sessions.end(credential.session)
             raise Unauthorized
         if credential.session:
             return replace(principal, session=credential.session)
@@ -127,7 +142,13 @@ class Authenticator:
         """Ask the hub again at the next use of this token."""
         self._cache.pop(_key(token), None)
 
-    async def _of_token(self, token: str, address: str) -> Principal | None:
+    def forget_user(self, name: str) -> None:
+        """Ask the hub again at the next use of any token of this user, whose sessions were ended."""
+        for key, (_, principal) in list(self._cache.items()):
+            if principal is not None and principal.kind is CallerKind.USER and principal.name == name:
+                del self._cache[key]
+
+    async def _of_token(self, token: str, address: str, *, told: bool) -> Principal | None:
         key = _key(token)
         known = self._cache.get(key)
         if known is not None and self._clock() < known[0]:
@@ -142,7 +163,10 @@ class Authenticator:
             self._flying[key] = task
             task.add_done_callback(lambda _: self._flying.pop(key, None))
         # one caller who goes away must not cancel the answer of the others
-        return await asyncio.shield(task)
+        principal = await asyncio.shield(task)
+        if principal is not None and told:
+            self._used(principal, address)
+        return principal
 
     async def _look_up(self, token: str, key: bytes) -> Principal | None:
         principal: Principal | None = None
@@ -150,10 +174,12 @@ class Authenticator:
             found = await self._job_of_token(hashlib.sha256(token.encode()).hexdigest())
             if found is not None:
                 user, job, _ = found
-                principal = Principal(Kind.JOB, user, JOB_SCOPES, job=job)
+                principal = Principal(CallerKind.JOB, user, JOB_SCOPES, job=job)
         else:
             principal = await self._hub.user_of_token(token)
-            if principal is not None and principal.kind is Kind.USER and self._seen is not None:
+            if principal is not None and is_service(principal.name) and self._stands is not None:
+                principal = principal if await self._stands(principal) else None
+            if principal is not None and principal.kind is CallerKind.USER and self._seen is not None:
                 await self._seen(principal)
         self._remember(key, principal)
         return principal
@@ -176,21 +202,23 @@ def check_browser(headers: HTTPHeaders, method: str, principal: Principal, query
         return
     site = headers.get("Sec-Fetch-Site", "same-origin")
     if site not in ("same-origin", "none"):
-        raise Refused(Reason.FORBIDDEN, "requests from another site are refused")
+        raise Refused(Reason.FORBIDDEN, msg("requests from another site are refused"))
     if method in SAFE_METHODS:
         return
     given = headers.get("X-XSRFToken") or query_token
     if not given or not xsrf_matches(principal.session, given):
         raise Refused(
             Reason.FORBIDDEN,
-            "the X-XSRFToken header is missing or not this session's; GET /session returns it",
+            msg("the X-XSRFToken header is missing or not this session's; GET /session returns it"),
         )
 
 
 def may_enter(principal: Principal) -> bool:
     """Tell whether a hub token was made for this platform at all: another service's was not."""
     return (
-        principal.kind is not Kind.USER or ACCESS in principal.scopes or "access:services" in principal.scopes
+        principal.kind is not CallerKind.USER
+        or ACCESS in principal.scopes
+        or "access:services" in principal.scopes
     )
 
 

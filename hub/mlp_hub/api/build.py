@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tornado.httpserver import HTTPServer
@@ -12,34 +12,43 @@ from tornado.web import Application
 
 from mlp_hub.api.auth import Authenticator
 from mlp_hub.api.call import Config, Service
-from mlp_hub.api.connections import Gate, GuardedServer
+from mlp_hub.api.connections import ConnectionGate, GuardedServer
 from mlp_hub.api.exchange import BODY_TIMEOUT_S
+from mlp_hub.api.gatekeeper import Gatekeeper
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import RATES, Limiter, Rate
 from mlp_hub.api.patience import Patience
-from mlp_hub.api.principal import Principal
-from mlp_hub.api.replay import Answers
+from mlp_hub.api.principal import CallerKind, Principal
+from mlp_hub.api.replay import RecentAnswers
 from mlp_hub.api.server import Front
 from mlp_hub.api.sessions import COOKIE, Sessions
+from mlp_hub.api.sockets import close_all
 from mlp_hub.api.table import make_table
-from mlp_hub.service.applications import Applications
+from mlp_hub.api.token_uses import TokenUses
+from mlp_hub.domain.errors import Unavailable
+from mlp_hub.service.tenants.signups import Applications
 
 if TYPE_CHECKING:
     from mlp_hub.service.platform import Platform
 
 HEADER_BYTES = 32 * 1024
+"""Safety: bytes of a request's headers: bounds memory before anybody is known."""
 PAGE_BODY_BYTES = 64 * 1024
+"""Safety: bytes of a body that goes to a page; routes of the API have limits of their own."""
 IDLE_S = 300.0
+"""Safety: seconds that an idle connection is kept behind the proxy: bounds how many are open."""
 TENANTS_IDLE_S = 60.0
+"""Safety: seconds that an idle connection is kept where tenants connect themselves: bounds how many one can hold open."""
 GROUPS_S = 30.0
+"""Tuning: seconds that a user's groups count as known: how soon a change is seen, for fewer writes."""
 GROUPS_KEPT = 50_000
+"""Safety: users whose groups are remembered; beyond, all are forgotten: bounds memory."""
 
 
 def make_service(
     platform: Platform,
     hub: HubClient,
     config: Config,
-    sessions_dir: Path,
     *,
     cookie: str = COOKIE,
     rates: Mapping[str, Rate] = RATES,
@@ -47,8 +56,13 @@ def make_service(
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Service:
     """Make everything handlers work with."""
-    platform.strays.end = hub.stop_server
-    sessions = Sessions(sessions_dir, clock, cookie)
+    platform.former_members_servers.end = hub.stop_server
+    platform.disk.end_server = hub.stop_server
+    platform.departures.shut_out = hub.deauthorize
+    platform.problems.add(hub.problems)
+    platform.on_lost.append(close_all)
+    sessions = Sessions(platform.db, clock, cookie)
+    uses = TokenUses(platform.db, clock, monotonic)
     limiter = Limiter(monotonic, rates)
     groups: dict[str, tuple[tuple[str, ...], float]] = {}
 
@@ -63,6 +77,16 @@ def make_service(
             groups.clear()
         groups[principal.name] = (principal.groups, monotonic() + GROUPS_S)
 
+    async def stands(principal: Principal) -> bool:
+        """Take a token of a tenant's account for no other kind of caller, and end one that was rotated out."""
+        taken = principal.kind is CallerKind.USER and await platform.service_accounts.stands(
+            principal.name, principal.token_id
+        )
+        if not taken and principal.kind is CallerKind.USER and principal.token_id:
+            with contextlib.suppress(Unavailable):
+                await hub.end_token(principal.name, principal.token_id)
+        return taken
+
     auth = Authenticator(
         hub,
         platform.jobs.job_of_token,
@@ -70,6 +94,8 @@ def make_service(
         monotonic,
         seen=seen,
         allow_lookup=lambda address: limiter.take("unknown-token", address),
+        used=uses.note,
+        stands=stands,
     )
     return Service(
         platform,
@@ -78,18 +104,21 @@ def make_service(
         sessions,
         limiter,
         config,
-        Answers(),
+        RecentAnswers(),
         Applications(platform.db, platform.tenants),
+        uses,
         clock,
     )
 
 
 def make_server(
-    service: Service, application: Application, *, behind_proxy: bool, gate: Gate | None = None
+    service: Service, application: Application, *, behind_proxy: bool, gate: ConnectionGate | None = None
 ) -> HTTPServer:
-    """Make the server of one listening socket; `gate` bounds the connections of a socket that tenants reach."""
+    """Make the server of one listening socket; `gate` says whose connections it serves, and how many."""
     patience = Patience()
-    front = Front(service, make_table(), application, patience, behind_proxy=behind_proxy)
+    front = Front(
+        service, Gatekeeper(service, make_table()), application, patience, behind_proxy=behind_proxy
+    )
     return GuardedServer(
         front,
         gate=gate,

@@ -7,19 +7,24 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mlp_hub.api import answers, recent
 from mlp_hub.api.auth import Authenticator
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import Limiter
 from mlp_hub.api.principal import Principal
-from mlp_hub.api.replay import Answers
+from mlp_hub.api.replay import RecentAnswers
 from mlp_hub.api.routes import Route
 from mlp_hub.api.sessions import Sessions
+from mlp_hub.api.token_uses import TokenUses
+from mlp_language.message import Eyes
+from mlp_language.render import ENGLISH, Reader
 
 if TYPE_CHECKING:
-    from mlp_hub.service.applications import Applications
     from mlp_hub.service.platform import Platform
+    from mlp_hub.service.tenants.signups import Applications
 
 BASE = "/services/mlp"
+"""Where the service is below the path of all of the hub."""
 API_BASES = (f"{BASE}/api/v1", "/api/v1")
 
 
@@ -28,16 +33,36 @@ class Config:
     """What the HTTP side is told once.
 
     `allowed_hosts` are the host names browsers may use; None lets every name pass (sockets that no browser can
-    reach, or an address that is public anyway). `secure_cookies` is for hubs behind TLS.
+    reach, or an address that is public anyway). `secure_cookies`: browsers come over TLS, or to a name below localhost.
+    `host_cookies`: the pages have their host name for themselves, so that `__Host-` cookies keep others' out.
+    `warnings` are told to platform admins. `base` is what browsers' paths begin with before all that is here (`/mlp`).
     """
 
     version: str
     allowed_hosts: frozenset[str] | None = None
     secure_cookies: bool = False
+    host_cookies: bool = False
+    recent_cookie: str = recent.COOKIE
+    warnings: tuple[str, ...] = ()
     cookie_secret: bytes = field(default=b"", repr=False)
-    hub_prefix: str = "/hub"
+    base: str = ""
     recheck_s: float = 3.0
     ping_s: float = 20.0
+
+    @property
+    def cookie_path(self) -> str:
+        """Where the session's cookie is sent to; a `__Host-` cookie has no choice."""
+        return "/" if self.host_cookies else f"{self.pages}/"
+
+    @property
+    def pages(self) -> str:
+        """What addresses of the service begin with in browsers."""
+        return self.base + BASE
+
+    @property
+    def hub_prefix(self) -> str:
+        """What addresses of the hub begin with in browsers."""
+        return f"{self.base}/hub"
 
 
 @dataclass(slots=True)
@@ -50,8 +75,9 @@ class Service:
     sessions: Sessions
     limiter: Limiter
     config: Config
-    answers: Answers
+    answers: RecentAnswers
     applications: Applications
+    uses: TokenUses
     clock: Callable[[], float] = time.time
     openapi: bytes = b""  # made when it is first asked for
 
@@ -68,8 +94,16 @@ class Call:
     body: Any = None
     idempotency_key: str | None = None
     accept: str = ""
+    range: str = ""  # the header of that name, and If-Range
+    if_range: str = ""
     address: str = ""
+    reader: Reader = ENGLISH
+    eyes: Eyes = answers.STRANGER
     send: Callable[[Any], Any] | None = None
+
+    def encode(self, value: Any) -> bytes:
+        """Encode an answer for who asks: in their language, without what they may not see."""
+        return answers.encode(value, self.reader, self.eyes)
 
     @property
     def platform(self) -> Platform:
@@ -84,9 +118,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer that is not simply a struct: bytes with headers, or a stream of bytes."""
+    """An answer that is not simply a struct: bytes with headers, or a stream of bytes. No status: the route's."""
 
     body: bytes = b""
+    status: int | None = None
     stream: AsyncIterator[bytes] | None = None
     media: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)

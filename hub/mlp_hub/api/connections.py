@@ -14,23 +14,29 @@ import resource
 import socket
 import struct
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, Protocol
 from weakref import WeakSet
 
+import msgspec
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPConnection, HTTPMessageDelegate, HTTPServerRequest
 from tornado.iostream import IOStream
 
 from mlp_hub.api.patience import Patience
-from mlp_hub.api.streams import SteadyStream
+from mlp_language.message import msg, to_data
 
 log = logging.getLogger(__name__)
 PLATFORM = "platform"
 DESCRIPTORS_MAX = 65_536
+"""Safety: open files that the process asks the system for, at most: bounds the memory that connections take."""
 _PEER = struct.Struct("3i")
 _LOG_EVERY_S = 60.0
-_BODY = b'{"msg":"too many connections are open; close some, or try again in a moment"}'
+"""Safety: seconds between two lines about refused connections: keeps a flood of them out of the log."""
+_FULL = msg("too many connections are open; close some, or try again in a moment")
+# sent before anything is read, so that nobody's language is known
+_BODY = msgspec.json.encode({"msg": str(_FULL), "detail": to_data(_FULL)})
 _REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 2\r\n"
     b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
@@ -63,6 +69,25 @@ def _own_namespace() -> str:
     return os.readlink("/proc/self/ns/pid")  # noqa: PTH115
 
 
+def sender_of(link: socket.socket | None) -> str:
+    """Tell who made a connection, of one over TCP by its address; of IPv6 by its /64 network, which is one customer's."""
+    found = address_over_tcp(link)
+    if found is None:
+        return peer_of(link)
+    return str(found) if found.version == 4 else str(ip_network((found, 64), strict=False))
+
+
+def address_over_tcp(link: socket.socket | None) -> IPv4Address | IPv6Address | None:
+    """Return the address at the other end; None where there is none, as of a UNIX socket."""
+    if link is None or link.family not in (socket.AF_INET, socket.AF_INET6):
+        return None
+    try:
+        found = ip_address(link.getpeername()[0])
+    except (OSError, ValueError):
+        return None
+    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
+
+
 def address_of(request: HTTPServerRequest) -> str:
     """Tell where a request to a socket comes from that the proxy and sandboxes share.
 
@@ -86,8 +111,34 @@ def raise_descriptors() -> int:
     return top
 
 
+class ConnectionGate(Protocol):
+    """Says whether a new connection is served; `refusal` is sent over one that is not."""
+
+    refusal: bytes
+
+    def admit(self, stream: IOStream) -> bool:
+        """Tell whether it is."""
+        ...
+
+
+class OnlyFrom:
+    """Lets those in who connect from these networks, and tells nobody else a word."""
+
+    refusal = b""
+
+    def __init__(self, networks: Collection[IPv4Network | IPv6Network]) -> None:
+        self._networks = tuple(networks)
+
+    def admit(self, stream: IOStream) -> bool:
+        """Tell whether it comes from there."""
+        found = address_over_tcp(stream.socket)
+        return found is not None and any(found in network for network in self._networks)
+
+
 class Gate:
     """Counts the open connections of each peer, `per_peer` at most, and of all tenants, `total` at most."""
+
+    refusal = _REFUSAL
 
     def __init__(self, per_peer: int, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_peer = per_peer
@@ -99,7 +150,7 @@ class Gate:
 
     def admit(self, stream: IOStream) -> bool:
         """Count a new connection, or tell that it is one too many. The platform's own are not counted."""
-        peer = peer_of(stream.socket)
+        peer = sender_of(stream.socket)
         if peer == PLATFORM:
             return True
         mine = self._open.setdefault(peer, WeakSet())
@@ -138,7 +189,7 @@ class GuardedServer(HTTPServer):
     """
 
     def initialize(
-        self, *args: Any, gate: Gate | None = None, patience: Patience | None = None, **options: Any
+        self, *args: Any, gate: ConnectionGate | None = None, patience: Patience | None = None, **options: Any
     ) -> None:
         """Take the gate, the patience and what every HTTP server takes."""
         self._gate = gate
@@ -160,23 +211,11 @@ class GuardedServer(HTTPServer):
             self._patience.over(server_conn.stream)
         super().on_close(server_conn)
 
-    def _handle_connection(self, connection: socket.socket, address: tuple[Any, ...]) -> None:
-        # as Tornado's, without TLS, which ends at the proxy
-        try:
-            self.handle_stream(
-                SteadyStream(
-                    connection, max_buffer_size=self.max_buffer_size, read_chunk_size=self.read_chunk_size
-                ),
-                address,
-            )
-        except Exception:
-            log.exception("a new connection could not be served")
-
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         """Serve a new connection, or refuse it."""
         if self._gate is None or self._gate.admit(stream):
             super().handle_stream(stream, address)
             return
         with contextlib.suppress(OSError, AttributeError):
-            stream.socket.send(_REFUSAL)
+            stream.socket.send(self._gate.refusal)
         stream.close()

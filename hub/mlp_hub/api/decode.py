@@ -4,38 +4,62 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from mlp_api.jobs import RANGE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
+from mlp_api.datasets import DATASET_PATTERN
+from mlp_api.jobs import JOB_NAME_PATTERN, JOB_PATTERN, RANGE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
 from mlp_api.types import CURSOR_PATTERN, LINE_PATTERN, NAME_PATTERN
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_language.message import Message, msg, verbatim
 
-SHOWN = 60  # characters of a bad value that are repeated in the answer
+SHOWN = 60
+"""Safety: characters of a bad value that are repeated in the answer: a long one does not come back whole."""
 JSON_DEPTH = 32
-NAME_WORDS = (
-    "a to z, 0 to 9 and -, beginning with a letter and ending with a letter or digit, at most 50 characters"
+"""Safety: levels that a body may be nested: bounds the stack that reading it takes."""
+READ_BEFORE = frozenset({"_xsrf", "zone", "language"})
+"""Parameters that every route takes, and that were read before: what a browser cannot say in a header."""
+JOB_NAME_WORDS = msg(
+    "letters, digits, -, _ and ., beginning with a letter, a digit or _, at most 50 characters, as in lr-0.001"
 )
 PATTERN_WORDS = {
-    NAME_PATTERN: NAME_WORDS,
-    RANGE_PATTERN: 'a whole number such as 4 (in JSON without quotes), or MIN:MAX such as "2:8"',
-    VARIABLE_PATTERN: "letters, digits and _, not beginning with a digit, at most 128 characters",
-    LINE_PATTERN: "one line of text without control characters",
-    CURSOR_PATTERN: "what X-Next-Cursor of the page before held",
-    SOURCE_PATTERN: "RANK.RESTART.RANDOM such as 0.0.k3x9",
+    NAME_PATTERN: msg(
+        "a to z, 0 to 9 and -, beginning with a letter and ending with a letter or digit, at most 50 characters"
+    ),
+    DATASET_PATTERN: msg("a to z, 0 to 9, - and ., beginning with a letter, at most 50 characters"),
+    JOB_NAME_PATTERN: JOB_NAME_WORDS,
+    JOB_PATTERN: msg("NAME or NAME@RUN, the name of {name}", name=JOB_NAME_WORDS),
+    RANGE_PATTERN: msg('a whole number such as 4 (in JSON without quotes), or MIN:MAX such as "2:8"'),
+    VARIABLE_PATTERN: msg("letters, digits and _, not beginning with a digit, at most 128 characters"),
+    LINE_PATTERN: msg("one line of text without control characters"),
+    CURSOR_PATTERN: msg("what X-Next-Cursor of the page before held"),
+    SOURCE_PATTERN: msg("RANK.RESTART.RANDOM such as 0.0.k3x9"),
 }
 _KIND_WORDS = {
-    "str": "a text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "object": "an object",
-    "array": "a list",
-    "null": "null",
+    "str": msg("a text"),
+    "int": msg("a whole number"),
+    "float": msg("a number"),
+    "bool": msg("true or false"),
+    "object": msg("an object"),
+    "array": msg("a list"),
+    "null": msg("null"),
+}
+_SIZES = {
+    ("str", "<="): msg("at most {n} characters long"),
+    ("str", ">="): msg("at least {n} characters long"),
+    ("array", "<="): msg("at most {n} entries long"),
+    ("array", ">="): msg("at least {n} entries long"),
+}
+_BOUNDS = {
+    ">=": msg("at least {bound}"),
+    "<=": msg("at most {bound}"),
+    ">": msg("above {bound}"),
+    "<": msg("below {bound}"),
 }
 _EXPECTED = re.compile(r"^Expected `([^`]+)`, got `([^`]+)`")
 _BOUND = re.compile(r"^Expected `\w+` (>=|<=|>|<) (\S+)")
@@ -58,10 +82,14 @@ def body(raw: bytes, kind: Any) -> Any:
         raise Refused(Reason.INVALID, explain(str(err), kind, lambda: _generic(raw))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
         if not raw.strip():
-            raise Refused(Reason.INVALID, "the body is empty; a JSON object is expected") from None
-        raise Refused(Reason.INVALID, f"the body is not JSON ({_syntax(str(err))})") from None
+            raise Refused(Reason.INVALID, msg("the body is empty; a JSON object is expected")) from None
+        raise Refused(
+            Reason.INVALID, msg("the body is not JSON ({syntax})", syntax=_syntax(str(err)))
+        ) from None
     except RecursionError:
-        raise Refused(Reason.INVALID, f"the body is nested deeper than {JSON_DEPTH} levels") from None
+        raise Refused(
+            Reason.INVALID, msg("the body is nested deeper than {n} levels", n=JSON_DEPTH)
+        ) from None
 
 
 def query(raw: str, kind: Any) -> Any:
@@ -74,18 +102,22 @@ def query(raw: str, kind: Any) -> Any:
         )
     except ValueError:
         raise Refused(
-            Reason.INVALID, f"the query {clip(raw)} cannot be read; it must be NAME=VALUE&..."
+            Reason.INVALID, msg("the query {raw} cannot be read; it must be NAME=VALUE&...", raw=clip(raw))
         ) from None
     known = _query_kinds(kind) if kind is not None else {}
     values: dict[str, Any] = {}
     for name, text in pairs:
-        if name == "_xsrf":
+        if name in READ_BEFORE:
             continue
         if name not in known:
-            may = f"known here: {', '.join(known)}" if known else "this route takes none"
-            raise Refused(Reason.INVALID, f"there is no parameter {clip(name)}; {may}")
+            may = _known(known) if known else msg("this route takes none")
+            raise Refused(
+                Reason.INVALID, msg("there is no parameter {name}; {may}", name=clip(name), may=may)
+            )
         if name in values:
-            raise Refused(Reason.INVALID, f"parameter {name} is given twice; it may be given once")
+            raise Refused(
+                Reason.INVALID, msg("parameter {name} is given twice; it may be given once", name=name)
+            )
         values[name] = _literal(text, known[name])
     if kind is None:
         return None
@@ -95,24 +127,31 @@ def query(raw: str, kind: Any) -> Any:
         raise Refused(Reason.INVALID, explain(str(err), kind, lambda: values)) from None
 
 
-def explain(err: str, kind: Any, load: Callable[[], Any]) -> str:
+def explain(err: str, kind: Any, load: Callable[[], Any]) -> Message:
     """Rewrite msgspec's message: which field, which value, what would be right."""
     at = _AT.search(err)
     path, text = (at[1], err[: at.start()]) if at else ("", err)
-    where = path.lstrip(".") or "the body"
+    where: str | Message = path.lstrip(".") or msg("the body")
     if found := _UNKNOWN.match(text):
-        inside = f" in {where}" if path else ""
-        known = f"; known here: {', '.join(kind.__struct_encode_fields__)}" if not path else ""
-        return f"there is no field {clip(found[1])}{inside}{known}"
+        if path:
+            return msg("there is no field {name} in {where}", name=clip(found[1]), where=where)
+        known = _known(kind.__struct_encode_fields__)
+        return msg("there is no field {name}; {known}", name=clip(found[1]), known=known)
     if found := _MISSING.match(text):
-        return f"{where + '.' if path else ''}{found[1]} is missing; it is required"
+        return msg("{name} is missing; it is required", name=f"{path.lstrip('.')}." * bool(path) + found[1])
+    right = _right(text)
     if "`key` in" in err:
-        return f"a key of {where} is wrong; it must be {_right(text)}"
+        return msg("a key of {where} is wrong; it must be {right}", where=where, right=right)
     if "Invalid enum value" in text and (choices := _choices(kind, path)):
-        text = f"one of {', '.join(choices)}"
+        right = msg("one of {choices}", choices=", ".join(choices))
     value = _value_at(load(), path)
-    shown = f"{where} is {value}" if value is not None else f"{where} is wrong"
-    return f"{shown}; it must be {_right(text)}"
+    if value is None:
+        return msg("{where} is wrong; it must be {right}", where=where, right=right)
+    return msg("{where} is {value}; it must be {right}", where=where, value=value, right=right)
+
+
+def _known(names: Iterable[str]) -> Message:
+    return msg("known here: {names}", names=", ".join(names))
 
 
 def _choices(kind: Any, path: str) -> list[str]:
@@ -132,30 +171,38 @@ def clip(value: object) -> str:
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
 
-def _right(text: str) -> str:  # noqa: PLR0911 - one return a kind of error
+def _right(text: str) -> Message:  # noqa: PLR0911 - one return a kind of error
     if (found := _EXPECTED.match(text)) and "datetime" not in text:
-        return " or ".join(_KIND_WORDS.get(k, k) for k in found[1].split(" | "))
+        return _either([_KIND_WORDS.get(k) or verbatim(k) for k in found[1].split(" | ")])
     if found := _LENGTH.match(text):
-        unit = "characters" if found[1] == "str" else "entries"
-        return f"at {'most' if found[2] == '<=' else 'least'} {found[3]} {unit} long"
+        size = _SIZES["str" if found[1] == "str" else "array", found[2]]
+        return replace(size, args={"n": int(found[3])})
     if found := _BOUND.match(text):
-        return {">=": "at least", "<=": "at most", ">": "above", "<": "below"}[found[1]] + f" {found[2]}"
+        return replace(_BOUNDS[found[1]], args={"bound": found[2]})
     if found := _REGEX.match(text):
         pattern = found[1].replace("\\\\", "\\")
-        return PATTERN_WORDS.get(pattern, f"like {pattern}")
+        return PATTERN_WORDS.get(pattern) or msg("like {pattern}", pattern=pattern)
     if text.startswith("Number out of range"):
-        return "a finite number"
+        return msg("a finite number")
     if "datetime" in text:
-        return "a time with its offset from UTC, as 2030-01-31T08:00:00Z"
+        return msg("a time with its offset from UTC, as 2030-01-31T08:00:00Z")
     if text.startswith("Invalid enum value"):
-        return "one of the values that the documentation lists"
-    return text[:1].lower() + text[1:]
+        return msg("one of the values that the documentation lists")
+    return verbatim(text[:1].lower() + text[1:])
 
 
-def _syntax(err: str) -> str:
+def _either(kinds: Sequence[Message]) -> Message:
+    """Return "a number or null"."""
+    first, *others = kinds
+    for other in others:
+        first = msg("{one} or {other}", one=first, other=other)
+    return first
+
+
+def _syntax(err: str) -> Message:
     if err.startswith("Input data was truncated"):
-        return "it ends too early"
-    return err.removeprefix("JSON is malformed: ")
+        return msg("it ends too early")
+    return verbatim(err.removeprefix("JSON is malformed: "))
 
 
 def _generic(raw: bytes) -> Any:

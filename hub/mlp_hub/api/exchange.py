@@ -1,6 +1,6 @@
-"""One HTTP exchange of the API: find the route, identify, authorise, read, validate, handle, answer.
+"""One HTTP exchange of the API: admit, read, validate, handle, answer.
 
-The order is fixed. Nobody's body is read before they were identified; nothing is looked up for who may not.
+The order is fixed. Nobody's body is read before the gatekeeper let them in.
 The body of a request that is refused is read and dropped for some seconds, so that the refusal reaches its sender;
 who sends it slower is answered and disconnected.
 """
@@ -14,11 +14,11 @@ import time
 import traceback
 from collections.abc import Awaitable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl
 
 from tornado.httputil import (
     HTTPHeaders,
     HTTPMessageDelegate,
+    HTTPOutputError,
     HTTPServerRequest,
     RequestStartLine,
     ResponseStartLine,
@@ -26,22 +26,25 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 
 from mlp_hub.api import answers, decode
-from mlp_hub.api.auth import TooMany, Unauthorized, check_browser
-from mlp_hub.api.authorize import authorize
 from mlp_hub.api.call import Call, Reply, Service
+from mlp_hub.api.gatekeeper import Admitted, Gatekeeper
 from mlp_hub.api.patience import Patience
-from mlp_hub.api.principal import Kind, Principal
+from mlp_hub.api.reader import eyes_of, language_asked, reader_of, setting_of
 from mlp_hub.api.replay import check_key
-from mlp_hub.api.routes import Found, Relation, RouteTable
-from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.api.routes import Route
+from mlp_hub.domain.errors import Reason, Refused, Unavailable
+from mlp_language.message import Eyes, msg
+from mlp_language.render import Reader
 
 log = logging.getLogger(__name__)
 access = logging.getLogger("mlp_hub.access")
 DRAINED = 64 * 1024 * 1024
+"""Safety: bytes of a refused body that are still read, so that its sender sees the answer: bounds what it can make us read."""
 DRAIN_S = 5.0
+"""Safety: seconds that the rest of a refused body is read for before it is answered and closed: ends a sender that does not
+stop."""
 BODY_TIMEOUT_S = 120.0
-"""In which a body must have come."""
-ANONYMOUS = Principal(Kind.USER, "")
+"""Safety: seconds in which a body must have come: ends those that are sent drop by drop."""
 _tasks: set[asyncio.Task[None]] = set()
 
 
@@ -51,7 +54,7 @@ class Exchange(HTTPMessageDelegate):
     def __init__(
         self,
         service: Service,
-        table: RouteTable,
+        gatekeeper: Gatekeeper,
         request: HTTPServerRequest,
         path: str,
         address: str,
@@ -59,7 +62,7 @@ class Exchange(HTTPMessageDelegate):
         patience: Patience,
     ) -> None:
         self._service = service
-        self._table = table
+        self._gatekeeper = gatekeeper
         self._patience = patience
         self._stream = request.connection.stream  # type: ignore[union-attr] # a server's own
         self._request = request
@@ -67,8 +70,7 @@ class Exchange(HTTPMessageDelegate):
         self._address = address
         self._chunks: list[bytes] = []
         self._size = 0
-        self._found: Found | None = None
-        self._principal = ANONYMOUS
+        self._found: Admitted | None = None
         self._error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
         self._late: asyncio.TimerHandle | None = None
@@ -80,13 +82,14 @@ class Exchange(HTTPMessageDelegate):
 
     def headers_received(self, start_line: object, headers: HTTPHeaders) -> Awaitable[None] | None:
         """Identify and authorise before any of the body is read."""
+        del headers  # the request has them
         assert isinstance(start_line, RequestStartLine)  # noqa: S101 - a server's delegate gets requests only
         connection: Any = self._request.connection
         connection.set_max_body_size(DRAINED)
         # Tornado's own limit makes a task and four futures of each body, most of which are here already
         connection.set_body_timeout(None)
         self._patience.until(self._stream, BODY_TIMEOUT_S)
-        return self._admit(headers)
+        return self._admit()
 
     def data_received(self, chunk: bytes) -> None:
         """Keep the body while it is wanted and within its limit."""
@@ -95,7 +98,7 @@ class Exchange(HTTPMessageDelegate):
         self._size += len(chunk)
         if self._size > self._found.route.body_limit:
             self._chunks.clear()
-            self._refuse(_too_large(self._found))
+            self._refuse(_too_large(self._found.route))
         else:
             self._chunks.append(chunk)
 
@@ -141,39 +144,19 @@ class Exchange(HTTPMessageDelegate):
         if self._late is not None:
             self._late.cancel()
 
-    async def _admit(self, headers: HTTPHeaders) -> None:
+    async def _admit(self) -> None:
         try:
-            self._found = await self._check(headers)
+            self._found = await self._check()
         except Exception as err:  # noqa: BLE001 - every error becomes an answer, once the body was read
             self._refuse(err)
 
-    async def _check(self, headers: HTTPHeaders) -> Found:
-        request, service = self._request, self._service
-        found = self._table.find(request.method or "", self._path)
-        if found is not None and found.route.relation is Relation.PUBLIC:
-            self._take(found.route.bucket, self._address)
-        else:
-            principal = await service.auth.identify(service.auth.credential(headers), self._address)
-            # a route that gives something away asks for what changing something asks for
-            unsafe = found is not None and found.route.unsafe
-            method = "POST" if unsafe else request.method or ""
-            check_browser(headers, method, principal, _xsrf_of(request.query))
-            self._take(_bucket(found, principal), principal.key)
-            if found is None:
-                raise Refused(
-                    Reason.NOT_FOUND, f"there is no {request.method} {decode.clip(request.path)} here"
-                )
-            self._principal = principal
-            await authorize(found.route, principal, found.params, service.platform)
-        length = headers.get("Content-Length", "0")
-        if length.isascii() and length.isdigit() and int(length[:15]) > found.route.body_limit:
-            raise _too_large(found)
-        return found
-
-    def _take(self, bucket: str, key: str) -> None:
-        wait = self._service.limiter.take(bucket, key)
-        if wait:
-            raise TooMany(wait)
+    async def _check(self) -> Admitted:
+        request = self._request
+        admitted = await self._gatekeeper.admit(request, self._path, self._address, socket=False)
+        length = request.headers.get("Content-Length", "0")
+        if length.isascii() and length.isdigit() and int(length[:15]) > admitted.route.body_limit:
+            raise _too_large(admitted.route)
+        return admitted
 
     async def _serve(self) -> None:
         request = self._request
@@ -181,19 +164,32 @@ class Exchange(HTTPMessageDelegate):
         extra: Mapping[str, str]
         try:
             found = self._admitted()
-            result = await self._handle(found)
+            call = await self._call(found)
+            result = await self._handle(found, call)
             status = found.route.status
             if isinstance(result, Reply):
-                await self._send(status, result.media, result.body, result.headers, result.stream)
+                status = result.status or status
+                await self._send(
+                    status,
+                    result.media,
+                    result.body,
+                    result.headers,
+                    result.stream,
+                    language=call.reader.language,
+                )
             else:
-                await self._send(status, answers.JSON, answers.encode(result), {}, None)
+                await self._send(
+                    status, answers.JSON, call.encode(result), {}, None, language=call.reader.language
+                )
         except StreamClosedError:
             pass
         except asyncio.CancelledError:
             raise
         except Exception as err:  # noqa: BLE001 - every error becomes an answer
             operation = self._found.route.operation if self._found else decode.clip(request.path)
-            status, body, extra = answers.of_error(err, f"{request.method} {operation}")
+            what = f"{request.method} {operation}"
+            eyes = await self._eyes()
+            status, body, extra = answers.of_error(err, what, await self._reader(), eyes)
             _let_go(err)
             with contextlib.suppress(StreamClosedError):
                 await self._send(status, answers.JSON, answers.encode(body), extra, None)
@@ -201,33 +197,53 @@ class Exchange(HTTPMessageDelegate):
             took = (time.perf_counter() - self._begun) * 1000
             access.info("%s %s %s %.1f ms", request.method, decode.clip(request.path), status, took)
 
-    def _admitted(self) -> Found:
+    def _admitted(self) -> Admitted:
         if self._error is not None:
             raise self._error
         assert self._found is not None  # noqa: S101 - set, or an error was
         return self._found
 
-    async def _handle(self, found: Found) -> Any:
+    async def _eyes(self) -> Eyes:
+        try:
+            return answers.STRANGER if self._found is None else await self._eyes_of(self._found)
+        except Unavailable:
+            return answers.STRANGER
+
+    async def _eyes_of(self, found: Admitted) -> Eyes:
+        return await eyes_of(self._service.platform, found.principal)
+
+    async def _reader(self) -> Reader:
+        found = self._found
+        setting = await setting_of(self._service.platform, found.principal) if found is not None else ""
+        return await reader_of(self._request.headers, setting=setting)
+
+    async def _call(self, found: Admitted) -> Call:
+        return Call(
+            self._service,
+            found.route,
+            found.principal,
+            found.params,
+            query=decode.query(self._request.query, found.route.query),
+            accept=self._request.headers.get("Accept", ""),
+            range=self._request.headers.get("Range", ""),
+            if_range=self._request.headers.get("If-Range", ""),
+            address=self._address,
+            reader=await self._reader(),
+            eyes=await self._eyes_of(found),
+        )
+
+    async def _handle(self, found: Admitted, call: Call) -> Any:
         route = found.route
         raw = b"".join(self._chunks)
         self._chunks.clear()
-        call = Call(
-            self._service,
-            route,
-            self._principal,
-            found.params,
-            query=decode.query(self._request.query, route.query),
-            accept=self._request.headers.get("Accept", ""),
-            address=self._address,
-        )
         if route.body is not None and (raw or not route.body_optional):
             self._check_media()
             call.body = decode.body(raw, route.body)
-        if route.method == "POST":
+        if route.takes_key:
             call.idempotency_key = check_key(self._request.headers.get("Idempotency-Key"))
             if route.idempotent and call.idempotency_key is not None:
                 return await self._service.answers.once(
-                    self._principal.key if self._principal.name else f"address:{self._address}",
+                    found.principal.key if found.principal.name else f"address:{self._address}",
                     route.operation,
                     call.idempotency_key,
                     raw,
@@ -239,7 +255,10 @@ class Exchange(HTTPMessageDelegate):
         # a form or text/plain is what another site can make a browser send without asking
         media = self._request.headers.get("Content-Type", answers.JSON).partition(";")[0].strip().lower()
         if media != answers.JSON and not media.endswith("+json"):
-            raise Refused(Reason.INVALID, f"the body is {decode.clip(media)}; it must be application/json")
+            raise Refused(
+                Reason.INVALID,
+                msg("the body is {media}; it must be application/json", media=decode.clip(media)),
+            )
 
     def _is_plain(self) -> bool:
         """Whether the answer needs no header that depends on how it was asked, and has a body."""
@@ -251,16 +270,20 @@ class Exchange(HTTPMessageDelegate):
             and "Connection" not in request.headers
         )
 
-    async def _send(self, status: int, media: str, body: bytes, extra: Any, stream: Any) -> None:
+    async def _send(
+        self, status: int, media: str, body: bytes, extra: Any, stream: Any, *, language: str = ""
+    ) -> None:
         connection: Any = self._request.connection
         if self._is_gone():
+            if stream is not None:
+                await stream.aclose()
             return
         if stream is None and not extra and self._is_plain():
-            future = connection.write(answers.plain(status, media, body))
+            future = connection.write(answers.plain(status, media, body, language))
             connection.finish()
             await future
             return
-        headers = answers.headers_for(media)
+        headers = answers.headers_for(media, language)
         for name, value in extra.items():
             headers[name] = value
         if self._early:
@@ -272,7 +295,11 @@ class Exchange(HTTPMessageDelegate):
             connection.finish()
             await future
             return
-        await connection.write_headers(start, headers, body)
+        try:
+            await connection.write_headers(start, headers, body)
+        except BaseException:
+            await stream.aclose()
+            raise
         await self._send_stream(connection, stream)
 
     async def _send_stream(self, connection: Any, stream: Any) -> None:
@@ -289,7 +316,10 @@ class Exchange(HTTPMessageDelegate):
         finally:
             await stream.aclose()
             if not self._is_gone():
-                connection.finish()
+                with contextlib.suppress(
+                    HTTPOutputError
+                ):  # less than was announced: Tornado ends the connection
+                    connection.finish()
 
 
 def _let_go(error: BaseException) -> None:
@@ -303,30 +333,22 @@ def _let_go(error: BaseException) -> None:
         at = at.__context__
 
 
-def _bucket(found: Found | None, principal: Principal) -> str:
-    """Return from which bucket a request is taken."""
-    if principal.kind is Kind.SERVICE:
-        return "service"
-    bucket = found.route.bucket if found else "api"
-    return "api" if bucket == "change" and principal.is_platform_admin else bucket
-
-
-def _too_large(found: Found) -> Refused:
+def _too_large(route: Route) -> Refused:
     return Refused(
-        Reason.INVALID, f"the body is too large; at most {found.route.body_limit} bytes may be sent here"
+        Reason.INVALID,
+        msg(
+            "the body is too large; at most {body_limit} bytes may be sent here", body_limit=route.body_limit
+        ),
     )
 
 
-def _xsrf_of(query: str) -> str:
-    if "_xsrf=" not in query:
-        return ""
-    return dict(parse_qsl(query, max_num_fields=100)).get("_xsrf", "")
-
-
 class Rejected(HTTPMessageDelegate):
-    """Answers a request that is refused before its route matters (a Host that is not ours)."""
+    """Answers a request that is refused before its route matters (a Host that is not ours, a service that stands by)."""
 
-    def __init__(self, request: HTTPServerRequest, error: Refused | Unauthorized) -> None:
+    def __init__(
+        self, request: HTTPServerRequest, error: Refused | Unavailable, *, keep: bool = True
+    ) -> None:
+        self._keep = keep
         self._request = request
         self._error = error
         self._late: asyncio.TimerHandle | None = None
@@ -336,7 +358,7 @@ class Rejected(HTTPMessageDelegate):
         del start_line, headers
         connection: Any = self._request.connection
         connection.set_max_body_size(DRAINED)
-        self._late = asyncio.get_running_loop().call_later(DRAIN_S, self._answer, "close")
+        self._late = asyncio.get_running_loop().call_later(DRAIN_S, self._answer, False)
 
     def data_received(self, chunk: bytes) -> None:
         """Drop it."""
@@ -349,17 +371,17 @@ class Rejected(HTTPMessageDelegate):
     def finish(self) -> None:
         """Send the refusal."""
         self.on_connection_close()
-        self._answer()
+        self._answer(self._keep)
 
-    def _answer(self, connection_is: str = "") -> None:
-        status, body, extra = answers.of_error(self._error, "")
+    def _answer(self, keep: bool) -> None:
+        status, body, extra = answers.of_error(self._error, "", Reader(language_asked(self._request.headers)))
         data = answers.encode(body)
         headers = answers.headers_for(answers.JSON)
         for name, value in extra.items():
             headers[name] = value
         headers["Content-Length"] = str(len(data))
-        if connection_is:
-            headers["Connection"] = connection_is
+        if not keep:
+            headers["Connection"] = "close"
         connection: Any = self._request.connection
         connection.write_headers(
             ResponseStartLine("HTTP/1.1", status, answers.REASONS[status]), headers, data

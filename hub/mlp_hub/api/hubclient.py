@@ -5,10 +5,15 @@ The hub is reached over its UNIX socket (`http+unix://%2Fpath...`) or, where the
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import logging
+import math
+import secrets
 import socket
+import time
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -18,21 +23,34 @@ from tornado.netutil import Resolver
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from mlp_hub.api.auth import TooMany
-from mlp_hub.api.principal import Kind, Principal, parse_scopes
+from mlp_hub.api.principal import CallerKind, Principal, parse_scopes
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
+from mlp_hub.service.health.problems import Problem
+from mlp_language.message import from_data, msg, verbatim
 
 log = logging.getLogger(__name__)
+ISSUED_BY_THE_HUB = "JupyterHub"
+"""How the hub calls itself where a token is no login to something else."""
 TIMEOUT_S = 10.0
-DOWN = "the hub does not answer; jobs go on, try again in a few seconds"
+"""Safety: seconds that an answer of the hub is waited for: a hub that hangs does not hang the service."""
+LOOK_S = 3.0
+"""Tuning: seconds that an answer is waited for to whether the hub is there at all: sooner told, or mistaken more often."""
+HEARD_S = 5.0
+"""Tuning: seconds after an answer in which the hub counts as there: fewer questions, for how late its end is noticed."""
+STOP_TIMEOUT_S = 60.0
+"""Safety: seconds that the hub may take to stop a server, which it waits for: a hub that hangs does not hang the request."""
+DOWN = msg("the hub does not answer; jobs go on, try again in a few seconds")
 
 
-class Account(msgspec.Struct, frozen=True):
+class HubAccount(msgspec.Struct, frozen=True):
     """An account as the hub knows it."""
 
     name: str
     authorized: bool
     admin: bool = False
     created: Any = None
+    servers: int = 0  # notebook servers that run
+    was_authorized: bool = False  # before the act that this answers
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -42,11 +60,28 @@ class Person(msgspec.Struct, frozen=True):
     admin: bool = False
 
 
+class HubToken(msgspec.Struct, frozen=True):
+    """A token as the hub tells of it, which is never the token itself. Times are the hub's, in RFC 3339."""
+
+    id: str
+    note: str | None = None
+    scopes: list[str] = msgspec.field(default_factory=list)
+    created: datetime | None = None
+    last_activity: datetime | None = None
+    expires_at: datetime | None = None
+    oauth_client: str = ISSUED_BY_THE_HUB
+
+
+class _Tokens(msgspec.Struct):
+    api_tokens: list[HubToken]
+
+
 class _Model(msgspec.Struct):
     name: str
     kind: str = "user"
     scopes: list[str] = msgspec.field(default_factory=list)
     groups: list[str] = msgspec.field(default_factory=list)
+    token_id: str | None = None
 
 
 class _Error(msgspec.Struct):
@@ -55,6 +90,7 @@ class _Error(msgspec.Struct):
 
 class _AccountRefusal(msgspec.Struct):
     msg: str = ""
+    detail: dict[str, Any] = {}
     reason: str = ""
 
 
@@ -88,6 +124,8 @@ class HubClient:
         else:
             self._base = api_url.rstrip("/")
         self._http = SimpleAsyncHTTPClient(**options)
+        self._heard = -math.inf  # of time.monotonic: when the hub last answered
+        self._look: asyncio.Future[None] | None = None
 
     def close(self) -> None:
         """Close the client."""
@@ -99,9 +137,11 @@ class HubClient:
         if answer.code in (401, 403, 404):
             return None
         model = self._read(answer, _Model)
-        kind = Kind.SERVICE if model.kind == "service" else Kind.USER
+        kind = CallerKind.SERVICE if model.kind == "service" else CallerKind.USER
         everywhere, own = parse_scopes(model.name, model.scopes)
-        return Principal(kind, model.name, everywhere, own, tuple(model.groups))
+        return Principal(
+            kind, model.name, everywhere, own, tuple(model.groups), token_id=model.token_id or ""
+        )
 
     async def exchange_code(self, code: str, verifier: str, redirect_uri: str) -> str | None:
         """Trade an OAuth code for the user's token; None when the hub refuses it."""
@@ -123,6 +163,12 @@ class HubClient:
         self, user: str, scopes: list[str] | None, *, expires_in: int | None, note: str
     ) -> str:
         """Ask the hub for a new token of the user, with these scopes only (None: all of the user's); None: for ever."""
+        return (await self.new_token_and_id(user, scopes, expires_in=expires_in, note=note))[0]
+
+    async def new_token_and_id(
+        self, user: str, scopes: list[str] | None, *, expires_in: int | None, note: str
+    ) -> tuple[str, str]:
+        """Ask for a new token, and return it with what the hub calls it by."""
         body: dict[str, object] = {"note": note}
         if scopes is not None:
             body["scopes"] = scopes
@@ -130,12 +176,29 @@ class HubClient:
             body["expires_in"] = expires_in
         answer = await self._ask("POST", f"/users/{quote(user, safe='')}/tokens", json=body)
         if answer.code in (403, 404):
-            raise Refused(Reason.NOT_FOUND, f"there is no user {user}")
+            raise Refused(Reason.NOT_FOUND, msg("there is no user {user}", user=user))
         if answer.code == 400:
             with contextlib.suppress(msgspec.MsgspecError):
                 said = msgspec.json.decode(answer.body, type=_Error).message
-                raise Refused(Reason.INVALID, f"no token for {user}: {said}")
-        return str(self._read(answer, dict[str, Any])["token"])
+                raise Refused(Reason.INVALID, msg("no token for {user}: {said}", user=user, said=said))
+        made = self._read(answer, dict[str, Any])
+        return str(made["token"]), str(made["id"])
+
+    async def tokens(self, user: str, *, logins: bool = False) -> list[HubToken]:
+        """Return a user's tokens, those of `logins` only if asked for: with one of these the hub ends all of the same kind."""
+        answer = await self._ask("GET", f"/users/{quote(user, safe='')}/tokens")
+        if answer.code in (403, 404):
+            raise Refused(Reason.NOT_FOUND, msg("there is no user {user}", user=user))
+        found: list[HubToken] = self._read(answer, _Tokens).api_tokens
+        return [token for token in found if logins or token.oauth_client == ISSUED_BY_THE_HUB]
+
+    async def end_token(self, user: str, token: str) -> bool:
+        """Revoke one of the tokens that `tokens` lists; tell whether it was there."""
+        path = f"/users/{quote(user, safe='')}/tokens/{quote(token, safe='')}"
+        answer = await self._ask("DELETE", path)
+        if answer.code >= 400 and answer.code != 404:
+            self._read(answer, Any)
+        return answer.code < 400
 
     async def drop_token(self, token: str) -> None:
         """Revoke a user's token by its own right, as well as the hub lets us; a hub that is down is no error."""
@@ -151,16 +214,57 @@ class HubClient:
         except Unavailable:
             log.warning("a session ended while the hub was down; its token ends by its own lifetime")
 
+    # -------------------------------------------------------------- health
+
+    async def problems(self) -> list[Problem]:
+        """Say whether the hub answers; it is asked again if nothing was heard of it for some seconds, once for all."""
+        if time.monotonic() - self._heard > HEARD_S:
+            if self._look is None:
+                self._look = asyncio.ensure_future(self._answers())
+                self._look.add_done_callback(self._looked)
+            await asyncio.shield(self._look)
+        if time.monotonic() - self._heard <= HEARD_S:
+            return []
+        return [Problem("hub", "HubUnavailable", DOWN)]
+
+    async def _answers(self) -> None:
+        with contextlib.suppress(Unavailable):
+            await self._ask("GET", "/", within_s=LOOK_S)
+
+    def _looked(self, look: asyncio.Future[None]) -> None:
+        self._look = None
+        if not look.cancelled() and look.exception() is not None:
+            log.error("asking whether the hub answers failed: %s", look.exception())
+
     # ------------------------------------------------------------ accounts
 
-    async def accounts(self) -> list[Account]:
-        """List all accounts, whether let in or not."""
-        found: list[Account] = self._read(await self._ask("GET", "/mlp/accounts"), list[Account])
-        return found
+    async def accounts(
+        self,
+        *,
+        authorized: bool | None = None,
+        waiting: bool = False,
+        search: str = "",
+        after: str = "",
+        limit: int = 100,
+    ) -> tuple[list[HubAccount], int]:
+        """Return a page of accounts by name, from behind `after` on, and how many there are on all pages."""
+        asked = {"limit": str(limit), "search": search, "after": after}
+        if authorized is not None:
+            asked["authorized"] = str(authorized).lower()
+        if waiting:
+            asked["waiting"] = "true"
+        answer = await self._ask("GET", f"/mlp/accounts?{urlencode(asked)}")
+        found: list[HubAccount] = self._read(answer, list[HubAccount])
+        total = answer.headers.get("X-Total-Count", "")
+        return found, int(total) if total.isascii() and total.isdigit() else len(found)
 
-    async def account(self, name: str) -> Account | None:
+    async def account(self, name: str) -> HubAccount | None:
         """Find one account."""
-        return next((a for a in await self.accounts() if a.name == name), None)
+        answer = await self._ask("GET", f"/mlp/accounts/{quote(name, safe='')}")
+        if answer.code == 404:
+            return None
+        found: HubAccount = self._read(answer, HubAccount)
+        return found
 
     async def person(self, name: str) -> Person | None:
         """Find a user of the hub by whichever authenticator: somebody who was let in, not one who waits for it."""
@@ -181,17 +285,41 @@ class HubClient:
             wait = answer.headers.get("Retry-After", "")
             raise TooMany(int(wait) if wait.isascii() and wait.isdigit() else 1)
         self._done(answer, name)
-        return str(self._read(answer, Account).name)
+        return str(self._read(answer, HubAccount).name)
 
-    async def authorize(self, name: str) -> None:
-        """Let an account in."""
-        self._done(await self._ask("POST", f"/mlp/accounts/{quote(name, safe='')}/authorize", json={}), name)
+    async def make_without_login(self, name: str) -> None:
+        """Make an account that is let in and whose password nobody knows, or let one in again that is there."""
+        body = {"name": name, "password": secrets.token_urlsafe(48), "authorized": True}
+        answer = await self._ask("POST", "/mlp/accounts", json=body)
+        if answer.code == 409:
+            await self.authorize(name)
+        else:
+            self._done(answer, name)
+
+    async def authorize(self, name: str) -> HubAccount:
+        """Let an account in, and return it; `was_authorized` tells whether it was in already. Raises Refused(NotFound)."""
+        found: HubAccount = self._read(await self._act(name, "authorize"), HubAccount)
+        return found
 
     async def deauthorize(self, name: str) -> None:
         """Shut an account out; it stays."""
-        self._done(
-            await self._ask("POST", f"/mlp/accounts/{quote(name, safe='')}/deauthorize", json={}), name
-        )
+        await self._act(name, "deauthorize")
+
+    async def set_password(self, name: str, password: str) -> None:
+        """Give an account another password, which ends all sessions, tokens and servers of its owner."""
+        await self._act(name, "password", password=password)
+
+    async def log_out(self, name: str) -> None:
+        """End all sessions, tokens and notebook servers of somebody."""
+        await self._act(name, "logout")
+
+    async def stop_servers(self, name: str) -> None:
+        """Stop all notebook servers of somebody."""
+        await self._act(name, "stop")
+
+    async def set_admin(self, name: str, admin: bool) -> None:
+        """Make somebody an administrator of the platform, or no longer one."""
+        await self._act(name, "admin", admin=admin)
 
     async def delete_account(self, name: str) -> None:
         """Delete an account with its tokens."""
@@ -209,6 +337,13 @@ class HubClient:
 
     # ------------------------------------------------------------- inside
 
+    async def _act(self, name: str, action: str, **body: object) -> HTTPResponse:
+        path = f"/mlp/accounts/{quote(name, safe='')}/{action}"
+        # what stops servers waits for them
+        answer = await self._ask("POST", path, json=body, within_s=STOP_TIMEOUT_S)
+        self._done(answer, name)
+        return answer
+
     async def _ask(
         self,
         method: str,
@@ -217,6 +352,7 @@ class HubClient:
         token: str | None = None,
         json: object = None,
         form: dict[str, str] | None = None,
+        within_s: float = TIMEOUT_S,
     ) -> HTTPResponse:
         headers = {"Accept": "application/json"}
         body: bytes | None = None
@@ -235,8 +371,8 @@ class HubClient:
             method,
             headers,
             body,
-            request_timeout=TIMEOUT_S,
-            connect_timeout=TIMEOUT_S,
+            request_timeout=within_s,
+            connect_timeout=min(within_s, TIMEOUT_S),
             follow_redirects=False,
             allow_nonstandard_methods=True,
         )
@@ -247,6 +383,7 @@ class HubClient:
         if answer.code >= 500:  # 599 is Tornado's own: it could not connect, or the time was over
             log.warning("the hub answered %s %s with %s", method, path.split("/")[1], answer.code)
             raise Unavailable(DOWN)
+        self._heard = time.monotonic()
         return answer
 
     @staticmethod
@@ -254,25 +391,28 @@ class HubClient:
         if answer.code >= 400:
             log.error("the hub refused the service with %s: %s", answer.code, answer.body[:200])
             raise Unavailable(
-                "the hub refused to serve the platform; its operator finds the cause in the log"
+                msg("the hub refused to serve the platform; its operator finds the cause in the log")
             )
         try:
             return msgspec.json.decode(answer.body, type=kind)
         except msgspec.MsgspecError as err:
             log.exception("the hub's answer cannot be read")
-            raise Unavailable("the hub's answer could not be read") from err
+            raise Unavailable(msg("the hub's answer could not be read")) from err
 
     @classmethod
     def _done(cls, answer: HTTPResponse, name: str) -> None:
         if answer.code < 400:
             return
         if answer.code == 404:
-            raise Refused(Reason.NOT_FOUND, f"there is no user {name}")
+            raise Refused(Reason.NOT_FOUND, msg("there is no user {name}", name=name))
         try:
             model = msgspec.json.decode(answer.body, type=_AccountRefusal)
         except msgspec.MsgspecError:
             model = _AccountRefusal()
         if answer.code in (400, 403, 409) and model.msg:
             known = {str(reason): reason for reason in Reason}
-            raise Refused(known.get(model.reason, Reason.INVALID), model.msg)
+            raise Refused(
+                known.get(model.reason, Reason.INVALID),
+                from_data(model.detail) if model.detail else verbatim(model.msg),
+            )
         cls._read(answer, Any)

@@ -7,7 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-KEPT = 10_000  # buckets; the one unused longest is forgotten first
+KEPT = 10_000
+"""Safety: buckets; the one unused longest is forgotten first: bounds memory."""
 
 
 @dataclass(frozen=True, slots=True)

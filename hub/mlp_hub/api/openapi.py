@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from mlp_api.said import schema_of
 from mlp_api.types import Fault, Refusal
 from mlp_hub.api.call import API_BASES
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import SCOPES
 from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.job import Phase
 
 _REF = "#/components/schemas/{name}"
 _FAULTS = ("429", "503")
+MEANT = {
+    "job": {"description": "A job's name, which means its latest run, or NAME@RUN."},
+    "model": {"description": "A model's name, which means its latest version, or NAME@VERSION."},
+}
 RELATIONS = {
     Relation.PUBLIC: "Needs no token.",
     Relation.ANYBODY: "Any caller with a valid token.",
     Relation.SELF: "The user of the path, or a platform admin.",
-    Relation.JOB: "The job's owner, an admin of its tenant, or a platform admin.",
+    Relation.OWNED: "Its owner, an admin of its tenant, or a platform admin.",
     Relation.MEMBER: "A member of the tenant, or a platform admin.",
     Relation.TENANT_ADMIN: "An admin of the tenant, or a platform admin.",
     Relation.PLATFORM: "A platform admin, or a service with the scope.",
@@ -32,9 +39,15 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     routes = list(routes)
     kinds = [Refusal, Fault]
     kinds += [k for r in routes for k in (r.body, r.reply) if k is not None and _is_schema(k)]
-    schemas = msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)
+    schemas = msgspec.json.schema_components(
+        list(dict.fromkeys(kinds)), ref_template=_REF, schema_hook=schema_of
+    )
     components = dict(schemas[1])
     components["Refusal"]["properties"]["reason"] = {"type": "string", "enum": [str(r) for r in Reason]}
+    for schema in components.values():
+        _say_items(schema)
+        if "phase" in schema.get("properties", ()):
+            schema["properties"]["phase"] = {"type": "string", "enum": [str(p) for p in Phase]}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         methods = paths.setdefault(route.path, {})
@@ -71,6 +84,18 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     }
 
 
+def _say_items(schema: Any) -> None:
+    """Say of lists of anything that they are: generators of clients pass over a list that says nothing."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "array":
+            schema.setdefault("items", {})
+        for part in schema.values():
+            _say_items(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            _say_items(part)
+
+
 def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.operation,
@@ -89,7 +114,7 @@ def _operation(route: Route) -> dict[str, Any]:
         operation["x-job-token"] = True
     if route.socket:
         operation["x-websocket"] = True
-    if route.method == "POST":
+    if route.takes_key:
         operation["parameters"].append(
             {
                 "name": "Idempotency-Key",
@@ -99,6 +124,14 @@ def _operation(route: Route) -> dict[str, Any]:
                 "schema": {"type": "string", "minLength": 1, "maxLength": 255},
             }
         )
+    if route.partial:
+        operation["parameters"] += [
+            _header("Range", "bytes=FIRST-LAST, bytes=FIRST- or bytes=-LENGTH."),
+            _header(
+                "If-Range",
+                "The ETag that the part is to be of; all of it comes where it is another file by now.",
+            ),
+        ]
     if route.body is not None:
         operation["requestBody"] = {
             "required": not route.body_optional,
@@ -106,6 +139,11 @@ def _operation(route: Route) -> dict[str, Any]:
         }
         operation["x-body-limit"] = route.body_limit
     return operation
+
+
+def _header(name: str, description: str) -> dict[str, Any]:
+    schema = {"type": "string", "maxLength": 255}
+    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
 
 
 def _description(route: Route) -> str:
@@ -123,6 +161,8 @@ def _answers(route: Route) -> dict[str, Any]:
         ok = {"101": {"description": "Messages, each one object as below.", "content": _content(route)}}
     else:
         ok = {str(route.status): {"description": route.summary, "content": _content(route)}}
+        if route.partial:
+            ok["206"] = {"description": "The part that Range asked for.", "content": _content(route)}
     return {**ok, **dict(sorted(shared.items()))}
 
 
@@ -133,13 +173,14 @@ def _content(route: Route) -> dict[str, Any]:
 
 
 def _schema(kind: Any) -> dict[str, Any]:
-    schemas, _ = msgspec.json.schema_components([kind], ref_template=_REF)
+    schemas, _ = msgspec.json.schema_components([kind], ref_template=_REF, schema_hook=schema_of)
     return schemas[0]
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in route.params
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, **MEANT.get(name, {})}
+        for name in route.params
     ]
 
 
@@ -175,3 +216,9 @@ def _responses() -> dict[str, Any]:
 
 def _is_schema(kind: Any) -> bool:
     return kind is not dict and kind is not str
+
+
+if __name__ == "__main__":
+    from mlp_hub.api.table import all_routes  # its resources import this module
+
+    sys.stdout.buffer.write(msgspec.json.encode(document(all_routes(), "")))

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 
-class Page(Struct, kw_only=True):
+class ListPage(Struct, kw_only=True):
     """Which page of a list."""
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100

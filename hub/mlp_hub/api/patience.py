@@ -12,7 +12,7 @@ from collections.abc import Callable
 from tornado.iostream import BaseIOStream
 
 LOOK_S = 1.0
-"""A connection may keep waiting for so much longer than it was given."""
+"""Tuning: seconds that a connection may keep waiting beyond what it was given: fewer timers, for how late it ends."""
 
 
 class Patience:

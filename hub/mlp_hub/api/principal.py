@@ -8,7 +8,7 @@ from enum import StrEnum
 from mlp_hub.api.scopes import PLATFORM_ADMIN
 
 
-class Kind(StrEnum):
+class CallerKind(StrEnum):
     """What sort of caller it is."""
 
     USER = "user"
@@ -21,21 +21,25 @@ class Principal:
     """A caller whose token was checked. Made from the token alone, never from a header that says who one is.
 
     `scopes` are those that hold everywhere; `own_scopes` those the hub limited to the caller's own objects.
-    `session` is the id of the browser session when a cookie brought the token, else empty.
+    `session` is the id of the browser session when a cookie brought the token, else empty. `job` is the run whose own token
+    it is, as NAME@RUN. `token_id` is what the hub calls the token by, empty where it is not the hub's.
     """
 
-    kind: Kind
+    kind: CallerKind
     name: str
     scopes: frozenset[str] = frozenset()
     own_scopes: frozenset[str] = frozenset()
     groups: tuple[str, ...] = ()
     session: str = field(default="", repr=False)
     job: str = ""
+    token_id: str = ""
 
     @property
     def is_platform_admin(self) -> bool:
         """Whether it may stand as an admin to every object; services are bounded by their scopes alone."""
-        return self.kind is Kind.SERVICE or (self.kind is Kind.USER and PLATFORM_ADMIN in self.scopes)
+        return self.kind is CallerKind.SERVICE or (
+            self.kind is CallerKind.USER and PLATFORM_ADMIN in self.scopes
+        )
 
     @property
     def key(self) -> str:

@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_language.message import msg
 
 KEPT = 2_000
+"""Safety: answers to requests with a key that are kept to be repeated: bounds memory."""
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-class Answers:
+class RecentAnswers:
     """Recent answers by caller, route and key. Kept in memory: a repeat after a restart is a Conflict, not a second object."""
 
     def __init__(self) -> None:
@@ -36,7 +38,8 @@ class Answers:
         if known is not None:
             if known[0] != digest:
                 raise Refused(
-                    Reason.CONFLICT, f"the Idempotency-Key {key} was used for another request; take a new one"
+                    Reason.CONFLICT,
+                    msg("the Idempotency-Key {key} was used for another request; take a new one", key=key),
                 )
             return await asyncio.shield(known[1])
         task = asyncio.ensure_future(work())
@@ -55,5 +58,5 @@ class Answers:
 def check_key(key: str | None) -> str | None:
     """Return the key, or refuse one that is not 1 to 255 visible ASCII characters."""
     if key is not None and not _KEY.fullmatch(key):
-        raise Refused(Reason.INVALID, "the Idempotency-Key must be 1 to 255 visible ASCII characters")
+        raise Refused(Reason.INVALID, msg("the Idempotency-Key must be 1 to 255 visible ASCII characters"))
     return key

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from mlp_hub.api.call import Call
 
 BODY_LIMIT = 2 * 1024 * 1024
+"""Safety: bytes of a request's body: bounds memory."""
 METRICS_BODY_LIMIT = 8 * 1024 * 1024
+"""Safety: bytes of a body of points: bounds memory."""
 
 
 class Relation(StrEnum):
@@ -21,7 +23,7 @@ class Relation(StrEnum):
     PUBLIC = "public"  # no token is asked for
     ANYBODY = "anybody"  # any caller with a token
     SELF = "self"  # the user of the path
-    JOB = "job"  # the owner of the job of the path, or an admin of its tenant
+    OWNED = "owned"  # the owner of the object of the path (`owned.py`), or an admin of its tenant
     MEMBER = "member"  # a member of the tenant of the path
     TENANT_ADMIN = "tenant admin"
     PLATFORM = "platform admin"
@@ -36,8 +38,10 @@ class Route:
     """One row of the table: everything that validation, authorisation and OpenAPI need to know.
 
     `query` and `body` are msgspec structs; `reply` is any type that msgspec encodes. `job_token` lets a job's own
-    token in (for its own job). `socket` marks a WebSocket, whose handler sends frames of type `reply`. `unsafe` marks a
-    GET that is no mere look: a browser's session has to show its XSRF token.
+    token in (for its own job). `socket` marks a WebSocket, whose handler sends frames of type `reply`. `recent` asks a
+    browser's session for a password that was entered lately (`recent.py`). `makes` marks a PUT that makes something, as
+    each POST does; `idempotent` has the answer kept here, where the handler keeps none. `partial` marks one of which a `Range` can be
+    asked for, answered as 206.
     """
 
     method: str
@@ -55,7 +59,9 @@ class Route:
     job_token: bool = False
     socket: bool = False
     idempotent: bool = False
-    unsafe: bool = False
+    recent: bool = False
+    makes: bool = False
+    partial: bool = False
     media: str = "application/json"
     bucket: str = "api"
     params: tuple[str, ...] = field(default=(), init=False)
@@ -68,6 +74,11 @@ class Route:
     def wire_method(self) -> str:
         """Name how it is called: its method, `WS` for a WebSocket."""
         return "WS" if self.socket else self.method
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether a request with an `Idempotency-Key` that is repeated makes nothing more."""
+        return self.method == "POST" or self.makes
 
     @property
     def title(self) -> str:

@@ -13,6 +13,10 @@ from __future__ import annotations
 PREFIX = "custom:mlp:"
 JOBS_READ = f"{PREFIX}jobs:read"
 JOBS_WRITE = f"{PREFIX}jobs:write"
+MODELS_READ = f"{PREFIX}models:read"
+MODELS_WRITE = f"{PREFIX}models:write"
+DATA_READ = f"{PREFIX}data:read"
+DATA_WRITE = f"{PREFIX}data:write"
 TENANTS_READ = f"{PREFIX}tenants:read"
 TENANTS_WRITE = f"{PREFIX}tenants:write"
 USERS_READ = f"{PREFIX}users:read"
@@ -23,10 +27,14 @@ LEDGER_WRITE = f"{PREFIX}ledger:write"
 SCOPES: dict[str, str] = {
     JOBS_READ: "Read jobs, their logs, metrics and events.",
     JOBS_WRITE: "Submit, cancel, suspend, resume and delete jobs; report their metrics.",
+    MODELS_READ: "Read models and their files.",
+    MODELS_WRITE: "Register, stage and delete models.",
+    DATA_READ: "Read datasets and their files.",
+    DATA_WRITE: "Make, write and delete datasets and their files.",
     TENANTS_READ: "Read tenants, their quota, members and use.",
     TENANTS_WRITE: "Change tenants and their members.",
     USERS_READ: "Read accounts and whether they were let in.",
-    USERS_WRITE: "Approve and deregister accounts; get a new token.",
+    USERS_WRITE: "Approve and deregister accounts, set passwords, end sessions; get a new token.",
     CLUSTER_READ: "Read nodes and the whole queue; stand as a platform admin to every object.",
     LEDGER_WRITE: "Hold and give back quota; the platform's own parts only.",
 }
@@ -42,10 +50,33 @@ admin's notebook sees its owner's jobs only."""
 OPERATOR = "mlp-operator"
 """The hub's service whose token the operator's command holds."""
 
-USER_SCOPES: tuple[str, ...] = (JOBS_READ, JOBS_WRITE, TENANTS_READ, TENANTS_WRITE, USERS_READ, USERS_WRITE)
+SPAWNER = "mlp-spawner"
+"""The hub's service whose token the hub itself holds, and its spawner."""
+
+USER_SCOPES: tuple[str, ...] = (
+    JOBS_READ,
+    JOBS_WRITE,
+    MODELS_READ,
+    MODELS_WRITE,
+    DATA_READ,
+    DATA_WRITE,
+    TENANTS_READ,
+    TENANTS_WRITE,
+    USERS_READ,
+    USERS_WRITE,
+)
 """What every user's role holds. The relation bounds each: own jobs, own account, tenants that they administer."""
 
-SERVER_SCOPES: tuple[str, ...] = (ACCESS, JOBS_READ, JOBS_WRITE, TENANTS_READ)
+SERVER_SCOPES: tuple[str, ...] = (
+    ACCESS,
+    JOBS_READ,
+    JOBS_WRITE,
+    MODELS_READ,
+    MODELS_WRITE,
+    DATA_READ,
+    DATA_WRITE,
+    TENANTS_READ,
+)
 """What a notebook server's token holds."""
 
 ADMIN_SCOPES: tuple[str, ...] = tuple(SCOPES)

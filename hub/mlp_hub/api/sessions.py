@@ -1,32 +1,35 @@
 """Browser sessions: a cookie with a random id, and the hub token that it stands for.
 
-One small file a session, so that a restart of the service logs nobody out. A file's name is the id's hash and
-the token in it is masked with a key made from the id: who reads the directory learns neither.
+They are rows of the database, so that a restart of the service logs nobody out, nor does another replica that takes over.
+A row has the id's hash, and the token masked with a key made from the id: who reads the database learns neither. What was
+read is believed for 3 seconds, as what the hub says of a token is: a session that ends here ends at once, one that was
+ended by another replica within that time.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import logging
-import os
 import secrets
-import tempfile
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-import msgspec
+from mlp_hub.store.database import Database
+from mlp_hub.store.records import StoredSession
 
-log = logging.getLogger(__name__)
 COOKIE = "mlp-session"
 """The cookie's name, where only one hub has the host name for itself."""
 LIFETIME_S = 14 * 24 * 3600
+"""Safety: seconds that a login lasts: bounds the harm of a lost cookie."""
+BELIEVED_S = 3.0
+"""Tuning: seconds that a session is believed without reading it again: how soon a logout elsewhere counts, for fewer reads."""
 REMEMBERED = 10_000
+"""Safety: sessions that are remembered: bounds memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """A session that is valid until `expires_at` (seconds since the epoch), as far as the hub keeps its token."""
 
     id: str
@@ -35,76 +38,58 @@ class Session:
     expires_at: float
 
 
-class _File(msgspec.Struct):
-    user: str
-    masked: str
-    expires_at: float
-
-
 class Sessions:
-    """All sessions, below one directory (made with mode 0700)."""
+    """All sessions of a database; what is over is forgotten by the platform's sweep."""
 
-    def __init__(self, directory: Path, clock: Callable[[], float], cookie: str = COOKIE) -> None:
+    def __init__(self, db: Database, clock: Callable[[], float], cookie: str = COOKIE) -> None:
         self.cookie = cookie  # browsers share cookies between ports, so two hubs on a host need two names
-        self._dir = directory
+        self._db = db
         self._clock = clock
-        self._known: dict[str, Session] = {}
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.sweep()
+        self._known: OrderedDict[str, tuple[float, BrowserSession]] = OrderedDict()  # and when it was read
+        self._ended = 0
 
-    def create(self, user: str, token: str) -> Session:
+    async def create(self, user: str, token: str) -> BrowserSession:
         """Begin a session; on disk before it is returned."""
-        sid = secrets.token_urlsafe(32)
-        session = Session(sid, token, user, self._clock() + LIFETIME_S)
-        data = msgspec.json.encode(_File(user, _mask(sid, token.encode()).hex(), session.expires_at))
-        handle, temporary = tempfile.mkstemp(dir=self._dir, prefix=".new-")  # mode 0600
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-        Path(temporary).replace(self._path(sid))
+        session = BrowserSession(secrets.token_urlsafe(32), token, user, self._clock() + LIFETIME_S)
+        stored = StoredSession(user, _mask(session.id, token.encode()), session.expires_at)
+        await self._db.write(lambda tx: tx.sessions.add(_name(session.id), stored))
         self._remember(session)
         return session
 
-    def get(self, sid: str) -> Session | None:
+    async def get(self, sid: str) -> BrowserSession | None:
         """Find a session by its cookie; None when it is unknown or over."""
         if not sid or len(sid) > 100 or not sid.isascii():
             return None
-        session = self._known.get(sid) or self._load(sid)
+        read_at, session = self._known.get(sid, (0.0, None))
+        if session is None or not 0 <= self._clock() - read_at < BELIEVED_S:
+            session = await self._read(sid)
         if session is not None and session.expires_at <= self._clock():
-            self.end(sid)
+            await self.end(sid)
             return None
         return session
 
-    def end(self, sid: str) -> None:
+    async def end(self, sid: str) -> None:
         """Forget a session."""
+        self._ended += 1
+        await self._db.write(lambda tx: tx.sessions.remove(_name(sid)))
+        self._ended += 1
         self._known.pop(sid, None)
-        self._path(sid).unlink(missing_ok=True)
 
-    def sweep(self) -> None:
-        """Remove the files of sessions that are over."""
-        for path in self._dir.iterdir():
-            try:
-                if path.stat().st_mtime + LIFETIME_S <= self._clock():
-                    path.unlink(missing_ok=True)
-            except OSError as err:
-                log.warning("session file %s: %s", path.name, err)
-
-    def _load(self, sid: str) -> Session | None:
-        try:
-            data = msgspec.json.decode(self._path(sid).read_bytes(), type=_File)
-            token = _mask(sid, bytes.fromhex(data.masked)).decode()
-        except (OSError, ValueError):
+    async def _read(self, sid: str) -> BrowserSession | None:
+        ended = self._ended
+        stored = await self._db.read(lambda tx: tx.sessions.get(_name(sid)))
+        if stored is None:
+            self._known.pop(sid, None)
             return None
-        session = Session(sid, token, data.user, data.expires_at)
-        self._remember(session)
+        session = BrowserSession(sid, _mask(sid, stored.masked).decode(), stored.user, stored.expires_at)
+        if ended == self._ended:  # what is being read while it ends is not known afterwards
+            self._remember(session)
         return session
 
-    def _remember(self, session: Session) -> None:
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()  # they are read from disk again
-        self._known[session.id] = session
-
-    def _path(self, sid: str) -> Path:
-        return self._dir / hashlib.sha256(b"name:" + sid.encode()).hexdigest()
+    def _remember(self, session: BrowserSession) -> None:
+        self._known[session.id] = (self._clock(), session)
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
 
 
 def xsrf_token(sid: str) -> str:
@@ -115,6 +100,10 @@ def xsrf_token(sid: str) -> str:
 def xsrf_matches(sid: str, given: str) -> bool:
     """Compare in constant time."""
     return hmac.compare_digest(xsrf_token(sid).encode(), given.encode("utf-8", "replace"))
+
+
+def _name(sid: str) -> str:
+    return hashlib.sha256(b"name:" + sid.encode()).hexdigest()
 
 
 def _mask(sid: str, data: bytes) -> bytes:

@@ -5,37 +5,42 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import Any
-from urllib.parse import urlsplit
 
-from tornado.httputil import HTTPServerRequest
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from mlp_hub.api import answers, decode
-from mlp_hub.api.auth import Credential, TooMany, Unauthorized, check_browser
-from mlp_hub.api.authorize import authorize
+from mlp_hub.api.auth import TooMany, Unauthorized
 from mlp_hub.api.call import Call, Service
-from mlp_hub.api.routes import RouteTable
-from mlp_hub.domain.errors import Reason, Refused, Unavailable
+from mlp_hub.api.gatekeeper import Admitted, Gatekeeper
+from mlp_hub.api.owned import KINDS, kind_in
+from mlp_hub.api.reader import eyes_of, reader_of, setting_of
+from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_hub.service.state.frames import Shared
+from mlp_language.render import Reader, render
 
 log = logging.getLogger(__name__)
 TOKEN_ENDED = 4401
+"""Given: close code of a WebSocket whose token has ended."""
 FORBIDDEN = 4403
+"""Given: close code of a WebSocket whose owner may no longer watch."""
 FAULT = 1011
+"""Given: close code of RFC 6455 for an error of the server."""
 GOING_AWAY = 1001
+"""Given: close code of RFC 6455 for a server that stops."""
 _living: set[StreamSocket] = set()
 
 
 class StreamSocket(WebSocketHandler):
     """Serves every WebSocket route of the table."""
 
-    def initialize(self, service: Service, table: RouteTable, path: str, address: str) -> None:
+    def initialize(self, service: Service, gatekeeper: Gatekeeper, path: str, address: str) -> None:
         """Take what the route is found with."""
         self._service = service
-        self._table = table
+        self._gatekeeper = gatekeeper
         self._path = path
         self._address = address
         self._call: Call | None = None
-        self._credential: Credential | None = None
+        self._admitted: Admitted | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def prepare(self) -> None:
@@ -43,7 +48,8 @@ class StreamSocket(WebSocketHandler):
         try:
             await self._admit()
         except Exception as err:  # noqa: BLE001 - every error becomes an answer
-            status, body, extra = answers.of_error(err, f"WebSocket {decode.clip(self.request.path)}")
+            what = f"WebSocket {decode.clip(self.request.path)}"
+            status, body, extra = answers.of_error(err, what, await self._reader())
             self.set_status(status)
             for name, value in {**answers.API_HEADERS, "Content-Type": answers.JSON, **extra}.items():
                 self.set_header(name, value)
@@ -73,29 +79,23 @@ class StreamSocket(WebSocketHandler):
     # ------------------------------------------------------------- inside
 
     async def _admit(self) -> None:
-        service = self._service
-        credential = service.auth.credential(self.request.headers)
-        principal = await service.auth.identify(credential, self._address)
-        check_browser(self.request.headers, "WS", principal)
-        wait = service.limiter.take("api", principal.key)
-        if wait:
-            raise TooMany(wait)
-        self._check_origin(self.request)
-        found = self._table.find("WS", self._path) if self.request.method == "GET" else None
-        if found is None:
-            raise Refused(Reason.NOT_FOUND, f"there is no WebSocket {decode.clip(self.request.path)} here")
-        await authorize(found.route, principal, found.params, service.platform)
-        if "job" in found.params:
-            await service.platform.jobs.get(found.params["user"], found.params["job"])
-        query = decode.query(self.request.query, found.route.query)
-        self._call = Call(service, found.route, principal, found.params, query=query)
-        self._credential = credential
+        service, request = self._service, self.request
+        admitted = await self._gatekeeper.admit(request, self._path, self._address, socket=True)
+        params, kind = admitted.params, kind_in(admitted.params)
+        if kind is not None:
+            await KINDS[kind].must_exist(service.platform, params["user"], params[kind])
+        query = decode.query(request.query, admitted.route.query)
+        reader = await self._reader(await setting_of(service.platform, admitted.principal))
+        eyes = await eyes_of(service.platform, admitted.principal)
+        self._call = Call(
+            service, admitted.route, admitted.principal, params, query=query, reader=reader, eyes=eyes
+        )
+        self._admitted = admitted
 
-    @staticmethod
-    def _check_origin(request: HTTPServerRequest) -> None:
-        origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
-            raise Refused(Reason.FORBIDDEN, "WebSockets from another site are refused")
+    async def _reader(self, setting: str = "") -> Reader:
+        # a browser's script can give a WebSocket no header
+        zone, language = (self.get_query_argument(name, "") for name in ("zone", "language"))
+        return await reader_of(self.request.headers, zone, language, setting)
 
     async def _pump(self) -> None:
         call = self._call
@@ -104,29 +104,29 @@ class StreamSocket(WebSocketHandler):
         try:
             async for frame in frames:
                 # awaiting the write is the back-pressure: a slow client slows its own stream only
-                await self.write_message(answers.encode(frame))
+                await self.write_message(frame.json() if isinstance(frame, Shared) else call.encode(frame))
             self.close(1000, "the end")
         except (WebSocketClosedError, asyncio.CancelledError):
             pass
         except Refused as err:
-            self.close(FORBIDDEN, _short(err.msg))
+            self.close(FORBIDDEN, _short(err.text(call.reader)))
         except Unavailable as err:
-            self.close(FAULT, _short(err.msg))
+            self.close(FAULT, _short(err.text(call.reader)))
         except Exception:
             log.exception("the stream %s failed", call.route.operation)
-            self.close(FAULT, "something went wrong here; it was logged")
+            self.close(FAULT, _short(render(answers.FAULT, call.reader)))
         finally:
             await frames.aclose()
 
     async def _recheck(self) -> None:
-        call, credential = self._call, self._credential
+        admitted, call = self._admitted, self._call
+        assert admitted is not None  # noqa: S101
         assert call is not None  # noqa: S101
-        assert credential is not None  # noqa: S101
         while True:
             await asyncio.sleep(self._service.config.recheck_s)
             try:
-                principal = await self._service.auth.identify(credential, self._address)
-                await authorize(call.route, principal, call.params, self._service.platform)
+                again = await self._gatekeeper.admit_again(admitted, self._address)
+                call.eyes = await eyes_of(self._service.platform, again.principal)
             except (Unauthorized, Refused):
                 self.close(TOKEN_ENDED, "the token is not valid any more")
                 return

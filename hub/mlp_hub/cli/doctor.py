@@ -4,32 +4,53 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
+from mlp_hub.cli import checks_cluster as pods
+from mlp_hub.cli import checks_login as logins
 from mlp_hub.cli import checks_machine as machine
 from mlp_hub.cli import checks_training as training
+from mlp_hub.cli.certificates import certificate
 from mlp_hub.cli.checks import FAIL, OK, Check
+from mlp_hub.cli.checks_broker import broker
+from mlp_hub.cli.checks_gateway import gateway
 from mlp_hub.settings import Settings
+from mlp_language.render import say
 
 # Kept in the order in which a person would look for a fault.
 CHECKS: tuple[tuple[str, Callable[[Settings], Check | list[Check]]], ...] = (
     ("python", machine.python),
     ("disk", machine.disk),
     ("sandbox", machine.sandbox),
+    ("uids", machine.uids),
     ("cgroups", machine.cgroups),
     ("network", machine.network),
+    ("cluster", pods.cluster),
     ("node", machine.node),
     ("port", machine.port),
+    ("names", machine.names),
+    ("login", logins.login),
+    ("certificate", certificate),
     ("database", machine.database),
+    ("metrics", broker),
     ("scheduler", machine.decides),
     ("hub", machine.hub),
+    ("gateway", gateway),
+)
+# In a cluster pods have these from their image, which says nothing of this machine.
+TRAINING: tuple[tuple[str, Callable[[Settings], Check]], ...] = (
     ("mpi", training.mpi),
     ("tensorflow", training.tensorflow),
     ("torch", training.torch),
     ("gpu", training.gpu),
 )
+
+
+def checks_of(settings: Settings) -> Sequence[tuple[str, Callable[[Settings], Check | list[Check]]]]:
+    """Return the checks that mean something for a hub of these settings."""
+    return CHECKS if settings.runs.cluster else (*CHECKS, *TRAINING)
 
 
 def examine(settings: Settings) -> list[Check]:
@@ -39,11 +60,16 @@ def examine(settings: Settings) -> list[Check]:
         try:
             found = check(settings)
         except Exception as error:  # noqa: BLE001 - a check that breaks is a finding, and the others still count
-            found = Check(name, FAIL, f"{type(error).__name__}: {error}", "This check itself failed.")
+            found = Check(
+                name,
+                FAIL,
+                say("{name}: {error}", name=type(error).__name__, error=str(error)),
+                say("This check itself failed."),
+            )
         return found if isinstance(found, list) else [found]
 
     with ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(one, name, check) for name, check in CHECKS]
+        jobs = [pool.submit(one, name, check) for name, check in checks_of(settings)]
         return [check for job in jobs for check in job.result()]
 
 
@@ -61,5 +87,5 @@ def doctor(settings: Settings, *, as_json: bool) -> int:
         if check.remedy and check.status != OK:
             sys.stdout.write(f"{'':<18}{check.remedy}\n")
     if failed:
-        sys.stdout.write(f"\n{len(failed)} of {len(found)} checks failed\n")
+        sys.stdout.write(f"\n{say('{n} of {all} checks failed', n=len(failed), all=len(found))}\n")
     return 1 if failed else 0

@@ -5,17 +5,20 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from mlp_hub.cli import processes, state_dir
-from mlp_hub.cli.errors import Failure
+from mlp_hub.cli import identity, processes, state_dir
+from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.http import request
 from mlp_hub.settings import Settings
+from mlp_language.message import msg
+from mlp_language.render import say, says
 
 if TYPE_CHECKING:
-    from mlp_hub.executors.sandbox import SandboxState
+    from mlp_hub.sandbox import SandboxState
 
 API = "/services/mlp/api/v1"
 MARGIN_S = 5.0  # beyond the grace, for the sandbox itself to end
@@ -26,35 +29,86 @@ def down(settings: Settings, *, stop_jobs: bool) -> int:
     """Stop all processes of the platform; jobs and notebook servers go on unless told otherwise.
 
     With `stop_jobs` every job that runs is suspended, whether the platform was still running or not: it saves a
-    checkpoint where it can, and `%mlp resume` lets it go on. Raises Failure, before anything of a job is stopped,
-    where that cannot be written down.
+    checkpoint where it can, and `%mlp resume` lets it go on. Where that cannot be written down, jobs are left running,
+    all else is stopped, and the exit status is 1; so it is where pods of notebook servers cannot be ended.
     """
     if not settings.home.exists():
-        _say(f"There is no state in {settings.home}; nothing runs")
+        _say(say("There is no state in {home}; nothing runs", home=str(settings.home)))
+        return 0
+    if source := identity.origin(settings):
+        copied = say(
+            "{home} is a copy of {source}, and nothing of it runs; {source} is left alone",
+            home=str(settings.home),
+            source=str(source),
+        )
+        _say(copied)
         return 0
     with state_dir.exclusive(settings, _say):
-        suspended = _suspend_jobs(settings) if stop_jobs else set()
+        ended = StoppedWork() if not stop_jobs else StoppedWork(suspended=_suspend_jobs(settings))
         stopped = processes.stop_all(settings)
         if stop_jobs:
-            suspended |= _record_suspensions(settings)
-        jobs, servers = _stop_sandboxes(settings) if stop_jobs else (0, 0)
+            _stop_work(settings, ended)
         left = [run_dir for run_dir in _run_dirs(settings) if _lives(run_dir)]
         if not left and settings.home not in settings.run_dir.parents:
             # it lies in /tmp, because the state directory's path is long; sandboxes hold it while they live
             shutil.rmtree(settings.run_dir, ignore_errors=True)
-    _say("MLP Hub is down" if stopped else "MLP Hub was not running")
-    if suspended:
-        _say(f"{_count(len(suspended), 'running job')} suspended; after the next up: %mlp resume NAME")
-    if servers or jobs > len(suspended):
-        _say(f"{_things(servers, max(jobs - len(suspended), 0))} stopped")
+    _say(say("MLP Hub is down") if stopped else say("MLP Hub was not running"))
+    _tell(ended)
     if left:
         at_work = sum(1 for run_dir in left if _is_server(settings, run_dir))
-        _say(f"{_things(at_work, len(left) - at_work)} still running; the next up finds them again")
-    return 0
+        what = _things(at_work, len(left) - at_work)
+        _say(say("{what} still running; the next up finds them again", what=what))
+    for fault in ended.faults:
+        sys.stderr.write(fault.text() + "\n")
+    return ended.faults[0].status if ended.faults else 0
+
+
+@dataclass(slots=True)
+class StoppedWork:
+    """What was stopped with the platform, and what could not be."""
+
+    suspended: set[tuple[str, str]] = field(default_factory=set)  # (user, NAME@RUN) of jobs
+    jobs: int = 0  # sandboxes of jobs, of those that are suspended too
+    servers: int = 0
+    faults: list[CommandFailed] = field(default_factory=list)
+
+
+def _stop_work(settings: Settings, ended: StoppedWork) -> None:
+    """Stop jobs and notebook servers of a platform that does not run any more."""
+    try:
+        ended.suspended |= _record_suspensions(settings)
+    except CommandFailed as failure:
+        ended.faults.append(failure)
+    # a job that ended now and is not written down would seem to be lost
+    ended.jobs, ended.servers = _stop_sandboxes(settings, jobs=not ended.faults)
+    if settings.runs.cluster:
+        try:
+            ended.servers += _stop_pods(settings)
+        except CommandFailed as failure:
+            ended.faults.append(failure)
+
+
+def _tell(ended: StoppedWork) -> None:
+    if n := len(ended.suspended):
+        _say(
+            says(
+                "1 running job suspended; after the next up: %mlp resume NAME",
+                "{n} running jobs suspended; after the next up: %mlp resume NAME",
+                n,
+            )
+        )
+    if ended.servers or ended.jobs > n:
+        _say(say("{what} stopped", what=_things(ended.servers, max(ended.jobs - n, 0))))
+
+
+def _stop_pods(settings: Settings) -> int:
+    from mlp_hub.cli.down_pods import stop_servers  # noqa: PLC0415 - loads the cluster's client
+
+    return stop_servers(settings)
 
 
 def _suspend_jobs(settings: Settings) -> set[tuple[str, str]]:
-    """Ask the service, if it runs, to suspend every job that holds anything; return their (user, name)."""
+    """Ask the service, if it runs, to suspend every job that holds anything; return their (user, NAME@RUN)."""
     try:
         token = settings.secret("operator_token")
     except OSError:
@@ -64,7 +118,11 @@ def _suspend_jobs(settings: Settings) -> set[tuple[str, str]]:
         answer = request(settings.service_socket, "GET", f"{API}/queue", token=token, timeout=10)
         found = answer.json() if answer.status == 200 else None
         entries = found.get("items", []) if isinstance(found, dict) else found or []
-        return [(e["user"], e["name"]) for e in entries if e["phase"] in _ACTIVE]
+        return [
+            (e["user"], f"{e['name']}@{e['run']}")
+            for e in entries
+            if e.get("kind", "job") == "job" and e["phase"] in _ACTIVE
+        ]
 
     jobs = active()
     for user, name in jobs:
@@ -94,16 +152,16 @@ def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
         with db.begin() as tx:
             found = tx.jobs.suspend_all(sorted(wanted), (Target.RUN, Target.PREEMPT))
             for uid, _, _ in found:
-                tx.events.add(uid, time.time(), "asked", "asked to suspend: the hub was stopped")
+                tx.events.add(uid, time.time(), "asked", msg("asked to suspend: the hub was stopped"))
     except WrongSchema as error:
-        raise Failure(
-            f"What runs was left running: {error}.",
-            "Start the hub with that version's `up`, then stop it with its `down JOBS=stop`.",
+        raise CommandFailed(
+            say("What runs was left running: {error}.", error=str(error)),
+            say("Start the hub with that version's `up`, then stop it with its `down JOBS=stop`."),
         ) from error
     except MLPError as error:
-        raise Failure(
-            f"The running jobs cannot be suspended, and were left running: {error}.",
-            "Start the hub with `up`, then stop it with JOBS=stop.",
+        raise CommandFailed(
+            say("The running jobs cannot be suspended, and were left running: {error}.", error=str(error)),
+            say("Start the hub with `up`, then stop it with JOBS=stop."),
         ) from error
     finally:
         db.close()
@@ -116,7 +174,7 @@ def _run_dirs(settings: Settings) -> list[Path]:
 
 
 def _inspect(run_dir: Path) -> SandboxState:
-    from mlp_hub.executors.sandbox import inspect  # noqa: PLC0415 - only where there are any
+    from mlp_hub.sandbox import inspect  # noqa: PLC0415 - only where there are any
 
     return inspect(str(run_dir))
 
@@ -129,11 +187,12 @@ def _is_server(settings: Settings, run_dir: Path) -> bool:
     return settings.servers_run_dir in run_dir.parents
 
 
-def _stop_sandboxes(settings: Settings) -> tuple[int, int]:
-    """End all that lives; return how many jobs and how many notebook servers."""
-    from mlp_hub.executors import sandbox  # noqa: PLC0415 - only where there are any
+def _stop_sandboxes(settings: Settings, *, jobs: bool) -> tuple[int, int]:
+    """End notebook servers, and `jobs` too; return how many jobs and how many notebook servers."""
+    from mlp_hub import sandbox  # noqa: PLC0415 - only where there are any
 
-    living = [run_dir for run_dir in _run_dirs(settings) if _lives(run_dir)]
+    run_dirs = [run_dir for run_dir in _run_dirs(settings) if jobs or _is_server(settings, run_dir)]
+    living = [run_dir for run_dir in run_dirs if _lives(run_dir)]
     for run_dir in living:
         sandbox.stop(str(run_dir), settings.grace_s)
     deadline = time.monotonic() + settings.grace_s + MARGIN_S
@@ -142,7 +201,7 @@ def _stop_sandboxes(settings: Settings) -> tuple[int, int]:
     for run_dir in living:
         if _lives(run_dir):
             sandbox.kill(str(run_dir))
-    for run_dir in _run_dirs(settings):
+    for run_dir in run_dirs:
         if not _lives(run_dir):  # what a shim that was killed, or a slow end of a process, left behind
             sandbox.sweep(str(run_dir))
     servers = sum(1 for run_dir in living if _is_server(settings, run_dir))
@@ -150,12 +209,10 @@ def _stop_sandboxes(settings: Settings) -> tuple[int, int]:
 
 
 def _things(servers: int, jobs: int) -> str:
-    counted = ((servers, "notebook server"), (jobs, "job"))
-    return " and ".join(_count(number, what) for number, what in counted if number)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    counted = [says("1 notebook server", "{n} notebook servers", servers)] if servers else []
+    if jobs:
+        counted.append(says("1 job", "{n} jobs", jobs))
+    return say("{one} and {other}", one=counted[0], other=counted[1]) if len(counted) > 1 else counted[0]
 
 
 def _say(text: str) -> None:

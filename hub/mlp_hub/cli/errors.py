@@ -8,7 +8,7 @@ Failure(msg, remedy)          status 1: something that should work did not
 from __future__ import annotations
 
 
-class Failure(Exception):  # noqa: N818 - the root of the tree
+class CommandFailed(Exception):  # noqa: N818 - the root of the tree
     """A command that cannot do what it was asked to."""
 
     status = 1
@@ -24,13 +24,19 @@ class Failure(Exception):  # noqa: N818 - the root of the tree
         return "\n".join(part for part in (self.details, self.msg, self.remedy) if part)
 
 
-class UsageFailure(Failure):
+class UsageFailure(CommandFailed):
     """The command line or a setting cannot be."""
 
     status = 2
 
 
-class MachineFailure(Failure):
+class MachineFailure(CommandFailed):
     """This machine lacks or denies something."""
 
     status = 3
+
+
+class AwayFailure(CommandFailed):
+    """A part of the hub, or its database, does not answer now; the same command may succeed in a moment."""
+
+    status = 4

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What came back: the status, 0 where nobody answered, and the body."""
 
     status: int
@@ -30,6 +30,8 @@ class Answer:
     def message(self) -> str:
         """What went wrong, in the answer's own words."""
         found = self.json()
+        if isinstance(found, dict) and found.get("problems"):
+            return "; ".join(str(problem["message"]) for problem in found["problems"])
         if isinstance(found, dict):
             return str(found.get("msg") or found.get("message") or self.status)
         return self.error or f"status {self.status}"
@@ -46,6 +48,18 @@ class _SocketConnection(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
+def _connection(where: Path | tuple[str, int], timeout: float, *, tls: bool) -> http.client.HTTPConnection:
+    if isinstance(where, Path):
+        return _SocketConnection(where, timeout)
+    if not tls:
+        return http.client.HTTPConnection(*where, timeout=timeout)
+    import ssl  # noqa: PLC0415 - most never need it
+
+    unproven = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unproven.check_hostname, unproven.verify_mode = False, ssl.CERT_NONE
+    return http.client.HTTPSConnection(*where, timeout=timeout, context=unproven)
+
+
 def request(
     where: Path | tuple[str, int],
     method: str,
@@ -55,13 +69,13 @@ def request(
     body: object = None,
     headers: Mapping[str, str] | None = None,
     timeout: float = 30.0,
-) -> Answer:
-    """Send one request to a socket's path or to (host, port); a failure to connect is an Answer too."""
-    connection = (
-        _SocketConnection(where, timeout)
-        if isinstance(where, Path)
-        else http.client.HTTPConnection(where[0], where[1], timeout=timeout)
-    )
+    tls: bool = False,
+) -> HttpAnswer:
+    """Send one request to a socket's path or to (host, port); a failure to connect is an Answer too.
+
+    With `tls` the port speaks it; it is this machine's own, so that no name has to be proven.
+    """
+    connection = _connection(where, timeout, tls=tls)
     sent = {"Connection": "close", **(headers or {})}
     if token:
         sent["Authorization"] = f"Bearer {token}"
@@ -72,8 +86,8 @@ def request(
     try:
         connection.request(method, path, body=data, headers=sent)
         got = connection.getresponse()
-        return Answer(got.status, got.read())
+        return HttpAnswer(got.status, got.read())
     except (OSError, http.client.HTTPException) as error:
-        return Answer(0, error=str(error) or type(error).__name__)
+        return HttpAnswer(0, error=str(error) or type(error).__name__)
     finally:
         connection.close()

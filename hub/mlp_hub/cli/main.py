@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from mlp_hub.cli.errors import Failure
+from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.settings import Settings, SettingsError, table
+from mlp_language.render import say
 
 Command = Callable[[Settings, argparse.Namespace], int]
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Parse the command line, do it, and return the exit status: 0, 1 failed, 2 usage, 3 the machine."""
+    """Parse the command line, do it, and return the exit status: 0, 1 failed, 2 usage, 3 the machine, 4 away for now."""
     args = _parser().parse_args(argv)
     try:
         settings = Settings.load(os.environ)
@@ -24,9 +27,9 @@ def run(argv: Sequence[str] | None = None) -> int:
         command: Command = args.command
         return command(settings, args)
     except SettingsError as error:
-        sys.stderr.write(f"{error}\n`mlp-hub --settings` lists all settings.\n")
+        sys.stderr.write(f"{error}\n{say('`mlp-hub --settings` lists all settings.')}\n")
         return 2
-    except Failure as failure:
+    except CommandFailed as failure:
         sys.stderr.write(failure.text() + "\n")
         return failure.status
     except KeyboardInterrupt:
@@ -35,6 +38,12 @@ def run(argv: Sequence[str] | None = None) -> int:
         # the reader of our output ended; nothing is left to be said
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        text = say("There is no room left on the disk. Make room, then do it again.")
+        sys.stderr.write(f"{text}\n{error.filename or ''}\n")
+        return 1
 
 
 def _up(settings: Settings, _args: argparse.Namespace) -> int:
@@ -55,7 +64,7 @@ def _down(settings: Settings, args: argparse.Namespace) -> int:
 
     jobs = args.jobs or os.environ.get("JOBS") or "keep"
     if jobs not in ("keep", "stop"):
-        raise UsageFailure(f"JOBS is {jobs}; it must be keep or stop")
+        raise UsageFailure(say("JOBS is {jobs}; it must be keep or stop", jobs=jobs))
     return down.down(settings, stop_jobs=jobs == "stop")
 
 
@@ -96,6 +105,20 @@ def _user_add(settings: Settings, args: argparse.Namespace) -> int:
     return 0
 
 
+def _user_password(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import accounts  # noqa: PLC0415
+
+    accounts.user_password(settings, args.name, password_stdin=args.password_stdin)
+    return 0
+
+
+def _user_logout(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import accounts  # noqa: PLC0415
+
+    accounts.user_logout(settings, args.name)
+    return 0
+
+
 def _audit(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli import audit  # noqa: PLC0415
 
@@ -103,12 +126,48 @@ def _audit(settings: Settings, args: argparse.Namespace) -> int:
     return audit.audit(settings, filters, lines=args.lines, as_json=args.json)
 
 
+def _runtime_list(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import runtimes  # noqa: PLC0415
+
+    return runtimes.show(settings, tenant=args.tenant, as_json=args.json)
+
+
+def _runtime_put(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import runtimes  # noqa: PLC0415
+
+    return runtimes.put(settings, args.tenant, args.name, args.file)
+
+
+def _runtime_act(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import runtimes  # noqa: PLC0415
+
+    return runtimes.act(settings, args.tenant, args.name, args.verb)
+
+
+def _backup(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.backups.backup import backup  # noqa: PLC0415
+
+    return backup(settings, args.file, files=not args.without_files)
+
+
+def _restore(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.backups.restore import restore  # noqa: PLC0415
+
+    return restore(settings, args.file)
+
+
+def _upgrade(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.backups.upgrade import upgrade  # noqa: PLC0415
+
+    return upgrade(settings, os.environ, check=args.check)
+
+
 def _simulate(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli import simulate  # noqa: PLC0415
     from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
 
     if (args.scenario is None) == (args.export is None):
-        raise UsageFailure("Name a SCENARIO to run, or --export now or --export DAYS; one of the two.")
+        raise UsageFailure(say("Name a SCENARIO to run, or --export now or --export DAYS; one of the two."))
     if args.export is not None:
         return simulate.export(settings, args.export, as_json=args.json)
     return simulate.simulate(args.scenario, as_json=args.json, policy=args.policy, plot=args.plot)
@@ -125,81 +184,154 @@ class _ShowSettings(argparse.Action):
         parser.exit()
 
 
+def _user_verbs(user: argparse.ArgumentParser) -> None:
+    verbs = user.add_subparsers(required=True, metavar="add|password|logout")
+    sub = verbs.add_parser("add", help=say("make an approved account"))
+    sub.add_argument("name", metavar="NAME")
+    sub.add_argument(
+        "--tenant", metavar="T", help=say("put the user into this tenant, and so out of default")
+    )
+    sub.add_argument("--admin", action="store_true", help=say("make the user an administrator"))
+    sub.add_argument(
+        "--password-stdin", action="store_true", help=say("read the password from standard input")
+    )
+    sub.set_defaults(command=_user_add)
+    sub = verbs.add_parser(
+        "password", help=say("set another password; sessions and tokens end, notebook servers are stopped")
+    )
+    sub.add_argument("name", metavar="NAME")
+    sub.add_argument(
+        "--password-stdin", action="store_true", help=say("read the password from standard input")
+    )
+    sub.set_defaults(command=_user_password)
+    sub = verbs.add_parser(
+        "logout", help=say("end all sessions and tokens, and stop notebook servers; jobs go on")
+    )
+    sub.add_argument("name", metavar="NAME")
+    sub.set_defaults(command=_user_logout)
+
+
+def _runtime_verbs(runtime: argparse.ArgumentParser) -> None:
+    verbs = runtime.add_subparsers(required=True, metavar="list|put|approve|disable|remove", dest="verb")
+    sub = verbs.add_parser("list", help=say("print the runtimes that tenants have"))
+    sub.add_argument("tenant", nargs="?", metavar="TENANT")
+    sub.add_argument("--json", action="store_true", help=say("print JSON"))
+    sub.set_defaults(command=_runtime_list)
+    sub = verbs.add_parser("put", help=say("register or change one, approved at once"))
+    sub.add_argument("tenant", metavar="TENANT")
+    sub.add_argument("name", metavar="NAME")
+    sub.add_argument(
+        "file", type=Path, metavar="FILE", help=say("its description as JSON, - for standard input")
+    )
+    sub.set_defaults(command=_runtime_put)
+    for verb, text in (
+        ("approve", say("let new jobs use one")),
+        ("disable", say("let no new job use one")),
+        ("remove", say("remove one; jobs that were submitted keep it")),
+    ):
+        sub = verbs.add_parser(verb, help=text)
+        sub.add_argument("tenant", metavar="TENANT")
+        sub.add_argument("name", metavar="NAME")
+        sub.set_defaults(command=_runtime_act)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mlp-hub",
-        description="Runs MLP Hub on this machine.",
-        epilog="Settings come from MLP_* variables or c.MLPHub.* in the file that MLP_CONFIG names; "
-        "`mlp-hub --settings` lists them.",
+        description=say("Runs MLP Hub on this machine."),
+        epilog=say(
+            "Settings come from MLP_* variables or c.MLPHub.* in the file that MLP_CONFIG names; `mlp-hub "
+            "--settings` lists them."
+        ),
     )
-    parser.add_argument("--settings", action=_ShowSettings, nargs=0, help="list all settings and exit")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    parser.add_argument("--settings", action=_ShowSettings, nargs=0, help=say("list all settings and exit"))
+    commands = parser.add_subparsers(title=say("commands"), required=True, metavar="COMMAND")
 
     def add(name: str, command: Command, text: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        sub = commands.add_parser(
+            name, help=text, description=say("{upper}{text}.", upper=text[0].upper(), text=text[1:])
+        )
         sub.set_defaults(command=command)
         return sub
 
-    add("up", _up, "start the hub in the background and wait until it answers")
-    sub = add("down", _down, "stop the hub; jobs and notebook servers go on")
+    add("up", _up, say("start the hub in the background and wait until it answers"))
+    sub = add("down", _down, say("stop the hub; jobs and notebook servers go on"))
     sub.add_argument(
-        "--jobs", choices=("keep", "stop"), help="stop: suspend jobs and end notebook servers too"
+        "--jobs", choices=("keep", "stop"), help=say("stop: suspend jobs and end notebook servers too")
     )
-    sub = add("status", _status, "show the components, their memory and the jobs")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub = add("logs", _logs, "print the logs of the components; on a terminal follow them until Ctrl+C")
+    sub = add("status", _status, say("show the components, their memory and the jobs"))
+    sub.add_argument("--json", action="store_true", help=say("print JSON"))
+    sub = add("logs", _logs, say("print the logs of the components; on a terminal follow them until Ctrl+C"))
     sub.add_argument(
-        "components", nargs="*", metavar="COMPONENT", help="hub, service, proxy, supervisor; all if none"
+        "components",
+        nargs="*",
+        metavar="COMPONENT",
+        help=say("hub, service, data, proxy, supervisor; all if none"),
     )
-    sub.add_argument("--tail", type=int, default=20, metavar="N", help="lines of each to begin with (20)")
+    sub.add_argument(
+        "--tail", type=int, default=20, metavar="N", help=say("lines of each to begin with (20)")
+    )
     ways = sub.add_mutually_exclusive_group()
-    ways.add_argument("--follow", "-f", action="store_true", help="follow in a pipe too")
-    ways.add_argument("--no-follow", action="store_true", help="end after these")
-    sub = add("doctor", _doctor, "tell what works on this machine and what not, with the remedy")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub = add("token", _token, "print a new token of a user, and nothing else")
+    ways.add_argument("--follow", "-f", action="store_true", help=say("follow in a pipe too"))
+    ways.add_argument("--no-follow", action="store_true", help=say("end after these"))
+    sub = add("doctor", _doctor, say("tell what works on this machine and what not, with the remedy"))
+    sub.add_argument("--json", action="store_true", help=say("print JSON"))
+    sub = add("token", _token, say("print a new token of a user, and nothing else"))
     sub.add_argument("--user", required=True, metavar="NAME")
     sub.add_argument(
         "--scope",
         action="append",
         default=[],
         metavar="S",
-        help="may be given several times; all of the user's if none",
+        help=say("may be given several times; all of the user's if none"),
     )
-    sub.add_argument("--note", default="", help="what the token is for")
+    sub.add_argument("--note", default="", help=say("what the token is for"))
     sub.add_argument(
-        "--expires-in", type=int, metavar="SECONDS", help="how long it holds; for ever if not given"
+        "--expires-in", type=int, metavar="SECONDS", help=say("how long it holds; for ever if not given")
     )
-    sub = add("user", _user_add, "make an approved account without the browser")
-    verbs = sub.add_subparsers(required=True, metavar="add")
-    sub = verbs.add_parser("add", help="make an approved account")
-    sub.add_argument("name", metavar="NAME")
-    sub.add_argument("--tenant", metavar="T", help="put the user into this tenant")
-    sub.add_argument("--admin", action="store_true", help="make the user an administrator")
-    sub.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
-    sub.set_defaults(command=_user_add)
-    sub = add("audit", _audit, "print who changed what, the newest last")
-    sub.add_argument("--actor", metavar="NAME", help="who did it; system for the hub itself")
-    sub.add_argument("--action", metavar="A", help="what, as tenant.update; tenant. for all that begin so")
-    sub.add_argument("--object", metavar="NAME", help="to what: a tenant, a user, a window")
-    sub.add_argument("--tenant", metavar="T", help="in which tenant")
-    sub.add_argument("--since", metavar="TIME", help="2031-03-01T08:00Z, or 7d, 12h, 30m ago")
-    sub.add_argument("--until", metavar="TIME", help="as --since")
-    sub.add_argument("--lines", type=int, default=100, metavar="N", help="the last N (100)")
-    sub.add_argument("--json", action="store_true", help="print one JSON object a line")
-    sub = add("simulate", _simulate, "run a scenario of nodes, tenants and jobs in virtual time")
+    _user_verbs(
+        add("user", _user_add, say("make an account, set its password, or log somebody out everywhere"))
+    )
+    _runtime_verbs(
+        add("runtime", _runtime_list, say("list, register, approve, disable or remove runtimes of tenants"))
+    )
+    sub = add("audit", _audit, say("print who changed what, the newest last"))
+    sub.add_argument("--actor", metavar="NAME", help=say("who did it; system for the hub itself"))
     sub.add_argument(
-        "scenario", nargs="?", metavar="SCENARIO", help="a file in YAML or JSON, - for standard input"
+        "--action", metavar="A", help=say("what, as tenant.update; tenant. for all that begin so")
+    )
+    sub.add_argument("--object", metavar="NAME", help=say("to what: a tenant, a user, a window"))
+    sub.add_argument("--tenant", metavar="T", help=say("in which tenant"))
+    sub.add_argument("--since", metavar="TIME", help=say("2031-03-01T08:00Z, or 7d, 12h, 30m ago"))
+    sub.add_argument("--until", metavar="TIME", help=say("as --since"))
+    sub.add_argument("--lines", type=int, default=100, metavar="N", help=say("the last N (100)"))
+    sub.add_argument("--json", action="store_true", help=say("print one JSON object a line"))
+    _add_backups(add)
+    sub = add("simulate", _simulate, say("run a scenario of nodes, tenants and jobs in virtual time"))
+    sub.add_argument(
+        "scenario", nargs="?", metavar="SCENARIO", help=say("a file in YAML or JSON, - for standard input")
     )
     sub.add_argument(
         "--export",
         metavar="now|DAYS",
-        help="print the running hub as a scenario instead: its present, or its jobs of the last DAYS",
+        help=say("print the running hub as a scenario instead: its present, or its jobs of the last DAYS"),
     )
     sub.add_argument(
-        "--json", action="store_true", help="print one JSON object a line: what happens, and the summary"
+        "--json", action="store_true", help=say("print one JSON object a line: what happens, and the summary")
     )
-    sub.add_argument("--policy", metavar="NAME", help="run under this policy instead")
-    sub.add_argument("--plot", metavar="FILE.svg", help="draw nodes and tenants over time")
-    add("supervise", _supervise, "run in the foreground, for systemd and containers")
+    sub.add_argument("--policy", metavar="NAME", help=say("run under this policy instead"))
+    sub.add_argument("--plot", metavar="FILE.svg", help=say("draw nodes and tenants over time"))
+    add("supervise", _supervise, say("run in the foreground, for systemd and containers"))
     return parser
+
+
+def _add_backups(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
+    sub = add("backup", _backup, say("write databases, secrets and files into one file, while all runs"))
+    sub.add_argument("file", type=Path, metavar="FILE", help=say("a new file that ends in .tar or .tar.gz"))
+    sub.add_argument("--without-files", action="store_true", help=say("leave out homes and jobs' outputs"))
+    sub = add("restore", _restore, say("make an empty state directory what a backup holds"))
+    sub.add_argument("file", type=Path, metavar="FILE")
+    sub = add("upgrade", _upgrade, say("bring the databases to this version, after a copy of them was saved"))
+    sub.add_argument(
+        "--check", action="store_true", help=say("only say what would be done; 1 if there is something")
+    )

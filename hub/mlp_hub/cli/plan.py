@@ -13,10 +13,13 @@ from typing import Any
 
 import mlp_hub
 from mlp_hub import proxy
-from mlp_hub.settings import Settings
+from mlp_hub.cli import identity
+from mlp_hub.settings import Settings, variable_of
 
-STOP_ORDER = ("hub", "service", "proxy")
 GRACE_S = 15.0
+HUB_HEALTH = "/hub/health"
+SERVICE_HEALTH = "/services/mlp/api/v1/health"
+SERVICE_READY = "/services/mlp/api/v1/ready"
 # what components and sandboxes may need of the operator's environment; all else stays out of them
 _KEPT = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "LD_LIBRARY_PATH")
 _KEPT_PREFIXES = ("LC_", "PIP_", "UV_", "SSL_", "CUDA_", "NVIDIA_", "XDG_", "OAUTH_")
@@ -25,20 +28,48 @@ _KEPT_SUFFIXES = ("_PROXY", "_CA_BUNDLE", "_CA_CERTS")
 
 def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the supervisor's plan for these settings."""
+    instance = identity.own(settings)
     base = {key: value for key, value in environ.items() if _is_kept(key)} | settings.to_environ()
+    if instance is not None:
+        base[identity.VARIABLE] = instance
     python = sys.executable
     with_config = {"MLP_CONFIG": str(settings.config)} if settings.config else {}
+    if settings.runs.cluster and settings.kubernetes_config is not None:
+        with_config["KUBECONFIG"] = str(
+            settings.kubernetes_config
+        )  # where KubeSpawner looks when it is loaded
     hub_config = Path(mlp_hub.__file__).parent / "hubside" / "jupyterhub_config.py"
-    components = {
+    components = {  # in the order in which they are stopped
         "hub": _entry(
             settings,
             "hub",
             [python, "-m", "mlp_hub.hubside", "-f", str(hub_config)],
             base | with_config,
-            # a changed file restarts the hub
-            extra=_digest_of(settings.config),
+            # a changed file or secret restarts the hub
+            extra=_digest_of(settings.config) + _digest(settings.login_client_secret),
+            secret_env={
+                "JUPYTERHUB_CRYPT_KEY": str(settings.secret_file("crypt_key")),
+                **{variable: str(path) for variable, path, _ in _given_secrets(settings)},
+            },
+            asks=(settings.hub_socket, settings.base + HUB_HEALTH),
         ),
-        "service": _entry(settings, "service", [python, "-m", "mlp_hub.app"], base),
+        **{
+            name: _entry(
+                settings,
+                name,
+                [python, "-m", "mlp_hub.app", str(number)],
+                base,
+                asks=(settings.replica_socket(number), SERVICE_HEALTH),
+            )
+            for number, name in enumerate(settings.services, 1)
+        },
+        "data": _entry(
+            settings,
+            "data",
+            [python, "-m", "mlp_hub.dav"],
+            base,
+            asks=(settings.data_socket, "/health"),
+        ),
         "proxy": _entry(
             settings,
             "proxy",
@@ -48,12 +79,20 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
                 api_socket=settings.proxy_api_socket,
                 routes=settings.private_dir / "routes.json",
                 hub_socket=settings.hub_socket,
-                hosts=[*settings.allowed_hosts, socket.gethostname(), settings.bind],
+                hosts=[*settings.allowed_hosts, socket.gethostname(), settings.bind, settings.origins.host],
+                platform=settings.origins.platform,
+                users=settings.origins.users,
                 connections=settings.connections_max,
                 per_address=settings.connections_per_address,
+                per_server=settings.connections_per_user,
+                trusted=[str(network) for network in settings.in_front],
+                hsts=settings.hsts,
+                tls=settings.tls,
+                base=settings.base,
             ),
             base,
             secret_env={"CONFIGPROXY_AUTH_TOKEN": str(settings.secret_file("proxy_token"))},
+            asks=(settings.proxy_api_socket, "/health"),
         ),
     }
     plan = {
@@ -61,9 +100,10 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
         "lock": str(settings.home / "supervisor.lock"),
         "grace_s": GRACE_S,
         "log_max": settings.log_max << 20,
-        "url": settings.url,
+        "listens": f"{settings.bind}:{settings.port}",
+        "instance": instance,
         "build": build_stamp(),
-        "components": [components[name] for name in STOP_ORDER],
+        "components": list(components.values()),
     }
     plan["id"] = hashlib.sha256(json.dumps(plan_essence(plan)).encode()).hexdigest()[:16]
     return plan
@@ -96,17 +136,20 @@ def _entry(
     argv: list[str],
     env: Mapping[str, str],
     *,
+    asks: tuple[Path, str],
     secret_env: Mapping[str, str] | None = None,
     extra: str = "",
 ) -> dict[str, Any]:
     ours = {key: value for key, value in sorted(env.items()) if key.startswith("MLP_")}
     # the rest of the environment differs from shell to shell and must not restart anything
     same = json.dumps([argv, ours, build_stamp(), extra])
+    socket_path, path = asks
     return {
         "name": name,
         "argv": argv,
         "env": dict(env),
         "secret_env": dict(secret_env or {}),
+        "asks": {"socket": str(socket_path), "path": path},  # which any answer to says that it lives
         "log": str(settings.log_dir / f"{name}.log"),
         "digest": hashlib.sha256(same.encode()).hexdigest()[:16],
     }
@@ -120,12 +163,40 @@ def _digest_of(path: Path | None) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path else ""
 
 
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest() if secret else ""
+
+
+def _given_secrets(settings: Settings) -> list[tuple[str, Path, str]]:
+    """List secrets that were given as settings: the variable, the file that only the hub's user reads, and the secret."""
+    if not settings.login_client_secret:
+        return []
+    return [(variable_of("login_client_secret"), _given_file(settings), settings.login_client_secret)]
+
+
+def _given_file(settings: Settings) -> Path:
+    return settings.secret_file("login_client_secret.given")
+
+
 def write(settings: Settings, plan: Mapping[str, Any]) -> None:
-    """Write the plan where the supervisor reads it."""
-    path = plan_file(settings)
+    """Write the plan where the supervisor reads it, after the secrets whose files it names."""
+    write_secrets(settings)
+    _write(plan_file(settings), json.dumps(plan, indent=1, sort_keys=True))
+
+
+def write_secrets(settings: Settings) -> None:
+    """Write secrets that were given as settings to the files that the plan names; what is given no longer is removed."""
+    given = _given_secrets(settings)
+    for _, path, secret in given:
+        _write(path, secret + "\n")
+    if not given:
+        _given_file(settings).unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
     new = path.with_suffix(".new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(plan, file, indent=1, sort_keys=True)
+        file.write(text)
     new.replace(path)
 
 

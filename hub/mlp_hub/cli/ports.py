@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 from mlp_hub.cli.errors import MachineFailure, UsageFailure
+from mlp_language.render import say
 
 _LISTEN = "0A"
 
@@ -18,7 +19,11 @@ def check_free(bind: str, port: int) -> None:
         family, kind, protocol, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
         raise UsageFailure(
-            f"MLP_BIND is {bind}, which is no address of this machine: {error.strerror}"
+            say(
+                "MLP_BIND is {bind}, which is no address of this machine: {strerror}",
+                bind=bind,
+                strerror=str(error.strerror),
+            )
         ) from error
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -34,13 +39,20 @@ def _explained(error: OSError, bind: str, port: int) -> MachineFailure:
         by = owner(port)
         held = f" by {by}" if by else ""
         return MachineFailure(
-            f"Port {port} is in use{held}.", f"Stop it, or take another port: MLP_PORT={port + 1} mlp-hub up"
+            say("Port {port} is in use{held}.", port=port, held=held),
+            say("Stop it, or take another port: MLP_PORT={port} mlp-hub up", port=port + 1),
         )
     if error.errno in (errno.EACCES, errno.EPERM):
         return MachineFailure(
-            f"Port {port} may be opened by root only.", "Take one above 1023 with MLP_PORT=PORT."
+            say("Port {port} may be opened by root only.", port=port),
+            say("Take one above 1023 with MLP_PORT=PORT."),
         )
-    return MachineFailure(f"{bind}:{port} cannot be opened: {error.strerror}.", "See MLP_BIND and MLP_PORT.")
+    return MachineFailure(
+        say(
+            "{bind}:{port} cannot be opened: {strerror}.", bind=bind, port=port, strerror=str(error.strerror)
+        ),
+        say("See MLP_BIND and MLP_PORT."),
+    )
 
 
 def owner(port: int) -> str:

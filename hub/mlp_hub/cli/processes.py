@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlp_hub.cli import identity, procs
 from mlp_hub.cli import plan as plans
-from mlp_hub.cli import procs
-from mlp_hub.cli.errors import Failure
+from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.settings import Settings
-
-NAMES = ("supervisor", "proxy", "service", "hub")
+from mlp_language.render import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +33,22 @@ class Running:
         return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - self.start / os.sysconf("SC_CLK_TCK"))
 
 
+def names(settings: Settings) -> tuple[str, ...]:
+    """Name the processes that a hub of these settings consists of."""
+    return ("supervisor", "proxy", "data", *settings.services, "hub")
+
+
 def find(settings: Settings, name: str) -> Running | None:
-    """Return the living process of that name; None where there is none."""
+    """Return the living process of that name that belongs to this state directory; None where there is none."""
+    instance = identity.own(settings)
+    if instance is None:
+        return None  # a new directory, or a copy: what its pid files name is another's
     try:
         found = json.loads((settings.private_dir / f"{name}.pid").read_text())
         pid, start, boot = int(found["pid"]), int(found["start"]), str(found["boot"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return Running(name, pid, start) if procs.is_alive(pid, start, boot) else None
+    return Running(name, pid, start) if procs.is_ours(pid, start, boot, instance) else None
 
 
 def state(settings: Settings) -> dict[str, Any]:
@@ -53,46 +60,64 @@ def state(settings: Settings) -> dict[str, Any]:
     return found
 
 
-def start_supervisor(settings: Settings, environ: Mapping[str, str]) -> None:
+def start_supervisor(settings: Settings, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start it in a session of its own; it outlives this command."""
     log = settings.log_dir / "supervisor.log"
     if log.exists() and log.stat().st_size > settings.log_max << 20:
         log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as out:
-        subprocess.Popen(
+        return subprocess.Popen(
             plans.supervisor_command(plans.plan_file(settings)),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
-            env={key: environ[key] for key in ("PATH", "LANG", "TZ") if key in environ},
+            env=supervisor_environ(settings, environ),
             cwd=settings.home,
             start_new_session=True,
             umask=0o022,
         )
 
 
+def supervisor_environ(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the little that a supervisor needs, and what tells whose it is."""
+    kept = {key: environ[key] for key in ("PATH", "LANG", "TZ") if key in environ}
+    return kept | {identity.VARIABLE: identity.own(settings) or ""}
+
+
 def stop_all(settings: Settings) -> bool:
     """Stop the supervisor and all components; return whether there was anything to stop."""
     supervisor = find(settings, "supervisor")
-    living = [name for name in NAMES if find(settings, name)]
+    living = [name for name in names(settings) if find(settings, name)]
     if supervisor is not None:
         procs.send(supervisor.pid, signal.SIGTERM)
-        deadline = time.monotonic() + 3 * plans.GRACE_S + 5
+        deadline = time.monotonic() + len(names(settings)) * plans.GRACE_S
         while find(settings, "supervisor"):
             if time.monotonic() > deadline:
-                raise Failure(
-                    f"The supervisor, process {supervisor.pid}, does not end.",
-                    f"Its log is {settings.log_dir / 'supervisor.log'}.",
+                raise CommandFailed(
+                    say("The supervisor, process {pid}, does not end.", pid=supervisor.pid),
+                    say("Its log is {log_dir}.", log_dir=str(settings.log_dir / "supervisor.log")),
                 )
             time.sleep(0.02)
     # without a supervisor, or started by a lost one: the same code stops them from here
-    if any(find(settings, name) for name in plans.STOP_ORDER):
+    plan = plans.read(settings)
+    planned = [entry["name"] for entry in plan["components"]] if plan is not None else []
+    if plan is not None and any(find(settings, name) or runs_unnoted(settings, name) for name in planned):
         from mlp_hub.cli.supervisor import Supervisor  # noqa: PLC0415 - rarely needed
 
-        plan = plans.read(settings)
-        if plan is not None:
-            Supervisor(plan).stop()
+        Supervisor(plan).stop()
     return bool(living)
+
+
+def runs_unnoted(settings: Settings, name: str) -> bool:
+    """Whether a component runs that no pid file names: its supervisor was killed in the moment in which it started it.
+
+    The next supervisor ends it, and starts it anew.
+    """
+    instance, plan = identity.own(settings), plans.read(settings)
+    if instance is None or plan is None:
+        return False
+    entries = [entry for entry in plan["components"] if entry["name"] == name]
+    return any(procs.of_component(name, entry["argv"], instance) for entry in entries)
 
 
 def log_tail(path: Path, lines: int) -> str:

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 
+from mlp_language.render import padded, say
+
 
 class Progress:
     """Writes one line for each step when it is done, and on a terminal one while it runs."""
@@ -27,7 +29,7 @@ class Progress:
         """Run a step; what is appended to the list is shown beside it."""
         self.number += 1
         began = time.monotonic()
-        head = f"[{self.number}/{self.total}] {title:<12}"
+        head = f"[{self.number}/{self.total}] {padded(title, 12)}"
         if self.live:
             sys.stdout.write(f"{head} ...")
             sys.stdout.flush()
@@ -35,9 +37,9 @@ class Progress:
         try:
             yield told
         except BaseException:
-            self._end(f"{head} failed")
+            self._end(f"{head} {say('failed')}")
             raise
-        self._end(f"{head} {'; '.join(told) or 'ok':<56} {time.monotonic() - began:5.1f} s")
+        self._end(f"{head} {padded('; '.join(told) or 'ok', 56)} {time.monotonic() - began:5.1f} s")
 
     def _end(self, line: str) -> None:
         sys.stdout.write(f"\r\x1b[K{line}\n" if self.live else f"{line}\n")

@@ -10,11 +10,20 @@ from typing import Any
 
 import msgspec
 
+from mlp_api.said import schema_of
+from mlp_hub.api.access import CALLERS
 from mlp_hub.api.call import API_BASES
 from mlp_hub.api.openapi import RELATIONS
 from mlp_hub.api.routes import BODY_LIMIT, Route
 from mlp_hub.api.table import all_routes
 
+_ACCESS = """# Who may what
+
+Each [route](rest.md) by each kind of caller; tests ask for all of it. Who is not let in is told the same whether the object is there
+or not. A token may hold fewer [scopes](scopes.md) than its owner, and then does less. Who logged in by the company's login, and whose
+places follow groups there, is a user as all others are.
+
+"""
 _REF = "#/{name}"
 _PAGE = """# REST routes
 
@@ -25,14 +34,17 @@ something or to get a token, the `X-XSRFToken` header that `/session` gives.
 | status | means | body |
 |---|---|---|
 | 200, 201 | done | as below |
-| 401 | the token is missing or not valid | `{{"msg": "..."}}` |
-| 403 | refused, nothing was changed | `{{"msg": "...", "reason": "..."}}`, see [reasons](reasons.md); with `WaitingForPreempted`, `Retry-After` says when the same request may succeed |
-| 429 | too many requests; `Retry-After` says how long to wait | `{{"msg": "..."}}` |
-| 503 | the fault is the server's, or passes by itself | `{{"msg": "..."}}` |
+| 401 | the token is missing or not valid | `{{"msg": "...", "detail": {{...}}}}` |
+| 403 | refused, nothing was changed | `{{"msg": "...", "detail": {{...}}, "reason": "..."}}`, see [reasons](reasons.md); where it waits, `facts` are what is behind the reason and `Retry-After` says when the same request may succeed |
+| 429 | too many requests; `Retry-After` says how long to wait | `{{"msg": "...", "detail": {{...}}}}` |
+| 503 | the fault is the server's, or passes by itself | `{{"msg": "...", "detail": {{...}}}}` |
 
-A `POST` may carry `Idempotency-Key: TEXT`: the same key with the same body gives the first answer again
-(409 where that job is deleted meanwhile), for a day. Bodies may
-have {limit:,} bytes where nothing else is said; unknown fields are refused. Units: cpu in cores, gpu in devices, ram
+`msg` is written in the language of the cookie `mlp-language`, else of `Accept-Language`; times in it are those of the zone
+that the header `Time-Zone: Europe/Berlin` names (of a WebSocket: `?zone=Europe/Berlin`), else UTC. `detail` is the same as data:
+the sentence in English as `id`, with holes, and `args` that fill them.
+
+A `POST`, and `:resubmit`, may carry `Idempotency-Key: TEXT`: the same key with the same body gives the first answer again, for
+a day (what is no job: until the service starts anew), and is refused where that job is deleted meanwhile. Bodies may have {limit:,} bytes where nothing else is said; unknown fields are refused. Units: cpu in cores, gpu in devices, ram
 in MiB, rom in bytes, durations in seconds, times in RFC 3339 UTC.
 
 A name that ends in `:word` is an action on the object before it. WebSockets are marked WS; each message is one object.
@@ -41,10 +53,16 @@ A name that ends in `:word` is an action on the object before it. WebSockets are
 _TITLES = {
     "session": "Who asks",
     "users": "Users",
+    "tokens": "Tokens",
+    "standing": "People of a login's provider",
+    "services": "Accounts of tenants",
     "tenants": "Tenants and quotas",
     "bookings": "Booked windows",
+    "runtimes": "Runtimes",
     "jobs": "Jobs",
+    "datasets": "Datasets",
     "metrics": "Metrics",
+    "models": "Models",
     "streams": "WebSockets",
     "cluster": "Cluster and ledger",
     "audit": "Who changed what, and what was decided",
@@ -56,7 +74,9 @@ def rest_page() -> str:
     """Return the page as Markdown: an overview, each route, then the objects that they take and give."""
     routes = all_routes()
     kinds = [k for r in routes for k in (r.body, r.query, r.reply) if k not in (None, str, dict)]
-    _, objects = msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)
+    _, objects = msgspec.json.schema_components(
+        list(dict.fromkeys(kinds)), ref_template=_REF, schema_hook=schema_of
+    )
     queries = {r.query.__name__ for r in routes if r.query}
     page = _PAGE.format(bases=API_BASES, limit=BODY_LIMIT)
     page += markdown_table(
@@ -73,6 +93,14 @@ def rest_page() -> str:
     return page
 
 
+def access_page() -> str:
+    """Return the matrix of routes and kinds of callers as Markdown."""
+    page = _ACCESS + markdown_table(("caller", "is"), ((c.name, c.meaning) for c in CALLERS))
+    page += "\n## Routes\n\n"
+    rows = ((f"`{r.title}`", *("yes" if c.may(r) else "" for c in CALLERS)) for r in all_routes())
+    return page + markdown_table(("route", *(c.name for c in CALLERS)), rows)
+
+
 def _anchor(route: Route) -> str:
     return re.sub(r"[^a-z0-9_ -]", "", route.title.lower()).replace(" ", "-")
 
@@ -85,6 +113,10 @@ def _route(route: Route, objects: dict[str, Any]) -> str:
     who = RELATIONS[route.relation] + (" Also the job's own token." if route.job_token else "")
     lines = [f"\n### {route.title}\n", f"{_prose(route.handler.__doc__ or route.summary)}\n"]
     lines.append(f"- For: {who}" + (f" Scope: {_scope(route)}." if route.scope else ""))
+    if route.recent:
+        lines.append(
+            "- From a browser's session: only in the half hour after its person has entered the password."
+        )
     if route.body is not None:
         limit = f", at most {route.body_limit:,} bytes" if route.body_limit != BODY_LIMIT else ""
         optional = " (may be left out)" if route.body_optional else ""
@@ -102,7 +134,7 @@ def _reply(route: Route) -> str:
 
 
 def _schema(kind: Any) -> dict[str, Any]:
-    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REF)
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REF, schema_hook=schema_of)
     return dict(schema)
 
 

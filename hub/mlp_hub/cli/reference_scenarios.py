@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mlp_hub.cli.reference_rest import markdown_table
-from mlp_hub.scheduler.simulate.keys import SECTIONS, Key
+from mlp_hub.simulate.forms import SECTIONS, Form, keys_of
 
 _PAGE = """# Scenarios
 
 What `mlp-hub simulate SCENARIO` reads, in YAML or JSON ([how to use it](../how-to/simulate.md)). Times are in seconds of
 virtual time. An unknown key, a key given twice, a negative or infinite number, a name that is not there: each is a fault,
-all of them are told at once, and nothing is run. A job that can never run is no fault: its line says `refused`.
+all of them are told at once, in YAML with their lines, and nothing is run. A job that can never run is no fault: its line says `refused`.
 
 YAML is read as its version 1.2 has it: `no` and `2:4` are text. A scenario of very many lines is read much faster as JSON.
 
@@ -104,15 +106,22 @@ SUMMARY = (
 def scenarios_page() -> str:
     """Return the page as Markdown."""
     page = _PAGE
-    for section, keys in SECTIONS.items():
+    for section, form in SECTIONS.items():
         page += f"## {_TITLES[section]}\n\n"
-        page += markdown_table(("key", "values", "default", "meaning"), (_row(key) for key in keys))
+        page += markdown_table(("key", "values", "default", "meaning"), _rows(form))
         page += _NOTES.get(section, "\n")
     page += _OUTPUT + markdown_table(("event", "with", "meaning"), _LINES)
     page += _SUMMARY_HEAD + markdown_table(("key", "meaning"), SUMMARY)
     return page
 
 
-def _row(key: Key) -> tuple[str, str, str, str]:
-    default = "**must be there**" if key.default is None else key.default
-    return f"`{key.name}`", key.values, default, key.meaning
+def _rows(form: type[Form]) -> Iterator[tuple[str, str, str, str]]:
+    for info, key in keys_of(form):
+        default = "**must be there**" if info.required else key.default.strip() or _shown(info.default)
+        yield f"`{info.encode_name}`", key.takes, "" if key.default == " " else default, key.meaning
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "null" if value is None else str(value).lower().removesuffix(".0")

@@ -9,15 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mlp_hub.cli.accounts import ask_service
-from mlp_hub.cli.errors import Failure, UsageFailure
-from mlp_hub.scheduler.ordering import POLICIES
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.errors import ScenarioError
-from mlp_hub.scheduler.simulate.gantt import Gantt
-from mlp_hub.scheduler.simulate.reading import read
-from mlp_hub.scheduler.simulate.report import tables
-from mlp_hub.scheduler.simulate.scenario import Scenario
+from mlp_hub.cli.errors import CommandFailed, UsageFailure
+from mlp_hub.gc_tuning import spare_the_collector
+from mlp_hub.scheduler.policy import POLICIES
 from mlp_hub.settings import Settings
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.errors import ScenarioError
+from mlp_hub.simulate.gantt import Gantt
+from mlp_hub.simulate.reading import read
+from mlp_hub.simulate.report import tables
+from mlp_hub.simulate.scenario import Scenario
+from mlp_language.render import say
 
 MOST_DAYS = 3650
 
@@ -25,9 +27,18 @@ MOST_DAYS = 3650
 def simulate(source: str, *, as_json: bool, policy: str | None = None, plot: str | None = None) -> int:
     """Run the scenario of a file, `-` for standard input. A scenario with faults ends with status 2 and all of them."""
     if policy is not None and policy not in POLICIES:
-        raise UsageFailure(f"there is no policy {policy}; choose one of {', '.join(POLICIES)}")
+        raise UsageFailure(
+            say(
+                "there is no policy {policy}; choose one of {policies}",
+                policy=policy,
+                policies=", ".join(POLICIES),
+            )
+        )
     if plot is not None and Path(plot).suffix.lower() != ".svg":
-        raise UsageFailure(f"--plot is {plot}; the chart is an SVG, so name a file that ends in .svg")
+        raise UsageFailure(
+            say("--plot is {plot}; the chart is an SVG, so name a file that ends in .svg", plot=plot)
+        )
+    spare_the_collector()  # what is read and simulated stays to the end
     scenario = _scenario(source)
     if policy is not None:
         scenario = scenario.with_policy(policy)
@@ -43,7 +54,9 @@ def simulate(source: str, *, as_json: bool, policy: str | None = None, plot: str
         try:
             Path(plot).write_text(chart.svg(), encoding="utf-8")
         except OSError as error:
-            raise Failure(f"{plot} cannot be written: {error.strerror}") from error
+            raise CommandFailed(
+                say("{plot} cannot be written: {strerror}", plot=plot, strerror=str(error.strerror))
+            ) from error
     sys.stdout.flush()  # a reader that has gone away is noticed here and not at the very end
     return 0
 
@@ -57,7 +70,13 @@ def export(settings: Settings, what: str, *, as_json: bool) -> int:
         except ValueError:
             days = 0.0
         if not 0 < days <= MOST_DAYS:
-            raise UsageFailure(f"--export is {what}; write now, or a number of days up to {MOST_DAYS}")
+            raise UsageFailure(
+                say(
+                    "--export is {what}; write now, or a number of days up to {most_days}",
+                    what=what,
+                    most_days=MOST_DAYS,
+                )
+            )
         query = f"source=history&days={days:g}"
     found = ask_service(settings, "GET", f"/simulate?{query}", timeout=120.0).json()
     said, begin = found.pop("remarks"), datetime.fromisoformat(found.pop("begin"))
@@ -94,10 +113,14 @@ def _scenario(source: str) -> Scenario:
         data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
         return read(data.decode("utf-8-sig"))
     except OSError as error:
-        raise UsageFailure(f"{source} cannot be read: {error.strerror}") from error
+        raise UsageFailure(
+            say("{source} cannot be read: {strerror}", source=source, strerror=str(error.strerror))
+        ) from error
     except UnicodeDecodeError as error:
-        raise UsageFailure(f"{source} is no text in UTF-8: byte {error.start} does not fit") from error
+        raise UsageFailure(
+            say("{source} is no text in UTF-8: byte {start} does not fit", source=source, start=error.start)
+        ) from error
     except ScenarioError as error:
         raise UsageFailure(
-            str(error), f"The format: docs/reference/scenarios.md. {source} was not run."
+            str(error), say("The format: docs/reference/scenarios.md. {source} was not run.", source=source)
         ) from error

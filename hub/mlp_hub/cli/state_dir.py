@@ -6,12 +6,14 @@ import contextlib
 import fcntl
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mlp_hub.cli.errors import Failure
+from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.settings import Settings
+from mlp_language.render import say
 
 # no letters that look like others: a person may have to type it
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -24,10 +26,17 @@ def prepare(settings: Settings) -> None:
             _make(path, mode)
         for name, make in _SECRETS.items():
             _secret(settings.secret_file(name), make)
+        # where sessions of browsers were before they were rows of the database
+        shutil.rmtree(settings.secrets_dir / "sessions", ignore_errors=True)
     except OSError as error:
-        raise Failure(
-            f"The state directory {settings.home} cannot be used: {error.strerror}: {error.filename}.",
-            "Choose another one with MLP_HOME=PATH, or change who owns it.",
+        raise CommandFailed(
+            say(
+                "The state directory {home} cannot be used: {strerror}: {filename}.",
+                home=str(settings.home),
+                strerror=str(error.strerror),
+                filename=error.filename,
+            ),
+            say("Choose another one with MLP_HOME=PATH, or change who owns it."),
         ) from error
 
 
@@ -41,6 +50,7 @@ def _folders(settings: Settings) -> list[tuple[Path, int]]:
         (settings.secrets_dir, 0o700),
         (settings.db_dir, 0o700),
         (settings.log_dir, 0o700),
+        *([(settings.files_dir, 0o711)] if settings.files_dir != settings.home else []),
         (settings.homes_dir, 0o711),
         (settings.data_dir, 0o711),
         (settings.jobs_dir, 0o711),

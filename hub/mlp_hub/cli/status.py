@@ -10,20 +10,26 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, TextIO
 
-from mlp_hub.cli import database, processes, procs
-from mlp_hub.cli.errors import Failure, UsageFailure
+from mlp_hub.cli import database, identity, processes, procs
+from mlp_hub.cli.errors import CommandFailed, UsageFailure
 from mlp_hub.cli.http import request
+from mlp_hub.domain.job import PHASES, Phase
 from mlp_hub.domain.text import escaped
 from mlp_hub.settings import Settings
+from mlp_language.message import Message, Span
+from mlp_language.render import here, padded, render, say
 
-LOGS = ("hub", "service", "proxy", "supervisor")
+_RECENT_S = 86_400.0
 
 
 def collect(settings: Settings) -> dict[str, Any]:
     """Return how the platform stands, as `--json` prints it. Memory is the proportional share in MiB."""
-    seen = processes.state(settings).get("components", {})
+    source = identity.origin(settings)
+    # what lies in a copy tells of the original
+    state = {} if source is not None else processes.state(settings)
+    seen, deaths = state.get("components", {}), state.get("deaths", [])
     components = {}
-    for name in processes.NAMES:
+    for name in processes.names(settings):
         running = processes.find(settings, name)
         about = seen.get(name, {})
         components[name] = {
@@ -32,14 +38,18 @@ def collect(settings: Settings) -> dict[str, Any]:
             "memory_mib": _rounded(procs.memory_mib(running.pid)) if running else None,
             "restarts": about.get("restarts", 0),
             "last_exit": about.get("last_exit"),
+            "last_death": next((d for d in reversed(deaths) if d["component"] == name), None),
         }
+    problems = _problems(settings) if components["service"]["pid"] else []
     return {
         "home": str(settings.home),
+        "copy_of": source,
         "url": settings.url,
         "running": all(c["pid"] for c in components.values()),
         "components": components,
-        "jobs": _jobs(settings),
+        "jobs": None if any(p["reason"] == "Silent" for p in problems) else _jobs(settings),
         "decides": database.decider(settings),
+        "problems": problems,
     }
 
 
@@ -58,7 +68,18 @@ def _jobs(settings: Settings) -> dict[str, int] | None:
         return None
     found = answer.json()
     entries = found.get("items", []) if isinstance(found, dict) else found
-    return dict(Counter(str(entry["phase"]) for entry in entries))
+    # notebook servers that wait are there too; an older service, which may still run, knows jobs alone
+    return dict(Counter(str(entry["phase"]) for entry in entries if entry.get("kind", "job") == "job"))
+
+
+def _problems(settings: Settings) -> list[dict[str, str]]:
+    """Return what the service says that does not work; that it says nothing is one too."""
+    answer = request(settings.service_socket, "GET", "/services/mlp/api/v1/health", timeout=5)
+    found = answer.json()
+    if isinstance(found, dict) and "problems" in found:
+        return list(found["problems"])
+    message = f"the service does not answer as it should: {answer.message}"
+    return [{"component": "service", "reason": "Silent", "message": message}]
 
 
 def status(settings: Settings, *, as_json: bool) -> int:
@@ -67,41 +88,82 @@ def status(settings: Settings, *, as_json: bool) -> int:
     if as_json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return 0 if found["running"] else 1
-    sys.stdout.write(f"{'component':<12}{'process':>9}{'up':>12}{'memory':>11}{'restarts':>10}\n")
+    heads = (
+        (say("component"), 14), (say("process"), 11), (say("up"), 14), (say("memory"), 12), (say("restarts"), 9)
+    )  # fmt: skip
+    sys.stdout.write("".join(padded(head, width) for head, width in heads).rstrip() + "\n")
     for name, c in found["components"].items():
         if c["pid"] is None:
-            last = f"  it {c['last_exit']}" if c["last_exit"] else ""
-            sys.stdout.write(f"{name:<12}{'-':>9}{'not running':>12}{last}\n")
+            last = say("it {how}", how=c["last_exit"]) if c["last_exit"] else ""
+            sys.stdout.write(f"{name:<14}{'-':<11}{say('not running')}  {last}".rstrip() + "\n")
             continue
         memory = "" if c["memory_mib"] is None else f"{c['memory_mib']:.0f} MiB"
-        sys.stdout.write(f"{name:<12}{c['pid']:>9}{_age(c['uptime_s']):>12}{memory:>11}{c['restarts']:>10}\n")
+        up = padded(_age(c["uptime_s"]), 14)
+        sys.stdout.write(f"{name:<14}{c['pid']:<11}{up}{memory:<12}{c['restarts']}\n")
+    _say_what_is_wrong(found)
     jobs = found["jobs"]
     if jobs is not None:
-        sys.stdout.write(
-            f"\njobs: {', '.join(f'{n} {phase}' for phase, n in sorted(jobs.items())) or 'none'}\n"
-        )
+        counts = ", ".join(f"{n} {render(PHASES[Phase(phase)], here())}" for phase, n in sorted(jobs.items()))
+        sys.stdout.write(f"\n{say('jobs: {counts}', counts=counts or say('none runs or waits'))}\n")
     if found["decides"] is not None:
-        sys.stdout.write(f"scheduler: decided by {found['decides']}\n")
-    sys.stdout.write(f"\n{found['url']}   state in {found['home']}\n")
+        sys.stdout.write(say("scheduler: decided by {who}", who=found["decides"]) + "\n")
+    sys.stdout.write(f"\n{found['url']}   {say('state in {home}', home=found['home'])}\n")
     return 0 if found["running"] else 1
 
 
+def _say_what_is_wrong(found: dict[str, Any]) -> None:
+    lines = []
+    if found["copy_of"] is not None:
+        lines.append(
+            say(
+                "this is a copy of {found}, and nothing of it runs; `mlp-hub up` makes it a hub of its own",
+                found=found["copy_of"],
+            )
+        )
+    components = found["components"]
+    for name, c in components.items():
+        death = c["last_death"]
+        if death is not None and time.time() - death["at"] < _RECENT_S:
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(death["at"]))
+            lines.append(
+                say(
+                    "the {name} ended at {when}, and was to be started again: it {death}",
+                    name=name,
+                    when=when,
+                    death=death["why"],
+                )
+            )
+    if components["supervisor"]["pid"] is None and any(c["pid"] for c in components.values()):
+        lines.append(
+            say(
+                "the supervisor is not running: nothing starts again what dies; `mlp-hub up` starts another one"
+            )
+        )
+    lines += [f"{problem['component']}: {problem['message']}" for problem in found["problems"]]
+    if lines:
+        sys.stdout.write("\n" + "".join(f"{line}\n" for line in lines))
+
+
 def _age(seconds: float) -> str:
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return render(Message("{span}", {"span": Span(round(seconds))}), here())
 
 
 def logs(settings: Settings, names: list[str], *, lines: int, follow: bool) -> int:
     """Print the last lines of the components' logs and what is added to them."""
-    unknown = [name for name in names if name not in LOGS]
+    known = processes.names(settings)
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise UsageFailure(f"There is no component {', '.join(unknown)}", f"There are {', '.join(LOGS)}.")
-    chosen = names or list(LOGS)
+        raise UsageFailure(
+            say("There is no component {unknown}", unknown=", ".join(unknown)),
+            say("There are {known}.", known=", ".join(known)),
+        )
+    chosen = names or list(known)
     paths = {name: settings.log_dir / f"{name}.log" for name in chosen}
     if not any(path.exists() for path in paths.values()):
-        raise Failure(f"There are no logs in {settings.log_dir}", "Start the hub with `mlp-hub up`.")
+        raise CommandFailed(
+            say("There are no logs in {log_dir}", log_dir=str(settings.log_dir)),
+            say("Start the hub with `mlp-hub up`."),
+        )
     width = max(len(name) for name in chosen) if len(chosen) > 1 else 0
     for name, path in paths.items():
         for line in processes.log_tail(path, lines).splitlines():

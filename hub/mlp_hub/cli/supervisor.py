@@ -20,10 +20,14 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from mlp_hub.cli.component import Component, say
+from mlp_hub.cli import notes
+from mlp_hub.cli.component import Component
+from mlp_hub.cli.notes import say
 from mlp_hub.cli.procs import boot_id, start_of
 
 LOOK_EVERY = 5.0  # seconds between looks at log sizes, and at adopted processes where there are no pidfds
+LATE_S = 2.0  # who looks so much later than meant was not running itself, and calls nobody silent
+DEATHS_KEPT = 100  # of the last ends that nobody asked for
 Signals = set[int]
 
 
@@ -35,27 +39,50 @@ class Supervisor:
         self.plan_id: str = plan["id"]
         self.grace: float = plan["grace_s"]
         self.clock = clock
-        self.components = [Component(entry, plan, clock) for entry in plan["components"]]
+        self.meant: float | None = None  # when the next look was meant to be
+        self.reported = True  # whether what is known is written down
+        earlier = self._earlier_state()
+        self.deaths: list[dict[str, Any]] = earlier["deaths"]
+        for name in earlier["components"].keys() - {entry["name"] for entry in plan["components"]}:
+            # of an earlier plan: who finds another digest than its own in the entry ends it
+            Component({"name": name, "argv": [], "digest": ""}, plan, clock)
+        self.components = [Component(entry, plan, clock, self._died) for entry in plan["components"]]
 
     def tick(self) -> float:
         """Look after every component once and return the time of the next thing to do."""
         now = self.clock()
+        late = self.meant is not None and now > self.meant + LATE_S
         changed = False
         for component in self.components:
-            changed |= component.look(now)
+            changed |= component.look(now, late=late)
             component.bound_log()
-        if changed:
+        if changed or not self.reported:
             self.report()
-        due = [c.start_at for c in self.components if c.start_at is not None]
-        return min([now + LOOK_EVERY, *due])
+        due = [at for c in self.components if (at := c.due()) is not None]
+        self.meant = min([now + LOOK_EVERY, *due])
+        return self.meant
 
     def report(self) -> None:
-        """Write `state.json`, whole or not at all."""
+        """Write `state.json`; where there is no room, it is kept in memory and written at a later look."""
         state = {c.name: c.state() for c in self.components}
-        path = os.path.join(self.directory, "state.json")  # noqa: PTH118 - see procs
-        with open(f"{path}.new", "w") as file:  # noqa: PTH123
-            json.dump({"plan": self.plan_id, "components": state}, file)
-        os.replace(f"{path}.new", path)  # noqa: PTH105
+        content = {"plan": self.plan_id, "components": state, "deaths": self.deaths}
+        self.reported = notes.write(self._state_path, content)
+
+    def _died(self, name: str, why: str) -> None:
+        self.deaths.append({"component": name, "at": round(time.time(), 3), "why": why})
+        del self.deaths[:-DEATHS_KEPT]
+
+    def _earlier_state(self) -> dict[str, Any]:
+        try:
+            with open(self._state_path) as file:  # noqa: PTH123
+                found = json.load(file)
+                return {"deaths": list(found["deaths"]), "components": dict(found["components"])}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {"deaths": [], "components": {}}
+
+    @property
+    def _state_path(self) -> str:
+        return os.path.join(self.directory, "state.json")  # noqa: PTH118 - see procs
 
     def stop(self) -> None:
         """Stop the components, each after the one before it in the plan has ended."""
@@ -75,10 +102,16 @@ def run(plan_path: str) -> int:
     caught: Signals = set()
     wake = _catch_signals(caught)
     supervisor = Supervisor(plan)
-    _write_pid(os.path.join(plan["directory"], "supervisor.pid"))  # noqa: PTH118
+    pid_path = os.path.join(plan["directory"], "supervisor.pid")  # noqa: PTH118
+    noted = _write_pid(pid_path)
     say(f"supervisor {os.getpid()} looks after {', '.join(c.name for c in supervisor.components)}")
     while True:
-        next_look = supervisor.tick()
+        try:
+            next_look = supervisor.tick()
+        except Exception as error:  # noqa: BLE001 - nobody would start this process again
+            say(f"looking after the components failed: {type(error).__name__}: {error}")
+            next_look = time.monotonic() + 1.0
+        noted = noted or _write_pid(pid_path)
         if not caught:
             _sleep(supervisor, wake, max(0.0, next_look - time.monotonic()))
         if signal.SIGTERM in caught or signal.SIGINT in caught:
@@ -107,6 +140,11 @@ def _lock(path: str) -> int | None:
     except BlockingIOError:
         os.close(lock)
         return None
+    try:  # for who finds the lock taken; it holds without this
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+    except OSError:
+        say("there is no room to note this process in its lock")
     return lock
 
 
@@ -130,6 +168,8 @@ def _sleep(supervisor: Supervisor, wake: int, seconds: float) -> None:
     for component in supervisor.components:
         if component.pidfd is not None:
             poll.register(component.pidfd, select.POLLIN)
+        if component.liveness is not None and component.liveness.fd is not None:
+            poll.register(component.liveness.fd, select.POLLIN)
     poll.poll(seconds * 1000)
     try:
         os.read(wake, 512)
@@ -137,7 +177,5 @@ def _sleep(supervisor: Supervisor, wake: int, seconds: float) -> None:
         return
 
 
-def _write_pid(path: str) -> None:
-    with open(f"{path}.new", "w") as file:  # noqa: PTH123
-        json.dump({"pid": os.getpid(), "start": start_of(os.getpid()), "boot": boot_id()}, file)
-    os.replace(f"{path}.new", path)  # noqa: PTH105
+def _write_pid(path: str) -> bool:
+    return notes.write(path, {"pid": os.getpid(), "start": start_of(os.getpid()), "boot": boot_id()})

@@ -5,184 +5,273 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mlp_hub.cli import accounts, database, ports, processes, procs, state_dir
+from mlp_hub._origins import ONE_NAME_MEANS
+from mlp_hub.cli import accounts, certificates, copies, database, ports, processes, procs, state_dir, uids
 from mlp_hub.cli import plan as plans
-from mlp_hub.cli.errors import Failure, MachineFailure
+from mlp_hub.cli.errors import CommandFailed, MachineFailure
 from mlp_hub.cli.http import request
 from mlp_hub.cli.progress import Progress
 from mlp_hub.proxy import ProxyMissing
 from mlp_hub.settings import Settings
+from mlp_language.render import padded, say
 
 if TYPE_CHECKING:
-    from mlp_hub.executors.sandbox import Capabilities
+    from mlp_hub.sandbox import Capabilities
 
 START_S = 90.0  # how long the first answer may take on a slow machine
+_STARTED: Mapping[str, Callable[[], str]] = {
+    "same": lambda: say("already running"),
+    "restarted": lambda: say("proxy, service and hub restarted"),
+    "adopted": lambda: say("proxy, service and hub found again"),
+    "started": lambda: say("proxy, service and hub started"),
+}
 DEATHS_MAX = 3  # a component that died so often during `up` will not come up by itself
-HEALTH = "/services/mlp/api/v1/health"
 
 
 def up(settings: Settings, environ: Mapping[str, str]) -> int:
     """Start what is not running, wait until all of it answers, and tell the operator where it is."""
     progress = Progress(5)
-    with progress.step("state") as told:
+    with progress.step(say("state")) as told:
         state_dir.prepare(settings)
+        mind = uids.claim(settings)
         told.append(str(settings.home))
     with state_dir.exclusive(settings, _say), ThreadPoolExecutor(1) as pool:
+        _settle(settings)
         probe = pool.submit(_capabilities)
-        _migrate(settings, progress)
-        with progress.step("sandbox") as told:
-            told.append(check_sandbox(settings, probe.result()))
-        with progress.step("processes") as told:
+        with progress.step(say("database")) as told:
+            told.append(_bring_databases(settings))
+        with progress.step(say("cluster") if settings.runs.cluster else say("sandbox")) as told:
+            told.append(_ground(settings, probe.result))
+        with progress.step(say("processes")) as told:
             plan = make_plan(settings, environ)
-            started = ensure_supervised(settings, environ, plan)
-            told.append("already running" if started == "same" else f"proxy, service and hub {started}")
-        with progress.step("answers") as told:
+            started, child = ensure_supervised(settings, environ, plan)
+            told.append(_STARTED[started]())
+        with progress.step(say("answers")) as told:
             try:
-                wait_until_ready(settings, plan)
-            except Failure:
+                wait_until_ready(settings, plan, partial(_how_it_ended, settings, child))
+            except CommandFailed:
                 if started == "started":
                     processes.stop_all(settings)
                 raise
             new = accounts.ensure_admin(settings)
             if new:
-                told.append("account of the administrator made")
-            told.append("login page and service answer")
-    _summary(settings, environ, progress.seconds, new_admin=new)
+                told.append(say("account of the administrator made"))
+            told.append(say("login page and service answer"))
+    _summary(settings, environ, progress.seconds, new_admin=new, mind=mind)
     return 0
 
 
 def supervise(settings: Settings, environ: Mapping[str, str]) -> NoReturn:
     """Run the supervisor in the foreground, for systemd and containers; a child does the rest of `up`."""
     state_dir.prepare(settings)
-    if processes.find(settings, "supervisor"):
-        raise Failure(f"A supervisor of {settings.home} is running already", "Stop it: mlp-hub down")
-    if not database.is_current(settings):
-        database.upgrade(settings)
-    _say(check_sandbox(settings, _capabilities()))
-    plan = make_plan(settings, environ)
-    plans.write(settings, plan)
-    if os.fork() == 0:
-        try:
-            wait_until_ready(settings, plan)
-            new = accounts.ensure_admin(settings)
-            _summary(settings, environ, None, new_admin=new)
-        except Failure as failure:
-            sys.stderr.write(failure.text() + "\n")
-        os._exit(0)
-    os.chdir(settings.home)
-    os.umask(0o022)
-    command = plans.supervisor_command(plans.plan_file(settings))
-    os.execv(command[0], command)  # noqa: S606 - no shell is wanted
+    mind = uids.claim(settings)
+    # until the supervisor takes this process's place; the child, which has it too, holds it until all answers
+    with state_dir.exclusive(settings, _say):
+        if processes.find(settings, "supervisor"):
+            raise CommandFailed(
+                say("A supervisor of {home} is running already", home=str(settings.home)),
+                say("Stop it: mlp-hub down"),
+            )
+        _settle(settings)
+        _bring_databases(settings)
+        _say(_ground(settings, _capabilities))
+        plan = make_plan(settings, environ)
+        plans.write(settings, plan)
+        supervisor = os.getpid()
+        if os.fork() == 0:
+            try:
+                wait_until_ready(
+                    settings, plan, lambda: None if os.getppid() == supervisor else say("has ended")
+                )
+                new = accounts.ensure_admin(settings)
+                _summary(settings, environ, None, new_admin=new, mind=mind)
+            except CommandFailed as failure:
+                sys.stderr.write(failure.text() + "\n")
+            os._exit(0)
+        os.chdir(settings.home)
+        os.umask(0o022)
+        command = plans.supervisor_command(plans.plan_file(settings))
+        env = dict(environ) | processes.supervisor_environ(settings, environ)
+        os.execve(command[0], command, env)  # noqa: S606 - no shell is wanted
 
 
-def _migrate(settings: Settings, progress: Progress) -> None:
-    with progress.step("database") as told:
-        if database.is_current(settings):
-            told.append("up to date")
-            return
-        # an old service must not meet the new tables; jobs and notebook servers do not notice
-        processes.stop_all(settings)
-        before = database.upgrade(settings)
-        told.append(
-            "made" if before is None else f"brought from revision {before} to {database.newest_revision()}"
-        )
+def _settle(settings: Settings) -> None:
+    told = copies.settle(settings)
+    if told is not None:
+        _say(say("note: {what}", what=told))
+
+
+def _bring_databases(settings: Settings) -> str:
+    """Have both databases of this version; say what that took."""
+    if not database.changes(settings):
+        return say("up to date")
+    from mlp_hub.cli.backups.upgrade import bring  # noqa: PLC0415 - a second of imports, needed once a version
+
+    return bring(settings)
 
 
 def _capabilities() -> Capabilities:
-    from mlp_hub.executors.sandbox import capabilities  # noqa: PLC0415 - in its own thread, beside other work
+    from mlp_hub.sandbox import capabilities  # noqa: PLC0415 - in its own thread, beside other work
 
     return capabilities()
 
 
+def _ground(settings: Settings, sandbox: Callable[[], Capabilities]) -> str:
+    """Describe what notebooks and jobs run in; raise MachineFailure where there is nothing that they could."""
+    if settings.runs.cluster:
+        from mlp_hub.cli.checks_cluster import describe  # noqa: PLC0415 - loads the cluster's client
+
+        return describe(settings)
+    return check_sandbox(settings, sandbox())
+
+
 def check_sandbox(settings: Settings, found: Capabilities) -> str:
     """Describe the sandbox in force; raise MachineFailure where there is none and that was not allowed."""
-    if found.mode == "open" or (found.mode is None and settings.executor == "simulated"):
-        return "NONE: users are not kept apart"
+    if found.mode == "open" or (found.mode is None and not settings.runs.needs_sandbox):
+        return say("NONE: users are not kept apart")
     if found.mode is None:
         lacking = [f"  {m.what}: {m.effect}. {m.remedy}" for m in found.missing]
         raise MachineFailure(
-            "This machine has no sandbox, so users and jobs could not be kept apart.",
-            "Mend what is named above, or accept that all users can read and stop everything: "
-            "MLP_ALLOW_NO_SANDBOX=1 mlp-hub up",
+            say("This machine has no sandbox, so users and jobs could not be kept apart."),
+            say(
+                "Mend what is named above, or accept that all users can read and stop everything: "
+                "MLP_ALLOW_NO_SANDBOX=1 mlp-hub up"
+            ),
             details="\n".join(lacking),
         )
-    limits = (
-        f"cgroup {found.cgroup}" if found.cgroup != "none" else "no cgroups: limits are watched, not enforced"
-    )
-    return f"bubblewrap {found.bwrap_version} ({found.mode}), {limits}"
+    limits = f"cgroup {found.cgroup}"
+    if found.cgroup == "none":
+        limits = say("no cgroups: limits are watched, not enforced")
+    calls = "" if found.seccomp else say(", system calls not filtered")
+    return f"bubblewrap {found.bwrap_version} ({found.mode}), {limits}{calls}"
 
 
 def make_plan(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the plan; raise MachineFailure where the proxy is not installed."""
+    """Return the plan; raise MachineFailure where the proxy is not installed or its certificate cannot be used."""
+    certificates.check_files(settings)
     try:
         return plans.make(settings, environ)
     except ProxyMissing as error:
-        raise MachineFailure(f"The proxy cannot be started: {error}") from error
+        raise MachineFailure(say("The proxy cannot be started: {error}", error=str(error))) from error
 
 
-def ensure_supervised(settings: Settings, environ: Mapping[str, str], plan: dict[str, Any]) -> str:
-    """Have a supervisor that follows this plan: `same`, `restarted` (what changed) or `started`."""
+def ensure_supervised(
+    settings: Settings, environ: Mapping[str, str], plan: dict[str, Any]
+) -> tuple[str, subprocess.Popen[bytes] | None]:
+    """Have a supervisor that follows this plan: `same`, `restarted` (what changed), `adopted` or `started`; and it, if just started."""
     before = plans.read(settings)
     supervisor = processes.find(settings, "supervisor")
     if supervisor and before and before.get("id") == plan["id"]:
-        return "same"
-    if not processes.find(settings, "proxy") or _public(before) != _public(plan):
+        return "same", None
+    ours = processes.find(settings, "proxy") or processes.runs_unnoted(settings, "proxy")
+    if not ours or _public(before) != _public(plan):
         ports.check_free(settings.bind, settings.port)
     plans.write(settings, plan)
     if supervisor:
         procs.send(supervisor.pid, signal.SIGHUP)
-        return "restarted"
-    adopted = any(processes.find(settings, name) for name in plans.STOP_ORDER)
-    processes.start_supervisor(settings, environ)
-    return "found again" if adopted else "started"
+        return "restarted", None
+    adopted = any(processes.find(settings, name) for name in processes.names(settings))
+    child = processes.start_supervisor(settings, environ)
+    return "adopted" if adopted else "started", child
 
 
 def _public(plan: dict[str, Any] | None) -> str | None:
-    return plan.get("url") if plan else None
+    return plan.get("listens") if plan else None
 
 
-def wait_until_ready(settings: Settings, plan: dict[str, Any]) -> None:
-    """Return when the login page and the service answer on the public port; raise Failure otherwise."""
+def wait_until_ready(
+    settings: Settings, plan: dict[str, Any], supervisor_end: Callable[[], str | None]
+) -> None:
+    """Return when the login page and the service answer on the public port; raise Failure otherwise.
+
+    `supervisor_end` tells how the supervisor has ended, None while it lives.
+    """
     deadline = time.monotonic() + START_S
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(settings.bind, settings.bind)  # noqa: S104 - compared, not bound
     # asked at their own sockets first, so that the proxy's log does not fill with what is only early
     waiting = {
-        "the login page": ("/hub/login", settings.hub_socket),
-        "the service": (HEALTH, settings.service_socket),
+        say("the login page"): (f"{settings.base}/hub/login", settings.hub_socket),
+        say("the service"): (settings.base + plans.SERVICE_READY, settings.service_socket),
     }
+    said = dict.fromkeys(waiting, say("not asked yet"))
     while waiting:
+        _check_supervisor(settings, supervisor_end())
         state = processes.state(settings)
         if state.get("plan") == plan["id"]:
             _check_deaths(settings, state)
             for what, (path, socket) in list(waiting.items()):
-                if all(
-                    request(to, "GET", path, timeout=10).status == 200
-                    for to in (socket, (host, settings.port))
-                ):
-                    del waiting[what]
+                tls = settings.tls is not None
+                asked = (
+                    request(to, "GET", path, timeout=10, tls=tls) for to in (socket, (host, settings.port))
+                )
+                bad = next((answer for answer in asked if answer.status != 200), None)
+                if bad is None:
+                    del waiting[what], said[what]
+                else:
+                    said[what] = bad.message
         if waiting and time.monotonic() > deadline:
-            raise Failure(
-                f"After {START_S:.0f} s {' and '.join(waiting)} did not answer.",
-                f"The logs lie in {settings.log_dir}; `mlp-hub doctor` looks at the machine.",
-                details="\n\n".join(_tail(settings, name) for name in processes.NAMES),
+            raise CommandFailed(
+                say(
+                    "After {n} s there was no good answer of {what}.",
+                    n=round(START_S),
+                    what=tuple(f"{what} ({said[what]})" for what in waiting),
+                ),
+                say(
+                    "The logs lie in {log_dir}; `mlp-hub doctor` looks at the machine.",
+                    log_dir=str(settings.log_dir),
+                ),
+                details="\n\n".join(_tail(settings, name) for name in processes.names(settings)),
             )
         if waiting:
             time.sleep(0.03)
 
 
+def _how_it_ended(settings: Settings, child: subprocess.Popen[bytes] | None) -> str | None:
+    """Tell how the supervisor ended, `child` if this command started it; None while it lives."""
+    if child is None:
+        return None if processes.find(settings, "supervisor") else say("is not running any more")
+    code = child.poll()
+    if code is None:
+        return None
+    if code < 0:
+        return say("was ended by signal {signal}", signal=-code)
+    return say("ended with status {code}", code=code)
+
+
+def _check_supervisor(settings: Settings, how: str | None) -> None:
+    """Raise `CommandFailed` where the supervisor has ended: nothing would start what is missing."""
+    if how is None:
+        return
+    raise CommandFailed(
+        say("The supervisor {how}, so that nothing keeps the hub alive.", how=how),
+        say(
+            "All of its log: {log_dir}. `mlp-hub up` starts another one.",
+            log_dir=str(settings.log_dir / "supervisor.log"),
+        ),
+        details=_tail(settings, "supervisor"),
+    )
+
+
 def _check_deaths(settings: Settings, state: dict[str, Any]) -> None:
     for name, component in state["components"].items():
         if component["waits"] and component["restarts"] >= DEATHS_MAX:
-            raise Failure(
-                f"The {name} does not stay up: it {component['last_exit']}, {component['restarts']} times.",
-                f"All of its log: {settings.log_dir / f'{name}.log'}",
+            raise CommandFailed(
+                say(
+                    "The {name} does not stay up: it {how}, {n} times.",
+                    name=name,
+                    how=component["last_exit"],
+                    n=component["restarts"],
+                ),
+                say("All of its log: {log_dir}", log_dir=str(settings.log_dir / f"{name}.log")),
                 details=_tail(settings, name),
             )
 
@@ -205,36 +294,53 @@ def stop_command(settings: Settings, environ: Mapping[str, str], program: str) -
     return " ".join([*(f"{key}={shlex.quote(value)}" for key, value in named.items()), command])
 
 
+def _people(settings: Settings, panel: str) -> str:
+    if settings.login_provider:
+        return say("log in with {title}", title=settings.login_name)
+    return say("sign up on the login page; you approve them under {panel}", panel=panel)
+
+
 def _summary(
-    settings: Settings, environ: Mapping[str, str], seconds: float | None, *, new_admin: bool
+    settings: Settings, environ: Mapping[str, str], seconds: float | None, *, new_admin: bool, mind: list[str]
 ) -> None:
     took = f" ({seconds:.1f} s)" if seconds is not None else ""
     secret = settings.secret_file("admin-password")
     # only while nobody can have changed it: later the terminal's history would hold a wrong or a live password
     password = (
-        f"first password {settings.secret('admin-password')} (kept in {secret})"
+        say(
+            "first password {password} (kept in {file})",
+            password=settings.secret("admin-password"),
+            file=str(secret),
+        )
         if new_admin
-        else f"the first password lies in {secret}"
+        else say("the first password lies in {file}", file=str(secret))
     )
     command = stop_command(settings, environ, sys.argv[0])
-    outside = settings.bind not in ("127.0.0.1", "::1", "localhost")
-    note = (
-        "  Mind      it listens for other machines too: put TLS in front, or passwords travel readable\n"
-        if outside
-        else ""
-    )
-    _say(
-        f"""
-MLP Hub is up{took}
-
-  Open      {settings.url}
-  Log in    {settings.admin_name}, {password}
-  People    sign up on the login page; you approve them under {settings.url}services/mlp/admin/users
-  State     {settings.home}
-  Stop      {command}
-            (running jobs go on; with JOBS=stop they are suspended)
-{note}"""
-    )
+    if settings.bind not in ("127.0.0.1", "::1", "localhost") and not settings.url.startswith("https:"):
+        mind = [
+            say("it listens for other machines too: put TLS in front, or passwords travel readable"),
+            *mind,
+        ]
+        if not settings.public_url and settings.origins.apart:
+            mind = [
+                *mind,
+                say("browsers of other machines need names: set MLP_PUBLIC_URL and MLP_USERS_DOMAIN"),
+            ]
+    if not settings.origins.apart:
+        mind = [ONE_NAME_MEANS, *mind]
+    panel = f"{settings.url}services/mlp/admin/users"
+    rows = [
+        (say("Open"), settings.url),
+        (say("Notebooks"), settings.origins.servers),
+        (say("Log in"), f"{settings.admin_name}, {password}"),
+        (say("People"), _people(settings, panel)),
+        (say("State"), str(settings.home)),
+        (say("Stop"), command),
+        ("", say("(running jobs go on; with JOBS=stop they are suspended)")),
+        *((say("Mind"), what) for what in mind),
+    ]
+    lines = "".join(f"  {padded(name, 9)} {what}\n" for name, what in rows)
+    _say(f"\n{say('MLP Hub is up')}{took}\n\n{lines}")
 
 
 def _say(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlp_hub.domain.resources import Quota
+from mlp_language.message import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,7 @@ class Shortfall:
 
     since: float
     left: Quota
-    message: str
+    message: Message
 
 
 @dataclass(frozen=True, slots=True)

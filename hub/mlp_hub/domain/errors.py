@@ -1,110 +1,220 @@
 """Every refusal has one type and one reason.
 
     MLPError
-    ├── Refused(reason, msg)      what was asked for cannot be done; answered as 403 with its reason
-    │   └── IllegalTransition     a state machine was asked for a move its table does not hold
-    └── Unavailable(msg)          the fault is ours or passes by itself; answered as 503
+    └── MessageError(message)             what a person is told, in their language
+        ├── Refused(reason, message)      what was asked for cannot be done; answered as 403 with its reason
+        │   └── IllegalTransition         a state machine was asked for a move its table does not hold
+        └── Unavailable(message)          the fault is ours or passes by itself; answered as 503
 
 `Reason` is the closed set that REST, metrics, widgets and tests share.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
+from typing import Self
+
+from mlp_hub.domain.facts import Fact
+from mlp_language.message import Eyes, Message, msg
+from mlp_language.render import ENGLISH, Reader, render
 
 
 class Reason(StrEnum):
-    """Why a request was refused or a job waits. Closed: adding one is a change of the contract."""
+    """Why a request was refused or a job waits. Closed: adding one is a change of the contract.
 
-    INVALID = "Invalid"
-    NOT_FOUND = "NotFound"
-    CONFLICT = "Conflict"
-    WRONG_STATE = "WrongState"
-    FORBIDDEN = "Forbidden"
-    EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
-    WAITING_FOR_QUOTA = "WaitingForQuota"
-    NO_MATCHING_FLAVOR = "NoMatchingFlavor"
-    WAITING_FOR_RESOURCES = "WaitingForResources"
-    TOPOLOGY_PLACEMENT_FAILED = "TopologyPlacementFailed"
-    WAITING_FOR_PREEMPTED = "WaitingForPreempted"
-    RESERVED = "Reserved"
-    SUSPENDED = "Suspended"
-    GATED = "Gated"
+    `words` are what people read instead of the type, `meaning` is for the documentation; `waits_for` says what a job waits for,
+    None where only requests are refused for it.
+    """
 
+    words: str
+    meaning: str
+    waits_for: Message | None
 
-MEANINGS: dict[Reason, str] = {
-    Reason.INVALID: "The request cannot be understood or holds a value that is not allowed; the message names both.",
-    Reason.NOT_FOUND: "It does not exist, or belongs to somebody else: the answer is the same.",
-    Reason.CONFLICT: "Something of this name is there already, or a key was used for another request.",
-    Reason.WRONG_STATE: "It exists, but not in a state in which this can be done.",
-    Reason.FORBIDDEN: "The token lacks the scope, or its owner is not the one who may do this.",
-    Reason.EXCEEDS_MAX_QUOTA: "More than the tenant's whole quota, or than all nodes together: it could never run.",
-    Reason.WAITING_FOR_QUOTA: "The tenant uses too much of its quota now, or others have the rest kept free for them; "
-    "waits until some of it is given back.",
-    Reason.NO_MATCHING_FLAVOR: "No node has the kind of device that is asked for.",
-    Reason.WAITING_FOR_RESOURCES: "The quota would do, but the nodes have no room for all ranks at once.",
-    Reason.TOPOLOGY_PLACEMENT_FAILED: "There is room, but not where the rule of `topology` wants the ranks.",
-    Reason.WAITING_FOR_PREEMPTED: "Room is being made for it; it waits until what is stopped for it has ended.",
-    Reason.RESERVED: "There is room now, but a job ahead of it, or who booked it for a time that comes, is to have it.",
-    Reason.SUSPENDED: "It was suspended and waits to be resumed.",
-    Reason.GATED: "It is held back until somebody releases it, or its tenant was deleted while it waited.",
-}
-"""What each reason means, for the documentation."""
+    def __new__(cls, value: str, words: str, meaning: str, waits_for: Message | None = None) -> Self:
+        made = str.__new__(cls, value)
+        made._value_ = value
+        made.words, made.meaning, made.waits_for = words, meaning, waits_for
+        return made
 
-WORDS: dict[Reason, str] = {
-    Reason.INVALID: "not allowed",
-    Reason.NOT_FOUND: "not there",
-    Reason.CONFLICT: "there already",
-    Reason.WRONG_STATE: "not in this state",
-    Reason.FORBIDDEN: "no right to it",
-    Reason.EXCEEDS_MAX_QUOTA: "more than the whole quota",
-    Reason.WAITING_FOR_QUOTA: "waits for quota",
-    Reason.NO_MATCHING_FLAVOR: "no such device here",
-    Reason.WAITING_FOR_RESOURCES: "waits for room on the nodes",
-    Reason.TOPOLOGY_PLACEMENT_FAILED: "waits for room in the right place",
-    Reason.WAITING_FOR_PREEMPTED: "waits for others to stop",
-    Reason.RESERVED: "the room is kept for others",
-    Reason.SUSPENDED: "suspended",
-    Reason.GATED: "held back",
-}
-"""What people read instead of the type; the front end and `mlp` have the same table, and a test compares them."""
+    INVALID = (
+        "Invalid",
+        "not allowed",
+        "The request cannot be understood or holds a value that is not allowed; the message names both.",
+    )
+    NOT_FOUND = (
+        "NotFound",
+        "not there",
+        "It does not exist, or belongs to somebody else: the answer is the same.",
+    )
+    CONFLICT = (
+        "Conflict",
+        "there already",
+        "Something of this name is there already, or a key was used for another request.",
+    )
+    WRONG_STATE = (
+        "WrongState",
+        "not in this state",
+        "It exists, but not in a state in which this can be done.",
+    )
+    FORBIDDEN = (
+        "Forbidden",
+        "no right to it",
+        "The token lacks the scope, or its owner is not the one who may do this.",
+    )
+    LOGIN_TOO_OLD = (
+        "LoginTooOld",
+        "asks for the password again",
+        "A browser's session may do this for half an hour after its person has entered the password.",
+    )
+    EXCEEDS_MAX_QUOTA = (
+        "ExceedsMaxQuota",
+        "more than the whole quota",
+        "More than the tenant's whole quota, or than all nodes together: it could never run.",
+    )
+    WAITING_FOR_QUOTA = (
+        "WaitingForQuota",
+        "waits for quota",
+        "The tenant uses too much of its quota now, or others have the rest kept free for them; waits until some of it is given back.",
+        msg("quota"),
+    )
+    NO_MATCHING_FLAVOR = (
+        "NoMatchingFlavor",
+        "no such device here",
+        "No node has the kind of device that is asked for.",
+        msg("a node of the kind asked for"),
+    )
+    WAITING_FOR_RESOURCES = (
+        "WaitingForResources",
+        "waits for room on the nodes",
+        "The quota would do, but the nodes have no room for all ranks at once.",
+        msg("room on the nodes"),
+    )
+    TOPOLOGY_PLACEMENT_FAILED = (
+        "TopologyPlacementFailed",
+        "waits for room in the right place",
+        "There is room, but not where the rule of `topology` wants the ranks.",
+        msg("room where the topology asked for wants it"),
+    )
+    WAITING_FOR_PREEMPTED = (
+        "WaitingForPreempted",
+        "waits for others to stop",
+        "Room is being made for it; it waits until what is stopped for it has ended.",
+        msg("the end of jobs that are being stopped"),
+    )
+    RESERVED = (
+        "Reserved",
+        "the room is kept for others",
+        "There is room now, but a job ahead of it, or who booked it for a time that comes, is to have it.",
+        msg("room that is kept for others"),
+    )
+    DISK_FULL = (
+        "DiskFull",
+        "waits for room on the disk",
+        "The disk has less room than is to stay free, so that nothing is started; or the home of its user holds more than a home may hold.",
+        msg("room on the disk"),
+    )
+    SUSPENDED = (
+        "Suspended",
+        "suspended",
+        "It was suspended and waits to be resumed.",
+        msg("being resumed"),
+    )
+    GATED = (
+        "Gated",
+        "held back",
+        "It is held back until somebody releases it, or its tenant was deleted while it waited.",
+        msg("being released"),
+    )
 
 
 class MLPError(Exception):
     """Root of the control plane's errors."""
 
 
-class Refused(MLPError):  # noqa: N818 - "refused" is what happened, and the word of the contract
+class MessageError(MLPError):
+    """Root of the errors that a person is told: `message` is the sentence as data."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def text(self, reader: Reader) -> str:
+        """Return the sentence for a reader."""
+        return render(self.message, reader)
+
+    @property
+    def msg(self) -> str:
+        """The sentence in English, for logs."""
+        return render(self.message, ENGLISH)
+
+    def __str__(self) -> str:
+        """Give what logs show."""
+        return self.msg
+
+
+class Refused(MessageError):  # noqa: N818 - "refused" is what happened, and the word of the contract
     """A request that is refused and changes nothing.
 
-    `msg` says what was wrong with which value and what would be right; `retry_after` is in how many seconds the same
-    request may succeed, where that is known.
+    The sentence says what was wrong with which value and what would be right; `retry_after` is in how many seconds the
+    same request may succeed, where that is known. `facts` are what is behind it where the scheduler says so. `eyes` are those of
+    whom it is passed on to, where that is not who asked.
     """
 
-    def __init__(self, reason: Reason, msg: str, *, retry_after: float | None = None) -> None:
-        super().__init__(f"{reason}: {msg}")
+    def __init__(
+        self,
+        reason: Reason,
+        message: Message,
+        *,
+        retry_after: float | None = None,
+        facts: tuple[Fact, ...] = (),
+        eyes: Eyes | None = None,
+    ) -> None:
+        super().__init__(message)
         self.reason = reason
-        self.msg = msg
         self.retry_after = retry_after
+        self.facts = facts
+        self.eyes = eyes
+
+    def to(self, eyes: Eyes) -> Refused:
+        """Return it for who has such eyes, whoever asked."""
+        return Refused(self.reason, self.message, retry_after=self.retry_after, facts=self.facts, eyes=eyes)
+
+    def __str__(self) -> str:
+        """Give what logs show."""
+        return f"{self.reason}: {self.msg}"
 
 
 class IllegalTransition(Refused):
     """A move that the table of transitions does not hold; carries the object's history."""
 
-    def __init__(self, kind: str, name: str, state: str, move: str, history: tuple[str, ...] = ()) -> None:
-        past = f" (so far: {' > '.join(history)})" if history else ""
-        super().__init__(Reason.WRONG_STATE, f"{kind} {name} is {state} and cannot {move}{past}")
+    def __init__(self, message: Message, history: tuple[str, ...] = ()) -> None:
+        so_far = msg("{what} (so far: {history})", what=message, history=" > ".join(history))
+        super().__init__(Reason.WRONG_STATE, so_far if history else message)
         self.history = history
 
 
-class Unavailable(MLPError):  # noqa: N818 - names the condition, as HTTP does
+class Unavailable(MessageError):  # noqa: N818 - names the condition, as HTTP does
     """The platform cannot answer now; trying again later is right."""
 
-    def __init__(self, msg: str) -> None:
-        super().__init__(msg)
-        self.msg = msg
+
+class OutOfReach(Unavailable):
+    """What runs jobs does not answer, to nobody: no job's fault, so a job waits for it however long it takes."""
+
+
+NOT_THERE: Mapping[str, Message] = {
+    "dataset": msg("there is no dataset {name}"),
+    "job": msg("there is no job {name}"),
+    "model": msg("there is no model {name}"),
+    "member": msg("there is no member {name}"),
+    "runtime": msg("there is no runtime {name}"),
+    "tenant": msg("there is no tenant {name}"),
+    "user": msg("there is no user {name}"),
+}
 
 
 def not_found(kind: str, name: str) -> Refused:
     """Return the one answer for what does not exist and for what the asker may not know of."""
-    return Refused(Reason.NOT_FOUND, f"there is no {kind} {name}")
+    message = NOT_THERE.get(kind, msg("there is no {kind} {name}"))
+    return Refused(Reason.NOT_FOUND, replace(message, args={"kind": kind, "name": name}))

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any, Literal
 
-from mlp_hub.domain.errors import IllegalTransition
+from mlp_hub.domain import names
+from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.runtime import BUILT_IN, Runtime
+from mlp_hub.domain.stages import NO_TIMES, StageTimes
+from mlp_language.message import NOTHING, JobRef, Message, from_data, msg, verbatim
 
 
 class Phase(StrEnum):
@@ -22,8 +27,8 @@ class Phase(StrEnum):
     PREEMPTING = "preempting"  # asked to stop for another job; goes back into the queue
     RESIZING = "resizing"  # asked to stop; goes on at once with another number of workers
     FINISHING = "finishing"  # ranks are gone; last metrics and logs are taken in, quota is still held
-    FINISHED = "finished"  # rank 0 ended with 0
-    FAILED = "failed"  # ended otherwise; `Failure` says how
+    FINISHED = "finished"  # all that counts ended well
+    FAILED = "failed"  # ended otherwise; its failure says how
     CANCELLING = "cancelling"  # asked to stop for good
     CANCELLED = "cancelled"  # stopped for good
     DELETING = "deleting"  # its files go, then its record
@@ -51,26 +56,6 @@ class Target(StrEnum):
 
 
 P = Phase
-TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
-    P.QUEUED: frozenset({P.ADMITTED, P.SUSPENDED, P.CANCELLED}),
-    # admitted work that never reached the executor goes back, or ends, without a trace to clean up
-    P.ADMITTED: frozenset({P.STARTING, P.QUEUED, P.SUSPENDED, P.CANCELLED, P.FAILED}),
-    P.STARTING: frozenset({P.RUNNING, P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.RESIZING, P.CANCELLING}),
-    P.RUNNING: frozenset({P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.RESIZING, P.CANCELLING}),
-    P.SUSPENDING: frozenset({P.SUSPENDED, P.FINISHING, P.CANCELLING}),
-    P.SUSPENDED: frozenset({P.QUEUED, P.CANCELLED}),
-    P.PREEMPTING: frozenset({P.QUEUED, P.FINISHING, P.CANCELLING, P.SUSPENDING}),
-    # its next attempt holds what it goes on with in the very transaction that gives back what the last one held
-    P.RESIZING: frozenset({P.ADMITTED, P.FINISHING, P.CANCELLING, P.SUSPENDING, P.PREEMPTING}),
-    # a failed attempt with retries left is requeued from finishing
-    P.FINISHING: frozenset({P.FINISHED, P.FAILED, P.QUEUED, P.CANCELLED}),
-    P.CANCELLING: frozenset({P.CANCELLED, P.FINISHING}),
-    P.FINISHED: frozenset({P.DELETING}),
-    P.FAILED: frozenset({P.DELETING}),
-    P.CANCELLED: frozenset({P.DELETING}),
-    P.DELETING: frozenset(),
-}
-
 FINAL = frozenset({P.FINISHED, P.FAILED, P.CANCELLED})
 HOLDING = frozenset(
     {
@@ -85,35 +70,66 @@ HOLDING = frozenset(
     }
 )
 """Phases in which a job holds quota and nodes: exactly those in which its ledger row is confirmed."""
+ALIVE = HOLDING - {P.ADMITTED, P.FINISHING}
+"""Phases in which ranks of the present attempt may be alive."""
 WAITING = frozenset({P.QUEUED, P.SUSPENDED})
 
 _STATE: Mapping[Phase, State] = {
-    P.QUEUED: State.CREATING,
-    P.ADMITTED: State.CREATING,
-    P.STARTING: State.CREATING,
-    P.RUNNING: State.RUNNING,
-    P.SUSPENDING: State.RUNNING,
-    P.SUSPENDED: State.CREATING,
-    P.PREEMPTING: State.RUNNING,
-    P.RESIZING: State.RUNNING,
-    P.FINISHING: State.RUNNING,
+    **dict.fromkeys(HOLDING, State.RUNNING),
+    **dict.fromkeys((P.QUEUED, P.ADMITTED, P.STARTING, P.SUSPENDED), State.CREATING),
     P.FINISHED: State.FINISHED,
     P.FAILED: State.ERROR,
-    P.CANCELLING: State.RUNNING,
     P.CANCELLED: State.ERROR,
     P.DELETING: State.DELETING,
 }
 
 
+PHASES: Mapping[Phase, Message] = {
+    P.QUEUED: msg("queued"),
+    P.ADMITTED: msg("admitted"),
+    P.STARTING: msg("starting"),
+    P.RUNNING: msg("running"),
+    P.SUSPENDING: msg("suspending"),
+    P.SUSPENDED: msg("suspended"),
+    P.PREEMPTING: msg("preempting"),
+    P.RESIZING: msg("resizing"),
+    P.FINISHING: msg("finishing"),
+    P.FINISHED: msg("finished"),
+    P.FAILED: msg("failed"),
+    P.CANCELLING: msg("cancelling"),
+    P.CANCELLED: msg("cancelled"),
+    P.DELETING: msg("deleting"),
+}
+"""What a job is in each phase, for sentences."""
+JOB_MACHINE = Machine(
+    {
+        P.QUEUED: frozenset({P.ADMITTED, P.SUSPENDED, P.CANCELLED}),
+        # admitted work that never reached the executor goes back, or ends, without a trace to clean up
+        P.ADMITTED: frozenset({P.STARTING, P.QUEUED, P.SUSPENDED, P.CANCELLED, P.FAILED}),
+        P.STARTING: frozenset({P.RUNNING, P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.RESIZING, P.CANCELLING}),
+        P.RUNNING: frozenset({P.FINISHING, P.SUSPENDING, P.PREEMPTING, P.RESIZING, P.CANCELLING}),
+        P.SUSPENDING: frozenset({P.SUSPENDED, P.FINISHING, P.CANCELLING}),
+        P.SUSPENDED: frozenset({P.QUEUED, P.CANCELLED}),
+        P.PREEMPTING: frozenset({P.QUEUED, P.FINISHING, P.CANCELLING, P.SUSPENDING}),
+        # its next attempt holds what it goes on with in the very transaction that gives back what the last one held
+        P.RESIZING: frozenset({P.ADMITTED, P.FINISHING, P.CANCELLING, P.SUSPENDING, P.PREEMPTING}),
+        # a failed attempt with retries left is requeued from finishing
+        P.FINISHING: frozenset({P.FINISHED, P.FAILED, P.QUEUED, P.CANCELLED}),
+        P.CANCELLING: frozenset({P.CANCELLED, P.FINISHING}),
+        P.FINISHED: frozenset({P.DELETING}),
+        P.FAILED: frozenset({P.DELETING}),
+        P.CANCELLED: frozenset({P.DELETING}),
+        P.DELETING: frozenset(),
+    },
+    msg("job {name} is {old} and cannot become {new}"),
+    PHASES,
+)
+"""Transitions of a job."""
+
+
 def state_of(phase: Phase) -> State:
     """Derive the contract's state from the phase; it is stored nowhere."""
     return _STATE[phase]
-
-
-def check_move(name: str, old: Phase, new: Phase, history: tuple[str, ...] = ()) -> None:
-    """Raise `IllegalTransition` unless the table allows the move."""
-    if new not in TRANSITIONS[old]:
-        raise IllegalTransition("job", name, old, f"become {new}", history)
 
 
 class Cause(StrEnum):
@@ -123,13 +139,24 @@ class Cause(StrEnum):
     SIGNAL = "signal"  # a rank was killed by a signal that the platform did not send
     OUT_OF_MEMORY = "out-of-memory"
     TIME_LIMIT = "time-limit"
+    DISK = "disk"  # it wrote more than it may, or the disk was nearly full and it wrote fastest
     NODE_LOST = "node-lost"  # the node, or the sandbox with all its ranks, vanished
     START_FAILED = "start-failed"  # the platform could not start the ranks
 
 
+class Hint(StrEnum):
+    """What probably stands behind a failure, where its cause alone does not help."""
+
+    NO_NETWORK = "no-network"  # it looked for another machine, and its tenant's jobs have no network
+    NETWORK_MISSING = "network-missing"  # the same, and they would have one if this machine could give it
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The first thing that went wrong: which rank, how, and the last lines of its error output."""
+    """The first thing that went wrong: which rank, how, and the last lines of its error output.
+
+    `message` is what a program wrote, or the English of `said`, a sentence of ours as data.
+    """
 
     cause: Cause
     rank: int | None = None
@@ -137,6 +164,28 @@ class Failure:
     signal: int | None = None
     message: str = ""
     tail: str = ""
+    hint: Hint | None = None
+    said: dict[str, Any] | None = None
+
+    @property
+    def told(self) -> Message:
+        """What is told of it, each reader in their language."""
+        return verbatim(self.message) if self.said is None else from_data(self.said)
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a user made where jobs run, past the hub, and what is the job: the hub only lets it run."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def title(self) -> str:
+        """How sentences name it: `MPIJob mlp-red/train`."""
+        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +210,17 @@ class JobSpec:
     retries: int = 0
     checkpoint_every: int | None = None  # seconds
     topology: str | None = None
+    tensorboard: Literal["on", "off"] = "on"  # whether event files that its program writes are drawn
+    own_runtime: Runtime | None = (
+        None  # its tenant's runtime as it was at submission; None: one of the platform's
+    )
+    brought: Brought | None = None  # then there is no program: it has its own pods
+    language: str = ""  # what `mlp` says within its ranks is said in; empty: English
+
+    @property
+    def started_by(self) -> Runtime:
+        """How its ranks are started."""
+        return self.own_runtime or BUILT_IN[self.runtime]
 
     @property
     def ranks_min(self) -> int:
@@ -188,6 +248,10 @@ class RankStatus:
     signal: int | None = None
     cpu: float | None = None  # cores in use over the last seconds
     ram: int | None = None  # MiB resident
+    cpu_mean: float | None = None  # cores, from its start to its end; all four known once it has ended
+    cpu_peak: float | None = None  # the most cores over a second
+    ram_mean: int | None = None  # MiB
+    ram_peak: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +263,12 @@ class Job:
     phase: Phase
     target: Target
     submitted_at: float
+    run: int = 1  # of its name, from 1 on
     restarts: int = 0  # attempts that ended and were followed by another
     failures: int = 0  # of these, those that count against `retries`
     progress: int = 0
     reason: str | None = None  # typed reason of waiting, or cause of the end
-    message: str = ""
+    message: Message = NOTHING
     placement: tuple[str, ...] = ()  # node of each rank
     queued_at: float | None = None
     admitted_at: float | None = None
@@ -218,6 +283,9 @@ class Job:
     ran: float = 0.0  # seconds that its earlier attempts ran, all together
     progress_from: int | None = None  # what an attempt after the first reported first, and when
     progress_since: float | None = None
+    stages: StageTimes = (
+        NO_TIMES  # of the present attempt, as far as its timeline has them; none once it has ended
+    )
     version: int = 0  # grows with each stored change
 
     @property
@@ -232,6 +300,26 @@ class Job:
         if self.started_at is None or self.finished_at is None:
             return self.ran
         return self.ran + max(self.finished_at - self.started_at, 0.0)
+
+    @property
+    def reference(self) -> str:
+        """What means this run and no other: `digits@2`."""
+        return names.reference(self.spec.name, self.run)
+
+    @property
+    def title(self) -> str:
+        """How sentences name it: `digits`, of a later run `digits@2`."""
+        return names.title(self.spec.name, self.run)
+
+    @property
+    def ref(self) -> JobRef:
+        """How messages refer to it."""
+        return JobRef(self.uid, self.title, self.spec.user, self.spec.tenant)
+
+    @property
+    def leaves_its_name(self) -> bool:
+        """Whether its name may be run again: it has ended, or was told to end for good, which nothing takes back."""
+        return self.phase in FINAL or self.phase is Phase.DELETING or self.target is Target.CANCEL
 
     @property
     def attempt(self) -> str:

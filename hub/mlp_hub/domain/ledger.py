@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mlp_hub.domain.errors import IllegalTransition
+from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
+from mlp_language.message import msg
 
 APPLIERS: Mapping[str, str] = {
     "dm": "data manager",
@@ -15,40 +16,51 @@ APPLIERS: Mapping[str, str] = {
     "am": "application manager",
     "mm": "model manager",
     "sp": "spawner of notebook servers",
+    "st": "storage",
 }
+OF_JOBS = "jm"
+OF_STORAGE = "st"
+"""Whose requests are what is stored (`domain.storage`); nobody outside can ask in its name."""
 
 
 class RequestPhase(StrEnum):
     """Where a resource request stands."""
 
-    CLAIMED = "claimed"  # holds nothing yet: room is being made for it; until it expires
-    TRIED = "tried"  # held until it expires
-    CONFIRMED = "confirmed"  # held until released
+    PENDING = "pending"  # holds nothing yet, waits to be admitted; until it expires
+    TRIED = "tried"  # until it expires
+    CONFIRMED = "confirmed"  # until it is released
     RELEASING = "releasing"  # a release was tried; still held, because it may be cancelled
-    RELEASED = "released"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
+    RELEASED = "released"  # given back
+    CANCELLED = "cancelled"  # by who asked, before it was confirmed
+    EXPIRED = "expired"  # nobody confirmed it in time
 
 
 R = RequestPhase
-REQUEST_TRANSITIONS: Mapping[RequestPhase, frozenset[RequestPhase]] = {
-    R.CLAIMED: frozenset({R.TRIED, R.CANCELLED, R.EXPIRED}),
-    R.TRIED: frozenset({R.CONFIRMED, R.CANCELLED, R.EXPIRED}),
-    R.CONFIRMED: frozenset({R.RELEASING, R.RELEASED}),
-    R.RELEASING: frozenset({R.RELEASED, R.CONFIRMED}),
-    # an id may be used again once what it held was given back: a notebook server keeps its name
-    R.RELEASED: frozenset({R.TRIED, R.CLAIMED}),
-    R.CANCELLED: frozenset({R.TRIED, R.CLAIMED}),
-    R.EXPIRED: frozenset({R.TRIED, R.CLAIMED}),
-}
-RELEASE_TRANSITIONS: Mapping[RequestPhase, frozenset[RequestPhase]] = {
-    # an anonymous release (its own id, an amount) holds nothing; once confirmed its id is used up, so that a
-    # repeated one gives nothing back twice
-    R.TRIED: frozenset({R.RELEASED, R.CANCELLED, R.EXPIRED}),
-    R.CANCELLED: frozenset({R.TRIED}),
-    R.EXPIRED: frozenset({R.TRIED}),
-    R.RELEASED: frozenset(),
-}
+_REFUSAL = msg("resource request {applier}/{id} is {old} and cannot become {new}")
+REQUEST_MACHINE = Machine(
+    {
+        R.PENDING: frozenset({R.TRIED, R.CANCELLED, R.EXPIRED}),
+        R.TRIED: frozenset({R.CONFIRMED, R.CANCELLED, R.EXPIRED}),
+        R.CONFIRMED: frozenset({R.RELEASING, R.RELEASED}),
+        R.RELEASING: frozenset({R.RELEASED, R.CONFIRMED}),
+        # an id may be used again once what it held was given back: a notebook server keeps its name
+        R.RELEASED: frozenset({R.TRIED, R.PENDING}),
+        R.CANCELLED: frozenset({R.TRIED, R.PENDING}),
+        R.EXPIRED: frozenset({R.TRIED, R.PENDING}),
+    },
+    _REFUSAL,
+)
+RELEASE_MACHINE = Machine(
+    {
+        # an anonymous release (its own id, an amount) holds nothing; once confirmed its id is used up, so that a
+        # repeated one gives nothing back twice
+        R.TRIED: frozenset({R.RELEASED, R.CANCELLED, R.EXPIRED}),
+        R.CANCELLED: frozenset({R.TRIED}),
+        R.EXPIRED: frozenset({R.TRIED}),
+        R.RELEASED: frozenset(),
+    },
+    _REFUSAL,
+)
 HELD = frozenset({R.TRIED, R.CONFIRMED, R.RELEASING})
 
 
@@ -67,20 +79,29 @@ class ResourceRequest:
     holder: str = ""  # shown to people: "ann's notebook", "job digits of ann"
     user: str = ""
     kind: str = "request"  # or "release": an anonymous one, which gives back `amount` when confirmed
-    shares: tuple[
-        tuple[str, Resources], ...
-    ] = ()  # what it takes of which node; empty: of none. Of a claim: what is set aside for it
-    last: str = "try"  # what moved it last (try, claim, confirm, cancel, release, expire): a repeated call is known by it
+    shares: tuple[tuple[str, Resources], ...] = ()  # what it takes of which node; empty: of none
+    last: str = (
+        "try"  # what moved it last (try, confirm, cancel, release, expire): a repeated call is known by it
+    )
+
+    @property
+    def uid(self) -> str:
+        """Its name among workloads; no job's has a slash."""
+        return f"{self.applier}/{self.id}"
 
     @property
     def held(self) -> bool:
         """Whether it counts as in use; whether a try has expired is for the caller's clock to say."""
         return self.kind == "request" and self.phase in HELD
 
+    def waits(self, now: float) -> bool:
+        """Whether it waits to be admitted at `now`."""
+        return self.phase is RequestPhase.PENDING and not self.expired(now)
+
     def expired(self, now: float) -> bool:
-        """Whether it is a claim, or a try of a request or of a release, whose time is over at `now`."""
+        """Whether it is pending, or a try of a request or of a release, whose time is over at `now`."""
         return (
-            self.phase in (RequestPhase.CLAIMED, RequestPhase.TRIED, RequestPhase.RELEASING)
+            self.phase in (RequestPhase.PENDING, RequestPhase.TRIED, RequestPhase.RELEASING)
             and self.expires_at is not None
             and self.expires_at <= now
         )
@@ -88,8 +109,5 @@ class ResourceRequest:
 
 def check_request_move(request: ResourceRequest, new: RequestPhase) -> None:
     """Raise `IllegalTransition` unless the table allows the move."""
-    table = REQUEST_TRANSITIONS if request.kind == "request" else RELEASE_TRANSITIONS
-    if new not in table.get(request.phase, frozenset()):
-        raise IllegalTransition(
-            "resource request", f"{request.applier}/{request.id}", request.phase, f"become {new}"
-        )
+    machine = REQUEST_MACHINE if request.kind == "request" else RELEASE_MACHINE
+    machine.check(request.phase, new, applier=request.applier, id=request.id)

@@ -66,6 +66,12 @@ class Resources:
         """Whether nothing is asked for."""
         return not (self.cpu or self.gpu or self.ram or self.rom)
 
+    def of_kind(self, kind: str | None) -> Resources:
+        """Return the amount with its gpus told by this kind too; as it is where it has no kind, no gpu, or tells theirs already."""
+        if kind is None or not self.gpu or self.kinds:
+            return self
+        return replace(self, kinds=((kind, self.gpu),))
+
     def but(self, **changes: int) -> Resources:
         """Return a copy with some dimensions changed."""
         return replace(self, **changes)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RowSpan:
     """A page of rows of which each has a time and an id that grows.
 
     `since` is in, `until` is not, both seconds since the epoch; `before` is the id that the page before ended with. A page
@@ -21,5 +21,5 @@ class Span:
     most_bytes: int | None = None
 
 
-NEWEST = Span()
+NEWEST = RowSpan()
 """The first page of all there is."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import Quota
+from mlp_language.message import Message, msg
 
 DEFAULT_TENANT = "default"
 
@@ -25,7 +27,7 @@ class Lowering:
     share: float  # of the guarantee that is left, at least
     lending_limit: Quota | None
     reserved: Quota | None
-    message: str
+    message: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,11 @@ class Tenant:
     lending_limit: Quota | None = None
     reserved: Quota | None = None
     queue_order: str = (
-        "priority"  # what its own jobs go by, where tenants take turns: see `scheduler.ordering.ORDERS`
+        "priority"  # what its own jobs go by, where tenants take turns: see `scheduler.policy.ORDERS`
     )
     isolation: str = "shared"  # how its files are kept; one machine has this grade only
+    network: str | None = None  # none or outbound, of its jobs and notebooks; None: as the hub's settings say
+    leavers: str = "finish"  # finish or stop: what happens to running jobs of who leaves it
     description: str = ""
     idle_since: float | None = None  # as far as it is looked at: under a policy for idle tenants
     lowered: Lowering | None = None
@@ -76,8 +80,28 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person as the service knows them; `number` makes their uid on a hub that runs as root."""
+    """A person as the service knows them; `number` makes their uid on a hub that runs as root.
+
+    `language` is the tag of the one they chose; empty: what their browser or terminal asks for.
+    """
 
     name: str
     number: int
     default_tenant: str = DEFAULT_TENANT
+    language: str = ""
+
+
+def no_such_tenant(name: str) -> Refused:
+    """Return the answer for a tenant that the asker may not know of, or that is not there.
+
+    That there is `default` is known to everybody, so who is not in it is told that.
+    """
+    if name != DEFAULT_TENANT:
+        return not_found("tenant", name)
+    return Refused(
+        Reason.NOT_FOUND,
+        msg(
+            "you are not a member of {name}: it is for those who are in no other tenant, and whom an administrator adds",
+            name=name,
+        ),
+    )

@@ -1,5 +1,8 @@
 """The executor's interface: where attempts of jobs run.
 
+All that may wait for a disk or a network is async. Only the nodes are a view that is kept up to date behind it: each cycle
+of the scheduler, and checks in the middle of a transaction, look at all of them.
+
 Level-triggered: `observe()` is the truth, events only say that looking again is worth it. Every call is
 idempotent, so that the reconciler may repeat it after a crash. An attempt id is never started twice, whatever
 is killed when.
@@ -10,25 +13,35 @@ over. An older one than was ever seen here is refused with `Superseded`, whateve
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from mlp_hub.domain.job import Failure, RankStatus
-from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.errors import MessageError, Unavailable
+from mlp_hub.domain.job import Brought, Failure, RankStatus
+from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.domain.runtime import Runtime
+from mlp_hub.domain.stages import NO_TIMES, StageTimes
+from mlp_hub.executors.brought import BroughtJobs
+from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.workspace import Home, JobRun, Workspace
+from mlp_language.message import Message, msg
 
-WORKSPACE = "/workspace"
-"""Where ranks see their job's directory, whatever the executor."""
 
-
-class CannotStart(Exception):  # noqa: N818 - says what happened
+class CannotStart(MessageError):  # noqa: N818 - says what happened
     """The attempt can never start as asked; the message says why and what would be right."""
 
 
+class Superseded(Unavailable):
+    """A newer service acts on these attempts; this one must not any more."""
+
+    def __init__(self) -> None:
+        super().__init__(msg("another part of the hub runs jobs now"))
+
+
 class AttemptPhase(StrEnum):
-    """What an executor knows of an attempt."""
+    """Phase of an attempt, as an executor knows it."""
 
     ABSENT = "absent"  # never started here, or forgotten
     STARTING = "starting"
@@ -49,71 +62,129 @@ class Observation:
     finished_at: float | None = None
     ranks: tuple[RankStatus, ...] = ()
     failure: Failure | None = None
+    lost_lines: int = 0  # of its output, where the disk was full; known once it is over
+    leaves: bool = True  # whether it may leave a spool of metrics, or anything else to be collected
+    waits: Message | None = None  # what a start waits for, where that is known
+    stages: StageTimes = NO_TIMES  # all of its ranks that were there when the first of them ran
 
 
 @dataclass(frozen=True, slots=True)
-class NodeInfo:
-    """A node as found. `capacity` is what may be given out, `physical` what is really there."""
+class AttemptKey:
+    """An attempt by its id, and the run that it is of: what its log is found by."""
+
+    id: str
+    of: JobRun
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """A program by its path below its user's home."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A program by its text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A volume, by its name, that ranks see at a path."""
 
     name: str
-    capacity: Resources
-    physical: Resources
-    gpu_kind: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    up: bool = True
+    path: str
+    read_only: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchSpec:
-    """All that an attempt needs. Paths are the hub machine's."""
+    """All that an attempt needs. No path in it is the hub machine's: home and directory are the workspace's to find."""
 
     attempt: str
     job: str
+    run: int
     user: str
-    uid: int | None  # host uid of its user where the hub is root
+    uid: int | None  # system uid of its user's processes; None: that of who starts them
     tenant: str
-    runtime: str
+    runtime: Runtime
     workers: int
     ps: int
     per_worker: Resources
-    placement: tuple[str, ...]  # the node of each rank; empty: all on the first node
-    home: str  # the user's home directory
-    workspace: str  # the job's directory: ckpt, log, metrics, code below it
-    entry: str | None  # path relative to home
-    code: str | None
+    placement: tuple[str, ...]  # node of each rank; advice where a cluster places by itself; may be empty
+    program: EntryPoint | Code
     args: tuple[str, ...]
     env: Mapping[str, str]  # MLP_* of the contract and the user's own
     time_limit: float | None = None
     grace_s: float = 30.0
     network: str = "none"
+    file_max: int = 0  # bytes that one file may have; 0: any number
+    image: str | None = None  # None: the environment that the executor has for jobs
+    mounts: tuple[Mount, ...] = ()
+    brought: Brought | None = None  # what is to run in place of the program
 
     @property
     def ranks(self) -> int:
-        """How many processes it has, parameter servers included."""
+        """Number of its processes, parameter servers included."""
         return self.workers + self.ps
 
+    @property
+    def of(self) -> JobRun:
+        """Run that it is an attempt of."""
+        return JobRun(self.user, self.job, self.run)
 
-def check_placement(spec: LaunchSpec, nodes: Sequence[NodeInfo]) -> None:
+    @property
+    def key(self) -> AttemptKey:
+        """Key of its log."""
+        return AttemptKey(self.attempt, self.of)
+
+
+def check_placement(spec: LaunchSpec, nodes: Iterable[str]) -> None:
     """Raise `CannotStart` unless the attempt has a rank, and for each of its ranks one of these nodes."""
     if spec.workers < 1:
-        raise CannotStart(f"a job has 1 worker or more, not {spec.workers}")
+        raise CannotStart(msg("a job has 1 worker or more, not {n}", n=spec.workers))
     if spec.placement and len(spec.placement) != spec.ranks:
-        raise CannotStart(f"{spec.ranks} ranks need a node each; {len(spec.placement)} are named")
-    names = {node.name for node in nodes}
+        raise CannotStart(
+            msg("{n} ranks need a node each; {named} are named", n=spec.ranks, named=len(spec.placement))
+        )
+    names = set(nodes)
     foreign = sorted(set(spec.placement) - names)
     if foreign:
         raise CannotStart(
-            f"this executor has no node {', '.join(foreign)}; it has {', '.join(sorted(names))}"
+            msg(
+                "this executor has no node {foreign}; it has {names}",
+                foreign=", ".join(foreign),
+                names=", ".join(sorted(names)),
+            )
         )
 
 
 @dataclass(frozen=True, slots=True)
+class DiskUse:
+    """What some processes do to the disk, in bytes.
+
+    `written` is all that they have written to anything so far, `stored` what of it went to a disk, where the kernel counts
+    that; `unlinked` is what they hold of files that have no name.
+    """
+
+    written: int = 0
+    stored: int = 0
+    unlinked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line of a rank's output. `time` is RFC 3339; `stream` is stdout or stderr."""
+    """One line of a rank's output. `time` is RFC 3339; `stream` is stdout or stderr.
+
+    A `partial` one has no end yet: the next line of its rank and stream goes on with it, as progress bars do.
+    """
 
     time: str
     stream: str
     text: str
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,24 +197,63 @@ class LogChunk:
     dropped: int = 0  # bytes that rotation had discarded before the cursor
 
 
-class Executor(Protocol):
-    """Runs attempts. All methods may be called again at any time with the same arguments."""
+@dataclass(frozen=True, slots=True)
+class TenantPlace:
+    """A tenant as an executor has a place for it, where it needs one.
+
+    `quota` is the most that it may ever hold, what it may borrow included; `members` are who may look at what is there.
+    """
 
     name: str
-    spools: bool  # whether its ranks may leave files in their jobs' directories
+    quota: Quota = field(default_factory=Quota)
+    members: tuple[str, ...] = ()
 
-    def nodes(self) -> Sequence[NodeInfo]:
-        """List the nodes with their capacity."""
+
+class Executor(Protocol):
+    """Runs attempts. All methods may be called again at any time with the same arguments.
+
+    `keeps_tenants` says whether `keep_tenants` does anything.
+    """
+
+    name: str
+    keeps_tenants: bool
+    images: bool
+    """Whether ranks run in containers, so that a runtime may name their image."""
+
+    @property
+    def brought(self) -> BroughtJobs | None:
+        """Jobs that people made past the hub; None where that cannot be."""
         ...
 
-    def lacks(self, runtime: str, home: str) -> str | None:
-        """Name the package that jobs of this runtime need and would not find here, nor in their user's home.
+    @property
+    def workspace(self) -> Workspace:
+        """Files of users and jobs, where this executor's ranks see them."""
+        ...
 
-        None when nothing is missing.
+    async def open(self) -> None:
+        """Learn of the nodes, and of what an earlier process left; before that there are no nodes."""
+        ...
+
+    def nodes(self) -> Sequence[NodeInfo]:
+        """List the nodes as last heard of: a view that costs nothing, because every decision looks at it.
+
+        Nodes may come, go and change at any time; `on_nodes` says when. Order is kept as long as they are there.
         """
         ...
 
-    def epoch(self) -> int:
+    def trouble(self) -> Message | None:
+        """Say what of that by which it runs ranks does not work now, None where all does; names no host and no path."""
+        ...
+
+    async def lacks(self, package: str, user: str) -> bool:
+        """Whether a user's jobs would find this Python package neither here nor in the user's home."""
+        ...
+
+    def on_nodes(self, callback: Callable[[], None]) -> None:
+        """Call back, on the event loop, whenever `nodes` tells something else."""
+        ...
+
+    async def epoch(self) -> int:
         """Return the highest epoch that was ever seen here; 0 for none."""
         ...
 
@@ -155,20 +265,45 @@ class Executor(Protocol):
         """
         ...
 
-    def acting(self, epoch: int) -> AbstractContextManager[None]:
-        """Do something else to a job's files under this epoch: `fence` waits for its end. Raises `Superseded`."""
+    async def keep_tenants(self, tenants: Sequence[TenantPlace], epoch: int = 0) -> None:
+        """Have a place for each of these tenants, as told, and none for others in which nothing is left.
+
+        They are all there are. What somebody changes of it meanwhile is put back without another call.
+        """
+        ...
+
+    async def keep_images(self, used: Sequence[str], epoch: int = 0) -> None:
+        """Have the images that are used most where ranks will run, as far as there is room; `used` begins with the most used."""
         ...
 
     async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Start the attempt unless it was ever started; return once a crash of the hub cannot undo it.
 
         What can never start as asked (a missing file, a runtime that is not there) ends as FAILED with
-        `Cause.START_FAILED`, or raises `CannotStart`. Any other error is taken to pass, and the call comes again.
+        `Cause.START_FAILED`, or raises `CannotStart`; what was to run on a node that has gone meanwhile is LOST. Any other
+        error is taken to pass, and the call comes again.
         """
         ...
 
-    async def stop(self, attempt: str, grace_s: float, epoch: int = 0) -> None:
-        """Send SIGTERM to all ranks, SIGKILL after the grace; return at once."""
+    async def stop(
+        self, attempt: str, grace_s: float, epoch: int = 0, failure: Failure | None = None
+    ) -> None:
+        """Send SIGTERM to all ranks, SIGKILL after the grace; return at once.
+
+        With a `failure` the attempt ends as FAILED for that reason, unless it is ending already.
+        """
+        ...
+
+    async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
+        """Bring what an attempt left to where it is read from: the rest of its log, its spool.
+
+        It comes before `forget`, with which all else is lost; what was lost with its node is no error. `Observation.leaves`
+        tells whether there may be anything.
+        """
+        ...
+
+    async def forget(self, attempt: str, epoch: int = 0) -> None:
+        """Kill what is left of the attempt and remove all its traces but the run's directory and log."""
         ...
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
@@ -179,24 +314,43 @@ class Executor(Protocol):
         """List all attempts with anything left here, so that leftovers can be swept."""
         ...
 
-    async def forget(self, attempt: str, epoch: int = 0) -> None:
-        """Kill what is left of the attempt and remove all its traces but the job's own directory."""
-        ...
-
-    def read_log(self, workspace: str, rank: int, since: int = 0, limit: int = 1000) -> LogChunk:
-        """Read a rank's log from a cursor on."""
-        ...
-
-    def tail_log(self, workspace: str, rank: int, count: int) -> LogChunk:
-        """Read the last `count` lines of a rank's log; `offset` is the cursor behind them."""
-        ...
-
-    def follow(self, workspace: str, ranks: int) -> AsyncIterator[LogChunk]:
-        """Yield new chunks of all ranks' logs as they are written."""
-        ...
-
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Call back with an attempt id, on the event loop, whenever looking again is worth it."""
+        ...
+
+    async def read_log(
+        self, attempt: AttemptKey, rank: int, since: int = 0, limit: int = 1000, until: int | None = None
+    ) -> LogChunk:
+        """Read a rank's log from a cursor on, up to another one.
+
+        An attempt's log goes on where that of the attempt before it ended, and so do cursors, which mean the same for ever.
+        It outlives the attempt.
+        """
+        ...
+
+    async def tail_log(
+        self, attempt: AttemptKey, rank: int, count: int, until: int | None = None
+    ) -> LogChunk:
+        """Read the last `count` lines of a rank's log, up to a cursor; `offset` is the one behind them."""
+        ...
+
+    async def read_new(
+        self, attempt: AttemptKey, cursors: Mapping[int, int], limit: int = 1000
+    ) -> Sequence[LogChunk]:
+        """Read on from the cursors of these ranks; a chunk of each that has written, in one look at all of them."""
+        ...
+
+    def follow_log(
+        self, attempt: AttemptKey, cursors: Mapping[int, int], limit: int = 1000
+    ) -> AsyncGenerator[Sequence[LogChunk], None]:
+        """Yield what `read_new` would, as ranks write, until nobody takes it any more."""
+        ...
+
+    async def disk_use(self, whose: Collection[str | Home]) -> Mapping[str | Home, DiskUse]:
+        """Tell what processes of these attempts, and of these users' notebook servers, do to the workspace's disks.
+
+        It takes a moment only: of those for which there was no time it is told at a later call.
+        """
         ...
 
     async def close(self) -> None:

@@ -1,96 +1,110 @@
-"""What this machine has to give."""
+"""Nodes as executors find them."""
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
 
-from mlp_hub.domain.resources import MILLI, Resources
-from mlp_hub.executors.base import NodeInfo
+from mlp_hub.domain.resources import ZERO, Resources
 
-CPU_OVERCOMMIT = 3.0
+TENANT = "tenant"
+"""Key of the taint that leaves a node to the tenant that is its value."""
+
+
+class Effect(StrEnum):
+    """Effect of a taint on workloads that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
-    """A device: its index, as in /dev/nvidia0, and its kind, as in `nvidia-h100-80gb-hbm3`."""
+class Taint:
+    """What keeps workloads off a node."""
 
-    index: int
-    kind: str
+    key: str
+    value: str = ""
+    effect: Effect = Effect.NO_SCHEDULE
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read one as scenarios have it: `KEY=VALUE`, or the key alone."""
+        key, _, value = text.partition("=")
+        return cls(key, value)
+
+    @property
+    def closes(self) -> bool:
+        """Whether new ranks may not be put there; `PreferNoSchedule` is a wish, and placement goes by its own."""
+        return self.effect is not Effect.PREFER_NO_SCHEDULE
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}" if self.value else self.key
 
 
-def local_node(
-    name: str | None = None,
-    *,
-    cpu_overcommit: float = CPU_OVERCOMMIT,
-    reserve_mib: int | None = None,
-    disk: str = "/",
-    labels: Mapping[str, str] | None = None,
-) -> NodeInfo:
-    """Describe this machine as a node.
+class ConditionKind(StrEnum):
+    """What is wrong with a node."""
 
-    A core is a share, not a pinned one: `cpu_overcommit` times the cores found are given out. Memory is given
-    out once, but `reserve_mib`, which is kept for the hub itself (default: a tenth, at most 2 GiB).
+    NOT_READY = "NotReady"
+    CORDONED = "Cordoned"
+    MEMORY_PRESSURE = "MemoryPressure"
+    DISK_PRESSURE = "DiskPressure"
+    PID_PRESSURE = "PIDPressure"
+    ABSENT = "Absent"  # it is not there, but the cluster could grow by it
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that is wrong with a node; `message` is for who runs the cluster."""
+
+    kind: ConditionKind
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """A node as found: `allocatable` is what may be given out, `capacity` what is really there.
+
+    `others` is what others than the hub hold there now and may give back; `allocatable` is without it.
+
+    `conditions` are what is wrong now; with any it takes no new rank, and ranks that run there stay. Taints that a cluster
+    sets by itself while a condition lasts (`node.kubernetes.io/...`) are told as that condition.
     """
-    found = gpus()
-    kinds: dict[str, int] = {}
-    for gpu in found:
-        kinds[gpu.kind] = kinds.get(gpu.kind, 0) + MILLI
-    cores = len(os.sched_getaffinity(0)) * MILLI
-    ram = memory_mib()
-    stat = os.statvfs(disk)
-    physical = Resources(
-        cores, len(found) * MILLI, ram, stat.f_blocks * stat.f_frsize, tuple(sorted(kinds.items()))
-    )
-    kept = min(2048, ram // 10) if reserve_mib is None else reserve_mib
-    capacity = physical.but(cpu=int(cores * cpu_overcommit), ram=max(0, ram - kept))
-    return NodeInfo(
-        name or hostname(), capacity, physical, found[0].kind if found else None, dict(labels or {})
-    )
+
+    name: str
+    allocatable: Resources
+    capacity: Resources
+    gpu_kind: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    others: Resources = ZERO
+
+    @property
+    def at_most(self) -> Resources:
+        """What may be given out once others hold nothing: whether something can ever run there is asked of this."""
+        return self.allocatable if self.others.is_zero else self.allocatable + self.others
+
+    @property
+    def ready(self) -> bool:
+        """Whether it answers."""
+        return all(c.kind not in (ConditionKind.NOT_READY, ConditionKind.ABSENT) for c in self.conditions)
+
+    @property
+    def schedulable(self) -> bool:
+        """Whether it takes new ranks, of those who tolerate its taints."""
+        return not self.conditions
+
+    def takes(self, tenant: str) -> bool:
+        """Whether it takes new ranks and servers of this tenant, which tolerates the taint that leaves a node to it."""
+        return self.schedulable and all(
+            (taint.key, taint.value) == (TENANT, tenant) for taint in self.taints if taint.closes
+        )
 
 
-def hostname() -> str:
-    """Return this machine's name, cut down to what names may hold."""
-    name = re.sub(r"[^a-z0-9-]+", "-", socket.gethostname().partition(".")[0].lower()).strip("-")
-    return name or "local"
-
-
-def memory_mib() -> int:
-    """Return the memory that programs here can have: the machine's, or less where the hub's own group is limited."""
-    text = Path("/proc/meminfo").read_text()
-    total = int(re.search(r"^MemTotal:\s+(\d+)", text, re.MULTILINE)[1]) // 1024  # type: ignore[index]
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            limit = Path(path).read_text().strip()
-        except OSError:
-            continue
-        if limit.isdigit():
-            total = min(total, int(limit) >> 20)
-    return total
-
-
-def gpus() -> tuple[Gpu, ...]:
-    """List the NVIDIA devices; empty where there is no driver or no binding for it."""
-    try:
-        import pynvml  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
-    except ImportError:
-        return ()
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    try:
-        out = []
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            name = pynvml.nvmlDeviceGetName(handle)
-            text = name.decode() if isinstance(name, bytes) else str(name)
-            minor = int(pynvml.nvmlDeviceGetMinorNumber(handle))
-            out.append(Gpu(minor, re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")))
-        return tuple(out)
-    finally:
-        pynvml.nvmlShutdown()
+def kind_name(product: str) -> str:
+    """Return the kind of a GPU by its product's name, as users write it: `nvidia-h100-80gb-hbm3`."""
+    return re.sub(r"[^a-z0-9]+", "-", product.lower()).strip("-")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+
+from mlp_hub.gc_tuning import while_importing
 
 
 def main() -> None:
@@ -13,14 +16,38 @@ def main() -> None:
     costs more than all the rest of the start: a second of processor time, and 16 MB.
     """
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
-    from jupyterhub.app import JupyterHub  # noqa: PLC0415
+    with while_importing():
+        from jupyterhub import orm, traitlets  # noqa: PLC0415
+        from jupyterhub.app import JupyterHub  # noqa: PLC0415
 
-    from mlp_hub.hubside import server  # noqa: PLC0415
-    from mlp_hub.hubside.log import SafeFormatter  # noqa: PLC0415
-    from mlp_hub.settings import Settings  # noqa: PLC0415
+        from mlp_hub.hubside import (  # noqa: PLC0415
+            cli_login,
+            database,
+            language_page,
+            logins,
+            recent,
+            server,
+            token_page,
+            tokens,
+        )
+        from mlp_hub.hubside.log import SafeFormatter  # noqa: PLC0415
+        from mlp_hub.settings import Settings  # noqa: PLC0415
 
     JupyterHub._log_formatter_cls = SafeFormatter  # noqa: SLF001 - the hub has no public way
-    server.install(Settings.load(os.environ))
+    # asked for a dozen times, for help that nobody reads; each time it reads what all installed packages say of themselves
+    traitlets.entry_points = functools.cache(traitlets.entry_points)
+    settings = Settings.load(os.environ)
+    server.install(settings)
+    # thousands of rounds protect what a person thought of; the tokens that we configure are 256 random bits, and every
+    # request of the service would pay for it
+    orm.APIToken.rounds = 1
+    database.install()
+    logins.install()
+    tokens.install(settings)  # inside of the question for a recent login
+    cli_login.install(settings)
+    recent.install(settings)
+    language_page.install(settings)
+    token_page.install(settings)
     JupyterHub.launch_instance()
 
 

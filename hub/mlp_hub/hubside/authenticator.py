@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 from typing import Any
 
-import bcrypt
 from jupyterhub import orm
 from nativeauthenticator import NativeAuthenticator
 from nativeauthenticator.orm import UserInfo
@@ -16,21 +14,25 @@ from traitlets import Float, Integer, Set, Unicode, default
 
 from mlp_hub.api.connections import address_of
 from mlp_hub.api.limits import Limiter, Rate
+from mlp_hub.domain.service_account import is_service
 from mlp_hub.hubside import records
+from mlp_hub.hubside.hashing import Hasher
+from mlp_hub.hubside.language import said
 from mlp_hub.hubside.lockout import Lockout
 from mlp_hub.hubside.names import NAME_RULE, is_valid, normalize
+from mlp_language.message import Message, msg, msgs
 
 PASSWORD_BYTES_MAX = 72  # bcrypt reads no further
 
 # compared against when there is no such account, so that the answer takes as long as for one that exists
-_NOBODY = b"$2b$12$C6UzMDM.H6dfI/f/IKcEeOZ1p1sLZ5hS9yq7i6Cw3CwJ0f1oYbY8K"
+NOBODY = b"$2b$12$C6UzMDM.H6dfI/f/IKcEeOZ1p1sLZ5hS9yq7i6Cw3CwJ0f1oYbY8K"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class AccountRefused(Exception):  # noqa: N818 - what happened
     """An account that cannot be made or changed like this. `status` is the HTTP status of the answer."""
 
-    msg: str
+    message: Message
     reason: str = "Invalid"
     status: int = 400
     retry_after: int = 0  # seconds
@@ -75,7 +77,8 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if getattr(self, "db", None) is not None:
-            records.ensure_table(self.db)
+            records.ensure_tables(self.db)
+        self.hasher = Hasher()
         self.lockout = Lockout(self.allowed_failed_logins, self.lockout_s)
         rates = {
             "signup": Rate(1 / self.signup_every_s, self.signup_burst),
@@ -97,41 +100,62 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
 
         A locked name, and an account that waits for approval, are told so: the latter only to who knows its
         password. An address from which many logins fail waits, whatever names it tries: comparing a password
-        takes long, so a flood of them would hold up everybody's.
+        takes long, so a flood of them would hold up everybody's. Who is logged in and enters the own password again is
+        counted apart: nobody else can use that up.
         """
-        address = address_of(handler.request)
-        wait = self.limiter.take("login", address)
-        if wait:
-            raise web.HTTPError(429, f"Too many logins from your address. Try again in {wait} s.")
-        name = await self._authenticate(data)
-        if name is not None:
-            self.limiter.give("login", address)
-        return name
-
-    async def _authenticate(self, data: dict[str, str]) -> str | None:
         name = self.normalize_username(data.get("username", ""))
-        password = data.get("password", "")
-        if not is_valid(name):
+        user = handler.current_user
+        confirms = _confirming(name) if user is not None and user.name == name else None
+        source = confirms or address_of(handler.request)
+        wait = self.limiter.take("login", source)
+        if wait:
+            text = (
+                msg("Too many logins of your password. Try again in {wait} s.", wait=wait)
+                if confirms
+                else msg("Too many logins from your address. Try again in {wait} s.", wait=wait)
+            )
+            raise web.HTTPError(429, said(handler, text))
+        try:
+            found = await self._authenticate(name, data.get("password", ""), confirms or name)
+        except AccountRefused as refused:
+            raise web.HTTPError(refused.status, said(handler, refused.message)) from None
+        if found is not None:
+            self.limiter.give("login", source)
+        return found
+
+    async def _authenticate(self, name: str, password: str, counted: str) -> str | None:
+        if not is_valid(name) or is_service(name):
             return None
-        locked = self.lockout.locked_for(name, time.monotonic())
+        locked = self.lockout.locked_for(counted, time.monotonic())
         if locked:
             minutes = max(1, round(locked / 60))
-            raise web.HTTPError(
-                403, f"Too many failed logins for {name}. Try again in {minutes} minute{'s' * (minutes > 1)}."
+            text = msgs(
+                "Too many failed logins for {name}. Try again in 1 minute.",
+                "Too many failed logins for {name}. Try again in {n} minutes.",
+                n=minutes,
+                name=name,
             )
+            raise AccountRefused(text, status=403)
+        self.hasher.check_room()
         # taken down before the slow comparison, so that guesses sent side by side count too
-        self.lockout.failed(name, time.monotonic())
+        self.lockout.failed(counted, time.monotonic())
         info = UserInfo.find(self.db, name)
-        right = await asyncio.to_thread(_matches, password, info.password if info else _NOBODY)
-        if info is None or not right:
+        compared = self.password_of(info)
+        if not await self.hasher.matches(password, compared) or info is None or compared == NOBODY:
             return None
-        self.lockout.succeeded(name)
-        info = UserInfo.find(self.db, name)  # anew: it may have been let in, or refused, meanwhile
-        if info is None:
+        # anew: it may have been let in, or refused, meanwhile, or given a new password because somebody knew this one
+        info = UserInfo.find(self.db, name)
+        if info is None or info.password != compared:
             return None
+        self.lockout.succeeded(counted)
         if not info.is_authorized:
-            raise web.HTTPError(403, f"The account {name} waits for the approval of an administrator.")
+            text = msg("The account {name} waits for the approval of an administrator.", name=name)
+            raise AccountRefused(text, status=403)
         return name
+
+    def password_of(self, info: Any) -> bytes:
+        """Return the hash that a password is compared with, of an account or of none."""
+        return NOBODY if info is None else bytes(info.password)
 
     async def refresh_user(self, user: Any, handler: Any = None) -> bool:  # noqa: ARG002
         """End the session of an account that is no longer authorised."""
@@ -142,12 +166,24 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         """Raise AccountRefused unless the password may be one."""
         if len(password) < self.minimum_password_length:
             low = self.minimum_password_length
-            raise AccountRefused(f"The password has {len(password)} characters; it needs at least {low}.")
+            raise AccountRefused(
+                msg(
+                    "The password has {count} characters; it needs at least {low}.",
+                    count=len(password),
+                    low=low,
+                )
+            )
         if len(password.encode()) > PASSWORD_BYTES_MAX:
             size = len(password.encode())
-            raise AccountRefused(f"The password has {size} bytes; it may have {PASSWORD_BYTES_MAX}.")
+            raise AccountRefused(
+                msg(
+                    "The password has {size} bytes; it may have {password_bytes_max}.",
+                    size=size,
+                    password_bytes_max=PASSWORD_BYTES_MAX,
+                )
+            )
         if "\0" in password or (self.check_common_password and self.is_password_common(password)):
-            raise AccountRefused("This password is too common. Choose another one.")
+            raise AccountRefused(msg("This password is too common. Choose another one."))
 
     async def sign_up(self, typed: str, password: str, address: str) -> str:
         """Make an account that waits for approval and return its name, or raise AccountRefused.
@@ -157,20 +193,27 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         wait = self.limiter.take("signup", address)
         if wait:
             raise AccountRefused(
-                f"Too many sign-ups from your address. Try again in {wait} s.", "TooMany", 429, wait
+                msg("Too many sign-ups from your address. Try again in {wait} s.", wait=wait),
+                "TooMany",
+                429,
+                wait,
             )
         name = self.normalize_username(typed)
         if not is_valid(name):
-            raise AccountRefused(f"This user name cannot be used: {NAME_RULE}.")
+            raise AccountRefused(msg("This user name cannot be used: {rule}.", rule=NAME_RULE))
         waiting = self.db.query(UserInfo).filter(UserInfo.is_authorized.is_(False)).count()
         if waiting >= self.waiting_max:
             raise AccountRefused(
-                f"{waiting} accounts wait for approval; no more are taken. Ask an administrator to look at them.",
+                msg(
+                    "{waiting} accounts wait for approval; no more are taken. Ask an administrator to look at them.",
+                    waiting=waiting,
+                ),
                 "Conflict",
                 409,
             )
         if (
-            name in self.reserved_names
+            is_service(name)
+            or name in self.reserved_names
             or name in self.admin_users
             or orm.User.find(self.db, name) is not None
         ):
@@ -181,11 +224,13 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
     async def prepare_account(self, name: str, password: str) -> bytes:
         """Check a new account and return its hashed password, or raise AccountRefused."""
         if not is_valid(name):
-            raise AccountRefused(f"{name!r} cannot be a user name: {NAME_RULE}.")
+            raise AccountRefused(
+                msg("{name} cannot be a user name: {rule}.", name=repr(name), rule=NAME_RULE)
+            )
         if self.user_exists(name):
             raise _taken(name)
         self.check_password_rule(password)
-        return await asyncio.to_thread(bcrypt.hashpw, password.encode(), bcrypt.gensalt())
+        return await self.hasher.hashed(password)
 
     def store_account(self, name: str, hashed: bytes, *, authorized: bool) -> None:
         """Store a prepared account, or raise AccountRefused when its name was taken meanwhile."""
@@ -195,18 +240,36 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         records.remember(self.db, name)
         self.db.commit()
 
-    def change_password(self, username: str, new_password: str) -> bool:
-        """Set another password; False when there is no such account or the password may not be one."""
-        info = UserInfo.find(self.db, username)
-        try:
-            self.check_password_rule(new_password)
-        except AccountRefused:
-            return False
+    async def set_password(self, name: str, new: str, *, instead_of: bytes | None = None) -> None:
+        """Set another password, or raise AccountRefused. The caller ends the sessions.
+
+        `instead_of` is the hash that the owner proved to know the password of: one who lost the account meanwhile must
+        not win it back.
+        """
+        self.check_password_rule(new)
+        hashed = await self.hasher.hashed(new)
+        info = UserInfo.find(self.db, name)
         if info is None:
-            return False
-        info.password = bcrypt.hashpw(new_password.encode(), bcrypt.gensalt())
+            raise AccountRefused(msg("there is no account {name}", name=name), "NotFound", 404)
+        if instead_of is not None and (info.password != instead_of or not info.is_authorized):
+            raise AccountRefused(msg("The password was changed elsewhere meanwhile."), "Conflict", 409)
+        info.password = hashed
         self.db.commit()
-        return True
+        for counted in (name, _confirming(name)):
+            self.lockout.succeeded(counted)
+
+    @property
+    def company(self) -> str:
+        """What people call the provider whose accounts they log in with; empty: there is none."""
+        return ""
+
+    def managed_by(self, name: str) -> str:  # noqa: ARG002
+        """Return who manages an account; empty: the hub itself."""
+        return ""
+
+    def change_password(self, username: str, new_password: str) -> bool:
+        """Refuse: it would hash on the event loop, and end no session."""
+        raise NotImplementedError("passwords are set by set_password")
 
     def create_user(self, username: str, password: str, **kwargs: Any) -> None:
         """Refuse: accounts are made by `sign_up` and the accounts API."""
@@ -223,17 +286,18 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         Its pages approve and discard accounts by GET, which any foreign page can make an administrator's
         browser do.
         """
-        from mlp_hub.hubside import accounts, pages  # noqa: PLC0415 - handlers need the hub's scopes defined
+        # handlers need the hub's scopes defined
+        from mlp_hub.hubside import accounts, pages, people  # noqa: PLC0415
 
-        return [*pages.handlers(), *accounts.handlers()]
+        return [*pages.handlers(), *accounts.handlers(), *people.handlers()]
+
+
+def _confirming(name: str) -> str:
+    """Under which wrong passwords of who is logged in are counted: no account can be called so."""
+    return f"confirm:{name}"
 
 
 def _taken(name: str) -> AccountRefused:
-    return AccountRefused(f"The user name {name} is taken. Choose another one.", "Conflict", 409)
-
-
-def _matches(password: str, hashed: bytes) -> bool:
-    try:
-        return bool(bcrypt.checkpw(password.encode(), hashed))
-    except ValueError:  # longer than bcrypt takes, or with a NUL: nobody's password
-        return False
+    return AccountRefused(
+        msg("The user name {name} is taken. Choose another one.", name=name), "Conflict", 409
+    )

@@ -8,8 +8,11 @@ from typing import Any
 from traitlets.config import Config, Configurable
 
 
-def known_classes() -> dict[str, set[str]]:
-    """Map the names of the classes that the embedded hub is configured by to their settings."""
+def known_classes(*, pods: bool = False, company: bool = False) -> dict[str, set[str]]:
+    """Map the names of the classes that the embedded hub is configured by to their settings.
+
+    With those of servers that are pods, and of the company's login, where they are asked for.
+    """
     # imported here: the hub has loaded them already, everybody else need not
     from jupyterhub.app import JupyterHub  # noqa: PLC0415
 
@@ -17,8 +20,17 @@ def known_classes() -> dict[str, set[str]]:
     from mlp_hub.hubside.proxy import SocketProxy  # noqa: PLC0415
     from mlp_spawner import LocalSpawner  # noqa: PLC0415
 
+    leaves = [JupyterHub, NativeAccounts, LocalSpawner, SocketProxy]
+    if pods:
+        from mlp_spawner.pods import PodSpawner  # noqa: PLC0415 - loads the cluster's client
+
+        leaves.append(PodSpawner)
+    if company:
+        from mlp_hub.hubside.providers.authenticator import CompanyAccounts  # noqa: PLC0415
+
+        leaves.append(CompanyAccounts)
     found: dict[str, set[str]] = {}
-    for leaf in (JupyterHub, NativeAccounts, LocalSpawner, SocketProxy):
+    for leaf in leaves:
         for cls in leaf.__mro__:
             if issubclass(cls, Configurable):
                 # a parent's section also holds for what its children declare
@@ -31,7 +43,7 @@ def check(config: Config) -> None:
 
     Sections of classes that are not ours are left alone, unless their name is nearly one of ours.
     """
-    known = known_classes()
+    known = known_classes(pods="PodSpawner" in config, company="CompanyAccounts" in config)
     for section, keys in config.items():
         if section in known:
             for key in keys:

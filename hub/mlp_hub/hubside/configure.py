@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from jupyterhub import roles
+from jupyterhub.handlers import base
 
-from mlp_hub.api.scopes import ACCESS, ADMIN_SCOPES, OPERATOR, SPAWNER_SCOPES, custom_scopes
+from mlp_hub._origins import Origins
+from mlp_hub.api.scopes import ACCESS, ADMIN_SCOPES, OPERATOR, SPAWNER, SPAWNER_SCOPES, custom_scopes
+from mlp_hub.hubside.language import language
 from mlp_hub.hubside.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES
 from mlp_hub.settings import Settings
 
 HERE = Path(__file__).parent
 SERVICE = "mlp"
 SERVICE_PREFIX = "/services/mlp/"
+REMEMBERED_S = 15
 
 
 def socket_url(path: Path) -> str:
@@ -23,13 +28,13 @@ def socket_url(path: Path) -> str:
     return f"http+unix://{quote(str(path), safe='')}"
 
 
-def landing(handler: Any) -> str:
-    """Say where a person arrives who names no page: an administrator without a notebook server at the panel.
+def landing(prefix: str, handler: Any) -> str:
+    """Say where a person arrives who names no page: an administrator without a notebook server at the panel, below `prefix`.
 
     Empty: where JupyterHub sends people, to their notebook server or to its options.
     """
     user = handler.current_user
-    return f"{SERVICE_PREFIX}admin" if user is not None and user.admin and not user.active else ""
+    return f"{prefix}admin" if user is not None and user.admin and not user.active else ""
 
 
 def configure(c: Any, settings: Settings) -> None:
@@ -43,20 +48,40 @@ def configure(c: Any, settings: Settings) -> None:
 
 def _hub(c: Any, settings: Settings) -> None:
     hub = c.JupyterHub
-    hub.bind_url = settings.url
+    hub.bind_url = f"http://:{settings.port}{settings.base}/"  # the proxy's; it is not the hub that starts it
     hub.hub_bind_url = hub.hub_connect_url = socket_url(settings.hub_socket)
     # sandboxes have a socket of their own (`server.HubServer`), so that no crowd of them is in others' way
     hub.hub_socket_mode = 0o600
     hub.db_url = settings.hub_db_url
     hub.cookie_secret_file = str(settings.secret_file("cookie_secret"))
-    hub.tornado_settings = {"cookie_options": {"SameSite": "Lax"}}
+    _names(hub, settings.origins, settings.base)
     # a hub that ends or dies leaves servers and proxy running and finds them again
     hub.cleanup_servers = False
     hub.cleanup_proxy = False
     hub.template_paths = [str(HERE / "templates")]
-    hub.template_vars = {"mlp_prefix": SERVICE_PREFIX}
-    hub.default_url = landing
+    prefix = settings.base + SERVICE_PREFIX
+    hub.template_vars = {"mlp_prefix": prefix}
+    hub.jinja_environment_options = {"extensions": ["mlp_hub.hubside.language.Translated"]}
+    hub.default_url = partial(landing, prefix)
     hub.logo_file = str(HERE / "static" / "logo.svg")
+
+
+def _names(hub: Any, origins: Origins, base_path: str) -> None:
+    """Have each user's servers on a name of their own, and cookies that no other name gets or can plant."""
+    cookies: dict[str, Any] = {"SameSite": "Lax"}
+    hub.tornado_settings = {"cookie_options": cookies}
+    if not origins.apart:
+        if origins.platform.startswith("https:"):
+            hub.public_url = f"{origins.platform}{base_path}/"
+        return
+    hub.subdomain_host = origins.platform
+    hub.subdomain_hook = lambda name, _, kind: origins.host if kind == "service" else origins.of_user(name)
+    # the hub's session cookie is otherwise set for all names below the hub's
+    hub.tornado_settings["domain"] = ""
+    if origins.guarded_cookies:
+        cookies["secure"] = True
+        hub.cookie_host_prefix_enabled = True
+        base.SESSION_COOKIE_NAME = origins.cookie("jupyterhub-session-id")
 
 
 def _proxy(c: Any, settings: Settings) -> None:
@@ -64,8 +89,10 @@ def _proxy(c: Any, settings: Settings) -> None:
     c.SocketProxy.should_start = False
     c.SocketProxy.api_url = socket_url(settings.proxy_api_socket)
     c.SocketProxy.auth_token = settings.secret("proxy_token")
-    target = socket_url(settings.service_socket)
-    c.SocketProxy.extra_routes = {SERVICE_PREFIX: target, "/api/v1/": target, "/data/": target}
+    service, data = socket_url(settings.service_socket), socket_url(settings.data_socket)
+    host = settings.origins.host if settings.origins.apart else ""
+    routes = {SERVICE_PREFIX: service, "/api/v1/": service, f"{SERVICE_PREFIX}data/": data, "/data/": data}
+    c.SocketProxy.extra_routes = {f"{host}{settings.base}{path}": to for path, to in routes.items()}
 
 
 def _identities(c: Any, settings: Settings) -> None:
@@ -80,12 +107,12 @@ def _identities(c: Any, settings: Settings) -> None:
             "name": SERVICE,
             "api_token": settings.secret("service_token"),
             "oauth_client_id": f"service-{SERVICE}",
-            "oauth_redirect_uri": f"{SERVICE_PREFIX}oauth_callback",
+            "oauth_redirect_uri": f"{settings.base}{SERVICE_PREFIX}oauth_callback",
             "oauth_no_confirm": True,
             "oauth_client_allowed_scopes": list(OAUTH_SCOPES),
             "display": False,
         },
-        {"name": "mlp-spawner", "api_token": settings.secret("spawner_token"), "display": False},
+        {"name": SPAWNER, "api_token": settings.secret("spawner_token"), "display": False},
         {"name": OPERATOR, "api_token": settings.secret("operator_token"), "display": False},
     ]
     hub.load_roles = [
@@ -109,7 +136,7 @@ def _identities(c: Any, settings: Settings) -> None:
             "name": "mlp-spawner",
             "description": "The spawner's entries in the quota ledger",
             "scopes": list(SPAWNER_SCOPES),
-            "services": ["mlp-spawner"],
+            "services": [SPAWNER],
         },
         {
             "name": "mlp-operator",
@@ -147,11 +174,39 @@ def _let_administrators_have(scopes: tuple[str, ...]) -> None:
 
 def _accounts(c: Any, settings: Settings) -> None:
     c.JupyterHub.authenticator_class = "mlp_hub.hubside.authenticator.NativeAccounts"
+    if settings.login_kind.title:
+        c.JupyterHub.authenticator_class = "mlp_hub.hubside.providers.authenticator.CompanyAccounts"
+        company = c.CompanyAccounts
+        company.settings_of = lambda: settings
+        company.enable_auth_state = company.manage_groups = True
+        company.auth_refresh_age = max(1, int(settings.login_refresh_s))
+        company.refresh_pre_spawn = True
+        company.auth_refresh_strict = True  # whose account was taken away gets nowhere by a token either
+        c.CryptKeeper.keys = [settings.secret("crypt_key")]
     # the administrator is made by `mlp-hub up`, never by who signs up first under that name
     c.NativeAccounts.reserved_names = {settings.admin_name}
 
 
 def _servers(c: Any, settings: Settings) -> None:
+    if settings.runs.cluster:
+        from mlp_hub.hubside.pods import configure_pods  # noqa: PLC0415 - loads the cluster's client
+
+        spawner = configure_pods(c, settings)
+    else:
+        spawner = _sandboxes(c, settings)
+    spawner.service_url = socket_url(settings.service_socket)
+    spawner.service_token = settings.secret("spawner_token")
+    spawner.first_uid = settings.uid_base
+    spawner.default_cpu = settings.notebook_cpu
+    spawner.default_ram = settings.notebook_ram
+    spawner.network = settings.notebook_network
+    spawner.server_token_scopes = list(SERVER_SCOPES)
+    spawner.language_of = language
+    # a server on another host name hears nothing of a logout: it asks the hub again after this, in place of 5 minutes
+    spawner.args = [f"--HubOAuth.cache_max_age={REMEMBERED_S}"]
+
+
+def _sandboxes(c: Any, settings: Settings) -> Any:
     c.JupyterHub.spawner_class = "mlp_spawner.LocalSpawner"
     spawner = c.LocalSpawner
     spawner.python = sys.executable
@@ -160,10 +215,4 @@ def _servers(c: Any, settings: Settings) -> None:
     spawner.hub_connect_url = socket_url(settings.tenant_hub_socket)
     spawner.tenant_socket_dir = str(settings.tenant_dir)
     spawner.homes_dir = str(settings.homes_dir)
-    spawner.service_socket = str(settings.service_socket)
-    spawner.service_token = settings.secret("spawner_token")
-    spawner.first_uid = settings.first_uid
-    spawner.default_cpu = settings.notebook_cpu
-    spawner.default_ram = settings.notebook_ram
-    spawner.network = settings.notebook_network
-    spawner.server_token_scopes = list(SERVER_SCOPES)
+    return spawner

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 
+from mlp_language.message import msg
+
 NAME_MAX = 32
 ACCOUNT_PATTERN = r"^[a-z]([a-z0-9._-]{0,30}[a-z0-9])?$"
-NAME_RULE = (
+NAME_RULE = msg(
     "a name has 1 to 32 characters: small letters a-z, digits, '.', '_' and '-'; "
     "it starts with a letter and ends with a letter or digit"
 )

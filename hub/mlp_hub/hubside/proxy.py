@@ -17,9 +17,11 @@ class SocketProxy(ConfigurableHTTPProxy):  # type: ignore[misc]  # jupyterhub is
 
     @validate("extra_routes")
     def _validate_extra_routes(self, proposal: dict[str, Any]) -> dict[str, str]:
+        by_host = bool(getattr(self.app, "subdomain_host", ""))
         for path, target in proposal["value"].items():
-            if not (path.startswith("/") and path.endswith("/")):
-                raise TraitError(f"extra_routes has the path {path!r}; a path starts and ends with '/'")
+            if path.startswith("/") == by_host or not path.endswith("/"):
+                begin = "a host name" if by_host else "'/'"
+                raise TraitError(f"extra_routes has {path!r}; it starts with {begin} and ends with '/'")
             url = urlsplit(target)
             if url.scheme not in {"http", "https", "http+unix"} or not url.netloc:
                 raise TraitError(

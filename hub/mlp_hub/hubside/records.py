@@ -6,7 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jupyterhub.orm import Base
-from sqlalchemy import Column, DateTime, String, inspect
+from nativeauthenticator.orm import UserInfo
+from sqlalchemy import Column, DateTime, Index, String
+
+from mlp_hub.hubside.logins import Login
 
 
 class AccountRecord(Base):  # type: ignore[misc]  # jupyterhub is untyped
@@ -17,10 +20,15 @@ class AccountRecord(Base):  # type: ignore[misc]  # jupyterhub is untyped
     created = Column(DateTime, nullable=False)
 
 
-def ensure_table(db: Any) -> None:
-    """Make the table where it does not exist yet."""
-    if not inspect(db.bind).has_table(AccountRecord.__tablename__):
-        AccountRecord.__table__.create(db.bind)
+_BY_NAME = Index("mlp_users_info_username", UserInfo.__table__.c.username)
+"""Every login and every list looks for names, for which NativeAuthenticator has no index."""
+
+
+def ensure_tables(db: Any) -> None:
+    """Make what does not exist yet."""
+    for record in (AccountRecord, Login):
+        record.__table__.create(db.bind, checkfirst=True)
+    _BY_NAME.create(db.bind, checkfirst=True)
 
 
 def remember(db: Any, name: str) -> None:
@@ -31,8 +39,3 @@ def remember(db: Any, name: str) -> None:
 def forget(db: Any, name: str) -> None:
     """Drop what is kept of the account; the caller commits."""
     db.query(AccountRecord).filter(AccountRecord.name == name).delete()
-
-
-def created(db: Any) -> dict[str, str]:
-    """Map names to when their accounts were asked for, RFC 3339 UTC."""
-    return {row.name: f"{row.created.isoformat(timespec='seconds')}Z" for row in db.query(AccountRecord)}

@@ -53,12 +53,25 @@ def launch_command(
     routes: Path,
     hub_socket: Path,
     hosts: Sequence[str],
+    platform: str = "",
+    users: str = "",
     connections: int = 5000,
     per_address: int = 1000,
+    per_server: int = 500,
+    upgrade_s: int = 60,
+    trusted: Sequence[str] = (),
+    hsts: int = 0,
+    tls: tuple[Path, Path] | None = None,
+    base: str = "",
 ) -> list[str]:
     """Return the command line of the proxy. Its token goes into CONFIGPROXY_AUTH_TOKEN.
 
-    `connections` and `per_address` bound how many connections it holds, in all and from one address.
+    `connections`, `per_address` and `per_server` bound how many connections it holds, in all, from one address and to
+    the notebook servers of one user; a WebSocket must be open `upgrade_s` seconds after it was asked for. With `users`, a
+    domain, each user's servers have a name below it, and all else is on the name of the origin `platform` only. What the
+    proxies of the networks `trusted` say of who sends a request is believed; browsers that come over TLS are told to keep to
+    it for `hsts` seconds. With `tls`, the files of a certificate and of its key, the port speaks TLS. All
+    paths begin with `base`.
     """
     if not BUNDLE.exists():
         raise ProxyMissing(
@@ -66,8 +79,24 @@ def launch_command(
         )
     argv = [node(), *NODE_FLAGS, str(BUNDLE), "--bind", bind, "--port", str(port)]
     argv += ["--api-socket", str(api_socket), "--routes", str(routes)]
-    argv += ["--default-target", unix_url(hub_socket), "--error-target", unix_url(hub_socket, "/hub/error")]
+    argv += [
+        "--default-target",
+        unix_url(hub_socket),
+        "--error-target",
+        unix_url(hub_socket, f"{base}/hub/error"),
+    ]
     argv += ["--connections", str(connections), "--per-address", str(per_address)]
+    argv += ["--per-server", str(per_server), "--upgrade-s", str(upgrade_s)]
+    argv += ["--hsts", str(hsts)]
+    argv += ["--base", f"{base}/"]
+    if tls:
+        argv += ["--tls-cert", str(tls[0]), "--tls-key", str(tls[1])]
+    if platform:
+        argv += ["--platform", platform]
+    if users:
+        argv += ["--users", users]
+    for network in trusted:
+        argv += ["--trusted", network]
     for host in hosts:
         argv += ["--host", host]
     return argv

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from mlp_hub.scheduler import verdicts
-from mlp_hub.scheduler.cycle import Cycle
-from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.model import (
-    Booking,
+from mlp_hub.scheduler.cache.state import ClusterState
+from mlp_hub.scheduler.cycle.cycle import Cycle
+from mlp_hub.scheduler.cycle.grounds import Grounds
+from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.types import (
+    AdmittedWorkload,
+    CapacityWindow,
     Decision,
     Node,
-    RunningJob,
+    PendingWorkload,
     SchedulingPolicy,
     Snapshot,
     TenantQueue,
     Wait,
-    WaitingJob,
 )
-from mlp_hub.scheduler.state import State
-from mlp_hub.scheduler.verdicts import Hears
+from mlp_hub.scheduler.reasons import verdicts
+from mlp_hub.scheduler.reasons.verdicts import Hears
 
 
 def plan_cycle(snapshot: Snapshot, now: float) -> list[Decision]:
@@ -44,8 +45,10 @@ class Core:
         tenants: Iterable[TenantQueue] = (),
         typical: tuple[tuple[Demand, float], ...] = (),
     ) -> None:
-        self.state = State(policy, nodes, tenants, typical)
+        self.state = ClusterState(policy, nodes, tenants, typical)
         self.cycles = 0
+        self.grounds: Mapping[str, Grounds] = {}
+        """Why the last plan decided as it did about each job that it admitted, preempted or resized."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: float) -> Core:
@@ -63,22 +66,25 @@ class Core:
 
     # --- events
 
-    def submit(self, job: WaitingJob) -> None:
+    def submit(self, job: PendingWorkload) -> None:
         """Let a new or requeued job wait. Raises `ValueError` when its uid is known."""
         self.state.submit(job)
 
-    def withdraw(self, uid: str) -> WaitingJob:
+    def withdraw(self, uid: str) -> PendingWorkload:
         """Take a waiting job out of the queue. Raises `KeyError` when it does not wait."""
         return self.state.withdraw(uid)
 
-    def start(self, running: RunningJob) -> None:
+    def start(self, running: AdmittedWorkload) -> None:
         """Tell of a job that already runs, whatever quotas and nodes say."""
         self.state.hold(running, force=True)
+        self.state.news.ended.pop(running.job.uid, None)
 
-    def end(self, uid: str, now: float) -> RunningJob:
+    def end(self, uid: str, now: float) -> AdmittedWorkload:
         """Tell that a running job gave back all it held. Raises `KeyError` when it does not run."""
         self.state.now = max(self.state.now, now)
-        return self.state.give_back(uid)
+        run = self.state.give_back(uid)
+        self.state.news.note_end(run.job)
+        return run
 
     def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
         """Add tenants, or change quotas, weights and what others than jobs hold of them."""
@@ -94,7 +100,11 @@ class Core:
 
     def add_node(self, node: Node) -> None:
         """Add a node, or change one of the same name."""
-        self.state.add_node(node)
+        self.state.set_nodes((node,))
+
+    def set_nodes(self, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
+        """Add nodes or change those of the same names, and forget those that are gone: dearest is that something changed at all."""
+        self.state.set_nodes(nodes, gone)
 
     def set_node(self, name: str, *, up: bool) -> None:
         """Take a node out of service or back; its jobs are the caller's to end."""
@@ -102,9 +112,9 @@ class Core:
 
     def remove_node(self, name: str) -> None:
         """Forget a node."""
-        self.state.remove_node(name)
+        self.state.set_nodes((), (name,))
 
-    def set_bookings(self, bookings: Iterable[Booking]) -> None:
+    def set_bookings(self, bookings: Iterable[CapacityWindow]) -> None:
         """Say which windows are booked; those that are not named are given up."""
         self.state.set_bookings(bookings)
 
@@ -116,7 +126,7 @@ class Core:
         """Return an independent copy, for questions that begin with "what if"."""
         other = Core.__new__(Core)
         other.state = self.state.fork()
-        other.cycles = self.cycles
+        other.cycles, other.grounds = self.cycles, self.grounds
         return other
 
     # --- what it knows
@@ -130,23 +140,23 @@ class Core:
         return {wait.uid: wait for wait in verdicts.waits(self.state, uids, now=now)}
 
     @property
-    def running(self) -> dict[str, RunningJob]:
+    def running(self) -> dict[str, AdmittedWorkload]:
         """Return what runs, by uid."""
         return {uid: held.run for uid, held in self.state.running.items()}
 
     def is_waiting(self, uid: str) -> bool:
         """Whether a job waits here."""
-        return uid in self.state.waiting or uid in self.state.gated or uid in self.state.orphaned
+        return uid in self.state.waiting or uid in self.state.orphaned
 
     def next_wake(self) -> float | None:
         """Return the next time at which something could be decided without an event."""
         state = self.state
-        if state.sleepers.owed:
+        if state.inadmissible.owed:
             return state.now
-        alarms = state.sleepers.alarms
+        timers = state.inadmissible.timers
         times = [
-            alarms[0][0] if alarms else None,
-            state.sleepers.resume_at,
+            timers[0][0] if timers else None,
+            state.inadmissible.resume_at,
             state.bookings.next_change(state.windows_at),
         ]
         return min((at for at in times if at is not None), default=None)
@@ -158,10 +168,14 @@ class Core:
 
         With `hears` a job is told why it waits only if that wants to hear of it, given its uid and the reason.
         """
-        self.cycles += 1
-        return Cycle(self.state, now, hears=hears).run()
+        return self._run(Cycle(self.state, now, hears=hears))
 
     def plan_unheard(self, now: float) -> list[Decision]:
         """Plan as `plan` does, for those who do not care why others wait: that costs the words."""
+        return self._run(Cycle(self.state, now, tells=False))
+
+    def _run(self, cycle: Cycle) -> list[Decision]:
         self.cycles += 1
-        return Cycle(self.state, now, tells=False).run()
+        decisions = cycle.run()
+        self.grounds = cycle.plan.grounds
+        return decisions

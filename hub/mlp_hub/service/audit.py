@@ -1,4 +1,4 @@
-"""What was done by whom, and what the scheduler decided about which job: read a page at a time."""
+"""Pages of the audit log: what was done by whom, and what the scheduler decided about which job."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mlp_api import audit as api
-from mlp_hub.domain.span import NEWEST, Span
-from mlp_hub.service.decisions import to_wire
-from mlp_hub.service.wire import when
+from mlp_api.said import Text
+from mlp_hub.domain import names
+from mlp_hub.domain.span import NEWEST, RowSpan
+from mlp_hub.service.reasons.rows import to_wire
+from mlp_hub.service.support.units import when
 from mlp_hub.store.database import Database
+from mlp_language.message import ALL, Message
 
 MOST_BYTES = 512 * 2**10
-"""Of details on one page, about."""
+"""Safety: bytes of details on one page, about: bounds what an answer takes."""
 
 
 class AuditLog:
@@ -23,7 +26,7 @@ class AuditLog:
 
     async def entries(
         self,
-        span: Span = NEWEST,
+        span: RowSpan = NEWEST,
         *,
         tenant: str | None = None,
         actor: str | None = None,
@@ -43,7 +46,10 @@ class AuditLog:
                 action=e.action,
                 object=e.name,
                 tenant=e.tenant,
-                detail=dict(e.detail),
+                detail={
+                    key: Text(value) if isinstance(value, Message) else value
+                    for key, value in e.detail.items()
+                },
             )
             for e in found
         ]
@@ -51,23 +57,25 @@ class AuditLog:
 
     async def decisions(
         self,
-        span: Span = NEWEST,
+        span: RowSpan = NEWEST,
         *,
         kind: str | None = None,
         user: str | None = None,
         job: str | None = None,
     ) -> tuple[Sequence[api.JobDecision], int | None]:
-        """Return a page of decisions on all jobs with all names in them."""
+        """Return a page of decisions on all jobs with all names in them; a `job` is all runs of a name, or one."""
+        name, run = (None, None) if job is None else names.parse_reference(job) or (job, 0)
         page = replace(span, most_bytes=MOST_BYTES)
         found, following = await self._db.read(
-            lambda tx: tx.decisions.page(page, kind=kind, user=user, name=job)
+            lambda tx: tx.decisions.page(page, kind=kind, user=user, name=name, run=run)
         )
         decisions = [
             api.JobDecision(
                 user=one.user,
                 job=one.name,
+                run=one.run,
                 tenant=one.tenant,
-                decision=to_wire(one.decision, everything=True),
+                decision=to_wire(one.decision, ALL),
             )
             for one in found
         ]

@@ -1,45 +1,43 @@
-"""What the platform is told once, at its start."""
+"""Configuration that the platform is given once, at its start."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.scheduler.idle import IdlePolicy
-from mlp_hub.scheduler.model import SchedulingPolicy
+from mlp_hub.scheduler.model.types import SchedulingPolicy
+from mlp_hub.scheduler.quota.idle import IdlePolicy
 
 DAY_S = 86_400.0
+"""Given: seconds of a day."""
 MIB = 2**20
+"""Given: bytes of a MiB."""
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
-    """Where users' and jobs' files are on the hub's machine."""
+class DiskPolicy:
+    """Bounds of disk use: how much stays free, how much one job and one home may take; 0: any amount."""
 
-    homes: Path  # {user}/ is the user's home
-    jobs: Path  # {user}/{job}/ is the job's directory, /workspace for its ranks
+    floor: int = 0
+    job: int = 0
+    home: int = 0
+    reserve: Path | None = None  # a file that holds room for the platform's own last words
 
-    def home(self, user: str) -> Path:
-        """Return the user's home directory."""
-        return Path(self.home_name(user))
+    @property
+    def file(self) -> int:
+        """Size of one file of a job, in its directory or at home, at most."""
+        return max(self.job, self.home) if self.job and self.home else 0
 
-    def home_name(self, user: str) -> str:
-        """Return the same as text: making a path costs much where every job comes by."""
-        return f"{self.homes}/{component(user)}"
-
-    def workspace(self, user: str, job: str) -> Path:
-        """Return the job's directory."""
-        return Path(self.workspace_name(user, job))
-
-    def workspace_name(self, user: str, job: str) -> str:
-        """Return the same as text."""
-        return f"{self.jobs}/{component(user)}/{component(job)}"
+    @property
+    def is_on(self) -> bool:
+        """Whether there is anything to watch."""
+        return bool(self.floor or self.job or self.home)
 
 
 @dataclass(frozen=True, slots=True)
 class KeepPolicy:
-    """How long jobs are kept that have ended, and how many of one user; None: without a limit.
+    """Retention of jobs that have ended: how long, and how many of one user; None: without a limit.
 
     `job_bytes` is of what the database holds of them, not of their directories.
     """
@@ -56,14 +54,29 @@ class KeepPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerPolicy:
+    """Broker that metric points pass through: its addresses, the topic and group there, and how it is spoken to.
+
+    `security` has `protocol`, `mechanism`, `user`, `password`, `ca_file`, `certificate_file`, `key_file`, those that are given.
+    """
+
+    bootstrap: tuple[str, ...]
+    topic: str = "mlp-metrics"
+    group: str = "mlp-hub"
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class RunPolicy:
-    """How the platform runs jobs. Times in seconds."""
+    """Policy of running jobs. Times in seconds."""
 
     scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)
     idle: IdlePolicy = field(default_factory=IdlePolicy)  # when guarantees of idle tenants shrink
     keep: KeepPolicy = field(default_factory=KeepPolicy)  # when jobs that ended are deleted
+    disk: DiskPolicy = field(default_factory=DiskPolicy)  # how full the disk may become
     grace_s: float = 30.0  # between SIGTERM and SIGKILL
-    job_network: str = "none"  # none or outbound
+    job_network: str = "none"  # none or outbound, of tenants that say nothing
+    runtime_review: bool = True  # tenants' runtimes wait for a platform admin's word
     first_uid: int | None = None  # user number N runs as first_uid + N; None: the hub's own uid
     api_url: str = ""  # what jobs are given as MLP_API_URL
     lease_s: float = 15.0  # so long after its last sign of life a platform may be followed by another
@@ -74,16 +87,11 @@ class RunPolicy:
     start_tries: int = 5  # of an attempt whose executor raises an error that may pass
     large_cycle: int = 300  # with more waiting jobs a cycle is planned in a thread
     check_core: bool = False  # hold the scheduling core against one made anew in each cycle: for tests
+    broker: BrokerPolicy | None = None  # that metric points pass through; None: straight into the store
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
+    metric_spool_max: int = 256 * MIB  # bytes that a job's processes keep of their points in its directory
     idempotency_s: float = 86_400.0  # keys are remembered so long
     open_bytes_max: int = 64 * 2**20  # of one user's jobs that have not ended, in memory
     open_kinds_max: int = (
         1000  # different requests of one user's waiting jobs; each costs every cycle a little
     )
-
-
-def component(name: str) -> str:
-    """Return a name that is safe as one part of a path; refuse all others."""
-    if not name or name in {".", ".."} or "/" in name or "\0" in name or len(name.encode()) > 255:
-        raise Refused(Reason.INVALID, f"{name!r} cannot be used as a directory name")
-    return name

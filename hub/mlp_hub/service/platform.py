@@ -4,42 +4,73 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Executor
-from mlp_hub.service.admit import Admission
+from mlp_hub.service.admission.answers import Answers
+from mlp_hub.service.admission.feasibility import Feasibility
+from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.audit import AuditLog
-from mlp_hub.service.board import Board
-from mlp_hub.service.bookings import Bookings
-from mlp_hub.service.broker import QUEUE_TOPIC, Broker
-from mlp_hub.service.config import Paths, RunPolicy
-from mlp_hub.service.decisions import KEPT_S
-from mlp_hub.service.idle_quota import IdleQuota
-from mlp_hub.service.jobs import Jobs
-from mlp_hub.service.lease import Leadership
-from mlp_hub.service.ledger import Ledger
-from mlp_hub.service.metrics import Metrics
+from mlp_hub.service.bookings.service import BookingService
+from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.datasets.service import DatasetService
+from mlp_hub.service.datasets.worker import DatasetWorker
+from mlp_hub.service.disk.watch import Disk
+from mlp_hub.service.forecast.service import Forecasts
+from mlp_hub.service.health.problems import Problem, Problems
+from mlp_hub.service.health.provider import ProviderWatch
+from mlp_hub.service.jobs.brought import BroughtIntake
+from mlp_hub.service.jobs.log_feed import LogFeeds
+from mlp_hub.service.jobs.queue import ClusterQueue
+from mlp_hub.service.jobs.service import JobService
+from mlp_hub.service.jobs.stream import Watcher
+from mlp_hub.service.lifecycle.departures import Departures
+from mlp_hub.service.lifecycle.images_used import ImagesUsed
+from mlp_hub.service.lifecycle.reconciler import Reconciler
+from mlp_hub.service.lifecycle.retention import Retention
+from mlp_hub.service.lifecycle.tenant_places import TenantPlaces
+from mlp_hub.service.lifecycle.workqueue import WorkQueue
+from mlp_hub.service.metrics.service import MetricsService
+from mlp_hub.service.models.service import ModelService
+from mlp_hub.service.models.worker import ModelWorker
 from mlp_hub.service.nodes import Nodes
-from mlp_hub.service.preview import Previews
-from mlp_hub.service.reclaim import Reclaims
-from mlp_hub.service.reconcile import Reconciler
-from mlp_hub.service.retention import Retention
-from mlp_hub.service.strays import Strays
-from mlp_hub.service.tenants import Tenants
-from mlp_hub.service.users import Users
-from mlp_hub.service.watch import Frame, Watcher
-from mlp_hub.service.whatif import WhatIf
+from mlp_hub.service.quota.former_members_servers import FormerMembersServers
+from mlp_hub.service.quota.idle import IdleQuota
+from mlp_hub.service.quota.ledger import Ledger
+from mlp_hub.service.reasons.decisions import KEPT_S, DecisionLog
+from mlp_hub.service.state.board import Board
+from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
+from mlp_hub.service.state.frames import Frame
+from mlp_hub.service.state.leadership import Leadership, LeaseLost
+from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.tenants.groups import GroupPolicy
+from mlp_hub.service.tenants.networks import Networks
+from mlp_hub.service.tenants.preview import Previews
+from mlp_hub.service.tenants.runtimes import RuntimeService
+from mlp_hub.service.tenants.service import TenantService
+from mlp_hub.service.tenants.service_accounts import ServiceAccounts
+from mlp_hub.service.tenants.sights import Sights
+from mlp_hub.service.tenants.users import UserService
+from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.store.database import Database
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
 
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 30.0
+"""Tuning: seconds between two sweeps of what is old: sooner with less, cheaper with more."""
 MOST_SWEPT = 1000
-"""Entries of the audit log that are forgotten in one sweep."""
-CLAIM_S = 30.0
-"""So long besides the grace of those who are stopped for it a claim is kept for who does not ask again."""
+"""Tuning: entries of the audit log that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
+TOKEN_USES_S = 400 * 24 * 3600
+"""Tuning: seconds that it is kept from where a token was used: longer than tokens usually hold, for how many rows there are."""
+PLACE_S = 120.0
+"""Tuning: seconds, besides the grace of what is stopped for it, that a pending request keeps its place when nobody asks again:
+a place held for nobody, for a longer pause of who asks."""
+AGAIN_S = 90.0
+"""Tuning: seconds after which who waits is told to ask again, where nobody knows when there is room: fewer requests, for how
+late room is noticed."""
 
 
 class Platform:
@@ -51,6 +82,8 @@ class Platform:
 
     `alone`: the database lets no other service in, so that a lease that is found is a dead one's. Otherwise `start`
     returns only once no other platform decides; what loses its lease stops acting and stands by.
+
+    `on_lead` is awaited each time that this platform leads and has taken up all there is, `on_lost` called when it leads no more.
     """
 
     def __init__(
@@ -58,14 +91,13 @@ class Platform:
         db: Database,
         executor: Executor,
         clock: Callable[[], float],
-        paths: Paths,
         policy: RunPolicy,
         *,
         alone: bool = False,
+        groups: GroupPolicy | None = None,
     ) -> None:
         self.db = db
         self.executor = executor
-        self.paths = paths
         self.policy = policy
         self._clock = clock
         self.broker = Broker()
@@ -73,50 +105,138 @@ class Platform:
             db,
             clock,
             length_s=policy.lease_s,
-            poll_s=policy.lease_s / 10,
+            poll_s=policy.lease_s / 30,
             alone=alone,
             floor=executor.epoch,
+            lost=self._lease_lost,
         )
-        self.lease.lost = self._lease_lost
-        self.board = Board(db, self.broker, self.lease.check)
-        self.admission = Admission(self.board, executor.nodes, clock, policy)
-        self.metrics = Metrics(self.board, clock, policy.metric_points_max)
-        self.jobs = Jobs(self.board, self.admission, self.metrics, executor, clock, paths, policy)
-        self.reconciler = Reconciler(self.board, executor, self.metrics, clock, paths, policy, self.lease)
-        self.admission.starts = self.reconciler.will_start
+        self.board = Board(db, self.broker)
+        self.metrics = MetricsService(self.board, clock, policy.metric_points_max, policy.broker)
+        self._networks = Networks(db, policy.job_network)
+        self.queue = WorkQueue(policy.backoff_s, policy.backoff_max_s)
+        self.reconciler = Reconciler(
+            self.queue, self.board, executor, self.metrics, clock, policy, self.lease, self._networks
+        )
+        self._places = TenantPlaces(self.queue, db, executor, self.lease, clock)
+        self._images = ImagesUsed(self.queue, db, executor, self.lease, clock)
+        self.admission = Admission(
+            self.board,
+            executor.nodes,
+            clock,
+            policy,
+            self.reconciler.will_start,
+            changed=self._room_changed,
+        )
+        self.feasibility = Feasibility(self.admission.capacity, executor.nodes)
+        self.forecasts = Forecasts(self.board, self.admission, self.feasibility, clock)
+        self.disk = Disk(
+            db,
+            executor,
+            clock,
+            policy.disk,
+            jobs=lambda: list(self.board.holding.values()),
+            hold=self.admission.hold,
+            stop=self.reconciler.end,
+        )
+        self.runtimes = RuntimeService(
+            self.board, clock, review=policy.runtime_review, images=executor.images
+        )
+        self.jobs = JobService(
+            self.board,
+            self.admission,
+            self.feasibility,
+            self.forecasts,
+            self.metrics,
+            executor,
+            clock,
+            policy,
+            self._networks,
+            self.disk.check_home,
+            self.runtimes.of_tenant,
+        )
+        self.cluster_queue = ClusterQueue(self.board, self.admission, self.forecasts)
+        self._brought: BroughtIntake | None = None
+        if executor.brought is not None:
+            self._brought = BroughtIntake(self.queue, self.board, self.jobs, executor.brought, self.lease)
         self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
-        self.bookings = Bookings(db, clock, executor.nodes, changed=self._room_changed)
-        self.strays = Strays(db, clock)
-        self.tenants = Tenants(
+        self.bookings = BookingService(db, clock, executor.nodes, changed=self._room_changed)
+        self.former_members_servers = FormerMembersServers(db, clock)
+        self.tenants = TenantService(
             db,
             clock,
             executor.nodes,
-            changed=self._room_changed,
-            left=self.strays.look_soon,
+            changed=self._tenants_changed,
+            left=self.former_members_servers.look_soon,
             review=self.idle.review_in,
             windows=self.bookings.review_in,
             board=self.board,
+            job_network=policy.job_network,
+            groups=groups,
         )
-        self.previews = Previews(db, self.admission.snapshot, clock, executor.nodes, policy.idle)
-        self.users = Users(db, clock, changed=self.jobs.forget_places)
+        self.previews = Previews(db, self.admission.jobs_snapshot, clock, executor.nodes, policy.idle)
+        self.sights = Sights(db)
+        self.users = UserService(db, clock, changed=self._forget_places)
+        self.service_accounts = ServiceAccounts(db, clock)
         self.ledger = Ledger(
             db,
             clock,
             executor.nodes,
             changed=self._room_changed,
             asks=self.idle.asks,
-            reclaimer=Reclaims(db, self.admission, clock, policy.grace_s),
-            claim_s=policy.grace_s + CLAIM_S,
+            refuses=self.disk.refuses_servers,
+            scheduler=Answers(
+                db, self.admission, clock, grace_s=policy.grace_s, again_s=policy.grace_s + AGAIN_S
+            ),
+            place_s=policy.grace_s + PLACE_S,
+        )
+        self.storage = StorageLedger(clock, executor.nodes)
+        self.models = ModelService(
+            db,
+            executor,
+            self.storage,
+            ModelWorker(self.queue, db, executor, self.lease, self.storage, changed=self._room_changed),
+            clock,
+            changed=self._room_changed,
+        )
+        self.datasets = DatasetService(
+            db,
+            self.storage,
+            DatasetWorker(self.queue, db, executor, self.lease, self.storage, changed=self._room_changed),
+            clock,
+            first_uid=policy.first_uid,
+            changed=self._room_changed,
+        )
+        self.departures = Departures(
+            self.queue, self.board, executor, self.lease, clock, belongings=(self.models, self.datasets)
         )
         self.nodes = Nodes(db, executor, clock)
-        self.decisions = self.admission.decisions
         self.audit = AuditLog(db)
         self.whatif = WhatIf(self.board, self.admission, clock)
-        self._watcher = Watcher(self.board, self.admission, self.jobs, self.metrics, executor, paths)
+        self._watcher = Watcher(
+            self.board, self.admission, self.forecasts, self.jobs, self.metrics, LogFeeds(executor)
+        )
+        self.problems = Problems()
+        self.login_provider = ProviderWatch("" if groups is None else groups.title)
+        self.problems.add(
+            self._own_problems, self.disk.problems, self.metrics.problems, self.login_provider.problems
+        )
         self._sweeper: asyncio.Task[None] | None = None
         self._leads = False  # all is taken up, and the lease was not lost since
         self._following: asyncio.Task[None] | None = None
+        self.on_lead: list[Callable[[], Awaitable[None]]] = []
+        self.on_lost: list[Callable[[], None]] = []
+        executor.on_nodes(self._nodes_changed)
+
+    @property
+    def decisions(self) -> DecisionLog:
+        """Why the scheduler did what it did."""
+        return self.admission.decisions
+
+    @property
+    def leads(self) -> bool:
+        """Whether this platform decides and has taken up all there is; who does not answers no requests."""
+        return self._leads
 
     async def start(self) -> None:
         """Wait until no other platform decides about this database, recover, then run jobs."""
@@ -135,7 +255,7 @@ class Platform:
                 await self.executor.fence(self.lease.epoch, self.policy.lease_s)
                 await self._lead()
             except Unavailable as error:
-                if first and isinstance(error, StoreUnavailable):
+                if first and isinstance(error, StoreUnavailable) and self.lease.waits_for is None:
                     raise
                 log.warning("this service cannot take over yet: %s", error)
             except Exception:
@@ -148,19 +268,40 @@ class Platform:
             await asyncio.sleep(self.policy.lease_s / 10)
 
     async def _lead(self) -> None:
+        self._forget_tenants()  # another may have changed tenants until now, and languages
+        self.users.forget_languages()
         await self.tenants.start()
         await self.ledger.sweep()
         await self.board.load()
         self.board.on_change(self.idle.job_changed)
         await self.idle.start()
+        self.queue.start()
+        if self._brought is not None:
+            await self._brought.start()
         await self.reconciler.start()
+        await self.models.start()
+        await self.datasets.start()
+        self._places.look_soon()
+        await self.departures.start()
+        self._images.begin()
         await self.admission.start()
         await self.retention.start()
+        await self.disk.start()
+        self.metrics.start_reading()
+        await self.lease.confirm()  # whoever took it meanwhile is not to be hidden by this one
         self._leads = self.lease.is_held
+        try:
+            for led in self.on_lead if self._leads else ():
+                await led()
+        except BaseException:
+            self._leads = False
+            raise
 
     def _lease_lost(self) -> None:
         """Another platform decides: act no more, and stand by. Who is just about to lead finds out by itself."""
         self._leads = False
+        for lost in self.on_lost:
+            lost()
         if self._following is None or self._following.done():
             self._following = asyncio.ensure_future(self._stand_by())
 
@@ -170,8 +311,11 @@ class Platform:
 
     async def _act_no_more(self) -> None:
         self._leads = False
+        await self.metrics.stop_reading()
+        await self.disk.stop()
         await self.retention.stop()
         await self.admission.stop()
+        await self.queue.stop()
         await self.reconciler.stop()
         self.board.stop()
 
@@ -183,10 +327,13 @@ class Platform:
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
-        await self.strays.stop()
+        await self.metrics.stop_reading()
+        await self.disk.stop()
+        await self.former_members_servers.stop()
         await self.retention.stop()
         await self.jobs.stop()
         await self.admission.stop()
+        await self.queue.stop()
         await self.reconciler.stop()
         await self.metrics.stop()
         self.board.stop()
@@ -199,29 +346,67 @@ class Platform:
         """Yield all that concerns a job: what there is, `synced`, what happens, `end`. Refuses a missing job."""
         return self._watcher.watch(user, name, since)
 
+    def follow_log(
+        self, user: str, name: str, rank: int, since: int, tail: int | None
+    ) -> AsyncIterator[Frame]:
+        """Yield a rank's log as it is written, until the job has ended and all was given; refuses a missing job or rank."""
+        return self._watcher.follow_log(user, name, rank, since, tail)
+
+    async def _own_problems(self) -> list[Problem]:
+        found = []
+        if self.db.trouble is not None:
+            message = msg("the database takes no writes; nothing new is accepted until it does, jobs go on")
+            found.append(Problem("database", "DatabaseUnavailable", message))
+        if (trouble := self.executor.trouble()) is not None:
+            found.append(Problem("executor", "ExecutorTrouble", trouble, fails=False))
+        return found
+
     def _room_changed(self) -> None:
         self.idle.something_changed()
         self.admission.wake()
-        self.jobs.forget_places()
+        self._forget_tenants()
         self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+
+    def _tenants_changed(self) -> None:
+        self._room_changed()
+        self._places.look_soon()
+
+    def _nodes_changed(self) -> None:
+        self.admission.look()
+        self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+
+    def _forget_tenants(self) -> None:
+        self.feasibility.forget()
+        self._forget_places()
+        self._networks.forget()
+
+    def _forget_places(self) -> None:
+        self.jobs.forget_places()
+        self.sights.forget()
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_EVERY_S)
+            if not self._leads:
+                continue
             try:
                 await self.ledger.sweep()
                 await self.bookings.sweep()
                 await self.idle.sweep()
                 await self.tenants.sample()
-                await self.strays.end_all()
+                await self.former_members_servers.end_all()
                 await self.db.write(self._forget)
             except asyncio.CancelledError:
                 raise
+            except LeaseLost:
+                continue
             except Exception:  # it is tried again soon; nothing depends on it
                 log.exception("sweeping the ledger and idempotency keys failed")
 
     def _forget(self, tx: Tx) -> None:
         tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)
         tx.decisions.sweep(self._clock() - KEPT_S)
+        tx.sessions.sweep(self._clock())
+        tx.token_uses.sweep(self._clock() - TOKEN_USES_S)
         if self.policy.keep.audit_s is not None:
             tx.audit.sweep(self._clock() - self.policy.keep.audit_s, MOST_SWEPT)

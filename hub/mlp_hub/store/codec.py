@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -11,31 +13,65 @@ from mlp_hub.domain.booking import BookedWindow, Shortfall
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.domain.runtime import Runtime, RuntimeState
+from mlp_hub.domain.stages import NO_TIMES, StageTimes
 from mlp_hub.domain.tenant import Lowering, Tenant
-from mlp_hub.store.records import EndedJob, JobShape
+from mlp_hub.store import tables
+from mlp_hub.store.records import EndedJob, SchedulingShape, StoredRuntime
+from mlp_language.message import NOTHING, Message, from_data, to_data
 
 Values = dict[str, Any]
+_Says = TypeVar("_Says", Lowering, Shortfall)
 
 _spec = msgspec.json.Decoder(JobSpec)
-_shape = msgspec.json.Decoder(JobShape)
+_shape = msgspec.json.Decoder(SchedulingShape)
 _failure = msgspec.json.Decoder(Failure)
 _ranks = msgspec.json.Decoder(tuple[RankStatus, ...])
 _names = msgspec.json.Decoder(tuple[str, ...])
 _kinds = msgspec.json.Decoder(tuple[tuple[str, int], ...])
 _shares = msgspec.json.Decoder(tuple[tuple[str, Resources], ...])
 _quota = msgspec.json.Decoder(Quota)
-_shortfall = msgspec.json.Decoder(Shortfall)
-_lowering = msgspec.json.Decoder(Lowering)
-Past = tuple[float | None, float, float, int | None, float | None]
+_runtime = msgspec.json.Decoder(Runtime)
+
+
+class Past(msgspec.Struct, array_like=True, frozen=True):
+    """What the columns of a job do not tell; the last one is missing in what older hubs wrote."""
+
+    waiting_since: float | None
+    waited: float
+    ran: float = 0.0
+    progress_from: int | None = None
+    progress_since: float | None = None
+    stages: StageTimes = NO_TIMES
+
+
 _past_decoder = msgspec.json.Decoder(Past)
 _limits = msgspec.json.Decoder(dict[str, int])
 _object = msgspec.json.Decoder(dict[str, Any])
+_tenant_hints = get_type_hints(Tenant)
+_TenantSettings = msgspec.defstruct(
+    "_TenantSettings",
+    [
+        (f.name, _tenant_hints[f.name], f.default)
+        for f in dataclasses.fields(Tenant)
+        if f.name != "quota" and f.name not in tables.tenant.c
+    ],
+    omit_defaults=True,
+)
+"""Fields of a tenant that have no column of their own."""
+_tenant_settings = msgspec.json.Decoder(_TenantSettings)
 _NONE = "[]"
 
 
 def dumps(value: object) -> str:
     """Return the value as JSON text."""
-    return msgspec.json.encode(value, enc_hook=_plain).decode()
+    return _encoder.encode(value).decode()
+
+
+def image_of(spec: str) -> str | None:
+    """Return the image that the runtime of a stored specification names."""
+    runtime = _spec.decode(spec).own_runtime
+    return None if runtime is None else runtime.image
 
 
 def loads(text: str) -> Any:
@@ -46,6 +82,17 @@ def loads(text: str) -> Any:
 def load_object(text: str) -> dict[str, Any]:
     """Return a JSON object."""
     return _object.decode(text)
+
+
+def message_text(message: Message) -> str:
+    """Return a message's column; empty where nothing is said."""
+    # JSON escapes the NUL of a program's last words, which PostgreSQL cannot hold
+    return dumps(to_data(message)) if message else ""
+
+
+def message_of(column: str) -> Message:
+    """Return the message of a column."""
+    return from_data(_object.decode(column)) if column else NOTHING
 
 
 def text(value: str) -> str:
@@ -59,6 +106,7 @@ def job_row(job: Job) -> Values:
         "uid": job.uid,
         "user": job.spec.user,
         "name": job.spec.name,
+        "run": job.run,
         "tenant": job.spec.tenant,
         "spec": dumps(job.spec),
         "submitted_at": job.submitted_at,
@@ -76,7 +124,7 @@ def job_state(job: Job) -> Values:
         "failures": job.failures,
         "progress": job.progress,
         "reason": job.reason,
-        "message": text(job.message),
+        "message": message_text(job.message),
         "placement": dumps(job.placement) if job.placement else _NONE,
         "queued_at": job.queued_at,
         "admitted_at": job.admitted_at,
@@ -92,18 +140,19 @@ def job_state(job: Job) -> Values:
 
 def job_of(row: Any) -> Job:
     """Return the job of a row with all its columns."""
-    waiting_since, waited, ran, progress_from, progress_since = _past(row)
+    past = _past(row)
     return Job(
         uid=row.uid,
         spec=_spec.decode(row.spec),
         phase=Phase(row.phase),
         target=Target(row.target),
         submitted_at=row.submitted_at,
+        run=row.run,
         restarts=row.restarts,
         failures=row.failures,
         progress=row.progress,
         reason=row.reason,
-        message=row.message,
+        message=message_of(row.message),
         placement=_names.decode(row.placement),
         queued_at=row.queued_at,
         admitted_at=row.admitted_at,
@@ -113,11 +162,12 @@ def job_of(row: Any) -> Job:
         ranks=_ranks.decode(row.ranks),
         resize_to=() if row.resize_to is None else _names.decode(row.resize_to),
         ran_before=row.ran_before or 0.0,
-        waiting_since=waiting_since,
-        waited=waited,
-        ran=ran,
-        progress_from=progress_from,
-        progress_since=progress_since,
+        waiting_since=past.waiting_since,
+        waited=past.waited,
+        ran=past.ran,
+        progress_from=past.progress_from,
+        progress_since=past.progress_since,
+        stages=past.stages,
         version=row.version,
     )
 
@@ -134,21 +184,23 @@ def _usual(phase: str, queued_at: float | None, admitted_at: float | None) -> tu
 def _past_of(job: Job) -> str | None:
     """Return the column of what happened before: null for most jobs, which wait once and run once."""
     usual = _usual(job.phase, job.queued_at, job.admitted_at)
-    if not job.ran and job.progress_since is None and (job.waiting_since, job.waited) == usual:
+    plain = not job.ran and job.progress_since is None and job.stages == NO_TIMES
+    if plain and (job.waiting_since, job.waited) == usual:
         return None
-    return dumps((job.waiting_since, job.waited, job.ran, job.progress_from, job.progress_since))
+    told = (job.waiting_since, job.waited, job.ran, job.progress_from, job.progress_since)
+    return dumps(told if job.stages == NO_TIMES else (*told, job.stages))
 
 
 def _past(row: Any) -> Past:
     if row.past is not None:
         past: Past = _past_decoder.decode(row.past)
         return past
-    return (*_usual(row.phase, row.queued_at, row.admitted_at), 0.0, None, None)
+    return Past(*_usual(row.phase, row.queued_at, row.admitted_at))
 
 
 def ended_of(row: Any) -> EndedJob:
     """Return what is known of a job that ended; its program is passed over."""
-    _, waited, ran, _, _ = _past(row)
+    past = _past(row)
     return EndedJob(
         row.uid,
         row.name,
@@ -160,14 +212,16 @@ def ended_of(row: Any) -> EndedJob:
         row.queued_at,
         row.started_at,
         row.finished_at,
-        waited,
-        ran,
+        past.waited,
+        past.ran,
         _shape.decode(row.spec),
+        row.run,
     )
 
 
 def tenant_row(tenant: Tenant) -> Values:
     """Return the columns of a tenant that say how it is configured."""
+    settings = {name: getattr(tenant, name) for name in _TenantSettings.__struct_fields__}
     return {
         "name": tenant.name,
         "cpu": tenant.quota.cpu,
@@ -183,7 +237,9 @@ def tenant_row(tenant: Tenant) -> Values:
         "reserved": _optional(tenant.reserved),
         "queue_order": tenant.queue_order,
         "isolation": tenant.isolation,
+        "network": tenant.network,
         "description": tenant.description,
+        "settings": dumps(_TenantSettings(**settings)),
     }
 
 
@@ -200,15 +256,30 @@ def tenant_of(row: Any) -> Tenant:
         reserved=None if row.reserved is None else _quota.decode(row.reserved),
         queue_order=row.queue_order,
         isolation=row.isolation,
+        network=row.network,
         description=row.description,
         idle_since=row.idle_since,
-        lowered=None if row.lowered is None else _lowering.decode(row.lowered),
+        lowered=None if row.lowered is None else _with_message(row.lowered, Lowering),
+        **msgspec.structs.asdict(_tenant_settings.decode(row.settings or "{}")),
     )
 
 
 def lowering_text(lowering: Lowering | None) -> str | None:
     """Return a column of `tenant`."""
-    return None if lowering is None else dumps(lowering)
+    return None if lowering is None else _saying(lowering)
+
+
+def _saying(value: Lowering | Shortfall) -> str:
+    """Return as JSON what has a message beside its own fields."""
+    fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    return dumps({**fields, "message": to_data(value.message)})
+
+
+def _with_message(column: str, kind: type[_Says]) -> _Says:
+    fields = _object.decode(column)
+    hints = get_type_hints(kind)
+    said = {k: v if k == "message" else msgspec.convert(v, hints[k]) for k, v in fields.items()}
+    return kind(**{**said, "message": from_data(fields["message"])})
 
 
 def booking_row(window: BookedWindow) -> Values:
@@ -227,7 +298,7 @@ def booking_row(window: BookedWindow) -> Values:
 
 def shortfall(short: Shortfall | None) -> str | None:
     """Return the column of a window that can no longer be held in full."""
-    return None if short is None else dumps(short)
+    return None if short is None else _saying(short)
 
 
 def booking_of(row: Any) -> BookedWindow:
@@ -240,8 +311,27 @@ def booking_of(row: Any) -> BookedWindow:
         _quota.decode(row.amount),
         row.made_by,
         row.made_at,
-        None if row.short is None else _shortfall.decode(row.short),
+        None if row.short is None else _with_message(row.short, Shortfall),
     )
+
+
+def runtime_row(stored: StoredRuntime) -> Values:
+    """Return the columns of a tenant's runtime."""
+    runtime = stored.runtime
+    return {
+        "tenant": runtime.tenant,
+        "name": runtime.name,
+        "definition": dumps(runtime),
+        "state": runtime.state.value,
+        "changed_by": stored.changed_by,
+        "changed_at": stored.changed_at,
+    }
+
+
+def runtime_of(row: Any) -> StoredRuntime:
+    """Return the runtime of a row."""
+    runtime = replace(_runtime.decode(row.definition), state=RuntimeState(row.state))
+    return StoredRuntime(runtime, row.changed_by, row.changed_at)
 
 
 def request_row(request: ResourceRequest) -> Values:
@@ -306,3 +396,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"cannot store a {type(value).__name__}")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_plain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,16 +20,18 @@ from mlp_hub.store.errors import StoreUnavailable, WrongSchema
 from mlp_hub.store.tables import REVISION, metadata, schema_version
 from mlp_hub.store.tx import Tx
 from mlp_hub.store.writer import Writer
+from mlp_language.message import msg
 
 T = TypeVar("T")
+SLOW_S = 10.0  # a write that takes so long is trouble
 
 
 class Database:
     """SQLite (WAL) or PostgreSQL behind one writer and a few readers.
 
-    `url` is `sqlite:////path`, a bare path, or `postgresql://...`. With `guard` this process is the only one
-    that may be the service on this database (`StoreInUse` otherwise); commands leave it out, their single
-    transactions are serialised with the service's by the database itself.
+    `url` is `sqlite:////path`, a bare path, or `postgresql://...`. With `guard` this process is a service on this
+    database, on SQLite the only one (`StoreInUse` otherwise); commands leave it out, their single transactions are
+    serialised with the service's by the database itself.
 
     Nothing is connected before the first use. `close` finishes the writes that are queued.
     """
@@ -43,6 +46,7 @@ class Database:
         self._guard = guard
         self._file_guard = engines.FileGuard(str(self.url.database)) if guard and self._sqlite else None
         self._writer: Writer | None = None
+        self._fence: Callable[[Tx], object] | None = None
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="mlp-store-reader")
 
     def open(self) -> None:
@@ -55,25 +59,43 @@ class Database:
             if self._guard:
                 self.check_schema()
             writer = Writer(self._write_engine, self._greet)
+            writer.fence = self._fence
             writer.start()
         except BaseException as e:
             if self._file_guard is not None:
                 self._file_guard.free()
             if isinstance(e, DBAPIError):
-                raise StoreUnavailable(f"the database {self._name} cannot be opened: {e.orig}") from e
+                raise StoreUnavailable(
+                    msg("the database {name} cannot be opened: {why}", name=self._name, why=str(e.orig))
+                ) from e
             raise
         self._writer = writer
 
-    async def write(self, fn: Callable[[Tx], T]) -> T:
+    @property
+    def alone(self) -> bool:
+        """Whether no other service can be on this database while this one is."""
+        return self._file_guard is not None
+
+    def let_pass(self, fence: Callable[[Tx], object] | None) -> None:
+        """Have each transaction of `write` begin with `fence(tx)`, from the next one on; what it raises keeps all of it away."""
+        self._fence = fence
+        if self._writer is not None:
+            self._writer.fence = fence
+
+    async def write(self, fn: Callable[[Tx], T], *, durable: bool = True, fenced: bool = True) -> T:
         """Run `fn(tx)` in a transaction and return its result once that is durable.
 
         Writes happen one after the other, in the order of the calls, and share commits. What `fn` raises is
         raised here, and nothing of it is kept. Raises `StoreUnavailable` when the database fails.
+
+        Not `durable`: it returns once it is committed and does not wait for the disk, for what is written elsewhere too. A
+        power cut may then take it back, the death of a process does not; each durable write makes all before it durable.
+        Not `fenced`: the fence is not asked.
         """
         if self._writer is None:
             self.open()
         assert self._writer is not None  # noqa: S101 - open() either sets it or raises
-        result: T = await self._writer.submit(fn)
+        result: T = await self._writer.submit(fn, durable=durable, fenced=fenced)
         return result
 
     async def read(self, fn: Callable[[Tx], T]) -> T:
@@ -92,7 +114,9 @@ class Database:
             with self._read_engine.connect() as connection, connection.begin():
                 yield Tx(connection)
         except DBAPIError as e:
-            raise StoreUnavailable(f"the database {self._name} cannot be read: {e.orig}") from e
+            raise StoreUnavailable(
+                msg("the database {name} cannot be read: {why}", name=self._name, why=str(e.orig))
+            ) from e
 
     @contextmanager
     def begin(self) -> Iterator[Tx]:
@@ -105,23 +129,39 @@ class Database:
             with self._write_engine.connect() as connection, connection.begin():
                 yield Tx(connection)
         except DBAPIError as e:
-            raise StoreUnavailable(f"the database {self._name} cannot be written: {e.orig}") from e
+            raise StoreUnavailable(
+                msg("the database {name} cannot be written: {why}", name=self._name, why=str(e.orig))
+            ) from e
 
     def check_schema(self, *, or_older: bool = False) -> None:
-        """Raise `WrongSchema` unless the tables are those of this version; `or_older`: or of one before it."""
-        with self._read_engine.connect() as connection:
-            found = None
-            if inspect(connection).has_table(schema_version.name):
-                found = connection.scalar(select(schema_version.c.version_num))
+        """Raise `WrongSchema` unless the tables are those of this version; `or_older`: or of one before it.
+
+        Raises `StoreUnavailable` where the database does not answer.
+        """
+        try:
+            with self._read_engine.connect() as connection:
+                found = None
+                if inspect(connection).has_table(schema_version.name):
+                    found = connection.scalar(select(schema_version.c.version_num))
+        except DBAPIError as e:
+            raise StoreUnavailable(
+                msg("the database {name} cannot be read: {why}", name=self._name, why=str(e.orig))
+            ) from e
         if found == REVISION or (or_older and found is not None and found < REVISION):
             return
-        remedy = "run: mlp-hub up, which makes its tables"
+        remedy = msg("run: mlp-hub up, which makes its tables")
         if found is not None and found < REVISION:
-            remedy = "run: mlp-hub up, which updates its tables"
+            remedy = msg("run: mlp-hub up, which updates its tables")
         elif found is not None:
-            remedy = "a newer version of MLP Hub made it: use that one, tables are not taken back"
+            remedy = msg("a newer version of MLP Hub made it: use that one, tables are not taken back")
         raise WrongSchema(
-            f"the database {self._name} has schema {found or 'none'}, this version needs {REVISION}; {remedy}"
+            msg(
+                "the database {name} has schema {found}, this version needs {revision}; {remedy}",
+                name=self._name,
+                found=found or msg("none"),
+                revision=REVISION,
+                remedy=remedy,
+            )
         )
 
     def create_schema(self) -> None:
@@ -131,6 +171,16 @@ class Database:
             if connection.scalar(select(schema_version.c.version_num)) is None:
                 connection.execute(schema_version.insert().values(version_num=REVISION))
                 Tx(connection).tenants.insert(Tenant(DEFAULT_TENANT), 0)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why writes fail now, or for how long one has not come back; None where they go through. Asks nobody."""
+        if self._writer is None:
+            return None
+        since = self._writer.busy_since
+        if since is not None and (waits := time.monotonic() - since) > SLOW_S:
+            return f"a write has not been answered for {waits:.0f} s"
+        return self._writer.trouble
 
     @property
     def group_commit(self) -> tuple[int, int]:
@@ -153,9 +203,8 @@ class Database:
         return self.url.render_as_string(hide_password=True)
 
     def _greet(self, connection: Connection) -> None:
-        if self._guard and not self._sqlite:
-            engines.take_advisory_guard(connection)
-        elif self._sqlite:
+        del connection
+        if self._sqlite:
             _private(str(self.url.database))
 
 
@@ -164,4 +213,6 @@ def _private(path: str) -> None:
     try:
         os.chmod(path, 0o600)  # noqa: PTH101 - a path as given
     except OSError as e:
-        raise StoreUnavailable(f"the database {path} cannot be made private: {e}") from e
+        raise StoreUnavailable(
+            msg("the database {path} cannot be made private: {why}", path=str(path), why=str(e))
+        ) from e

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
-import time
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import NullPool, QueuePool
 
 from mlp_hub.store.errors import StoreInUse
+from mlp_language.message import msg
 
 BUSY_MS = 15_000
-GUARD_WAIT_S = 2.0
-GUARD_LOCK = 0x4D4C5048_0001  # PostgreSQL advisory lock: held by the one service process
+CONNECT_S = 10  # for a PostgreSQL that does not answer
+LIFE_LOCKS = 0x4D4C5048  # PostgreSQL advisory locks of this class: one a lease, held by its holder while that is connected
 WRITE_LOCK = 0x4D4C5048_0002  # PostgreSQL advisory lock: held by each writing transaction
 SCHEMA_LOCK = 0x4D4C5048_0003  # PostgreSQL advisory lock: held by a migration
 
@@ -40,6 +41,13 @@ def is_sqlite(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
 
 
+def bounded(url: URL) -> URL:
+    """Bound how long connecting to PostgreSQL may take, unless the URL does."""
+    if "connect_timeout" in url.query:
+        return url
+    return url.update_query_dict({"connect_timeout": str(CONNECT_S)})
+
+
 def make_engine(url: URL, *, write: bool, pool: int = 4) -> Engine:
     """Return an engine for transactions that write, or for ones that only read.
 
@@ -57,7 +65,7 @@ def make_engine(url: URL, *, write: bool, pool: int = 4) -> Engine:
         begin = "BEGIN IMMEDIATE" if write else "BEGIN"
     else:
         engine = create_engine(
-            url,
+            bounded(url),
             poolclass=NullPool if write else QueuePool,
             isolation_level="READ COMMITTED" if write else "REPEATABLE READ",
             **({} if write else {"pool_size": pool, "max_overflow": 0, "pool_pre_ping": True}),
@@ -106,11 +114,16 @@ class FileGuard:
             other = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(fd)
             raise StoreInUse(
-                f"the database {self._path.with_suffix('')} is in use by another service (process {other}); "
-                "stop it first, or use another MLP_HOME"
+                msg(
+                    "the database {path} is in use by another service (process {other}); stop it first, or use "
+                    "another MLP_HOME",
+                    path=str(self._path.with_suffix("")),
+                    other=other,
+                )
             ) from e
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, str(os.getpid()).encode(), 0)
+        with contextlib.suppress(OSError):  # for people only: on a full disk the lock holds without it
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, str(os.getpid()).encode(), 0)
         self._fd = fd
 
     def free(self) -> None:
@@ -118,22 +131,3 @@ class FileGuard:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-
-def take_advisory_guard(connection: Connection) -> None:
-    """Take PostgreSQL's lock for the one service on this connection, or raise `StoreInUse`.
-
-    The lock lives as long as the connection, and all writes of the service go through this very one: a
-    service that lost it can write nothing. The server may need a moment to see that the last one is dead.
-    """
-    until = time.monotonic() + GUARD_WAIT_S
-    while True:
-        got = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": GUARD_LOCK}).scalar()
-        connection.commit()
-        if got:
-            return
-        if time.monotonic() > until:
-            raise StoreInUse(
-                f"the database {connection.engine.url.database} is in use by another service; stop it first"
-            )
-        time.sleep(0.05)

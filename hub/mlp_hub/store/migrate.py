@@ -67,7 +67,7 @@ def _migrating(url: str) -> Iterator[tuple[Config, Connection]]:
         Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
         engine = engines.make_engine(parsed, write=True)
     else:
-        engine = create_engine(parsed, poolclass=NullPool)
+        engine = create_engine(engines.bounded(parsed), poolclass=NullPool)
     try:
         with engine.connect() as connection:
             if sqlite:

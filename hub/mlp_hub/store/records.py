@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.runtime import Runtime
+from mlp_language.message import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,7 @@ class JobEvent:
     seq: int
     time: float
     kind: str
-    message: str
+    message: Message
     reason: str | None = None
 
 
@@ -45,7 +47,7 @@ class Sample(Protocol):
     def v(self) -> Mapping[str, float | int]: ...
 
 
-class MetricPoint(NamedTuple):
+class StoredPoint(NamedTuple):
     """A stored point. `seq` counts from 1 within the job, over all its sources and attempts."""
 
     seq: int
@@ -67,10 +69,10 @@ class Appended:
     rank: int
     accepted: Sequence[Sample] = ()
 
-    def points(self) -> list[MetricPoint]:
+    def points(self) -> list[StoredPoint]:
         """Return what was stored by this call, as a reader of the store would see it."""
         return [
-            MetricPoint(seq, self.rank, p.t, dict(p.v)) for seq, p in enumerate(self.accepted, self.seq_first)
+            StoredPoint(seq, self.rank, p.t, dict(p.v)) for seq, p in enumerate(self.accepted, self.seq_first)
         ]
 
 
@@ -121,7 +123,8 @@ class EndedJob:
     finished_at: float | None
     waited: float
     ran_before: float
-    shape: JobShape
+    shape: SchedulingShape
+    run: int = 1
 
     @property
     def ran(self) -> float:
@@ -137,7 +140,7 @@ class EndedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class JobShape:
+class SchedulingShape:
     """The part of a job's specification that scheduling depends on."""
 
     per_worker: Resources
@@ -153,8 +156,17 @@ class JobShape:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredRuntime:
+    """A tenant's runtime, with who described it so and when."""
+
+    runtime: Runtime
+    changed_by: str
+    changed_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class StoredDecision:
-    """Why the scheduler did something with a job: `text` is JSON, made and read by `service.decisions` only."""
+    """Why the scheduler did something with a job: `text` is JSON, made and read by `reasons.rows` only."""
 
     job: str  # its uid
     time: float
@@ -168,6 +180,7 @@ class OfJob:
 
     user: str
     name: str
+    run: int
     tenant: str
     decision: StoredDecision
 
@@ -183,7 +196,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditEntry:
+class AuditRecord:
     """Who changed what, when, and how."""
 
     id: int
@@ -193,3 +206,12 @@ class AuditEntry:
     name: str  # of the object
     tenant: str | None
     detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A browser's session: its user, the hub token masked with a key made from the cookie, and when it is over."""
+
+    user: str
+    masked: bytes
+    expires_at: float

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Double,
     ForeignKey,
@@ -22,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0012"
+REVISION = "0024"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -41,6 +42,7 @@ user = Table(
     Column("number", Integer, nullable=False),  # makes the user's uid; never given twice
     Column("default_tenant", String(50), nullable=False),
     Column("created_at", Double, nullable=False),
+    Column("language", String(16), nullable=False, server_default=""),  # empty: as the browser says
     UniqueConstraint("number"),
 )
 
@@ -61,7 +63,9 @@ tenant = Table(
     Column("reserved", Text),
     Column("queue_order", String(16), nullable=False),
     Column("isolation", String(16), nullable=False),
+    Column("network", String(16)),  # null: as the hub's settings say
     Column("description", Text, nullable=False),
+    Column("settings", Text),  # the other fields, which no query looks at, as JSON; null: all as they come
     Column("created_at", Double, nullable=False),
     Column("idle_since", Double),
     Column("lowered", Text),  # what of its guarantee holds while it is lowered; null: all that is configured
@@ -85,6 +89,17 @@ booking = Table(  # windows for which capacity is kept free
     Index(None, "ends_at"),
 )
 
+runtime = Table(  # ways to start ranks that tenants registered
+    "runtime",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(50), primary_key=True),
+    Column("definition", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("changed_by", String(255), nullable=False),
+    Column("changed_at", Double, nullable=False),
+)
+
 member = Table(
     "member",
     metadata,
@@ -101,6 +116,7 @@ job = Table(
     Column("uid", String(26), primary_key=True),
     Column("user", String(255), nullable=False),
     Column("name", String(50), nullable=False),
+    Column("run", Integer, nullable=False),  # of this name, from 1 on
     Column("tenant", String(50), nullable=False),
     Column("spec", Text, nullable=False),
     Column("phase", String(16), nullable=False),
@@ -122,7 +138,7 @@ job = Table(
     Column("ran_before", Double),  # null when it was not resized since it was admitted
     Column("past", Text),  # what it waited and ran in all; null when the columns above tell that
     Column("version", Integer, nullable=False),
-    UniqueConstraint("user", "name"),
+    UniqueConstraint("user", "name", "run"),
     Index(None, "phase"),
     Index(None, "tenant", "uid"),
 )
@@ -214,6 +230,49 @@ job_token = Table(
     Index(None, "job"),
 )
 
+browser_session = (
+    Table(  # sha256 is the cookie's, and the token is masked with a key that only the cookie gives
+        "browser_session",
+        metadata,
+        Column("sha256", String(64), primary_key=True),
+        Column("user", String(255), nullable=False),
+        Column("masked", LargeBinary, nullable=False),
+        Column("expires_at", Double, nullable=False),
+        Index(None, "expires_at"),
+    )
+)
+
+token_use = Table(  # token is the hub's id of one, and `at` since when it comes from that address
+    "token_use",
+    metadata,
+    Column("token", String(64), primary_key=True),
+    Column("user", String(255), nullable=False),
+    Column("address", String(64), nullable=False),
+    Column("at", Double, nullable=False),
+    Index(None, "user"),
+    Index(None, "at"),
+)
+
+service_account = Table(  # a user that is its tenant's; the row stays when it is ended
+    "service_account",
+    metadata,
+    Column("user", String(255), primary_key=True),
+    Column("tenant", String(50), nullable=False),
+    Column("made_by", String(255), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("ended", Boolean, nullable=False),
+    Index(None, "tenant"),
+)
+
+service_token = Table(  # token is the hub's id; `until` is set when another takes its place
+    "service_token",
+    metadata,
+    Column("token", String(64), primary_key=True),
+    Column("user", String(255), nullable=False),
+    Column("until", Double),
+    Index(None, "user"),
+)
+
 idempotency_key = Table(
     "idempotency_key",
     metadata,
@@ -261,6 +320,50 @@ audit = Table(
     Index(None, "action", "id"),
     Index(None, "object", "id"),
     Index(None, "time"),
+)
+
+stored = Table(  # what is stored for people; what it takes of a quota is its row of resource_request
+    "stored",
+    metadata,
+    Column("uid", String(26), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("tenant", String(50), nullable=False),
+    Column("user", String(255), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("used", BigInteger, nullable=False),
+    Column("granted", BigInteger, nullable=False),
+    Column("reserved", BigInteger, nullable=False),
+    UniqueConstraint("kind", "user", "name"),
+    Index(None, "tenant"),
+)
+
+dataset = Table(
+    "dataset",
+    metadata,
+    Column("uid", String(26), ForeignKey("stored.uid"), primary_key=True),
+    Column("phase", String(16), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("progress", Integer, nullable=False),
+    Column("message", Text, nullable=False),
+    Index(None, "phase"),
+)
+
+model = Table(  # a row is a version; NAME@VERSION is the name of what is stored of it
+    "model",
+    metadata,
+    Column("uid", String(26), ForeignKey("stored.uid"), primary_key=True),
+    Column("name", String(50), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("stage", String(16), nullable=False),
+    Column("source", Text, nullable=False),
+    Column("lineage", Text, nullable=False),  # what was known when it was registered
+    Column("format", Text, nullable=False),
+    Column("files", Integer, nullable=False),
+    Column("any_files", Boolean, nullable=False),
+    Column("message", Text, nullable=False),
+    Index(None, "phase"),
 )
 
 setting = Table(

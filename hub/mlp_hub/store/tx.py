@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
+from mlp_hub.store.repos.datasets import Datasets
 from mlp_hub.store.repos.ended import EndedJobs
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
@@ -20,7 +21,13 @@ from mlp_hub.store.repos.misc import (
     Tokens,
     Usages,
 )
+from mlp_hub.store.repos.models import Models
+from mlp_hub.store.repos.runtimes import Runtimes
+from mlp_hub.store.repos.service_accounts import ServiceAccountsRepo
+from mlp_hub.store.repos.sessions import BrowserSessions
+from mlp_hub.store.repos.stored import StoredItems
 from mlp_hub.store.repos.tenants import Members, Tenants, Users
+from mlp_hub.store.repos.token_uses import TokenUsesRepo
 
 
 class Tx:
@@ -66,8 +73,18 @@ class Tx:
 
     @cached_property
     def ledger(self) -> Requests:
-        """The resource requests; `service.ledger` has the rules."""
+        """The resource requests; `quota.ledger` has the rules."""
         return Requests(self.connection)
+
+    @cached_property
+    def stored(self) -> StoredItems:
+        """What is stored for people; `storage.ledger` has the rules."""
+        return StoredItems(self.connection)
+
+    @cached_property
+    def datasets(self) -> Datasets:
+        """The datasets."""
+        return Datasets(self.connection)
 
     @cached_property
     def tenants(self) -> Tenants:
@@ -78,6 +95,16 @@ class Tx:
     def bookings(self) -> Bookings:
         """The windows that tenants booked."""
         return Bookings(self.connection)
+
+    @cached_property
+    def models(self) -> Models:
+        """The versions of models; what each takes of a quota is that of `stored`."""
+        return Models(self.connection)
+
+    @cached_property
+    def runtimes(self) -> Runtimes:
+        """The runtimes that tenants registered."""
+        return Runtimes(self.connection)
 
     @cached_property
     def members(self) -> Members:
@@ -98,6 +125,21 @@ class Tx:
     def idempotency(self) -> Idempotency:
         """What was answered under which idempotency key."""
         return Idempotency(self.connection)
+
+    @cached_property
+    def service_accounts(self) -> ServiceAccountsRepo:
+        """The accounts of tenants, with their tokens."""
+        return ServiceAccountsRepo(self.connection)
+
+    @cached_property
+    def token_uses(self) -> TokenUsesRepo:
+        """From where tokens were used."""
+        return TokenUsesRepo(self.connection)
+
+    @cached_property
+    def sessions(self) -> BrowserSessions:
+        """The sessions of browsers."""
+        return BrowserSessions(self.connection)
 
     @cached_property
     def audit(self) -> Audit:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store.errors import StatementFailed, StoreUnavailable
 from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ class _Work:
     fn: Callable[[Tx], Any]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
+    durable: bool = True
+    fenced: bool = True
     result: Any = None
     error: BaseException | None = None
 
@@ -47,9 +50,15 @@ class Writer:
         self._on_connect = on_connect
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
+        self.fence: Callable[[Tx], object] | None = None  # raises where this process must write no more
+        self._passed = False  # the fence let this transaction pass
+        self._relaxed = False  # commits of the connection are not waited for until they are on the disk
+        self._held: _Work | None = None  # taken from the queue, for the next batch
         self._thread = threading.Thread(target=self._run, name="mlp-store-writer", daemon=True)
         self._closed = False
         self._ending = False  # the writer thread saw that it is to end
+        self.trouble: str | None = None  # why the last commit failed; None after one that did not
+        self.busy_since: float | None = None  # of time.monotonic: when the commit at work was begun
         self.commits = 0  # batches committed, and
         self.works = 0  # functions in them: their ratio is what group commit saves
 
@@ -58,12 +67,18 @@ class Writer:
         self._connect()
         self._thread.start()
 
-    def submit(self, fn: Callable[[Tx], Any]) -> asyncio.Future[Any]:
-        """Queue a function; the future of the running loop gets what it returned, once that is durable."""
+    def submit(
+        self, fn: Callable[[Tx], Any], *, durable: bool = True, fenced: bool = True
+    ) -> asyncio.Future[Any]:
+        """Queue a function; the future of the running loop gets what it returned, once that is durable.
+
+        Not `durable`: once it is committed. It outlives this process at once, and a loss of power from the next durable
+        commit on. Only SQLite knows the difference. Not `fenced`: also where the fence lets nothing pass.
+        """
         if self._closed:
-            raise StoreUnavailable("the store is closed")
+            raise StoreUnavailable(msg("the store is closed"))
         loop = asyncio.get_running_loop()
-        work = _Work(fn, loop, loop.create_future())
+        work = _Work(fn, loop, loop.create_future(), durable, fenced)
         self._queue.put(work)
         return work.future
 
@@ -77,30 +92,40 @@ class Writer:
         self._disconnect()
 
     def _run(self) -> None:
-        while not self._ending:
+        while self._held is not None or not self._ending:
             self._turn()
 
     def _turn(self) -> None:
-        first = self._queue.get()
+        held, self._held = self._held, None
+        first = held or self._queue.get()
         if first is None:
             self._ending = True
             return
         batch = [first]
+        self.busy_since = time.monotonic()
         try:
             self._commit(batch)
+            refused = next((w.error for w in batch if _is_outage(w.error)), None)
+            self.trouble = None if refused is None else str(refused)
         except BaseException as e:  # reported to everybody who waits; the thread lives on
             failure = _as_unavailable(e)
             if not isinstance(e, (SQLAlchemyError, Unavailable)):
                 log.exception("The store's writer failed")
             for work in batch:
                 work.result, work.error = None, failure
+            self.trouble = str(failure)
             self._recover(e)
+        finally:
+            self.busy_since = None
         _settle(batch)
 
     def _commit(self, batch: list[_Work]) -> None:
         """Run the batch and what is queued by now, and commit once."""
         connection = self._connection or self._connect()
+        self._passed = False
         started = time.monotonic()
+        relaxed = connection.dialect.name == "sqlite" and not batch[0].durable
+        self._relax(connection, relaxed)
         with _transaction(connection):
             self._apply(connection, batch[0])
             while len(batch) < MAX_BATCH and time.monotonic() - started < MAX_BATCH_S:
@@ -111,16 +136,31 @@ class Writer:
                 if work is None:
                     self._ending = True
                     break
+                if relaxed and work.durable:
+                    self._held = work
+                    break
                 batch.append(work)
                 self._apply(connection, work)
         self.commits += 1
         self.works += len(batch)
 
+    def _relax(self, connection: Connection, relaxed: bool) -> None:
+        """Say whether commits wait for the disk; SQLite takes that between transactions only."""
+        if relaxed is not self._relaxed:
+            level = "NORMAL" if relaxed else "FULL"
+            # not by the connection: that would begin a transaction first
+            connection.connection.dbapi_connection.execute(f"PRAGMA synchronous={level}")  # type: ignore[union-attr]
+            self._relaxed = relaxed
+
     def _apply(self, connection: Connection, work: _Work) -> None:
         # not SQLAlchemy's begin_nested: it gives each savepoint a name of its own and compiles it anew
         connection.exec_driver_sql("SAVEPOINT work")
         try:
-            work.result = work.fn(Tx(connection))
+            tx = Tx(connection)
+            if work.fenced and self.fence is not None and not self._passed:
+                self.fence(tx)  # once: what it saw holds until the transaction ends
+                self._passed = True
+            work.result = work.fn(tx)
         except Exception as e:  # belongs to the one who asked
             if lost(connection, e):
                 raise
@@ -137,7 +177,7 @@ class Writer:
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
+        self._connection, self._relaxed = connection, False
         return connection
 
     def _recover(self, error: BaseException) -> None:
@@ -183,17 +223,26 @@ def _as_unavailable(error: BaseException) -> BaseException:
         return error
     if isinstance(error, SQLAlchemyError):
         cause = getattr(error, "orig", None) or error
-        failure: BaseException = StoreUnavailable(f"the database does not answer as it should: {cause}")
+        failure: BaseException = StoreUnavailable(
+            msg("the database does not answer as it should: {cause}", cause=str(cause))
+        )
     else:
-        failure = StoreUnavailable(f"the store failed: {error!r}")
+        failure = StoreUnavailable(msg("the store failed: {error}", error=repr(error)))
     failure.__cause__ = error
     return failure
 
 
 def _failed(error: DBAPIError) -> StatementFailed:
-    failure = StatementFailed(f"the database does not answer as it should: {error.orig or error}")
+    failure = StatementFailed(
+        msg("the database does not answer as it should: {cause}", cause=str(error.orig or error))
+    )
     failure.__cause__ = error
     return failure
+
+
+def _is_outage(error: BaseException | None) -> bool:
+    """Whether a statement failed for what is the database's own trouble, as a full disk, not for what was written."""
+    return isinstance(error, StatementFailed) and isinstance(error.__cause__, OperationalError)
 
 
 def _settle(batch: list[_Work]) -> None:

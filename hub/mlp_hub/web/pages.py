@@ -5,22 +5,30 @@ Pages hold no data: the shell is the same for everybody, what is shown comes fro
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import html
-from functools import lru_cache
+import mimetypes
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from tornado.web import HTTPError, RequestHandler, StaticFileHandler
+from tornado.web import HTTPError, RequestHandler
 
 from mlp_hub.api import answers
 from mlp_hub.api.auth import Credential, TooMany, Unauthorized
-from mlp_hub.api.call import BASE, Service
+from mlp_hub.api.call import Service
 from mlp_hub.api.principal import Principal
+from mlp_hub.api.reader import language_asked
 from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_language.message import Message, msg
+from mlp_language.render import Reader, render
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
+TRY_AGAIN = msg("Try again")
+FOR_GOOD_S = 10 * 365 * 24 * 3600
 
 
 class Page(RequestHandler):
@@ -44,28 +52,46 @@ class Page(RequestHandler):
     async def principal(self) -> Principal | None:
         """Say whose session this is; None when there is none."""
         try:
-            return await self.service.auth.identify(self.credential())
+            return await self.service.auth.identify(await self.credential())
         except (Unauthorized, TooMany):
             return None
 
-    def credential(self) -> Credential:
+    async def credential(self) -> Credential:
         """Find the session's credential; pages take cookies only. Raises Unauthorized."""
-        session = self.service.sessions.get(self.get_cookie(self.service.sessions.cookie, "") or "")
+        session = await self.service.sessions.get(self.get_cookie(self.service.sessions.cookie, "") or "")
         if session is None:
             raise Unauthorized
         return Credential(session.token, session.id)
 
+    @property
+    def base(self) -> str:
+        """What addresses of pages begin with in the browser."""
+        return self.service.config.pages
+
+    def to_login(self) -> None:
+        """Send the browser to log in, and from there back to this page."""
+        here = f"{self.service.config.base}{self.request.uri or ''}"
+        self.redirect(f"{self.base}/login?next={quote(here, safe='')}")
+
+    @property
+    def language(self) -> str:
+        """The language of who reads the page."""
+        return language_asked(self.request.headers)
+
     def message(
-        self, status: int, title: str, text: str, link: str = f"{BASE}/", label: str = "Try again"
+        self, status: int, title: Message, text: Message, link: str = "", label: Message = TRY_AGAIN
     ) -> None:
         """Answer with a page that says one thing."""
         self.set_status(status)
+        reader = Reader(self.language)
+        self.set_header("Content-Language", reader.language)
         values = {
-            "title": title,
-            "text": text,
-            "link": link,
-            "label": label,
-            "base": BASE,
+            "language": reader.language,
+            "title": render(title, reader),
+            "text": render(text, reader),
+            "link": link or f"{self.base}/",
+            "label": render(label, reader),
+            "base": self.base,
             "css": asset_version("panel.css"),
         }
         page = template("message.html")
@@ -78,13 +104,13 @@ class Page(RequestHandler):
         error = kwargs.get("exc_info")
         cause = error[1] if isinstance(error, tuple) else None
         if isinstance(cause, Unavailable):
-            self.message(503, "Not available now", f"Sorry: {cause.msg}.")
+            self.message(503, msg("Not available now"), msg("Sorry: {why}.", why=cause.message))
         elif isinstance(cause, Refused):
-            self.message(403, "Refused", cause.msg)
+            self.message(403, msg("Refused"), cause.message)
         elif isinstance(cause, HTTPError) and status_code in (404, 405):
-            self.message(404, "Nothing here", "There is no such page.", label="All pages")
+            self.message(404, msg("Nothing here"), msg("There is no such page."), label=msg("All pages"))
         else:
-            self.message(503, "Something went wrong", "It was logged; trying again may help.")
+            self.message(503, msg("Something went wrong"), msg("It was logged; trying again may help."))
 
 
 class Shell(Page):
@@ -94,18 +120,18 @@ class Shell(Page):
         """Send the shell, or the browser to log in."""
         del path
         if await self.principal() is None:
-            self.redirect(f"{BASE}/login?next={quote(self.request.uri or '', safe='')}")
+            self.to_login()
             return
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.finish(shell())
+        self.finish(shell(self.base))
 
 
-class Home(Page):
+class HomePage(Page):
     """The base without its slash."""
 
     def get(self) -> None:
         """Go to the base with its slash."""
-        self.redirect(f"{BASE}/")
+        self.redirect(f"{self.base}/")
 
 
 class Nothing(Page):
@@ -116,35 +142,67 @@ class Nothing(Page):
         raise HTTPError(404)
 
 
-class Blank(Page):
-    """Where a hidden frame ends after a silent login; holds nothing."""
+class Assets(RequestHandler):
+    """Scripts, styles and pictures; with a version in the address they are kept by browsers for good."""
 
-    def get(self) -> None:
-        """Send an empty page."""
-        self.finish("<!doctype html><title>Logged in</title>")
+    def initialize(self, path: str) -> None:
+        """Take the directory that they lie in; it does not change while the service runs."""
+        self._folder = path
+        self._etag = ""
 
-
-class Assets(StaticFileHandler):
-    """Scripts and styles; with a version in the address they are kept by browsers for good."""
-
-    def prepare(self) -> None:
-        """Know no file whose name no file can have."""
-        if any("\0" in part for part in self.path_args):
+    async def get(self, name: str) -> None:
+        """Send a file; what is not there now is never there."""
+        found = await asyncio.to_thread(asset, self._folder, name)
+        if found is None:
             raise HTTPError(404)
+        self._etag = found.etag
+        for header, value in answers.SECURITY_HEADERS.items():
+            self.set_header(header, value)
+        self.clear_header("Server")
+        self.set_header("Content-Type", found.media)
+        kept = f"max-age={FOR_GOOD_S}" if self.get_argument("v", "") else "no-cache"
+        self.set_header("Cache-Control", kept)
+        self.finish(found.content)
 
-    def set_extra_headers(self, path: str) -> None:
-        """Set the security headers of files."""
-        del path
-        for name, value in answers.SECURITY_HEADERS.items():
-            self.set_header(name, value)
-        if not self.get_argument("v", ""):
-            self.set_header("Cache-Control", "no-cache")
+    head = get
+
+    def compute_etag(self) -> str | None:
+        """Return what tells a browser that it has the file already."""
+        return self._etag or None
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Say it plainly."""
         del kwargs
         self.set_header("Content-Type", "text/plain")
         self.finish(f"{status_code}\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file as it is sent."""
+
+    content: bytes
+    media: str
+    etag: str
+
+
+@cache
+def assets(folder: str) -> dict[str, Path]:
+    """Return the files below a directory by their paths in it."""
+    return {str(path.relative_to(folder)): path for path in Path(folder).rglob("*") if path.is_file()}
+
+
+@lru_cache(256)
+def asset(folder: str, name: str) -> Asset | None:
+    """Read a file once; None where there is none."""
+    path = assets(folder).get(name)
+    if path is None:
+        return None
+    content = path.read_bytes()
+    media = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    text = media.startswith("text/") or media == "application/javascript"
+    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    return Asset(content, f"{media}; charset=utf-8" if text else media, etag)
 
 
 @lru_cache
@@ -161,7 +219,7 @@ def asset_version(name: str) -> str:
 
 
 @lru_cache
-def shell() -> str:
+def shell(base: str) -> str:
     """Make the shell once."""
-    page = template("shell.html").replace("{base}", BASE)
+    page = template("shell.html").replace("{base}", base)
     return page.replace("{css}", asset_version("panel.css")).replace("{js}", asset_version("panel.js"))

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from tornado.web import Application
+from tornado.web import Application, RedirectHandler
 
 from mlp_hub.api.call import BASE, Service
-from mlp_hub.web.login import Callback, Login, Logout
-from mlp_hub.web.pages import STATIC, Assets, Blank, Home, Nothing, Shell
+from mlp_hub.web.client import ClientFile
+from mlp_hub.web.docs import Docs, folder
+from mlp_hub.web.login import CALLBACK, Callback, LoginPage, Logout
+from mlp_hub.web.pages import STATIC, Assets, HomePage, Nothing, Shell, shell, template
 
 
 def make_application(service: Service) -> Application:
     """Make the application; every path below the base that nothing else answers is the shell's."""
     given = {"service": service}
+    # read now, so that no request has to wait for a file
+    base = service.config.pages
+    shell(base)
+    template("message.html")
     handlers: list[Any] = [
-        (BASE, Home, given),
-        (f"{BASE}/login", Login, given),
-        (f"{BASE}/oauth_callback", Callback, given),
+        (BASE, HomePage, given),
+        (f"{BASE}/docs", RedirectHandler, {"url": f"{base}/docs/"}),
+        (f"{BASE}/login", LoginPage, given),
+        (f"{BASE}{CALLBACK}", Callback, given),
         (f"{BASE}/logout", Logout, given),
-        (f"{BASE}/blank", Blank, given),
         (rf"{BASE}/static/(.*)", Assets, {"path": str(STATIC)}),
+        (f"{BASE}/client/mlp.pyz", ClientFile),
+        (rf"{BASE}/docs/images/(.*)", Assets, {"path": str(folder() / "images")}),
+        (rf"{BASE}/docs/(.*)", Docs, given),
         (rf"{BASE}/(.*)", Shell, given),
     ]
     return Application(

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from api_rig import ApiRig, drain
+from waiting import PATIENCE_S
 
 
 def test_health_needs_no_token_and_tells_nothing_of_users(rig: ApiRig) -> None:
     answer = rig.ask("GET", "/health")
-    assert (answer.status, answer.json) == (200, {"status": "ok", "version": "0"})
+    assert (answer.status, answer.json) == (200, {"status": "ok", "version": "0", "problems": []})
 
 
 def test_the_same_api_answers_at_the_root_alias(rig: ApiRig) -> None:
@@ -39,6 +40,8 @@ def test_a_session_tells_a_page_who_is_there(rig: ApiRig) -> None:
         "xsrf": headers["X-XSRFToken"],
         "version": "0",
         "keeping": {"job_days": None, "jobs": None, "job_mib": None},
+        "warnings": [],
+        "language": "",
     }
     assert rig.ask("GET", "/session", token=rig.root_user).json["admin"] is True
 
@@ -53,8 +56,11 @@ def test_a_job_is_submitted_looked_at_and_cancelled(rig: ApiRig) -> None:
     assert rig.ask("PUT", "/users/ann/jobs/one:cancel", token=rig.ann).status == 200
     rig.until("ann", "one", "cancelled")
     again = rig.ask("PUT", "/users/ann/jobs/one:resubmit", {}, token=rig.ann).json
-    assert rig.ask("PUT", f"/users/ann/jobs/{again['name']}:cancel", token=rig.ann).status == 200
-    assert rig.ask("DELETE", "/users/ann/jobs/one", token=rig.ann).status == 200
+    assert (
+        rig.ask("PUT", f"/users/ann/jobs/{again['name']}@{again['run']}:cancel", token=rig.ann).status == 200
+    )
+    assert (again["name"], again["run"]) == ("one", 2)
+    assert rig.ask("DELETE", "/users/ann/jobs/one@1", token=rig.ann).status == 200
 
 
 def test_a_list_of_jobs_refuses_a_tenant_that_is_not_there_as_one_that_is_foreign(rig: ApiRig) -> None:
@@ -98,6 +104,14 @@ def test_a_repeated_submission_with_its_key_makes_one_job(rig: ApiRig) -> None:
     assert (first.status, second.status, first.json["uid"]) == (201, 201, second.json["uid"])
     other = rig.ask("POST", "/users/ann/jobs", {**body, "cpu": 2}, token=rig.ann, headers=key)
     assert (other.status, other.json["reason"]) == (403, "Conflict")
+    rig.ask("PUT", "/users/ann/jobs/once:cancel", token=rig.ann)
+    rig.until("ann", "once", "cancelled")
+    again = [
+        rig.ask("PUT", "/users/ann/jobs/once:resubmit", {}, token=rig.ann, headers={"Idempotency-Key": "k-3"})
+        for _ in range(2)
+    ]
+    assert [(a.status, a.json["run"]) for a in again] == [(200, 2), (200, 2)]
+    rig.ask("PUT", "/users/ann/jobs/once:cancel", token=rig.ann)
 
 
 def test_a_repeated_creation_of_a_tenant_with_its_key_makes_one_tenant(rig: ApiRig) -> None:
@@ -134,7 +148,7 @@ def test_metrics_are_taken_in_once_and_from_the_jobs_own_token(rig: ApiRig) -> N
     )
     assert (beat.status, beat.json) == (200, "")
     with rig.socket("/users/ann/job_metrics/digits?since=1", token=rig.ann) as socket:
-        frames = [json.loads(socket.recv(5)) for _ in range(2)]
+        frames = [json.loads(socket.recv(PATIENCE_S)) for _ in range(2)]
     assert [(f["seq"], f["epoch"], f["user"], f["name"]) for f in frames] == [
         (2, 2, "ann", "digits"),
         (3, 3, "ann", "digits"),
@@ -173,13 +187,13 @@ def test_logs_are_text_json_and_followed(rig: ApiRig) -> None:
         assert (refused.status, refused.json["reason"]) == (403, "Invalid")
         assert "tail" in refused.json["msg"]
     with rig.socket("/users/ann/jobs/talks/logs:stream", token=rig.ann) as socket:
-        assert json.loads(socket.recv(5))["text"] == "simulated rank 0 runs on n1"
+        assert json.loads(socket.recv(PATIENCE_S))["text"] == "simulated rank 0 runs on n1"
 
 
 def test_the_queue_hints_at_changes(rig: ApiRig) -> None:
     with rig.socket("/queue:stream", token=rig.root_user) as socket:
         rig.job("ann", "hint", rig.ann, env={"SIM_DURATION": "0.1"})
-        assert json.loads(socket.recv(5)) == {"type": "changed"}
+        assert json.loads(socket.recv(PATIENCE_S)) == {"type": "changed"}
     assert any(e["name"] == "digits" for e in rig.ask("GET", "/queue", token=rig.root_user).json)
     assert [
         e["name"] for e in rig.ask("GET", "/tenants/blue/queue", token=rig.blue).json if e["user"] == "ann"
@@ -212,13 +226,38 @@ def test_nodes_runtimes_and_offers(rig: ApiRig) -> None:
     assert (offer["fits_now"], offer["cpu"]) == (True, 3.0)
 
 
+def test_who_is_not_in_default_is_told_that_and_of_other_tenants_nothing(rig: ApiRig) -> None:
+    job = {"name": "elsewhere", "code": "x", "tenant": "default"}
+    for answer in (
+        rig.ask("POST", "/users/ann/jobs", job, token=rig.ann),
+        rig.ask("GET", "/users/ann/jobs?tenant=default", token=rig.ann),
+        rig.ask("GET", "/tenants/default", token=rig.ann),
+    ):
+        assert (answer.status, answer.json["reason"]) == (403, "NotFound")
+        assert "you are not a member of default" in answer.json["msg"]
+    hidden = rig.ask("POST", "/users/ann/jobs", {**job, "tenant": "blue"}, token=rig.ann)
+    assert hidden.json["msg"] == "there is no tenant blue"
+
+
 def test_the_spawner_is_told_of_room_that_may_be_borrowed(rig: ApiRig) -> None:
     rig.hub.user("lea", "lea-token")
     rig.tenant("near", "lea", cpu=1, cohort="neighbours")
     rig.tenant("far", cpu=3, cohort="neighbours")
     room = rig.ask("GET", "/users/lea:spawn", token=rig.spawner).json["room"]
-    nothing_back = {"cpu_back": 0.0, "ram_back": 0, "back_from": []}
-    assert room == {"near": {"cpu": 4.0, "cpu_free": 4.0, "ram": None, "ram_free": None, **nothing_back}}
+    nothing_back = {"cpu_borrow": 0.0, "ram_borrow": 0, "cpu_back": 0.0, "ram_back": 0, "back_from": []}
+    network = {"network": None, "job_network": "none"}
+    near = {
+        "cpu": 1.0,
+        "cpu_free": 1.0,
+        "ram": None,
+        "ram_free": None,
+        "gpu": None,
+        "gpu_free": None,
+        "gpu_kinds": [],
+        **nothing_back,
+        "cpu_borrow": 3.0,
+    } | network
+    assert room == {"near": near}
 
 
 def test_the_spawner_is_told_what_may_be_taken_back_and_from_which_tenant(rig: ApiRig) -> None:
@@ -235,11 +274,13 @@ def test_the_spawner_is_told_what_may_be_taken_back_and_from_which_tenant(rig: A
 
 
 def test_the_spawner_holds_and_gives_back_quota(rig: ApiRig) -> None:
+    assert rig.ask("GET", "/users/ann:stopped", token=rig.spawner).json == {"why": ""}
     info = rig.ask("GET", "/users/ann:spawn", token=rig.spawner).json
     assert (info["tenants"], info["default_tenant"]) == (["red"], "red")
     assert set(info["room"]["red"]) == {
-        *("cpu", "cpu_free", "ram", "ram_free"),
-        *("cpu_back", "ram_back", "back_from"),
+        *("cpu", "cpu_free", "ram", "ram_free", "gpu", "gpu_free", "gpu_kinds"),
+        *("cpu_borrow", "ram_borrow", "cpu_back", "ram_back", "back_from"),
+        *("network", "job_network"),
     }
     key = {"id": "ann-server", "applier": "sp"}
     asked = {**key, "request_type": "request", "tenant": "red", "cpu": 1, "ram": 100, "user": "ann"}
@@ -261,7 +302,7 @@ def test_a_person_signs_up_applies_for_a_tenant_and_is_let_in_by_its_admin(rig: 
     assert rig.ask("POST", "/users", body).json["reason"] == "Conflict"
     assert rig.ask("POST", "/users", {**body, "username": "yan", "password": "x"}).json["reason"] == "Invalid"
     refused = rig.ask("PUT", "/users/zoe:approve", token=rig.blue)
-    assert refused.json == {"msg": "there is no user zoe", "reason": "NotFound"}
+    assert (refused.json["msg"], refused.json["reason"]) == ("there is no user zoe", "NotFound")
     assert rig.ask("PUT", "/users/zoe:approve", token=rig.ann).status == 403
     let_in = rig.ask("PUT", "/users/zoe:approve", token=rig.rita)
     assert (let_in.status, let_in.json["state"], let_in.json["tenants"]) == (200, "Actived", ["red"])
@@ -322,7 +363,7 @@ def test_a_new_token_holds_no_more_than_the_one_that_asked(rig: ApiRig) -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({"name": "Foo"}, "name is 'Foo'; it must be a to z"),
+        ({"name": "-Foo"}, "name is '-Foo'; it must be letters, digits, -, _ and ., beginning with a letter"),
         ({"name": "a\n"}, "name is"),
         ({"name": "a", "foo": 1}, "there is no field foo; known here: runtime, workers"),
         ({"code": "x"}, "name is missing; it is required"),

@@ -89,17 +89,17 @@ def test_the_hub_is_told_the_address_of_who_signs_up_and_its_refusal_comes_back(
     assert seen == [{"name": "una", "password": PASSWORD, "address": "9.9.9.9"}]
 
 
-def test_a_link_that_an_administrator_opens_makes_no_token(rig: ApiRig) -> None:
+def test_no_page_gets_a_token_for_the_session_of_its_browser(rig: ApiRig) -> None:
     _, browser = rig.session("ann", rig.ann)
     before = len(rig.hub.minted)
     for headers in (
         {"Cookie": browser["Cookie"]},
         {"Cookie": browser["Cookie"], "Sec-Fetch-Site": "none"},
         {**browser, "X-XSRFToken": "0" * 48},
+        browser,
     ):
         assert rig.ask("GET", "/users/ann/token", headers=headers).json["reason"] == "Forbidden"
     assert len(rig.hub.minted) == before
-    assert rig.ask("GET", "/users/ann/token", headers=browser).status == 200
     assert rig.ask("GET", "/users/ann/token", token=rig.ann).status == 200
 
 
@@ -196,6 +196,17 @@ def test_nobody_but_the_operators_command_asks_for_anothers_token(rig: ApiRig, w
     answer = rig.ask("POST", "/users/ann/token", {"note": "x"}, token=getattr(rig, who))
     assert answer.status == 403
     assert len(rig.hub.minted) == before
+
+
+def test_the_hub_says_which_tokens_it_gave_and_nobody_else_may(rig: ApiRig) -> None:
+    made = {"actor": "bob", "note": "laptop", "scopes": "all of the user's", "expires": "never"}
+    for who in ("root_user", "operator", "bob", "notebook"):
+        refused = rig.ask("PUT", "/users/bob:token_made", made, token=getattr(rig, who))
+        assert refused.status == 403
+    assert [c for c in changes(rig, "bob") if c[2].get("note") == "laptop"] == []
+    assert rig.ask("PUT", "/users/bob:token_made", made, token=rig.spawner).status == 200
+    detail = {"note": "laptop", "scopes": "all of the user's", "expires": "never"}
+    assert changes(rig, "bob")[-1] == ("bob", "user.token", detail)
 
 
 def test_what_the_hub_says_against_a_token_is_passed_on(rig: ApiRig) -> None:

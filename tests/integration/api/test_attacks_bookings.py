@@ -92,10 +92,10 @@ def test_members_learn_that_a_window_no_longer_fits_and_nothing_of_others(rig: A
     assert [(b["tenant"], b["short"]["left"]) for b in said["bookings"]] == [("windowed", {"cpu": 6.0})]
     changed = rig.ask("PUT", "/tenants/greedy", lower, token=rig.root_user).json
     assert len(changed["notes"]) == 1
-    assert "the window demo of windowed, " in changed["notes"][0]
+    assert "The window demo of windowed, " in changed["notes"][0]
     (seen,) = rig.ask("GET", "/tenants/windowed/bookings", token="wes-token").json
     assert seen["short"]["message"] == (
-        "needs 8 cpu, 6 are left: the nodes have 64 cpu, of which 58 is reserved or booked besides"
+        "needs 8 cpu, left is 6: the nodes have 64 cpu, of which 58 is reserved or booked besides"
     )
     assert "greedy" not in str(seen)
     assert rig.ask("GET", "/tenants/greedy", token=rig.root_user).json["notes"] == []

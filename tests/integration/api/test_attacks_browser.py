@@ -12,6 +12,7 @@ from websockets.exceptions import InvalidStatus
 from api_rig import HOST, ApiRig, drain
 from mlp_hub.api import scopes
 from mlp_hub.web.login import safe_next
+from waiting import PATIENCE_S
 
 PAGES = "/services/mlp"
 BODY = {"name": "forged", "code": "x", "cpu": 1, "ram": 100}
@@ -76,7 +77,7 @@ def test_a_websocket_of_our_own_pages_works(rig: ApiRig) -> None:
     with rig.socket(
         "/users/ann/jobs/digits:stream", headers={**headers, "Origin": f"http://{HOST}"}
     ) as socket:
-        assert '"job"' in str(socket.recv(5))
+        assert '"job"' in str(socket.recv(PATIENCE_S))
 
 
 @pytest.mark.parametrize(
@@ -122,9 +123,17 @@ def test_a_login_never_leads_elsewhere(wanted: str) -> None:
     assert safe_next(wanted) == "/services/mlp/"
 
 
-@pytest.mark.parametrize(
-    "wanted", ["/services/mlp/", "/services/mlp/jobs/a?x=1&y=%20#z", "/services/mlp/blank"]
-)
+@pytest.mark.parametrize("wanted", [*NOWHERE, *(f"/mlp{path}" for path in NOWHERE), "/services/mlp/jobs"])
+def test_a_login_below_a_path_never_leads_elsewhere(wanted: str) -> None:
+    assert safe_next(wanted, "/mlp/services/mlp") == "/mlp/services/mlp/"
+
+
+def test_a_login_below_a_path_leads_back_to_our_pages() -> None:
+    wanted = "/mlp/services/mlp/jobs/a?x=1&y=%20#z"
+    assert safe_next(wanted, "/mlp/services/mlp") == wanted
+
+
+@pytest.mark.parametrize("wanted", ["/services/mlp/", "/services/mlp/jobs/a?x=1&y=%20#z"])
 def test_a_login_leads_back_to_our_pages(wanted: str) -> None:
     assert safe_next(wanted) == wanted
 
@@ -166,8 +175,10 @@ def test_a_login_ends_in_a_session_that_survives_a_restart_and_ends_at_logout(ri
     rig.restart_service()
     found = rig.ask("GET", "/session", headers=session)
     assert (found.status, found.json["username"]) == (200, "eve")
-    # on disk lies neither the cookie nor the token
-    disk = b"".join(p.read_bytes() + p.name.encode() for p in (rig.root / "sessions").iterdir())
+    # on disk lies neither the cookie nor the token, in no way of writing them
+    disk = b"".join(p.read_bytes() for p in rig.root.glob("mlp.sqlite*"))
+    assert b"eve" in disk
+    assert token.encode().hex().encode() not in disk
     assert token.encode() not in disk
     assert kept.partition(";")[0].encode() not in disk
     assert rig.ask("POST", f"{PAGES}/logout", headers=session, base="").status == 403
@@ -175,6 +186,14 @@ def test_a_login_ends_in_a_session_that_survives_a_restart_and_ends_at_logout(ri
     assert (out.status, out.json) == (200, {"next": "/hub/logout"})
     assert rig.ask("GET", "/session", headers=session).status == 401
     assert token not in rig.hub.tokens
+
+
+@pytest.mark.parametrize("inside", ["iframe", "frame", "embed", "object", "empty", "image"])
+def test_nothing_but_a_page_of_its_own_begins_a_login(rig: ApiRig, inside: str) -> None:
+    answer = rig.ask("GET", f"{PAGES}/login", headers={"Sec-Fetch-Dest": inside}, base="")
+    assert answer.status == 403
+    assert "set-cookie" not in answer.headers
+    assert rig.ask("GET", f"{PAGES}/login", headers={"Sec-Fetch-Dest": "document"}, base="").status == 302
 
 
 def test_a_login_that_somebody_else_began_is_refused(rig: ApiRig) -> None:
@@ -214,7 +233,9 @@ def test_pages_carry_headers_that_let_no_foreign_script_in(rig: ApiRig) -> None:
     policy = answer.headers["content-security-policy"]
     assert "script-src 'self'" in policy
     assert "unsafe" not in policy
-    assert "frame-ancestors 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "frame-src" not in policy
+    assert answer.headers["x-frame-options"] == "DENY"
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert b"<script>" not in answer.body
     assert b"<script src=" in answer.body

@@ -17,8 +17,9 @@ from mlp_hub.api import connections, exchange
 from mlp_hub.api.build import make_server
 from mlp_hub.api.connections import Gate, address_of, peer_of
 from mlp_hub.api.limits import Rate
-from mlp_hub.app import bind_socket
+from mlp_hub.api.listeners import bind_socket
 from mlp_hub.web.site import make_application
+from waiting import PATIENCE_S
 
 HEALTH = f"GET /api/v1/health HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
 STALLED = "POST /api/v1/{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\nx"
@@ -27,7 +28,7 @@ STALLED = "POST /api/v1/{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: applica
 @contextlib.contextmanager
 def connected(path: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(20)
+        link.settimeout(PATIENCE_S)
         link.connect(str(path))
         yield link
 

@@ -12,18 +12,46 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import Answer, ApiRig
+from api_rig import Answer, ApiRig, a_model
+from mlp_api.bookings import BookingCreate
+from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
 from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.metrics import MetricBatch
-from mlp_api.tenants import BookingCreate
+from mlp_api.models import ModelCreate, ModelStageChange
+from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.types import MemberUpdate, TenantUpdate
-from mlp_api.users import TokenCreate
+from mlp_api.users import (
+    AdminRight,
+    LoginStanding,
+    PasswordReset,
+    Preferences,
+    ServiceCreate,
+    ServiceRotate,
+    TokenAsk,
+    TokenCreate,
+    TokenMade,
+)
 from mlp_hub.api import scopes
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
 
 ROUTES = all_routes()
-THERE = {"user": "ann", "job": "digits", "tenant": "red", "booking": "night"}
+THERE = {
+    "user": "ann",
+    "job": "digits",
+    "model": "net",
+    "tenant": "red",
+    "booking": "night",
+    "runtime": "mine",
+    "token": "a-ann-token",
+    "service": "ci",
+    "dataset": "pets",
+}
+NEEDS = {
+    "/users/{user}/jobs/{job}/files/content": "?path=ckpt/last.pt",
+    "/users/{user}/models/{model}/files/content": "?path=last.pt",
+}
+"""What a route's query must say besides."""
 MINUTES = 600
 _numbers = itertools.count()
 
@@ -37,7 +65,7 @@ def path_of(route: Route, values: Mapping[str, str]) -> str:
     path = route.path
     for name, value in values.items():
         path = path.replace("{" + name + "}", value)
-    return path
+    return path + NEEDS.get(route.path, "")
 
 
 def ask(rig: ApiRig, route: Route, token: str | None, values: Mapping[str, str], body: Any = None) -> Answer:
@@ -71,15 +99,28 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
     if route.method == "GET" or route.body is not None:
         return THERE
     name = f"spare{next(_numbers)}"
+    if "model" in route.params:
+        a_model(rig, name)
+        return {**THERE, "model": name}
     if "job" in route.params:
         rig.job("ann", name, rig.ann, cpu=0.1, env={"SIM_DURATION": str(MINUTES)})
         return {**THERE, "job": name}
+    if "dataset" in route.params:
+        rig.dataset("ann", name, rig.ann)
+        return {**THERE, "dataset": name}
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
         if "booking" in route.params:
             made = rig.ask("POST", f"/tenants/{name}/bookings", a_window("night"), token=rig.root_user)
             assert made.status == 201, made.body
+        if "service" in route.params:
+            made = rig.ask("POST", f"/tenants/{name}/services", {"name": name}, token=rig.root_user)
+            assert made.status == 201, made.body
+            return {**THERE, "tenant": name, "user": name, "service": name}
+        if "runtime" in route.params:
+            made = rig.ask("PUT", f"/tenants/{name}/runtimes/mine", {"title": "Mine"}, token=rig.root_user)
+            assert made.status == 200, made.body
         return {**THERE, "tenant": name, "user": name}
     return THERE
 
@@ -95,8 +136,10 @@ def reached(route: Route, status: int, reason: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def _let_in(rig: ApiRig) -> Iterator[None]:
-    """Let all in again that a test deregistered."""
+    """Let all in again that a test deregistered, and give back the tokens that it ended."""
+    tokens = dict(rig.hub.tokens)
     yield
+    rig.hub.tokens.update(tokens)
     for account in rig.hub.accounts.values():
         account["authorized"] = True
 
@@ -143,7 +186,7 @@ DECIDED_LATER = {"PUT /users/{user}:approve", "DELETE /users/{user}"}
 ALLOWED: dict[Relation, set[str]] = {
     Relation.ANYBODY: set(PEOPLE),
     Relation.SELF: {"ann"},
-    Relation.JOB: {"ann", "rita"},
+    Relation.OWNED: {"ann", "rita"},
     Relation.MEMBER: {"ann", "rita"},
     Relation.TENANT_ADMIN: {"rita"},
     Relation.PLATFORM: set(),
@@ -168,20 +211,28 @@ def test_who_stands_so_to_the_object_gets_in(rig: ApiRig, route: Route, who: str
 
 @pytest.mark.parametrize(("route", "who"), OUT, ids=names_of(OUT))
 def test_who_does_not_stand_so_to_the_object_stays_out(rig: ApiRig, route: Route, who: str) -> None:
-    expected = "NotFound" if route.params and route.scope in scopes.USER_SCOPES else "Forbidden"
+    expected = "NotFound" if route.params and route.scope in (None, *scopes.USER_SCOPES) else "Forbidden"
     if route.relation is Relation.TENANT_ADMIN and who == "ann":
         expected = "Forbidden"  # a member may know that the tenant is there
     assert outcome(rig, route, f"{who}-token", fresh(rig, route)) == (403, expected)
 
 
-OWN_ONLY = {"GET /users/{user}/token"}
+OWN_ONLY = {"GET /users/{user}/token", "DELETE /users/{user}/token"}
 """Not for a platform admin either: nobody becomes somebody else."""
+HUBS_ONLY = {"GET /users:working", "GET /users/{user}:token_uses"}
+"""Nor these, which the hub asks with its own token."""
 
 
-@each(r for r in PRIVATE if r.title not in OWN_ONLY)
+@each(r for r in PRIVATE if r.title not in OWN_ONLY | HUBS_ONLY)
 def test_a_platform_admin_gets_in_everywhere(rig: ApiRig, route: Route) -> None:
     status, reason = outcome(rig, route, rig.root_user, fresh(rig, route))
     assert reached(route, status, reason), (status, reason)
+
+
+@each(r for r in PRIVATE if r.title in HUBS_ONLY)
+def test_what_the_hub_asks_is_for_nobody_else(rig: ApiRig, route: Route) -> None:
+    assert outcome(rig, route, rig.root_user, THERE) == (403, "Forbidden")
+    assert ask(rig, route, rig.spawner, THERE).status == 200
 
 
 @each(r for r in PRIVATE if r.title in OWN_ONLY)
@@ -215,13 +266,15 @@ def test_a_jobs_token_does_nothing_else(rig: ApiRig, route: Route, jobs_own: str
     assert jobs_own not in str(rig.hub.requests), "the hub was asked about it"
 
 
-@each(r for r in RELATED if r.scope in scopes.SPAWNER_SCOPES)
-def test_the_spawners_token_reaches_the_ledger_and_reads_tenants(rig: ApiRig, route: Route) -> None:
+@each(r for r in RELATED if r.scope in (None, *scopes.SPAWNER_SCOPES) and r.title not in OWN_ONLY)
+def test_the_spawners_token_reaches_the_ledger_and_languages_and_reads_tenants(
+    rig: ApiRig, route: Route
+) -> None:
     status, reason = outcome(rig, route, rig.spawner, fresh(rig, route))
     assert reached(route, status, reason), (status, reason)
 
 
-@each(r for r in RELATED if r.scope not in scopes.SPAWNER_SCOPES)
+@each(r for r in RELATED if r.scope not in (None, *scopes.SPAWNER_SCOPES))
 def test_the_spawners_token_does_nothing_else(rig: ApiRig, route: Route) -> None:
     assert outcome(rig, route, rig.spawner, THERE) == (403, "Forbidden")
 
@@ -231,10 +284,23 @@ VALID: dict[Any, dict[str, Any]] = {
     Heartbeat: {"state": "running", "progress": 1},
     Resubmit: {"workers": 1},
     JobCreate: {"name": "theirs", "code": "x"},
+    DatasetCreate: {"name": "theirs", "size": 1},
+    DatasetHeartbeat: {"state": "error", "progress": 1},
     MemberUpdate: {"role": "admin"},
+    ModelCreate: {"name": "theirs", "src": "jobs/digits/ckpt"},
+    ModelStageChange: {"stage": "production"},
     TenantUpdate: {"weight": 9},
     TokenCreate: {"note": "theirs"},
+    TokenAsk: {"note": "theirs"},
+    ServiceCreate: {"name": "theirs"},
+    ServiceRotate: {"grace": 1},
+    LoginStanding: {"groups": ["/ml/red"]},
+    TokenMade: {"actor": "bob", "note": "theirs", "scopes": "", "expires": "never"},
+    PasswordReset: {"password": "another long one"},
+    AdminRight: {"admin": True},
     BookingCreate: a_window("theirs"),
+    RuntimeUpdate: {"title": "Theirs"},
+    Preferences: {"language": "en"},
 }
 """A body that each of these routes would take from who may; a new route's is added here."""
 
@@ -264,6 +330,25 @@ def test_anothers_job_answers_byte_for_byte_as_one_that_is_not_there(
     else:  # refused for the scope, whatever it is about
         assert (there.json["reason"], own.json["reason"]) == ("Forbidden", "Forbidden")
         assert route.relation is Relation.PLATFORM
+
+
+@each(r for r in ROUTES if "model" in r.params)
+@pytest.mark.parametrize("who", ["bob-token", "blue-token"])
+def test_anothers_model_answers_byte_for_byte_as_one_that_is_not_there(
+    rig: ApiRig, route: Route, who: str
+) -> None:
+    body = None if route.body is None else VALID[route.body]
+    there = ask(rig, route, who, THERE, body)
+    compared(there, ask(rig, route, who, {**THERE, "model": "nex"}, body), "net", "nex")
+    assert there.body == ask(rig, route, "bob-token", {**THERE, "user": "bob"}, body).body
+
+
+@each(r for r in ROUTES if "dataset" in r.params)
+@pytest.mark.parametrize("who", ["bob-token", "blue-token"])
+def test_anothers_dataset_answers_as_one_that_is_not_there(rig: ApiRig, route: Route, who: str) -> None:
+    body = None if route.body is None else VALID[route.body]
+    there = ask(rig, route, who, THERE, body)
+    compared(there, ask(rig, route, who, {**THERE, "dataset": "petz"}, body), "pets", "petz")
 
 
 @each(r for r in ROUTES if "tenant" in r.params)

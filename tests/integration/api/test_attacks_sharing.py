@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -82,35 +81,26 @@ def test_what_names_no_kind_of_gpu_has_no_quota(rig: ApiRig, kind: str) -> None:
             assert len(answer.body) < 500
 
 
-def _wait(rig: ApiRig, user: str, name: str, phase: str) -> dict[str, Any]:
-    deadline = time.monotonic() + 20
-    while True:
-        found: dict[str, Any] = rig.ask("GET", f"/users/{user}/jobs/{name}", token=rig.root_user).json
-        if found["phase"] == phase:
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.02)
-
-
 def test_tenants_that_share_learn_of_each_other_but_not_of_each_others_people_and_jobs(rig: ApiRig) -> None:
     mallory = rig.hub.user("mallory", "mallory-token")
     rig.tenant("lender", "mallory", cpu=4, cohort="pool")
     rig.tenant("taker", "bob", cpu=2, cohort="pool")
     rig.job("mallory", "hidden", mallory, cpu=5, tenant="lender")  # borrows 1 of taker's 2
-    _wait(rig, "mallory", "hidden", "running")
+    rig.until("mallory", "hidden", "running")
     rig.job("bob", "own", rig.bob, cpu=1, tenant="taker")
-    _wait(rig, "bob", "own", "running")
+    rig.until("bob", "own", "running")
     rig.job("bob", "more", rig.bob, cpu=3, tenant="taker")
-    _wait(rig, "bob", "more", "queued")
+    rig.until("bob", "more", "queued")
 
     refused = rig.ask(
         "PUT",
         "/resource_request:try",
-        {"id": "n", "applier": "sp", "request_type": "request", "tenant": "taker", "cpu": 1, "user": "bob"},
+        {"id": "n", "applier": "sp", "request_type": "request", "tenant": "taker", "cpu": 2, "user": "bob"},
         token=rig.spawner,
     )
-    assert refused.json["reason"] == "WaitingForPreempted"  # it is taken back
-    assert "tenant lender has borrowed 1 of it" in refused.json["msg"]
+    assert refused.json["reason"] == "WaitingForQuota"
+    (lent,) = [f for f in refused.json["facts"] if f["key"] == "lent"]
+    assert (lent["number"], lent["who"]) == (1, "lender")
     seen = [refused.body]
     for path in (
         "/tenants",
@@ -137,18 +127,16 @@ def test_who_is_stopped_for_another_tenant_is_not_told_for_whose_job(rig: ApiRig
     rig.tenant("patron", "mallory", cpu=3, cohort="pair")
     rig.tenant("guest", "bob", cpu=1, cohort="pair")
     rig.job("bob", "lent", rig.bob, cpu=4, tenant="guest")
-    _wait(rig, "bob", "lent", "running")
+    rig.until("bob", "lent", "running")
     rig.job("mallory", "hidden-too", mallory, cpu=2, tenant="patron")
-    _wait(rig, "bob", "lent", "queued")
-    _wait(rig, "mallory", "hidden-too", "running")
+    rig.until("bob", "lent", "queued")
+    rig.until("mallory", "hidden-too", "running")
     for path in ("", "/why", "/events"):
         answer = rig.ask("GET", f"/users/bob/jobs/lent{path}", token=rig.bob)
         assert answer.status == 200
         assert not [s for s in SECRETS if s.encode() in answer.body], answer.body
     events = rig.ask("GET", "/users/bob/jobs/lent/events", token=rig.bob).json
     stopped = next(e["message"] for e in events if e["kind"] == "preempted")
-    assert stopped.startswith(
-        "stopped to make room for a job of tenant patron: patron takes back what guest had borrowed"
-    )
+    assert stopped.startswith("Stopped for a job of tenant patron: patron takes back what guest borrowed.")
     waits = rig.ask("GET", "/users/mallory/jobs/hidden-too/events", token=mallory).json
     assert not [e for e in waits if "job lent" in e["message"] or "bob" in e["message"]]

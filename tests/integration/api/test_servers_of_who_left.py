@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from api_rig import ApiRig
-from mlp_hub.service.strays import AGAIN_S, Strays
+from mlp_hub.service.quota.former_members_servers import AGAIN_S, FormerMembersServers
+from waiting import wait_for
 
 
 @pytest.fixture
@@ -30,13 +31,6 @@ def hold(rig: ApiRig, user: str, server: str, tenant: str) -> None:
         answer = rig.ask("PUT", f"/resource_request:{verb}", body, token=rig.spawner)
         assert answer.status == 200, answer.body
     rig.hub.servers.add((user, server))
-
-
-def wait_for(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def stopped(rig: ApiRig) -> list[tuple[str, str, str]]:
@@ -70,15 +64,15 @@ def test_what_the_hub_does_not_do_now_is_asked_again_until_it_is_done(own: ApiRi
     own.run(own.platform.tenants.remove_member("red", "bob"))
     asked = "DELETE /hub/api/users/bob/server"
     wait_for(lambda: asked in own.hub.requests)
-    own.run(own.platform.strays.end_all())
+    own.run(own.platform.former_members_servers.end_all())
     assert ("bob", "") in own.hub.servers
     assert stopped(own) == []  # nothing was done yet
     own.hub.down = False
-    own.run(own.platform.strays.end_all())
+    own.run(own.platform.former_members_servers.end_all())
     assert own.hub.servers == {("ann", ""), ("ann", "gpu box")}
     # it holds until its spawner says otherwise; it is neither asked for nor noted all the time
     times = own.hub.requests.count(asked)
-    own.run(own.platform.strays.end_all())
+    own.run(own.platform.former_members_servers.end_all())
     assert own.hub.requests.count(asked) == times
     (entry,) = own.ask("GET", "/audit?action=server.stop", token=own.root_user).json
     assert entry["detail"] == {"message": "bob is not a member of red any more"}
@@ -89,24 +83,24 @@ def test_a_server_that_the_hub_has_no_more_is_asked_for_now_and_then_and_noted_o
     with ApiRig(tmp_path) as rig:
         rig.tenant("red", "rita", members=("bob",))
         hold(rig, "bob", "", "red")
-        strays = Strays(rig.platform.db, lambda: time.time() + now[0])
+        former_members_servers = FormerMembersServers(rig.platform.db, lambda: time.time() + now[0])
 
         async def end(user: str, server: str) -> None:
             asked.append(f"{user}/{server}")
 
-        strays.end = end
+        former_members_servers.end = end
         rig.run(rig.platform.db.write(lambda tx: tx.members.remove("red", "bob")))
         for wait in (0.0, 30.0, AGAIN_S, 30.0):
             now[0] += wait
-            rig.run(strays.end_all())
+            rig.run(former_members_servers.end_all())
         assert asked == ["bob/", "bob/"]
         (entry,) = rig.ask("GET", "/audit?action=server.stop", token=rig.root_user).json
         assert "times" not in entry["detail"]
 
 
 def test_one_that_cannot_be_ended_does_not_keep_the_others(own: ApiRig, caplog) -> None:
-    strays = own.platform.strays
-    real = strays.end
+    former_members_servers = own.platform.former_members_servers
+    real = former_members_servers.end
     assert real is not None
 
     async def end(user: str, server: str) -> None:
@@ -114,10 +108,10 @@ def test_one_that_cannot_be_ended_does_not_keep_the_others(own: ApiRig, caplog) 
             raise ValueError("no such name")
         await real(user, server)
 
-    strays.end = end
+    former_members_servers.end = end
     for user in ("ann", "bob"):
         own.run(own.platform.db.write(lambda tx, user=user: tx.members.remove("red", user)))
-    own.run(strays.end_all())
+    own.run(former_members_servers.end_all())
     assert own.hub.servers == {("ann", ""), ("ann", "gpu box")}
     assert stopped(own) == [("system", "bob's notebook", "bob is not a member of red any more")]
     assert "ending the server ann/gpu box failed" in caplog.text
@@ -126,8 +120,8 @@ def test_one_that_cannot_be_ended_does_not_keep_the_others(own: ApiRig, caplog) 
 def test_who_left_with_an_older_hub_or_is_back_in_time_is_told_by_the_ledger_alone(own: ApiRig) -> None:
     own.run(own.platform.db.write(lambda tx: tx.members.remove("red", "ann")))
     own.run(own.platform.tenants.set_member("red", "ann"))
-    own.run(own.platform.strays.end_all())
+    own.run(own.platform.former_members_servers.end_all())
     assert len(own.hub.servers) == 3
     own.run(own.platform.db.write(lambda tx: tx.members.remove("red", "bob")))
-    own.run(own.platform.strays.end_all())
+    own.run(own.platform.former_members_servers.end_all())
     assert own.hub.servers == {("ann", ""), ("ann", "gpu box")}

@@ -10,7 +10,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,16 +17,18 @@ import pytest
 
 from mlp_hub.settings import Settings
 from mlp_hub.store import migrate
+from waiting import PATIENCE_S, wait_for
 
 HEALTH = "/services/mlp/api/v1/health"
+READY = "/services/mlp/api/v1/ready"
 
 
 def ask(path: Path, target: str = HEALTH, host: str = "127.0.0.1") -> int:
     """Send a request over a UNIX socket; 0 when nobody answers."""
-    connection = http.client.HTTPConnection("localhost", timeout=5)
+    connection = http.client.HTTPConnection("localhost", timeout=PATIENCE_S)
     try:
         connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.sock.settimeout(5)
+        connection.sock.settimeout(PATIENCE_S)
         connection.sock.connect(str(path))
         connection.request("GET", target, headers={"Host": host})
         return connection.getresponse().status
@@ -37,12 +38,12 @@ def ask(path: Path, target: str = HEALTH, host: str = "127.0.0.1") -> int:
         connection.close()
 
 
-def wait_for(settings: Settings, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
-    while ask(settings.service_socket) != 200:
+def wait_ready(settings: Settings, process: subprocess.Popen[bytes]) -> None:
+    def is_ready() -> bool:
         assert process.poll() is None, process.stderr and process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+        return ask(settings.service_socket, READY) == 200
+
+    wait_for(is_ready)
 
 
 @pytest.fixture
@@ -69,35 +70,43 @@ def started(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_it_listens_on_two_sockets_ends_on_sigterm_and_leaves_nothing(settings: Settings) -> None:
     with started(settings) as process:
-        wait_for(settings, process)
+        wait_ready(settings, process)
         assert stat.S_IMODE(settings.service_socket.stat().st_mode) == 0o600
         assert stat.S_IMODE(settings.tenant_service_socket.stat().st_mode) == 0o666
         assert ask(settings.tenant_service_socket, host="anything") == 200
         assert ask(settings.service_socket, host="evil.example") == 403
         assert ask(settings.service_socket, "/services/mlp/api/v1/auth") == 401
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, errors
-    assert not settings.service_socket.exists()
-    assert not settings.tenant_service_socket.exists()
+    assert list(settings.private_dir.iterdir()) == list(settings.tenant_dir.iterdir()) == []
     assert b"Traceback" not in errors
+
+
+def test_it_is_found_again_where_another_took_its_sockets_name(settings: Settings) -> None:
+    with started(settings) as process:
+        wait_ready(settings, process)
+        settings.service_socket.unlink()
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(settings.service_socket))
+            wait_ready(settings, process)
 
 
 def test_it_starts_again_over_the_sockets_of_one_that_was_killed(settings: Settings) -> None:
     with started(settings) as process:
-        wait_for(settings, process)
+        wait_ready(settings, process)
         process.kill()
         process.wait()
         assert settings.service_socket.exists()
         with started(settings) as second:
-            wait_for(settings, second)
+            wait_ready(settings, second)
 
 
 def test_a_second_one_on_the_same_state_says_why_it_cannot_run(settings: Settings) -> None:
     with started(settings) as process:
-        wait_for(settings, process)
+        wait_ready(settings, process)
         with started(settings) as second:
-            _, errors = second.communicate(timeout=20)
+            _, errors = second.communicate(timeout=PATIENCE_S)
         assert second.returncode == 1
         assert b"cannot run" in errors
         assert b"Traceback" not in errors
@@ -108,9 +117,11 @@ def test_it_does_not_import_what_it_does_not_need(settings: Settings) -> None:
     code = (
         "import sys, mlp_hub.app as app\n"
         "from mlp_hub.settings import Settings; import os\n"
-        "app.App(Settings.load(os.environ))\n"
+        "import asyncio\n"
+        "settings = Settings.load(os.environ)\n"
+        "app.App(settings, asyncio.run(app.make_executor(settings)))\n"
         "heavy = {'jupyterhub', 'pydantic', 'requests', 'alembic', 'numpy', 'traitlets', 'sqlalchemy.orm',\n"
-        "  'mlp_hub.executors.sandbox', 'mlp_hub.executors.shim'}\n"  # its jobs are simulated
+        "  'mlp_hub.sandbox', 'mlp_hub.sandbox.shim'}\n"  # its jobs are simulated
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     env = {**os.environ, **settings.to_environ()}

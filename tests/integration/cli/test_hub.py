@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from live_hub import BIN, LiveHub, free_port, live_hub, wait_for
+from live_hub import BIN, LiveHub, live_hub
+from mlp_hub.cli import procs
 from mlp_hub.settings import Settings
+from ports import free_port
+from waiting import PATIENCE_S, wait_for
 
-COMPONENTS = ("hub", "service", "proxy")
+COMPONENTS = ("hub", "service", "data", "proxy")
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +29,6 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
     with live_hub(tmp_path_factory.mktemp("hub") / "home") as hub:
         hub.token("admin")  # kept from here on: a hub that was just killed gives none
         yield hub
-
-
-def pids(hub: LiveHub) -> dict[str, int]:
-    return {name: c["pid"] for name, c in hub.status()["components"].items()}
 
 
 def processes_of(home: Path) -> list[str]:
@@ -62,9 +62,9 @@ def test_up_tells_where_to_go_and_who_to_be(hub: LiveHub) -> None:
 
 
 def test_up_on_a_running_hub_changes_nothing(hub: LiveHub) -> None:
-    before = pids(hub)
+    before = hub.pids()
     assert "already running" in hub.up()
-    assert pids(hub) == before
+    assert hub.pids() == before
 
 
 def test_two_ups_at_once_start_one_hub(hub: LiveHub) -> None:
@@ -73,45 +73,57 @@ def test_two_ups_at_once_start_one_hub(hub: LiveHub) -> None:
         subprocess.Popen([str(BIN / "mlp-hub"), "up"], env=hub.env, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    texts = [child.communicate(timeout=120)[0] for child in both]
+    texts = [child.communicate(timeout=PATIENCE_S)[0] for child in both]
     assert [child.returncode for child in both] == [0, 0]
     assert sum("already running" in text for text in texts) == 1
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_killed_component_comes_back_by_itself(hub: LiveHub, component: str) -> None:
-    before = pids(hub)
+    before = hub.pids()
     hub.kill(component)
-    wait_for(lambda: pids(hub)[component] not in (None, before[component]), message=component)
+    wait_for(lambda: hub.pids()[component] not in (None, before[component]), message=component)
     wait_for(lambda: answers(hub))
-    after = pids(hub)
+    after = hub.pids()
     assert {n: p for n, p in after.items() if n != component} == {
         n: p for n, p in before.items() if n != component
     }
 
 
 def test_after_the_supervisors_death_up_adopts_what_runs(hub: LiveHub) -> None:
-    before = pids(hub)
+    before = hub.pids()
     hub.kill("supervisor")
-    wait_for(lambda: hub.status()["components"]["supervisor"]["pid"] is None)
+    wait_for(lambda: hub.pids()["supervisor"] is None)
     assert answers(hub)
     assert "found again" in hub.up()
-    after = pids(hub)
+    after = hub.pids()
     assert after["supervisor"] != before["supervisor"]
     assert {n: after[n] for n in COMPONENTS} == {n: before[n] for n in COMPONENTS}
 
 
+def test_up_is_not_kept_away_by_a_proxy_that_its_killed_supervisor_noted_down_nowhere(hub: LiveHub) -> None:
+    lost = hub.pids()["proxy"]
+    hub.kill("supervisor")
+    wait_for(lambda: hub.pids()["supervisor"] is None)
+    Path(hub.home, "run/private/proxy.pid").unlink()
+    hub.up()
+    # the lost one may have answered `up` before the new supervisor ended it
+    wait_for(lambda: hub.pids()["proxy"] not in (None, lost))
+    wait_for(lambda: procs.start_of(lost) is None)
+    wait_for(lambda: answers(hub))
+
+
 def test_down_without_a_supervisor_stops_the_rest_too(hub: LiveHub) -> None:
     hub.kill("supervisor")
-    wait_for(lambda: hub.status()["components"]["supervisor"]["pid"] is None)
+    wait_for(lambda: hub.pids()["supervisor"] is None)
     hub.down()
-    assert set(pids(hub).values()) == {None}
+    assert {c["pid"] for c in hub.status()["components"].values()} == {None}
     assert hub.run("status", check=False).returncode == 1
     hub.up()
 
 
 def test_the_public_port_is_the_only_one_that_is_opened(hub: LiveHub) -> None:
-    links = [fd for pid in pids(hub).values() for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    links = [fd for pid in hub.pids().values() for fd in Path(f"/proc/{pid}/fd").iterdir()]
     inodes = {str(fd.readlink()) for fd in links if fd.is_symlink()}
     listening = [
         line.split()[1]
@@ -123,14 +135,14 @@ def test_the_public_port_is_the_only_one_that_is_opened(hub: LiveHub) -> None:
 
 
 def test_a_changed_config_file_is_taken_over_by_the_next_up(hub: LiveHub, tmp_path: Path) -> None:
-    before = pids(hub)
+    before = hub.pids()
     config = tmp_path / "config.py"
     config.write_text("c.JupyterHub.template_vars = {'announcement': 'Backups at noon'}\n")
     hub.env["MLP_CONFIG"] = str(config)
     try:
         hub.up()
         assert "Backups at noon" in hub.http.get("/hub/login").text
-        after = pids(hub)
+        after = hub.pids()
     finally:
         del hub.env["MLP_CONFIG"]
         hub.up()
@@ -160,7 +172,7 @@ def test_a_port_that_is_taken_names_its_owner(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert f"Port {other.port} is in use by process {os.getpid()}" in done.stderr
     assert "MLP_PORT=" in done.stderr
-    assert set(pids(other).values()) == {None}
+    assert set(other.pids().values()) == {None}
     other.destroy()
 
 
@@ -173,7 +185,7 @@ def test_a_component_that_cannot_start_shows_its_last_words_and_nothing_is_left(
     assert "--- hub.log" in done.stderr
     assert "nonsense" in done.stderr
     assert "The hub does not stay up" in done.stderr
-    assert set(pids(other).values()) == {None}
+    assert set(other.pids().values()) == {None}
     other.destroy()
 
 
@@ -183,7 +195,7 @@ def test_two_hubs_run_side_by_side(hub: LiveHub, tmp_path: Path) -> None:
         assert answers(hub)
         assert answers(other)
         assert hub.admin_password != other.admin_password
-        assert not set(pids(hub).values()) & set(pids(other).values())
+        assert not set(hub.pids().values()) & set(other.pids().values())
         token = other.token("admin")
         refused = hub.http.get("/services/mlp/api/v1/session", headers={"Authorization": f"Bearer {token}"})
         assert refused.status_code == 401
@@ -205,14 +217,14 @@ def test_supervise_stays_in_the_foreground_and_ends_with_all_of_it(tmp_path: Pat
     )
     try:
         wait_for(lambda: other.run("token", "--user", "admin", check=False).returncode == 0)
-        assert pids(other)["supervisor"] == child.pid
+        assert other.pids()["supervisor"] == child.pid
         child.terminate()
-        text, _ = child.communicate(timeout=60)
+        text, _ = child.communicate(timeout=PATIENCE_S)
     finally:
         child.kill()
     assert child.returncode == 0
     assert other.url in text
-    assert set(pids(other).values()) == {None}
+    assert set(other.pids().values()) == {None}
     other.destroy()
 
 
@@ -337,3 +349,9 @@ def test_secrets_and_databases_are_closed_to_others(hub: LiveHub) -> None:
     ]
     assert open_to_others == []
     assert free_port() != hub.port
+
+
+def test_both_databases_log_ahead_so_that_a_commit_waits_for_the_disk_once(hub: LiveHub) -> None:
+    for name in ("mlp", "jupyterhub"):
+        with contextlib.closing(sqlite3.connect(hub.home / "db" / f"{name}.sqlite")) as database:
+            assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -17,6 +17,8 @@ import pytest
 
 from mlp_hub import proxy
 from running_proxy import RunningProxy
+from small_disk import small_disk
+from waiting import PATIENCE_S
 
 
 class _Echo(http.server.BaseHTTPRequestHandler):
@@ -98,7 +100,7 @@ def test_a_websocket_that_is_reset_costs_nobody_else_anything(
     running: RunningProxy, target: str, path: str, host: str, wait: bool
 ) -> None:
     assert running.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
-    with socket.create_connection(("127.0.0.1", running.port), 10) as browser:
+    with socket.create_connection(("127.0.0.1", running.port), PATIENCE_S) as browser:
         browser.sendall(
             f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n".encode()
         )
@@ -119,7 +121,7 @@ def test_what_a_client_wishes_of_its_connection_is_no_business_of_who_answers(
     """Told to close, a server would have, before the proxy made its last write of a request: the answer was lost."""
     assert running.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
     for _ in range(60):
-        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE_S)
         connection.request("POST", "/user/ann/jobs", b"{}", {"Connection": wish, **more})
         answer = connection.getresponse()
         assert (answer.status, answer.getheader("Connection")) == (403, wish)
@@ -129,7 +131,7 @@ def test_what_a_client_wishes_of_its_connection_is_no_business_of_who_answers(
 
 def test_a_websocket_is_asked_for_in_the_header_of_the_connection(running: RunningProxy, target: str) -> None:
     assert running.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
-    with socket.create_connection(("127.0.0.1", running.port), 10) as browser:
+    with socket.create_connection(("127.0.0.1", running.port), PATIENCE_S) as browser:
         browser.sendall(
             b"GET /user/ann/ws HTTP/1.1\r\nHost: localhost\r\n"
             b"Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -177,7 +179,7 @@ def test_a_foreign_host_name_is_refused(running: RunningProxy, host: str) -> Non
 
 
 def test_a_foreign_host_name_opens_no_websocket(running: RunningProxy) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE_S)
     headers = {
         "Host": "evil.example",
         "Connection": "Upgrade",
@@ -199,7 +201,25 @@ def test_a_port_that_is_taken_ends_the_proxy_with_its_own_status(
     try:
         second.launch()
         assert second.child is not None
-        assert second.child.wait(30) == 98
+        assert second.child.wait(PATIENCE_S) == 98
     finally:
         second.stop(kill=True)
     assert "EADDRINUSE" in (second.directory / "log").read_text()
+
+
+def test_a_full_disk_takes_lines_of_its_log_and_nothing_else(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1) as disk:
+        running = RunningProxy(disk.root)
+        running.start()
+        try:
+            disk.fill()
+            for _ in range(200):  # more than the last block of the log has room for
+                assert running.get("/hub/login").status == 503
+            assert running.get("/_chp_healthz").status == 200
+            disk.free()
+            assert running.get("/hub/login").status == 503
+            last = (disk.root / "log").read_text().splitlines()[-2:]
+            assert last[0].endswith("lines of this log were lost: there was no room")
+            assert " error 503 GET /hub/login" in last[1]
+        finally:
+            running.stop(kill=True)

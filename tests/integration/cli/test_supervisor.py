@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from mlp_hub.cli import identity, processes, procs, state_dir
 from mlp_hub.cli import plan as plans
-from mlp_hub.cli import processes, procs, state_dir
 from mlp_hub.settings import Settings
+from small_disk import small_disk
+from waiting import PATIENCE_S
 
 NAMES = ("one", "two")
 
@@ -27,8 +29,10 @@ class Supervised:
     def __init__(self, home: Path) -> None:
         self.settings = Settings.load({"MLP_HOME": str(home)})
         state_dir.prepare(self.settings)
+        self.instance = identity.give(self.settings)
         self.children: list[subprocess.Popen[bytes]] = []
         self.commands = {name: ["/bin/sleep", "300"] for name in NAMES}
+        self.asks: dict[str, dict[str, str]] = {}
         self.log_max = 1 << 20
 
     def write_plan(self) -> None:
@@ -36,15 +40,17 @@ class Supervised:
             {
                 "name": name,
                 "argv": argv,
-                "env": {"PATH": "/usr/bin:/bin"},
+                "env": {"PATH": "/usr/bin:/bin", "MLP_INSTANCE": self.instance},
                 "secret_env": {"SECRET": str(self.settings.secret_file("proxy_token"))},
                 "log": str(self.settings.log_dir / f"{name}.log"),
                 "digest": repr(argv),
+                **({"asks": self.asks[name]} if name in self.asks else {}),
             }
             for name, argv in self.commands.items()
         ]
         plan = {
             "id": repr(self.commands),
+            "instance": self.instance,
             "directory": str(self.settings.private_dir),
             "lock": str(self.settings.home / "supervisor.lock"),
             "grace_s": 2.0,
@@ -53,11 +59,15 @@ class Supervised:
         }
         plans.write(self.settings, plan)
 
-    def start(self) -> subprocess.Popen[bytes]:
-        self.write_plan()
+    def start(self, *, write_plan: bool = True) -> subprocess.Popen[bytes]:
+        if write_plan:
+            self.write_plan()
         with (self.settings.log_dir / "supervisor.log").open("ab") as log:
             child = subprocess.Popen(
-                plans.supervisor_command(plans.plan_file(self.settings)), stdout=log, start_new_session=True
+                plans.supervisor_command(plans.plan_file(self.settings)),
+                stdout=log,
+                env=processes.supervisor_environ(self.settings, os.environ),
+                start_new_session=True,
             )
         self.children.append(child)
         return child
@@ -67,7 +77,7 @@ class Supervised:
         return found.pid if found else None
 
     def wait(self, what: Callable[[], Any]) -> Any:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while not (value := what()):
             assert time.monotonic() < deadline, (self.settings.log_dir / "supervisor.log").read_text()
             time.sleep(0.02)
@@ -79,20 +89,24 @@ class Supervised:
     def state(self) -> dict[str, Any]:
         return processes.state(self.settings)
 
+    def end(self) -> None:
+        """End whatever was started."""
+        for child in self.children:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            child.wait()
+        for name in self.commands:
+            pid = self.pid(name)
+            if pid:
+                os.killpg(pid, signal.SIGKILL)
+
 
 @pytest.fixture
 def supervised(tmp_path: Path) -> Iterator[Supervised]:
     """Hand out a plan; end whatever it started."""
     made = Supervised(tmp_path / "h")
     yield made
-    for child in made.children:
-        with contextlib.suppress(ProcessLookupError):
-            child.kill()
-        child.wait()
-    for name in made.commands:
-        pid = made.pid(name)
-        if pid:
-            os.killpg(pid, signal.SIGKILL)
+    made.end()
 
 
 def test_a_killed_component_comes_back_and_the_others_do_not_notice(supervised: Supervised) -> None:
@@ -125,10 +139,30 @@ def test_a_killed_supervisor_leaves_all_running_and_the_next_one_adopts_them(sup
     supervised.wait(lambda: supervised.pid("two") not in (None, before["two"]))
 
 
+@pytest.mark.parametrize("by", ["the next supervisor", "down"])
+def test_a_component_that_a_killed_supervisor_could_not_note_down_is_ended(
+    supervised: Supervised, by: str
+) -> None:
+    first = supervised.start()
+    before = supervised.wait_running()
+    first.kill()
+    first.wait()
+    (supervised.settings.private_dir / f"{NAMES[0]}.pid").unlink()
+
+    if by == "down":
+        processes.stop_all(supervised.settings)
+        assert all(procs.start_of(pid) is None for pid in before.values())
+    else:
+        supervised.start()
+        after = supervised.wait_running()
+        assert procs.start_of(before[NAMES[0]]) is None
+        assert [after[name] == before[name] for name in NAMES] == [False, True]
+
+
 def test_only_one_supervisor_works_on_a_state_directory(supervised: Supervised) -> None:
     supervised.start()
     before = supervised.wait_running()
-    assert supervised.start().wait(30) == 3
+    assert supervised.start().wait(PATIENCE_S) == 3
     assert supervised.wait_running() == before
 
 
@@ -136,7 +170,7 @@ def test_sigterm_stops_the_components_in_the_plans_order(supervised: Supervised)
     child = supervised.start()
     supervised.wait_running()
     child.terminate()
-    assert child.wait(30) == 0
+    assert child.wait(PATIENCE_S) == 0
     assert [supervised.pid(n) for n in NAMES] == [None, None]
     log = (supervised.settings.log_dir / "supervisor.log").read_text()
     assert log.index("stopping one") < log.index("stopping two")
@@ -147,7 +181,7 @@ def test_what_ignores_sigterm_is_killed_after_the_grace(supervised: Supervised) 
     child = supervised.start()
     supervised.wait_running()
     child.terminate()
-    assert child.wait(30) == 0
+    assert child.wait(PATIENCE_S) == 0
     assert supervised.pid("one") is None
 
 
@@ -162,14 +196,14 @@ def test_sighup_restarts_only_what_changed_in_the_plan(supervised: Supervised) -
     assert after["one"] == before["one"]
     assert after["two"] != before["two"]
     assert child.poll() is None
-    assert supervised.start().wait(30) == 3, "the lock was lost on the way"
+    assert supervised.start().wait(PATIENCE_S) == 3, "the lock was lost on the way"
 
 
 def test_sigusr1_ends_the_supervisor_alone(supervised: Supervised) -> None:
     child = supervised.start()
     before = supervised.wait_running()
     child.send_signal(signal.SIGUSR1)
-    assert child.wait(30) == 0
+    assert child.wait(PATIENCE_S) == 0
     assert supervised.wait_running() == before
 
 
@@ -219,3 +253,128 @@ def test_pid_files_are_whole_json_at_any_time(supervised: Supervised) -> None:
     supervised.wait_running()
     for path in supervised.settings.private_dir.glob("*.pid"):
         assert {"pid", "start", "boot"} <= set(json.loads(path.read_text()))
+
+
+def test_a_process_of_another_state_directory_is_neither_adopted_nor_stopped(supervised: Supervised) -> None:
+    other = subprocess.Popen(["/bin/sleep", "300"], env={"MLP_INSTANCE": "another"}, start_new_session=True)
+    try:
+        supervised.start()
+        before = supervised.wait_running()
+        supervised.children[-1].kill()
+        supervised.children[-1].wait()
+        pid_file = supervised.settings.private_dir / "one.pid"
+        pid_file.write_text(
+            json.dumps(
+                {**json.loads(pid_file.read_text()), "pid": other.pid, "start": procs.start_of(other.pid)}
+            )
+        )
+        supervised.start()
+        supervised.wait(lambda: supervised.pid("one") not in (None, other.pid))
+        assert other.poll() is None
+        assert supervised.pid("two") == before["two"]
+    finally:
+        other.kill()
+        other.wait()
+        os.kill(before["one"], signal.SIGKILL)
+
+
+def test_deaths_are_told_in_the_state_and_outlive_the_supervisor(supervised: Supervised) -> None:
+    first = supervised.start()
+    before = supervised.wait_running()
+    os.kill(before["one"], signal.SIGKILL)
+    supervised.wait(lambda: supervised.state()["components"]["one"]["restarts"] == 1)
+    first.kill()
+    first.wait()
+    supervised.start()
+    supervised.wait(lambda: supervised.pid("supervisor"))
+    (death,) = supervised.wait(lambda: supervised.state().get("deaths"))
+    assert (death["component"], death["why"]) == ("one", "was ended by signal 9")
+
+
+ANSWERS = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()
+while True:
+    link, _ = s.accept(); print(link.recv(4096), flush=True); link.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\n"); link.close()
+"""
+
+
+def test_one_that_is_stopped_is_replaced_and_what_answers_is_left(supervised: Supervised) -> None:
+    """The whole of it: asked, silent, SIGTERM that it cannot take, SIGKILL, started again."""
+    for name in NAMES:
+        path = str(supervised.settings.private_dir / f"{name}.sock")
+        code = f"import os, sys\nif os.path.exists(sys.argv[1]): os.unlink(sys.argv[1])\n{ANSWERS}"
+        supervised.commands[name] = ["/usr/bin/python3", "-c", code, path]
+        supervised.asks[name] = {"socket": path, "path": "/health"}
+    supervised.start()
+    before = supervised.wait_running()
+    for name in NAMES:
+        log = supervised.settings.log_dir / f"{name}.log"
+        supervised.wait(lambda log=log: "GET /health" in log.read_text())
+    os.kill(before["one"], signal.SIGSTOP)
+    supervised.wait(lambda: supervised.pid("one") not in (None, before["one"]))
+    assert supervised.pid("two") == before["two"]
+    (death,) = supervised.state()["deaths"]
+    assert death["component"] == "one"
+    assert death["why"].startswith("has not answered for ")
+    log = (supervised.settings.log_dir / "supervisor.log").read_text()
+    assert f"one, process {before['one']}, has not answered for" in log
+
+
+def test_on_a_full_disk_components_are_started_again_and_noted_down_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    with small_disk(tmp_path / "disk", 4) as disk:
+        supervised = Supervised(disk.root / "h")
+        try:
+            child = supervised.start()
+            before = supervised.wait_running()
+            log = supervised.settings.log_dir / "supervisor.log"
+            with log.open("ab") as file:  # what is left of its last page is room, too
+                file.write(b"\n" * (-log.stat().st_size % 4096))
+            disk.fill()
+            for turn in range(3):
+                for pid in _children(child.pid):
+                    os.kill(pid, signal.SIGKILL)
+                supervised.wait(lambda pids=before: len(_children(child.pid) - set(pids.values())) == 2)
+                before = dict(enumerate(_children(child.pid)))  # type: ignore[arg-type]
+                assert disk.is_full(), turn
+            assert child.poll() is None
+            disk.free()
+            child.send_signal(signal.SIGCHLD)  # wakes it up earlier than its next look
+            after = supervised.wait(
+                lambda: (
+                    (p := {n: supervised.pid(n) for n in NAMES})
+                    and set(p.values()) == _children(child.pid)
+                    and p
+                )
+            )
+            assert set(after.values()) == set(before.values())
+            supervised.wait(lambda: len(supervised.state()["deaths"]) == 6)
+            child.terminate()
+            assert child.wait(PATIENCE_S) == 0
+            assert "lines of this log were lost: there was no room" in log.read_text()
+        finally:
+            supervised.end()
+
+
+def test_a_supervisor_that_starts_on_a_full_disk_adopts_what_runs_and_is_found(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 4) as disk:
+        supervised = Supervised(disk.root / "h")
+        try:
+            first = supervised.start()
+            before = supervised.wait_running()
+            supervised.wait(lambda: supervised.pid("supervisor"))
+            first.kill()
+            first.wait()
+            disk.fill()
+            second = supervised.start(write_plan=False)
+            supervised.wait(lambda: supervised.pid("supervisor") == second.pid)
+            assert supervised.wait_running() == before
+        finally:
+            disk.free()
+            supervised.end()
+
+
+def _children(pid: int) -> set[int]:
+    return {int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}

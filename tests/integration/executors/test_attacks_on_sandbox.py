@@ -15,9 +15,9 @@ import pytest
 
 from executor_lab import ENDED, ROOT, Lab, eventually, tree, until
 from mlp_hub.executors.base import AttemptPhase
-from mlp_hub.executors.logs import read_log
-from mlp_hub.executors.sandbox import Bind, capabilities
-from mlp_hub.executors.shim import files
+from mlp_hub.executors.mounted.logs import read_log
+from mlp_hub.sandbox import Bind, capabilities
+from mlp_hub.sandbox.shim import files
 
 needs_root = pytest.mark.skipif(not ROOT, reason="the hub does not run as root")
 needs_outbound = pytest.mark.skipif(not capabilities().outbound, reason="slirp4netns cannot be used here")
@@ -109,6 +109,7 @@ print(json.dumps(out))
     asyncio.run(go())
 
 
+@pytest.mark.differs("What keeps users apart", only="local")
 def test_no_right_is_left_and_none_can_be_had(lab: Lab) -> None:
     code = """
 status = dict(l.split(":\\t", 1) for l in open("/proc/self/status").read().splitlines() if ":\\t" in l)
@@ -152,7 +153,7 @@ def host_servers() -> Iterator[tuple[int, str]]:
 
 
 def own_addresses() -> list[str]:
-    from mlp_hub.executors.shim.network import host_addresses
+    from mlp_hub.sandbox.shim.network import host_addresses
 
     return host_addresses()
 
@@ -174,6 +175,32 @@ print(sorted(n for _, n in socket.if_nameindex()))
     lines = tried(lab, code, network=network)
     assert [line for line in lines if "GOT" in line] == []
     assert lines[-1] == str(["lo"] if network == "none" else ["lo", "tap0"])
+
+
+@needs_outbound
+def test_a_socket_that_is_bound_to_the_way_out_reaches_nothing_of_the_machine(lab: Lab) -> None:
+    """Answers would not be taken inside, but what is asked for would be asked."""
+    addresses = ["127.0.0.1", "127.1.2.3", *own_addresses()]
+    with socket.create_server(("0.0.0.0", 0)) as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        udp.bind(tcp.getsockname())
+        code = f"""
+def bound(kind):
+    s = socket.socket(type=kind)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"tap0")
+    s.settimeout(2)
+    return s
+for address in {addresses!r}:
+    for n in range(3):  # the first ones wait for the neighbour's address
+        with contextlib.suppress(OSError):
+            bound(socket.SOCK_DGRAM).sendto(b"x", (address, {tcp.getsockname()[1]}))
+    attack(address, lambda: bound(socket.SOCK_STREAM).connect((address, {tcp.getsockname()[1]})))
+"""
+        lines = tried(lab, f"import contextlib{code}", network="outbound")
+        assert len(lines) == len(addresses)
+        for server, take in ((tcp, tcp.accept), (udp, lambda: udp.recvfrom(9))):
+            server.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                take()
 
 
 @needs_outbound
@@ -245,7 +272,7 @@ def test_links_planted_for_the_next_attempt_are_not_followed(lab: Lab, tmp_path:
     target.mkdir()
     (target / "rank-0.log").write_text("untouched")
     (target / "main.py").write_text("untouched")
-    workspace = Path(spec.workspace)
+    workspace = Path(lab.workspace(spec))
 
     os.rename(workspace / "log", workspace / "old-log")
     os.symlink(target, workspace / "log")
@@ -253,14 +280,14 @@ def test_links_planted_for_the_next_attempt_are_not_followed(lab: Lab, tmp_path:
     seen = lab.run(again)
     assert seen.failure is not None
     assert seen.failure.cause == "start-failed"
-    assert read_log(spec.workspace, 0).lines == ()
+    assert read_log(lab.workspace(spec), 0).lines == ()
 
     os.unlink(workspace / "log")
     os.mkdir(workspace / "log")
     os.symlink(target / "rank-0.log", workspace / "log/rank-0.log")
     seen = lab.run(lab.spec("print('again')", attempt=spec.attempt.replace(".0", ".2")))
     assert seen.failure is not None
-    assert read_log(spec.workspace, 0).lines == ()
+    assert read_log(lab.workspace(spec), 0).lines == ()
 
     os.unlink(workspace / "log/rank-0.log")
     os.unlink(workspace / "code/main.py")

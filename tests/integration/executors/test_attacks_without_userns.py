@@ -9,8 +9,8 @@ import pytest
 
 from executor_lab import ROOT, Lab
 from mlp_hub.executors.base import AttemptPhase
-from mlp_hub.executors.sandbox import control
-from mlp_hub.executors.sandbox.capabilities import probe
+from mlp_hub.sandbox import control
+from mlp_hub.sandbox.capabilities import probe
 
 pytestmark = pytest.mark.skipif(not ROOT, reason="only root has this mode")
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from executor_lab import ENDED, Lab, alive, command_line, eventually, tree, until
+from mlp_hub import sandbox
 from mlp_hub.domain.job import Cause
-from mlp_hub.executors import sandbox
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
-from mlp_hub.executors.shim import files
+from mlp_hub.sandbox.shim import files
 
 LASTS = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 
@@ -100,9 +100,11 @@ def test_killing_the_launcher_or_a_rank_of_mpi_ends_all(lab: Lab, who: str) -> N
 
 def test_the_hub_may_be_killed_and_finds_its_attempts_again(lab: Lab) -> None:
     """The service is a process of its own here; its attempt runs on, and is not started twice."""
-    spec = lab.spec(
-        "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(3)\nprint('done')", attempt="jobx.0"
+    code = (
+        "import os, time\nprint(os.getpid(), flush=True)\n"
+        "while not os.path.exists('/workspace/ckpt/go'): time.sleep(0.05)\nprint('done')"
     )
+    spec = lab.spec(code, attempt="jobx.0")
     program = f"""
 import asyncio, sys
 sys.path.insert(0, {str(Path(__file__).parents[2] / "support")!r})
@@ -111,7 +113,7 @@ from executor_lab import Lab
 async def go():
     lab = Lab(Path({str(lab.base)!r}))
     executor = lab.executor()
-    await executor.start(lab.spec({spec.code!r}, attempt="jobx.0"))
+    await executor.start(lab.spec({spec.program.text!r}, attempt="jobx.0"))
     print("started", flush=True)
     await asyncio.sleep(600)
 asyncio.run(go())
@@ -128,6 +130,7 @@ asyncio.run(go())
         assert await executor.known() == ["jobx.0"]
         await executor.start(spec)
         await until(executor, "jobx.0", [AttemptPhase.RUNNING])
+        Path(lab.workspace(spec), "ckpt", "go").touch()
         seen = await until(executor, "jobx.0", ENDED)
         assert seen.phase is AttemptPhase.SUCCEEDED
         assert len(lab.output(spec)) == 2  # it ran once
@@ -140,7 +143,7 @@ def test_killing_the_process_that_forks_shims_hurts_nobody(lab: Lab) -> None:
     async def go() -> None:
         first, second = lab.spec(LASTS), lab.spec("print('fine')")
         executor, _ = await started(lab, first)
-        process = executor._nursery._process
+        process = executor._fork_server._process
         assert process is not None
         process.kill()
         process.wait()

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.executors.fence import Fence, Superseded
+from mlp_hub.executors.base import Superseded
+from mlp_hub.executors.mounted.fence import Fence
+from waiting import PATIENCE_S
 
 ACTS = """
 import sys
-from mlp_hub.executors.fence import Fence
+from mlp_hub.executors.mounted.fence import Fence
 with Fence(sys.argv[1]).acting(int(sys.argv[2])):
     print("acts", flush=True)
     sys.stdin.readline()
@@ -66,7 +68,8 @@ def test_an_act_that_ends_well_lets_the_next_one_begin(tmp_path: Path) -> None:
 
 CONTENDS = """
 import json, sys
-from mlp_hub.executors.fence import Fence, Superseded
+from mlp_hub.executors.base import Superseded
+from mlp_hub.executors.mounted.fence import Fence
 fence, taken = Fence(sys.argv[1]), []
 for epoch in range(int(sys.argv[2]), 300, 3):
     try:
@@ -89,7 +92,7 @@ def test_of_many_who_contend_the_highest_is_seen_in_the_end_and_none_goes_back(t
     ]
     taken = []
     for contender in contenders:
-        out, _ = contender.communicate(timeout=120)
+        out, _ = contender.communicate(timeout=PATIENCE_S)
         assert contender.returncode == 0
         taken.append(json.loads(out))
     assert Fence(tmp_path).seen == 300 - 1

@@ -13,8 +13,8 @@ from executor_lab import ENDED, Lab, eventually, until
 from mlp_hub.domain.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase
-from mlp_hub.executors.logs import read_log, tail_log
-from mlp_hub.executors.sandbox import capabilities
+from mlp_hub.executors.mounted.logs import read_log, tail_log
+from mlp_hub.sandbox import capabilities
 
 SMALL = Resources(cpu=1000, ram=128)
 needs_cpu_group = pytest.mark.skipif("cpu" not in capabilities().bases, reason="no cpu control group here")
@@ -85,6 +85,53 @@ except BlockingIOError as e:
     asyncio.run(go())
 
 
+@pytest.mark.skipif("memory" not in capabilities().bases, reason="no memory control group here")
+def test_what_is_under_way_in_connections_is_memory_too(lab: Lab) -> None:
+    code = """
+import resource, socket, time
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+held, piece = [], b"x" * 65536
+while len(held) < 6000:
+    one = socket.create_connection(listener.getsockname())
+    held += [one, listener.accept()[0]]
+    for end in held[-2:]:
+        end.setblocking(False)
+        try:
+            while True:
+                end.send(piece)
+        except BlockingIOError:
+            pass
+time.sleep(20)
+"""
+    seen = lab.run(lab.spec(code, per_worker=SMALL))
+    assert seen.failure is not None
+    assert seen.failure.cause is Cause.OUT_OF_MEMORY
+
+
+@pytest.mark.skipif(capabilities().mode != "root-userns", reason="the hub can mount no terminals here")
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_terminals_are_there_and_one_sandbox_cannot_take_those_of_all(lab: Lab, ranks: int) -> None:
+    code = """
+import os
+if os.environ["MLP_RANK"] == "0":
+    master, slave = os.openpty()
+    os.write(slave, b"seen")
+    print(os.read(master, 4).decode(), os.ttyname(slave), oct(os.stat("/dev/ptmx").st_mode & 0o777))
+    taken = 1
+    try:
+        while taken < 1000:
+            os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY)
+            taken += 1
+    except OSError as error:
+        print(taken, error.strerror)
+"""
+    spec = lab.spec(code, workers=ranks)
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
+    assert lab.output(spec) == ["seen /dev/pts/0 0o666", f"{64 + ranks} No space left on device"]
+
+
 def test_a_flood_of_output_is_bounded_and_its_start_and_end_stay_readable(lab: Lab) -> None:
     code = """
 import sys
@@ -96,12 +143,12 @@ print("last line")
     spec = lab.spec(code)
     seen = lab.run(spec)
     assert seen.phase is AttemptPhase.SUCCEEDED
-    stored = sum(entry.stat().st_size for entry in os.scandir(f"{spec.workspace}/log"))
+    stored = sum(entry.stat().st_size for entry in os.scandir(f"{lab.workspace(spec)}/log"))
     assert 8 << 20 < stored < 21 << 20
-    assert read_log(spec.workspace, 0).lines[0].text == "first line"
-    assert tail_log(spec.workspace, 0, 1).lines[0].text == "last line"
+    assert read_log(lab.workspace(spec), 0).lines[0].text == "first line"
+    assert tail_log(lab.workspace(spec), 0, 1).lines[0].text == "last line"
     dropped = at = lines = 0
-    while (chunk := read_log(spec.workspace, 0, at)).offset != at:
+    while (chunk := read_log(lab.workspace(spec), 0, at)).offset != at:
         dropped += chunk.dropped
         at = chunk.offset
         lines += len(chunk.lines)
@@ -139,13 +186,16 @@ end = time.monotonic() + 2
 while time.monotonic() < end: pass
 """
     spec = lab.spec(code)
-    lab.run(spec)
-    from mlp_hub.executors import sandbox
+    seen = lab.run(spec)
+    from mlp_hub import sandbox
 
     state = sandbox.inspect(lab.run_dir(spec))
     assert state.exit is not None
     assert state.exit.cpu_s is not None
-    assert state.exit.cpu_s < 3.2  # four spinners of 2 s each on one core
+    assert seen.started_at is not None
+    assert seen.finished_at is not None
+    # four spinners on one core: its part of all cores for as long as they were there, and a little of a period
+    assert state.exit.cpu_s < 1.2 * (seen.finished_at - seen.started_at) + 0.5
 
 
 def test_a_program_that_ignores_sigterm_is_killed_after_the_grace(lab: Lab) -> None:
@@ -185,7 +235,7 @@ time.sleep(600)
         await executor.stop(spec.attempt, 10)
         seen = await until(executor, spec.attempt, ENDED)
         assert seen.phase is AttemptPhase.STOPPED
-        with open(f"{spec.workspace}/ckpt/state") as file:
+        with open(f"{lab.workspace(spec)}/ckpt/state") as file:
             assert file.read() == "step 7"
         await executor.close()
 

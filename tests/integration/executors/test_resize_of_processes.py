@@ -10,11 +10,11 @@ from dataclasses import replace
 from executor_lab import ROOT, Lab
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.executors.base import NodeInfo
-from mlp_hub.service.config import Paths
+from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.platform import Platform
 from mlp_hub.store.database import Database
-from platform_rig import FAST, until
+from platform_rig import FAST
+from waiting import until
 
 PROGRAM = """
 import os, pathlib, signal, sys, time
@@ -37,9 +37,8 @@ def test_a_job_of_processes_saves_and_goes_on_with_fewer(lab: Lab) -> None:
         db.create_schema()
         room = Resources(2000, 0, 4000)
         executor = lab.executor(nodes=(NodeInfo("here", room, room),))
-        paths = Paths(homes=lab.base / "homes", jobs=lab.base / "jobs")
         policy = replace(FAST, grace_s=10.0, first_uid=300_000 if ROOT else None)
-        platform = Platform(db, executor, time.time, paths, policy, alone=True)
+        platform = Platform(db, executor, time.time, policy, alone=True)
         await platform.start()
         try:
             for user in ("ann", "bob"):
@@ -55,7 +54,7 @@ def test_a_job_of_processes_saves_and_goes_on_with_fewer(lab: Lab) -> None:
                 chunk = await platform.jobs.log_chunk("ann", "wide", 0)
                 return bool(chunk.lines)
 
-            await until(is_up, 60)
+            await until(is_up)
             await platform.jobs.submit(
                 "bob", JobCreate(name="other", code="import time; time.sleep(600)", **ask)
             )
@@ -66,9 +65,9 @@ def test_a_job_of_processes_saves_and_goes_on_with_fewer(lab: Lab) -> None:
                 return tuple(j.phase for j in jobs) == wanted
 
             # the other one stays until the resized one has ended, which would grow again without it
-            await until(lambda: phases("finished", "running"), 60)
+            await until(lambda: phases("finished", "running"))
             await platform.jobs.cancel("bob", "other")
-            await until(lambda: phases("finished", "cancelled"), 60)
+            await until(lambda: phases("finished", "cancelled"))
             wide = await platform.jobs.get("ann", "wide")
             assert (wide.restarts, len(wide.ranks)) == (1, 1)
             lines = [line.text for line in (await platform.jobs.log_chunk("ann", "wide", 0)).lines]

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from executor_lab import PYTHON, ROOT, Lab
-from mlp_hub.executors import sandbox
+from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase
-from mlp_hub.executors.sandbox import Limits, SandboxPhase, SandboxSpec, SandboxState
+from mlp_hub.sandbox import Limits, SandboxPhase, SandboxSpec, SandboxState
 
 SERVER = """
 import os, signal, socket, sys

@@ -3,53 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from executor_contract import ExecutorContract
-from executor_lab import PROGRAMS, Lab
-from mlp_hub.executors import sandbox
-from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec
-from mlp_hub.executors.sandbox import control
-from mlp_hub.executors.sandbox.capabilities import probe
-
-
-@pytest.fixture
-def open_lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    monkeypatch.setenv("MLP_ALLOW_NO_SANDBOX", "1")
-    caps = probe("open")
-    if caps.mode is None:
-        why = [m.effect for m in caps.missing if m.what.startswith("an environment")]
-        assert why, caps.missing
-        pytest.skip(f"this source tree is where other users may not look: {why[0]}")
-    assert caps.mode == "open"
-    monkeypatch.setattr(control, "capabilities", lambda: caps)
-    # not below pytest's own directory: without a sandbox the users themselves must get there
-    base = Path(tempfile.mkdtemp(prefix="mlp-open-"))
-    base.chmod(0o755)
-    lab = Lab(base)
-    yield lab
-    lab.close()
-    assert lab.leftovers() == []
-    shutil.rmtree(base)
-
-
-class TestWithoutSandbox(ExecutorContract):
-    @pytest.fixture(autouse=True)
-    def _lab(self, open_lab: Lab) -> None:
-        self.lab = open_lab
-
-    def make_executor(self) -> Executor:
-        return self.lab.executor()
-
-    def attempt(self, kind: str, **more: Any) -> LaunchSpec:
-        return self.lab.spec(PROGRAMS[kind], **more)
+from executor_lab import Lab
+from mlp_hub import sandbox
+from mlp_hub.executors.base import AttemptPhase
+from mlp_hub.sandbox import control
+from mlp_hub.sandbox.capabilities import probe
 
 
 def test_paths_of_the_contract_are_those_of_the_machine(open_lab: Lab) -> None:

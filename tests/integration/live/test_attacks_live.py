@@ -13,7 +13,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from live_hub import PASSWORD, LiveHub, tenant_use, wait_for
+from live_hub import PASSWORD, LiveHub, tenant_use
+from local_names import LocalNames
+from waiting import PATIENCE_S, wait_for
 
 SMALL = {"cpu": 0.2, "ram": 128}
 API = "/services/mlp/api/v1"
@@ -26,7 +28,7 @@ directory = os.path.dirname(path)
 def ask(sock, method, what, body=b""):
     s = socket.socket(socket.AF_UNIX)
     s.connect(f"{directory}/{sock}")
-    s.settimeout(10)
+    s.settimeout(180)
     s.sendall(f"{method} {what} HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\nX-Forwarded-User: admin\\r\\n"
               f"X-Tenant-ID: default\\r\\nContent-Type: application/json\\r\\nContent-Length: {len(body)}\\r\\n"
               f"Authorization: Bearer {os.environ['MLP_JOB_TOKEN']}\\r\\n\\r\\n".encode() + body)
@@ -95,11 +97,11 @@ for _ in range(2500):
 os.symlink({str(hub.home / "homes")!r}, "homes")
 """
     hub.submit("bob", "traps", code, **SMALL)
-    hub.wait_phase("bob", "traps", "finished", timeout=60)
+    hub.wait_phase("bob", "traps", "finished", "failed")  # too deep to be measured: it may be stopped
     assert tenant_use(hub) == before
     assert [point["values"] for point in hub.points("bob", "traps")] == [{"?": 1, "loss": None}]
     hub.ok("DELETE", "/users/bob/jobs/traps", "bob")
-    wait_for(lambda: hub.call("GET", "/users/bob/jobs/traps", "bob").status_code == 403, 30)
+    wait_for(lambda: hub.call("GET", "/users/bob/jobs/traps", "bob").status_code == 403)
     assert not (hub.home / "mlp" / "jobs" / "bob" / "traps").exists()
     assert (hub.home / "homes" / "ann" / "kept").read_text() == "kept"
     assert Path("/etc/passwd").exists()
@@ -176,7 +178,9 @@ def test_a_request_that_could_be_read_in_two_ways_is_refused(hub: LiveHub, head:
 
 
 def test_a_browser_session_is_of_no_use_to_other_sites(hub: LiveHub) -> None:
-    with httpx.Client(base_url=hub.url, trust_env=False, follow_redirects=True, timeout=30) as browser:
+    with httpx.Client(
+        base_url=hub.url, transport=LocalNames(), follow_redirects=True, timeout=PATIENCE_S
+    ) as browser:
         browser.get("/hub/login")
         form = {
             "username": "bob",
@@ -184,11 +188,12 @@ def test_a_browser_session_is_of_no_use_to_other_sites(hub: LiveHub) -> None:
             "_xsrf": browser.cookies.get("_xsrf", path="/hub/") or "",
         }
         away = browser.post("/hub/login?next=//evil.example", data=form, follow_redirects=False)
-        assert away.headers["location"].startswith("/hub/")
+        assert away.headers["location"].startswith(("/hub/", hub.notebooks("bob")))
         browser.get("/services/mlp/")
         for cookie in browser.cookies.jar:
-            # whatever holds a session stays away from the servers of others, and from scripts
-            assert cookie.path != "/" or cookie.name == "jupyterhub-session-id"
+            # whatever holds a session is this host name's alone, planted by no other, and not for scripts
+            assert not cookie.domain_specified
+            assert cookie.name.startswith("__Host-") or cookie.name == "_xsrf"
             assert cookie.has_nonstandard_attr("HttpOnly") or cookie.name == "_xsrf"
         xsrf = browser.get(f"{API}/session").json()["xsrf"]
         job = {"name": "forged", "code": "pass"}
@@ -206,12 +211,13 @@ def test_a_browser_session_is_of_no_use_to_other_sites(hub: LiveHub) -> None:
         for origin in (
             "https://evil.example",
             "null",
+            hub.notebooks("bob"),
             f"http://127.0.0.1:{hub.port + 1}",
             f"{hub.url}.evil.example",
         ):
             with pytest.raises(InvalidStatus):
                 connect(
-                    f"ws://127.0.0.1:{hub.port}{API}/users/bob/jobs/twin:stream",
+                    f"ws://localhost:{hub.port}{API}/users/bob/jobs/twin:stream",
                     origin=origin,  # type: ignore[arg-type]
                     additional_headers={"Cookie": cookies},
                     proxy=None,
@@ -221,28 +227,24 @@ def test_a_browser_session_is_of_no_use_to_other_sites(hub: LiveHub) -> None:
 def test_a_revoked_token_ends_requests_and_open_streams_in_seconds(hub: LiveHub) -> None:
     hub.submit("bob", "streamed", "import time; time.sleep(600)", **SMALL)
     try:
-        headers = {"Authorization": f"Bearer {hub.token('bob')}"}
         made = hub.http.post(
             "/hub/api/users/bob/tokens",
-            headers={"Authorization": f"Bearer {hub.token('admin')}"},
+            headers={"Authorization": f"Bearer {hub.token('bob')}"},
             json={"scopes": ["custom:mlp:jobs:read", "access:services!service=mlp"]},
         )
-        if made.status_code == 403:  # an administrator does not make tokens of others
-            made = hub.http.post("/hub/api/users/bob/tokens", headers=headers, json={})
-        if not made.is_success:
-            pytest.skip(f"no second token can be had: {made.text}")
+        assert made.is_success, made.text
         token, number = made.json()["token"], made.json()["id"]
         mine = {"Authorization": f"Bearer {token}"}
         path = f"{API}/users/bob/jobs/streamed"
         assert hub.http.get(path, headers=mine).status_code == 200
         url = f"ws://127.0.0.1:{hub.port}{path}:stream?since=0"
         with connect(url, additional_headers=mine, proxy=None) as ws:
-            ws.recv(timeout=10)
+            ws.recv(timeout=PATIENCE_S)
             admin = {"Authorization": f"Bearer {hub.token('admin')}"}
             assert hub.http.delete(f"/hub/api/users/bob/tokens/{number}", headers=admin).status_code == 204
             with pytest.raises(ConnectionClosed):
-                _drain(ws, 15)
-        wait_for(lambda: hub.http.get(path, headers=mine).status_code == 401, 10)
+                _drain(ws)
+        wait_for(lambda: hub.http.get(path, headers=mine).status_code == 401)
     finally:
         hub.ok("PUT", "/users/bob/jobs/streamed:cancel", "bob")
         hub.wait_phase("bob", "streamed", "cancelled")
@@ -271,16 +273,20 @@ for name in ("mlp.sock", "hub.sock"):
         except OSError:
             pass
         held.append(s)
-    time.sleep(1)
-    alive = 0
-    for s in held:
-        s.setblocking(False)
-        try:
-            s.recv(1)
-        except BlockingIOError:
-            alive += 1
-        except OSError:
-            pass
+    alive = len(held)
+    for _ in range(300):  # until all that are refused are closed; a hub that refuses none is told by the number
+        if alive <= 500:
+            break
+        time.sleep(0.5)
+        alive = 0
+        for s in held:
+            s.setblocking(False)
+            try:
+                s.recv(1)
+            except BlockingIOError:
+                alive += 1
+            except OSError:
+                pass
     print(name, "holds", alive, flush=True)
     globals()[name] = held
 print("ready", flush=True)
@@ -292,7 +298,7 @@ def test_a_job_that_hoards_connections_leaves_the_platform_to_others(hub: LiveHu
     hub.submit("bob", "hoarder", HOARDER, **SMALL)
     try:
         hub.wait_phase("bob", "hoarder", "running")
-        wait_for(lambda: "ready" in hub.log("bob", "hoarder"), 60)
+        wait_for(lambda: "ready" in hub.log("bob", "hoarder"))
         held = {line.split()[0]: int(line.split()[2]) for line in hub.log("bob", "hoarder").splitlines()[:2]}
         # 500 of one user; the first of them is the delivery of the job's own reports, if there is one
         assert {name: 490 <= count <= 500 for name, count in held.items()} == {
@@ -310,7 +316,7 @@ def test_a_job_that_hoards_connections_leaves_the_platform_to_others(hub: LiveHu
     finally:
         hub.ok("PUT", "/users/bob/jobs/hoarder:cancel", "bob")
         hub.wait_phase("bob", "hoarder", "cancelled")
-    wait_for(lambda: _open_files(hub.pid("service")) < 500, 60)
+    wait_for(lambda: _open_files(hub.pid("service")) < 500)
 
 
 SELF = """
@@ -323,7 +329,7 @@ def test_an_address_that_hoards_stalled_requests_leaves_the_port_to_others(hub: 
     held: list[socket.socket] = []
     try:
         for _ in range(1200):
-            link = socket.create_connection(("127.0.0.1", hub.port), 20, ("127.0.0.9", 0))
+            link = socket.create_connection(("127.0.0.1", hub.port), PATIENCE_S, ("127.0.0.9", 0))
             with contextlib.suppress(OSError):
                 link.sendall(attack)
             held.append(link)
@@ -334,7 +340,7 @@ def test_an_address_that_hoards_stalled_requests_leaves_the_port_to_others(hub: 
             assert _open_files(hub.pid(component)) < 3000
         # refused sign-ups are answered although their bodies never end, and closed
         last = held[900]
-        last.settimeout(60)
+        last.settimeout(PATIENCE_S)
         answer = last.recv(65536)
         assert answer.split(b" ")[1] == b"429"
         assert b"connection: close" in answer.lower()
@@ -381,16 +387,16 @@ def _open_files(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-def _drain(ws: ClientConnection, seconds: float) -> None:
+def _drain(ws: ClientConnection) -> None:
     """Read until the other side closes, or the time is over."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
-        ws.recv(timeout=seconds)
+        ws.recv(timeout=PATIENCE_S)
 
 
 def _raw(hub: LiveHub, text: str) -> int:
     """Send exactly this and return the status."""
-    with socket.create_connection(("127.0.0.1", hub.port), 10) as link:
+    with socket.create_connection(("127.0.0.1", hub.port), PATIENCE_S) as link:
         link.sendall(text.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1).encode())
         answer = link.recv(65536)
     return int(answer.split(b" ")[1])

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 import psutil
 import pytest
 
-from live_hub import LiveHub, tenant_use, wait_for
-from mlp_hub.executors.sandbox import inspect
+from live_hub import LiveHub, tenant_use
+from mlp_hub.sandbox import inspect
+from waiting import wait_for
 
-POINTS = 300
+POINTS = 200
 PROGRAM = f"""
 import mlp, os, time
 rank = int(os.environ["MLP_RANK"])
@@ -21,7 +22,8 @@ for i in range({POINTS}):
     mlp.report(step=i, value=i * 10 + rank, progress=100 * i // {POINTS})
     time.sleep(0.02)
 """
-MPI_PROGRAM = "from mpi4py import MPI\nMPI.COMM_WORLD.barrier()\n" + PROGRAM
+GO = "while not os.path.exists('/workspace/ckpt/go'): time.sleep(0.05)\n"
+UNTIL_TOLD = "from mpi4py import MPI\nMPI.COMM_WORLD.barrier()\n" + PROGRAM + GO
 SHAPE = {"runtime": "mpi", "workers": 2, "cpu": 0.5, "ram": 256}
 
 
@@ -30,6 +32,17 @@ def assert_each_point_once(hub: LiveHub, user: str, name: str, ranks: int) -> No
     for rank in range(ranks):
         steps = [p["step"] for p in hub.points(user, name) if p["rank"] == rank]
         assert steps == list(range(POINTS)), f"rank {rank}: {len(steps)} points"
+
+
+def let_end(hub: LiveHub, user: str, name: str) -> None:
+    """Tell a program that ends only when told to."""
+    (hub.home / "mlp" / "jobs" / user / name / "ckpt" / "go").touch()
+
+
+def both_at_work(hub: LiveHub, user: str, name: str) -> None:
+    """Wait until the ranks have met: from then on the job's processes are those that it has to its end."""
+    hub.wait_phase(user, name, "running")
+    wait_for(lambda: hub.job(user, name)["progress"], message="for the ranks to report")
 
 
 def shim_of(hub: LiveHub, user: str, name: str) -> psutil.Process | None:
@@ -63,7 +76,7 @@ def find(hub: LiveHub, user: str, name: str, word: str) -> psutil.Process:
                 continue
         return None
 
-    return wait_for(look, 20, message=f"for a process {word} of {name}")
+    return wait_for(look, message=f"for a process {word} of {name}")
 
 
 def assert_gone(processes: Iterable[psutil.Process]) -> None:
@@ -72,15 +85,15 @@ def assert_gone(processes: Iterable[psutil.Process]) -> None:
     def gone() -> bool:
         return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
-    wait_for(gone, 20, message="for the processes to be gone")
+    wait_for(gone, message="for the processes to be gone")
 
 
 @pytest.mark.parametrize("component", ["hub", "service", "proxy", "supervisor"])
 def test_a_job_goes_on_when_a_part_of_the_platform_is_killed(hub: LiveHub, component: str) -> None:
     before = tenant_use(hub)
     name = f"through-{component}"
-    hub.submit("ann", name, MPI_PROGRAM, **SHAPE)
-    hub.wait_phase("ann", name, "running")
+    hub.submit("ann", name, UNTIL_TOLD, **SHAPE)
+    both_at_work(hub, "ann", name)
     processes = processes_of(hub, "ann", name)
     assert len(processes) >= 5, "shim, bwrap, launcher and two ranks"
     old = hub.kill(component)
@@ -88,6 +101,7 @@ def test_a_job_goes_on_when_a_part_of_the_platform_is_killed(hub: LiveHub, compo
         hub.up()
     hub.wait_back(component, old)
     assert all(p.is_running() for p in processes), "its processes were not touched"
+    let_end(hub, "ann", name)
     job = hub.wait_phase("ann", name, "finished")
     assert (job["restarts"], job["progress"]) == (0, 100)
     assert_each_point_once(hub, "ann", name, 2)
@@ -153,12 +167,13 @@ def test_the_service_killed_at_the_moment_of_submission_neither_loses_nor_double
 
 
 def test_down_leaves_a_job_running_and_the_next_up_finds_it(hub: LiveHub) -> None:
-    hub.submit("ann", "overnight", MPI_PROGRAM, **SHAPE)
-    hub.wait_phase("ann", "overnight", "running")
+    hub.submit("ann", "overnight", UNTIL_TOLD, **SHAPE)
+    both_at_work(hub, "ann", "overnight")
     processes = processes_of(hub, "ann", "overnight")
     hub.down()
     assert all(p.is_running() for p in processes)
     hub.up()
+    let_end(hub, "ann", "overnight")
     job = hub.wait_phase("ann", "overnight", "finished")
     assert job["restarts"] == 0
     assert_each_point_once(hub, "ann", "overnight", 2)

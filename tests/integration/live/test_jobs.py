@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from live_hub import LiveHub, tenant_use, wait_for
+from live_hub import LiveHub, tenant_use
+from waiting import wait_for
 
 LONG = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 SMALL = {"cpu": 0.2, "ram": 128}
@@ -30,6 +31,7 @@ def test_a_program_gets_what_the_contract_promises(hub: LiveHub) -> None:
     log = hub.log("ann", "env")
     for line in (
         "MLP_JOB env",
+        "MLP_RUN 1",
         "MLP_USER ann",
         "MLP_TENANT default",
         "MLP_RANK 0",
@@ -40,6 +42,26 @@ def test_a_program_gets_what_the_contract_promises(hub: LiveHub) -> None:
         "MLP_JOB_TOKEN -",
     ):
         assert line in log, log
+
+
+def test_each_run_of_a_name_has_its_own_files_log_and_points(hub: LiveHub) -> None:
+    code = (
+        "import os, mlp\n"
+        "mark = os.path.join(os.environ['MLP_CHECKPOINT_DIR'], 'mark')\n"
+        "print('found', os.path.exists(mark), 'in run', os.environ['MLP_RUN'])\n"
+        "open(mark, 'w').write('x')\n"
+        "mlp.report(loss=float(os.environ['MLP_RUN']))\n"
+    )
+    for run in (1, 2):
+        assert hub.submit("ann", "Lr_0.1", code, **SMALL)["run"] == run
+        hub.wait_phase("ann", f"Lr_0.1@{run}", "finished")
+    for run in (1, 2):
+        assert f"found False in run {run}" in hub.log("ann", f"Lr_0.1@{run}")
+        assert [p["values"]["loss"] for p in hub.points("ann", f"Lr_0.1@{run}")] == [float(run)]
+    again = hub.submit("ann", "Lr_0.1", code, replace=True, **SMALL)
+    assert again["run"] == 3
+    hub.wait_phase("ann", "Lr_0.1", "finished")
+    wait_for(lambda: [j["run"] for j in hub.ok("GET", "/users/ann/jobs?name=Lr_0.1", "ann")] == [3])
 
 
 def test_cancel_stops_a_running_job_and_gives_its_quota_back(hub: LiveHub) -> None:
@@ -65,7 +87,7 @@ def test_suspend_lets_the_program_save_and_resume_goes_on_from_there(hub: LiveHu
     )
     before = tenant_use(hub)
     hub.submit("ann", "nap", code, **SMALL)
-    wait_for(lambda: "ready" in hub.log("ann", "nap"), 30)
+    wait_for(lambda: "ready" in hub.log("ann", "nap"))
     hub.ok("PUT", "/users/ann/jobs/nap:suspend", "ann")
     hub.wait_phase("ann", "nap", "suspended")
     assert tenant_use(hub) == before
@@ -82,7 +104,7 @@ def test_delete_removes_a_finished_job_and_its_name_is_free_again(hub: LiveHub) 
         assert answer.json()["reason"] == "WrongState"
     hub.wait_phase("ann", "gone", "finished")
     hub.ok("DELETE", "/users/ann/jobs/gone", "ann")
-    wait_for(lambda: hub.call("GET", "/users/ann/jobs/gone", "ann").status_code == 403, 10)
+    wait_for(lambda: hub.call("GET", "/users/ann/jobs/gone", "ann").status_code == 403)
     assert not (hub.home / "mlp" / "jobs" / "ann" / "gone").exists()
     hub.submit("ann", "gone", "pass", **SMALL)
     hub.wait_phase("ann", "gone", "finished")
@@ -99,13 +121,13 @@ def test_a_second_job_waits_for_the_quota_with_numbers_and_starts_when_it_is_rai
         why = hub.ok("GET", "/users/bob/jobs/second/why", "bob")
         return why if why["reasons"] else None
 
-    why = wait_for(reason, 10)
+    why = wait_for(reason)
     assert why["reasons"][0]["reason"] == "WaitingForQuota"
-    assert "narrow may use 1 cpu" in why["reasons"][0]["message"]
-    assert "first" in why["reasons"][0]["message"]
+    assert why["reasons"][0]["message"] == "Needs 1 cpu, 0 free. Starts when jobs of narrow end."
+    assert "job first of bob" in str(why["reasons"][0]["facts"])
     assert why["position"] == 1
     hub.ok("PUT", "/tenants/narrow", body={"cpu": 2, "ram": 2048})
-    hub.wait_phase("bob", "second", "finished", timeout=20)
+    hub.wait_phase("bob", "second", "finished")
     hub.ok("PUT", "/users/bob/jobs/first:cancel", "bob")
     hub.wait_phase("bob", "first", "cancelled")
 

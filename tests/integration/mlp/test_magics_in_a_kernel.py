@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from mlp.display import WIDGET_VIEW
+from mlp.display import JOB_VIEW
 from mlp_stand_in import FAILED, FINISHED, RUNNING, StandIn, job_record, ranks
+from waiting import PATIENCE_S
 
 PROGRAM = "import mlp\nfor epoch in mlp.progress(range(3)):\n    mlp.report(loss=1 / (epoch + 1))\n"
-BUNDLE = Path(__file__).parents[3] / "widgets" / "mlp_widgets" / "static" / "job_monitor.js"
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def run(*cells, tmp_path, check=True):
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(c) for c in ("%load_ext mlp", *cells)]
     )
-    client = NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}})
+    client = NotebookClient(notebook, timeout=PATIENCE_S, resources={"metadata": {"path": str(tmp_path)}})
     try:
         client.execute()
     except CellExecutionError:
@@ -67,7 +66,6 @@ def test_without_a_front_end_a_cell_is_submitted_followed_and_drawn(world, tmp_p
     assert world.requests[0]["code"] == f"# %%mlp submit\n{PROGRAM}"
     assert "digits  running" in text(shown)
     (picture,) = pictures(shown)
-    assert WIDGET_VIEW not in picture.data
     assert "finished" in picture.data["text/html"]
     assert "data:image/svg+xml" in picture.data["text/html"]
     assert "'epoch': 3" in text(result)
@@ -87,8 +85,7 @@ def test_a_submit_returns_at_once_and_its_picture_is_kept_right(world, tmp_path)
     assert "digits  finished" in picture.data["text/plain"]
 
 
-@pytest.mark.skipif(not BUNDLE.is_file(), reason="the front end is not built")
-def test_with_a_front_end_there_is_a_widget_while_the_job_runs_and_a_picture_at_its_end(
+def test_what_a_cell_shows_is_which_job_it_is_and_its_picture_before_and_after_the_end(
     world, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("JPY_SESSION_NAME", "notebook.ipynb")
@@ -99,12 +96,67 @@ def test_with_a_front_end_there_is_a_widget_while_the_job_runs_and_a_picture_at_
         "_mlp.wait()",
         tmp_path=tmp_path,
     )
-    (widget,) = pictures(live)
-    assert WIDGET_VIEW in widget.data
-    assert "runs  running" in widget.data["text/plain"]
+    (shown,) = pictures(live)
+    assert (shown.data[JOB_VIEW]["user"], shown.data[JOB_VIEW]["name"]) == ("ann", "runs@1")
+    assert "runs  running" in shown.data["text/plain"]
     (picture,) = pictures(ended)
-    assert WIDGET_VIEW not in picture.data
+    assert picture.data[JOB_VIEW]["name"] == "digits@1"
+    assert picture.data[JOB_VIEW]["snapshot"]["job"]["phase"] == "finished"
     assert "digits  finished" in picture.data["text/plain"]
+    assert not [d for o in (shown, picture) for d in o.data if "widget" in d], (
+        "no model that a kernel must have"
+    )
+
+
+def test_an_ended_job_is_watched_as_live_as_any_other(world, tmp_path, monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", "notebook.ipynb")
+    world.jobs["over"] = job_record("over", **FINISHED)
+    (shown,) = run("%mlp watch over", tmp_path=tmp_path)
+    (picture,) = pictures(shown)
+    assert picture.data[JOB_VIEW]["name"].startswith("over")
+
+
+@pytest.mark.parametrize("front", ["notebook.ipynb", ""])
+def test_a_job_that_fails_while_a_cell_waits_is_told_once(world, tmp_path, monkeypatch, front):
+    if front:
+        monkeypatch.setenv("JPY_SESSION_NAME", front)
+    world.script = [RUNNING, FAILED]
+    (shown,) = run(f"%%mlp submit --name digits --wait\n{PROGRAM}", tmp_path=tmp_path, check=False)
+    (picture,) = pictures(shown)
+    others = text([o for o in shown if o is not picture])
+    assert picture.data["text/html"].count("ValueError: no such digit") == 1
+    assert "no such digit" not in others
+    assert text(shown[-1:]) == "Job failed: digits: The program ended with an error (rank 1, exit code 3)"
+
+
+def test_a_time_limit_without_a_unit_is_said_back_in_seconds(world, tmp_path):
+    (bare, said, python) = run(
+        f"%%mlp submit --name a --time-limit 5 --detach\n{PROGRAM}",
+        f"%%mlp submit --name b --time-limit 5m --detach\n{PROGRAM}",
+        "import mlp; _ = mlp.submit(code='1', name='c', time_limit=5)",
+        tmp_path=tmp_path,
+    )
+    word = "--time-limit 5: a number without a unit is seconds, so the job is ended after 5 s; for 5 minutes write 5m"
+    assert word in text(bare)
+    assert text(said).startswith("b was submitted, time limit 5 min. Follow it")
+    assert text(python) == word
+
+
+def test_a_cell_that_is_run_again_is_the_next_run_or_shows_the_one_that_goes_on(world, tmp_path):
+    cell = f"%%mlp submit --name Lr-0.001 --wait\n{PROGRAM}"
+    (first, second, one) = run(
+        cell, cell, "import mlp; mlp.job('Lr-0.001@1').run, _mlp.reference", tmp_path=tmp_path
+    )
+    assert "Lr-0.001  finished" in text(first)
+    assert "Lr-0.001 run 2  finished" in text(second)
+    assert "(1, 'Lr-0.001@2')" in text(one)
+    world.jobs["Lr-0.001"] = job_record("Lr-0.001", run=3, **RUNNING)
+    (again,) = run(f"%%mlp submit --name Lr-0.001\n{PROGRAM}", tmp_path=tmp_path)
+    word = "Lr-0.001 run 3 still runs; this is it. To run it again, cancel it first, or give another --name"
+    assert word in text(again)
+    (picture,) = pictures(again)
+    assert "Lr-0.001 run 3" in picture.data["text/html"]
+    assert len([r for r in world.requests if r.get("name") == "Lr-0.001"]) == 3
 
 
 def test_a_job_that_fails_fails_the_cell_that_waits_with_one_sentence(world, tmp_path):
@@ -122,7 +174,7 @@ def test_refusals_and_wrong_lines_are_one_sentence(world, tmp_path):
     world.jobs["digits"] = job_record(**FINISHED)
     for cell, said in [
         ("%mlp watch none", "Refused (NotFound): there is no job none"),
-        ("%%mlp submit --name digits\n1", "Free: --name digits-2"),
+        ("%%mlp submit --name -digits\n1", "beginning with a letter, a digit or _"),
         (
             "%%mlp submit --wrokers 2\n1",
             "Usage: %mlp submit has no option --wrokers. Did you mean --workers?",
@@ -143,7 +195,7 @@ def test_the_other_verbs_show_tables_and_sentences(world, tmp_path):
         "%mlp jobs", "%mlp why digits", "%mlp quota", "%mlp offer --workers 2", "%mlp cancel digits", "%mlp", "%mlp job digits",
         tmp_path=tmp_path,
     )  # fmt: skip
-    assert re.search(r"^digits  queued  0 %.* place 1 in the queue$", text(jobs), re.MULTILINE)
+    assert re.search(r"^digits  1    queued  0 %.* place 1 in the queue$", text(jobs), re.MULTILINE)
     assert "<table" in jobs[0].data["text/html"]
     assert "red may use 4 cpu; 2.2 are in use" in text(why)
     assert "1.8" in text(quota)

@@ -14,25 +14,26 @@ from pathlib import Path
 import pytest
 
 from mlp_api.jobs import JobCreate
-from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.executors.fence import Superseded
-from mlp_hub.executors.simulated import SimulatedExecutor
-from mlp_hub.service.config import Paths
-from mlp_hub.service.lease import NAME, Leadership, LeaseLost
+from mlp_hub.domain.job import Failure
+from mlp_hub.executors.base import LaunchSpec, Superseded
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
+from mlp_hub.service.state.leadership import NAME, Leadership, LeaseLost
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Lease
-from platform_rig import FAST, node, until
+from platform_rig import FAST, node
+from waiting import PATIENCE_S, until
 
-POLICY = replace(FAST, lease_s=1.0)
+POLICY = replace(FAST, lease_s=2.5)
 OTHER = Lease("elsewhere/4711/abcdef01", 0.0, 50)  # it has been there, and has left
 
 
 class Slow(SimulatedExecutor):
     """Acts of the first epoch reach it late: their service was stopped in its tracks right before."""
 
-    def __init__(self) -> None:
-        super().__init__([node("n1", 8)], time.time)
+    def __init__(self, directories: Directories) -> None:
+        super().__init__([node("n1", 8)], time.time, directories)
         self.gate = asyncio.Event()
         self.gate.set()
         self.held_up: list[str] = []
@@ -51,8 +52,10 @@ class Slow(SimulatedExecutor):
     async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         await self._late("start", epoch, super().start(spec, epoch))
 
-    async def stop(self, attempt: str, grace_s: float, epoch: int = 0) -> None:
-        await self._late("stop", epoch, super().stop(attempt, grace_s, epoch))
+    async def stop(
+        self, attempt: str, grace_s: float, epoch: int = 0, failure: Failure | None = None
+    ) -> None:
+        await self._late("stop", epoch, super().stop(attempt, grace_s, epoch, failure))
 
     async def forget(self, attempt: str, epoch: int = 0) -> None:
         await self._late("forget", epoch, super().forget(attempt, epoch))
@@ -64,18 +67,18 @@ class Hub:
     def __init__(self, root: Path) -> None:
         self.dbs = [Database(str(root / "mlp.sqlite")), Database(str(root / "mlp.sqlite"))]
         self.dbs[0].create_schema()
-        self.executor = Slow()
-        self.paths = Paths(root / "homes", root / "jobs")
+        self.executor = Slow(Directories(root / "homes", root / "jobs"))
 
     def platform(self, which: int = 0) -> Platform:
-        return Platform(self.dbs[which], self.executor, time.time, self.paths, POLICY)
+        return Platform(self.dbs[which], self.executor, time.time, POLICY)
 
 
 def play(root: Path, story: Callable[[Hub], Awaitable[None]]) -> None:
     async def go() -> None:
         hub = Hub(root)
         try:
-            await asyncio.wait_for(story(hub), 60)
+            async with asyncio.timeout(PATIENCE_S):
+                await story(hub)
         finally:
             await hub.executor.close()
             for db in hub.dbs:
@@ -229,7 +232,10 @@ def test_whoever_is_refused_by_the_executor_does_not_give_up_the_job(tmp_path: P
         await p.jobs.submit("ann", ask("a", DURATION=0.05))
         await until(lambda: _true(len(hub.executor.refused) > POLICY.start_tries))
         job = await p.jobs.get("ann", "a")
-        assert (job.phase, job.message) == ("starting", "trying again: another part of the hub runs jobs now")
+        assert (job.phase, str(job.message)) == (
+            "starting",
+            "trying again: another part of the hub runs jobs now",
+        )
         await p.stop()
         again = hub.platform(1)
         await again.start()
@@ -245,11 +251,11 @@ def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have_run_o
         now = 1000.0
         mine = Leadership(hub.dbs[0], lambda: now, length_s=3600, poll_s=0.01, alone=False)
         with pytest.raises(LeaseLost):
-            await mine.sure()
+            await mine.ensure_held()
         await mine.take()
-        await mine.sure()
+        await mine.ensure_held()
         now += 3600
-        await mine.sure()  # nobody has taken it: it is renewed
+        await mine.ensure_held()  # nobody has taken it: it is renewed
         found = await hub.dbs[0].read(lambda tx: tx.leases.get(NAME))
         assert found == Lease(mine.holder, now + 3600, 1)
         now += 3600
@@ -257,7 +263,7 @@ def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have_run_o
         await other.take()
         assert other.epoch == 2
         with pytest.raises(LeaseLost):
-            await mine.sure()
+            await mine.ensure_held()
         await mine.give_up()
         await other.give_up()
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.service import acts
-from mlp_hub.service.lease import NAME
+from mlp_hub.executors.mounted import workspace as mounted
+from mlp_hub.service.state.leadership import NAME
 from mlp_hub.store.records import Lease
-from platform_rig import FAST, Rig, node, play, until
+from platform_rig import FAST, Rig, node, play
+from waiting import PATIENCE_S, until
 
 MANY = 12
 
@@ -30,8 +31,8 @@ class Endless:
         self.most = 0
         self._now = 0
         self._lock = threading.Lock()
-        self._real = acts.remove_workspace
-        monkeypatch.setattr(acts, "remove_workspace", self.remove)
+        self._real = mounted.remove_directory
+        monkeypatch.setattr(mounted, "remove_directory", self.remove)
 
     def remove(self, workspace: Path, goes_on: Callable[[], None]) -> None:
         if self.user in workspace.parts:
@@ -81,7 +82,8 @@ def test_one_users_huge_directories_take_no_threads_or_turns_from_others(
         for name in mine:
             await rig.platform.jobs.delete("mal", name)
         await until(lambda: _is(bool(endless.begun)))
-        assert await asyncio.wait_for(asyncio.to_thread(lambda: 42), 20) == 42
+        async with asyncio.timeout(PATIENCE_S):
+            assert await asyncio.to_thread(lambda: 42) == 42
         await rig.platform.jobs.delete("vic", "v")
         await gone(rig, "v", "vic")
         await ended(rig, ["w"], "vic")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.service.looks import MOST, Looks
-from platform_rig import Rig, play, until
+from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.forecast.why import Expected
+from mlp_hub.service.forecast import service
+from platform_rig import Rig, play
+from waiting import PATIENCE_S, until
 
 
 async def refused(what: Awaitable[object]) -> Refused:
@@ -99,41 +102,47 @@ def test_a_key_of_a_job_that_was_deleted_runs_nothing_again(tmp_path: Path) -> N
     play(tmp_path, story)
 
 
-def test_a_look_at_a_job_waits_for_no_long_answer_which_is_worked_out_once() -> None:
-    async def story() -> None:
-        begun: list[str] = []
-        go_on = asyncio.Event()
+def test_who_looks_at_waiting_jobs_has_nothing_worked_out_and_waits_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look at a job that waits would otherwise cost an answer that looks ahead, for one who polls hundreds of them."""
+    held = threading.Event()
+    looked: list[float] = []
 
-        async def explain(uid: str) -> Any:
-            begun.append(uid)
-            await go_on.wait()
+    def slowly(core: Core, now: float) -> dict[str, Expected]:
+        looked.append(now)
+        held.wait(20)
+        return dict.fromkeys(core.state.waiting, (now + 60, "said once for all"))
 
-        looks = Looks(explain, wait_s=0.01)
-        await asyncio.gather(*(looks.at("a", "ann") for _ in range(20)))
-        assert begun == ["a"]
-        for n in range(3 * MOST):
-            await looks.at(f"b{n}", "eve")
-        assert begun == ["a", *(f"b{n}" for n in range(MOST))]
-        go_on.set()
-        await asyncio.sleep(0.01)
-        await looks.at("c", "eve")
-        assert begun[-1] == "c"
-        go_on.clear()
-        await looks.at("d", "ann")
-        await looks.stop()
-        assert begun[-1] == "d"
+    async def no_answer(*_: object) -> None:
+        raise AssertionError("an answer was worked out for a look")
 
-    asyncio.run(story())
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        await rig.submit("blocker", workers=4, sim={"DURATION": 30})
+        await rig.until("blocker", "running")
+        for n in range(3):
+            await rig.submit(f"w{n}", workers=4)
 
+        async def known() -> bool:
+            kept = p.admission.kept
+            return kept is not None and len(kept.core.state.waiting) == 3
 
-def test_an_answer_that_cannot_be_worked_out_is_told_to_who_looks() -> None:
-    async def story() -> None:
-        async def explain(uid: str) -> Any:
-            raise KeyError(uid)
+        await until(known)
+        monkeypatch.setattr(service, "_expectations", slowly)
+        monkeypatch.setattr(service.Forecasts, "explain", no_answer)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                seen = [await p.jobs.get("ann", f"w{n % 3}") for n in range(60)]
+        finally:
+            held.set()
+        assert {job.expected_start for job in seen} == {None}
 
-        looks = Looks(explain)
-        for _ in range(2 * MOST):
-            with pytest.raises(KeyError, match="a"):
-                await looks.at("a", "ann")
+        async def told() -> list[bool]:
+            jobs = [await p.jobs.get("ann", f"w{n}") for n in range(3)]
+            return [True] if all(job.expected_start for job in jobs) else []
 
-    asyncio.run(story())
+        await until(told)
+        assert len(looked) == 1
+
+    play(tmp_path, story)

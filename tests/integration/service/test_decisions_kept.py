@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
+from mlp_api.said import Text
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import Decision
-from mlp_hub.service.decisions import KEPT_S, to_wire
-from mlp_hub.store.records import StoredDecision
-from platform_rig import Rig, node, play, until
+from mlp_hub.api import answers
+from mlp_hub.service.reasons.decisions import KEPT_S
+from platform_rig import Rig, node, play
+from waiting import until
 
 
 def test_an_admission_tells_what_was_waited_for_what_changed_and_which_other_places_there_were(
     tmp_path: Path,
 ) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("first", cpu=4.0, sim={"DURATION": 0.6})
-        await rig.submit("also", cpu=3.0, sim={"DURATION": 60})
-        await rig.until("first", "running")
+        await rig.submit("first", cpu=4.0, sim={"DURATION": 600})
+        await rig.submit("also", cpu=3.0, sim={"DURATION": 600})
+        job = await rig.until("first", "running")
         await rig.until("also", "running")
         await rig.submit("second", cpu=4.0, sim={"DURATION": 0.1})
+        await rig.until("second", "queued")
+        rig.end(job)
         await rig.until("second", "finished")
-        (first,) = await rig.platform.decisions.of("ann", "first", everything=True)
+        (first,) = await rig.platform.decisions.of("ann", "first")
         assert first.kind == "admitted"
-        assert first.changed == ["it was submitted, and there was room at once"]
+        assert texts(first.changed) == ["it was submitted, and there was room at once"]
         assert [n.node for n in first.nodes if n.chosen]
         assert [n.node for n in first.nodes if not n.chosen]
         assert first.policy == "fair"
-        (second,) = await rig.platform.decisions.of("ann", "second", everything=True)
-        assert "1 rank" in (second.waited_for or "")
-        assert second.changed == ["job first of ann ended"]
+        (second,) = await rig.platform.decisions.of("ann", "second")
+        assert "1 rank" in str(second.waited_for)
+        assert texts(second.changed) == ["job first of ann ended"]
         assert second.only
-        assert second.summary.endswith("no other place had room")
+        assert str(second.summary).endswith("no other place had room")
 
     play(tmp_path, story, node("n1", 4), node("n2", 4))
 
@@ -42,8 +44,8 @@ def test_where_there_is_one_node_nothing_is_said_of_other_places(tmp_path: Path)
     async def story(rig: Rig) -> None:
         await rig.submit("first", workers=2, sim={"DURATION": 0.1})
         await rig.until("first", "finished")
-        (first,) = await rig.platform.decisions.of("ann", "first", everything=True)
-        assert first.summary == "admitted on node n1"
+        (first,) = await rig.platform.decisions.of("ann", "first")
+        assert str(first.summary) == "admitted on node n1"
 
     play(tmp_path, story, node("n1", 4))
 
@@ -58,25 +60,25 @@ def test_a_preemption_tells_who_could_have_been_stopped_and_why_this_one(tmp_pat
         await rig.until("equal", "running")
         await rig.submit("urgent", workers=1, priority="high", sim={"DURATION": 0.2})
         await rig.until("urgent", "running", "finished")
-        (told,) = [
-            d
-            for d in await rig.platform.decisions.of("ann", "cheap", everything=False)
-            if d.kind == "preempted"
-        ]
-        assert "stopped to make room for job urgent of ann" in told.summary
+        (told,) = [d for d in await rig.platform.decisions.of("ann", "cheap") if d.kind == "preempted"]
+        assert "Stopped for job urgent of ann" in str(told.summary)
         assert [(v.job, v.chosen) for v in told.victims] == [("cheap", True), ("dear", False)]
-        assert told.victims[1].why == "more work would have been lost"
+        assert str(told.victims[1].why) == "more work would have been lost"
         assert told.victims[0].lost_work < told.victims[1].lost_work
-        assert told.spared == ["1 job has no lower priority"]
-        (urgent,) = await rig.platform.decisions.of("ann", "urgent", everything=False)
-        assert "after job cheap of ann was stopped for it" in urgent.summary
-        assert urgent.changed == ["it was submitted"]
+        assert texts(told.spared) == ["1 job has no lower priority"]
+        (urgent,) = await rig.platform.decisions.of("ann", "urgent")
+        assert "room was made by the end of job cheap of ann" in str(urgent.summary)
+        assert texts(urgent.changed) == ["it was submitted"]
 
     play(tmp_path, story)
 
 
+def texts(said: list[Text]) -> list[str]:
+    return [str(text) for text in said]
+
+
 async def told_of(rig: Rig, user: str, name: str) -> list[Decision]:
-    return await rig.platform.decisions.of(user, name, everything=False)
+    return await rig.platform.decisions.of(user, name)
 
 
 def test_a_resize_tells_for_whom_what_it_loses_and_why_so_many_and_so_does_the_admission_that_follows(
@@ -89,23 +91,24 @@ def test_a_resize_tells_for_whom_what_it_loses_and_why_so_many_and_so_does_the_a
         await rig.until("other", "finished")
         await until(lambda: has_ranks(rig, "wide", 4))
         admitted, shrunk, grown = await told_of(rig, "ann", "wide")
-        assert admitted.summary.startswith("admitted on node n1 with 4 workers, its most")
+        assert str(admitted.summary).startswith("admitted on node n1 with 4 workers, its most")
         assert (shrunk.kind, grown.kind) == ("resized", "resized")
-        assert shrunk.summary.startswith(
+        assert str(shrunk.summary).startswith(
             "goes on with 2 workers instead of 4; the rest goes to job other of ann. "
-            "It was the only one that could be stopped; ending its ranks for that loses "
+            "It was the only one that could be stopped. That loses "
         )
-        assert shrunk.changed == ["job other of ann waits, and may have what is beyond its least"]
+        assert texts(shrunk.changed) == ["job other of ann waits, and may have what is beyond its least"]
         assert [(v.job, v.gives, v.chosen) for v in shrunk.victims] == [("wide", 2, True)]
         assert [(n.node, n.ranks, n.chosen) for n in shrunk.nodes] == [("n1", 2, True)]
         assert (
-            grown.summary == "goes on with 4 workers, its most, instead of 2: nobody waits for what it gets"
+            str(grown.summary)
+            == "goes on with 4 workers, its most, instead of 2: nobody waits for what it gets"
         )
-        assert grown.changed == ["job other of ann ended"]
+        assert texts(grown.changed) == ["job other of ann ended"]
         (other,) = await told_of(rig, "ann", "other")
         assert other.kind == "admitted"
-        assert other.summary == "admitted on node n1, after job wide of ann gave up 2 workers for it"
-        assert other.changed == ["it was submitted"]
+        assert str(other.summary) == "admitted on node n1; room was made by 2 workers of job wide of ann"
+        assert texts(other.changed) == ["it was submitted"]
         assert [(v.job, v.gives) for v in other.victims] == [("wide", 2)]
 
     play(tmp_path, story)
@@ -115,34 +118,23 @@ async def has_ranks(rig: Rig, name: str, ranks: int) -> bool:
     return len((await rig.platform.jobs.get("ann", name)).ranks) == ranks
 
 
-def test_a_decision_of_an_older_hub_is_told_without_what_it_did_not_know() -> None:
-    victim = {
-        "job": "a",
-        "user": "ann",
-        "tenant": "red",
-        "priority": 50,
-        "lost_work": 1.0,
-        "over_nominal": False,
-    }
-    parts = {"summary": "stopped", "policy": "fair", "victims": [victim | {"chosen": True, "why": "cheap"}]}
-    record = StoredDecision("u1", 1.0, "preempted", msgspec.json.encode({"all": parts}).decode())
-    assert [v.gives for v in to_wire(record, everything=True).victims] == [0]
-
-
 def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await rig.platform.tenants.create(TenantCreate(name="crimson"))
         await rig.platform.tenants.set_member("crimson", "bob", "member")
-        await rig.submit("secret", "bob", tenant="crimson", cpu=4.0, sim={"DURATION": 0.4}, time_limit=5)
-        await rig.until("secret", "running", user="bob")
+        await rig.submit("secret", "bob", tenant="crimson", cpu=4.0, sim={"DURATION": 600}, time_limit=600)
+        secret = await rig.until("secret", "running", user="bob")
         await rig.submit("mine", cpu=4.0, sim={"DURATION": 0.1})
+        rig.end(secret)
         await rig.until("mine", "finished")
-        (whole,) = await rig.platform.decisions.of("ann", "mine", everything=True)
-        assert whole.changed == ["job secret of bob ended"]
-        (own,) = await rig.platform.decisions.of("ann", "mine", everything=False)
-        assert own.changed == ["a job of another tenant ended"]
+        (whole,) = await rig.platform.decisions.of("ann", "mine")
+        assert texts(whole.changed) == ["job secret of bob ended"]
+        eyes = await rig.platform.sights.of("ann")
+        (own,) = await rig.platform.decisions.of("ann", "mine", eyes)
+        told = answers.encode([own], eyes=eyes).decode()
+        assert "a job of another tenant ended" in told
         for word in ("secret", "bob", "crimson"):
-            assert word not in repr(own)
+            assert word not in told
 
     play(tmp_path, story)
 

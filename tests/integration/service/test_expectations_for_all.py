@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from mlp_api.types import TenantCreate
-from mlp_hub.service import answers
-from platform_rig import Rig, node, play, until
+from mlp_hub.service.forecast import service
+from platform_rig import Rig, node, play
+from waiting import until
 
 OF = {"red": "ann", "blue": "bob"}
 
@@ -26,16 +27,16 @@ async def full(rig: Rig, waiting: int) -> None:
 
 
 async def expected(rig: Rig, tenant: str) -> dict[str, str]:
-    queue = await rig.platform.jobs.queue(tenant)
-    return {e.name: e.expected_because for e in queue if e.phase == "queued"}
+    queue = await rig.platform.cluster_queue.entries(tenant)
+    return {e.name: str(e.expected_because) for e in queue if e.phase == "queued"}
 
 
 @pytest.mark.parametrize("most", [300, 2])
 def test_who_lists_the_own_queue_again_and_again_hides_nothing_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(answers, "LIST_FRESH_S", 3600.0)
-    monkeypatch.setattr(answers, "MOST_EXPECTED", most)
+    monkeypatch.setattr(service, "LIST_FRESH_S", 3600.0)
+    monkeypatch.setattr(service, "MOST_EXPECTED", most)
 
     async def story(rig: Rig) -> None:
         await full(rig, 2)
@@ -45,7 +46,7 @@ def test_who_lists_the_own_queue_again_and_again_hides_nothing_from_others(
             return kept is not None and len(kept.core.state.waiting) == 4
 
         await until(all_wait)
-        rig.platform.admission.answers._listed = (-3600.0, {})  # nobody asked yet
+        rig.platform.forecasts._listed = (-3600.0, {})  # nobody asked yet
         for tenant in OF:
             told = await expected(rig, tenant)
             assert "no time limit" in told["w0"]

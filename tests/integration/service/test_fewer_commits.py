@@ -10,7 +10,7 @@ import pytest
 
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.tenant import Tenant
-from mlp_hub.service.quota import Quotas
+from mlp_hub.service.quota.accounting import Quotas
 from mlp_hub.store import Database, Tx
 from platform_rig import Rig, play
 
@@ -20,18 +20,18 @@ ONE = Resources(cpu=1000)
 STEPS = ["submitted", "admitted", "starting", "running", "ended", "finished"]
 
 
-@pytest.mark.parametrize("spools", [True, False])
+@pytest.mark.parametrize("leaves", [True, False])
 def test_what_is_stored_together_still_leaves_every_step_in_the_timeline(
-    tmp_path: Path, spools: bool
+    tmp_path: Path, leaves: bool
 ) -> None:
     async def story(rig: Rig) -> None:
-        rig.executor.spools = spools
+        rig.executor.makes_directories = leaves
         await rig.submit("a", sim={"DURATION": 0.05})
         job = await rig.until("a", "finished")
         steps = await rig.platform.jobs.events("ann", "a")
         assert [s.kind for s in steps] == STEPS
         assert steps[1].time == steps[2].time
-        assert job.version == (5 if spools else 4)  # so often it was written
+        assert job.version == (5 if leaves else 4)  # so often it was written
         assert rig.held() == ZERO
         assert rig.executor.starts == [f"{job.uid}.0"]
 
@@ -42,7 +42,7 @@ def test_an_admission_that_was_stored_and_not_acted_on_is_started_once_by_the_ne
     tmp_path: Path,
 ) -> None:
     async def story(rig: Rig) -> None:
-        rig.platform.reconciler._stopped = True  # it dies before it looks at the job
+        rig.platform.queue.close()  # it dies before it looks at the job
         await rig.submit("a", sim={"DURATION": 0.05})
         await rig.until("a", "starting")
         assert rig.executor.starts == []
@@ -57,7 +57,7 @@ def test_an_admission_that_was_stored_and_not_acted_on_is_started_once_by_the_ne
 
 def test_traces_of_an_attempt_whose_end_was_stored_are_removed_by_the_next_process(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        rig.executor.spools = False
+        rig.executor.makes_directories = False
         forget = rig.executor.forget
 
         async def dies(attempt: str, epoch: int) -> None:

@@ -12,10 +12,12 @@ import pytest
 
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
-from mlp_hub.service import acts, retention
+from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.config import DAY_S, KeepPolicy
+from mlp_hub.service.lifecycle import retention
 from mlp_hub.store.records import Kept
-from platform_rig import FAST, Rig, play, until
+from platform_rig import FAST, Rig, play
+from waiting import until
 
 SHORT = {"DURATION": 0.01}
 LONG = {"DURATION": 60, "STOP": 0.05}
@@ -59,13 +61,13 @@ def grow_old(rig: Rig, name: str, seconds: float) -> None:
 
 def told(rig: Rig) -> list[tuple[str, str, dict[str, object]]]:
     entries, _ = rig.db.read_now(lambda tx: tx.audit.page(action="jobs.expire"))
-    return [(e.actor, e.name, dict(e.detail)) for e in reversed(entries)]
+    return [(e.actor, e.name, {**e.detail, "why": str(e.detail["why"])}) for e in reversed(entries)]
 
 
 def test_a_job_is_deleted_with_its_directory_so_long_after_it_ended(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await ended(rig, "old")
-        workspace = rig.paths.workspace("ann", "old")
+        workspace = rig.workspace("ann", "old", 1)
         assert workspace.is_dir()
         await ended(rig, "young")
         await settled(rig)
@@ -78,7 +80,7 @@ def test_a_job_is_deleted_with_its_directory_so_long_after_it_ended(tmp_path: Pa
         await settled(rig)
         assert await names(rig) == ["young"]
         assert not workspace.exists()
-        assert told(rig) == [("system", "ann", {"jobs": ["old"], "why": "ended more than 1 days ago"})]
+        assert told(rig) == [("system", "ann", {"jobs": ["old"], "why": "ended more than 24 h ago"})]
         with pytest.raises(Refused):
             await rig.platform.jobs.get("ann", "old")
         await ended(rig, "old")  # the name is free again
@@ -217,14 +219,14 @@ def test_directories_of_one_user_that_take_for_ever_hold_up_no_other_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = threading.Event()
-    real = acts.remove_workspace
+    real = mounted.remove_directory
 
     def slow(workspace: Path, goes_on: Callable[[], None]) -> None:
         while "mal" in workspace.parts and not free.wait(0.005):
             goes_on()
         real(workspace, goes_on)
 
-    monkeypatch.setattr(acts, "remove_workspace", slow)
+    monkeypatch.setattr(mounted, "remove_directory", slow)
 
     async def story(rig: Rig) -> None:
         await ended(rig, *(f"m{i}" for i in range(12)), user="mal")
@@ -267,7 +269,7 @@ def test_one_that_cannot_be_removed_is_looked_for_less_and_less(
     async def story(rig: Rig) -> None:
         await ended(rig, "a")
         await settled(rig)
-        monkeypatch.setattr(acts, "remove_workspace", refuse)
+        monkeypatch.setattr(mounted, "remove_directory", refuse)
         rig.ahead += 2 * DAY_S
         keeper = rig.platform.retention
         waits = [await keeper.turn() for _ in range(9)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from mlp_hub.service.lease import NAME, Leadership
+from mlp_hub.service.state.leadership import NAME, Leadership
 from mlp_hub.store.database import Database
+from waiting import PATIENCE_S
 
 
 def test_a_clock_that_was_put_back_does_not_leave_a_lease_that_outlasts_its_holder(tmp_path: Path) -> None:
@@ -24,7 +25,8 @@ def test_a_clock_that_was_put_back_does_not_leave_a_lease_that_outlasts_its_hold
         assert found.expires_at == 3_610.0
         await first.forget()  # it dies
         now += 11
-        await asyncio.wait_for(second.take(), 5)
+        async with asyncio.timeout(PATIENCE_S):
+            await second.take()
         assert second.is_held
         await second.give_up()
         await asyncio.to_thread(db.close)

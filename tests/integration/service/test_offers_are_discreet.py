@@ -9,8 +9,11 @@ import pytest
 
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
+from mlp_hub.api import answers
 from mlp_hub.domain.errors import Refused
 from platform_rig import Rig, node, play
+from said import seen
+from waiting import until
 
 SECRETS = ("zelda", "mallory", "hidden", "nightly")
 
@@ -29,14 +32,16 @@ def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, limit:
         await rig.until("hidden-2", "running", user="zelda")
         await rig.submit("nightly", "mallory", tenant="green", workers=4, priority="high", sim=long)
         await rig.submit("mine", "ann", tenant="red", workers=1, sim=long)
-        seen = []
+        shown = []
         for workers in (1, 2, 4):
             asked = JobCreate(name="x", code="x", cpu=1, ram=100, tenant="red", workers=workers)
-            seen.append(repr(await rig.platform.jobs.offer("ann", asked)))
-        seen.append(repr(await rig.platform.jobs.why("ann", "mine")))
-        seen.append(repr(await rig.platform.jobs.get("ann", "mine")))
-        assert any("a job of tenant" in text for text in seen), seen
-        for text in seen:
+            shown.append(await rig.platform.jobs.offer("ann", asked))
+        shown.append(await rig.platform.jobs.why("ann", "mine"))
+        shown.append(await rig.platform.jobs.get("ann", "mine"))
+        eyes = await rig.platform.sights.of("ann")
+        texts = [answers.encode(each, eyes=eyes).decode() for each in shown]
+        assert any("a job of another tenant" in text for text in texts), texts
+        for text in texts:
             assert not [s for s in SECRETS if s in text], text
 
     play(tmp_path, story, node("n1", 4))
@@ -63,13 +68,21 @@ def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path)
             except Refused as refused:
                 done.append(str(refused.reason))
 
-        async with rig.platform.admission.answers._line.turn("somebody"):
+        turns = rig.platform.forecasts._turns
+
+        async def waiting(user: str, count: int) -> bool:
+            return len(turns._waiting.get(user, ())) == count
+
+        async def all_refused() -> bool:
+            return done.count("Conflict") == 92
+
+        async with turns.turn("somebody"):
             flood = [asyncio.ensure_future(ask("ann")) for _ in range(100)]
-            await asyncio.sleep(0.3)
+            await until(lambda: waiting("ann", 8))
             other = asyncio.ensure_future(ask("bob"))
-            await asyncio.sleep(0.1)
+            await until(lambda: waiting("bob", 1))
+            await until(all_refused)
         await asyncio.gather(*flood, other)
-        assert done.count("Conflict") == 92
         answered = [user for user in done if user != "Conflict"]
         assert answered.count("ann") == 8
         assert answered.index("bob") <= 1
@@ -92,7 +105,9 @@ def test_an_offer_says_who_would_be_stopped_for_it_and_names_ones_own_only(tmp_p
         offer = await rig.platform.jobs.offer("ann", asked)
         assert (offer.fits_now, offer.placement, offer.reasons) == (True, {"n1": 2}, [])
         assert offer.grace == rig.policy.grace_s
-        assert offer.gives_way == ["a job of tenant blue is stopped for it and goes back into the queue"]
+        assert [seen(m, "red", knows=("blue",)) for m in offer.gives_way] == [
+            "a job of tenant blue is stopped for it and goes back into the queue"
+        ]
         assert (await rig.platform.jobs.get("zelda", "hidden")).phase == "running"
 
     play(tmp_path, story, node("n1", 4))
@@ -105,6 +120,8 @@ def test_an_offer_of_urgent_work_says_which_of_ones_own_would_be_stopped(tmp_pat
         asked = JobCreate(name="x", code="x", cpu=1, ram=100, priority="high", workers=2)
         offer = await rig.platform.jobs.offer("ann", asked)
         assert (offer.fits_now, offer.placement) == (True, {"n1": 2})
-        assert offer.gives_way == ["job mine of ann is stopped for it and goes back into the queue"]
+        assert [str(m) for m in offer.gives_way] == [
+            "job mine of ann is stopped for it and goes back into the queue"
+        ]
 
     play(tmp_path, story, node("n1", 4))

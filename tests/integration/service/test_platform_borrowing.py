@@ -10,6 +10,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
 from platform_rig import Rig, node, play
+from said import seen as read
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 
@@ -24,7 +25,7 @@ async def two_teams(rig: Rig, *, red: dict | None = None, blue: dict | None = No
 
 
 async def told(rig: Rig, user: str, name: str, kind: str) -> list[str]:
-    return [e.message for e in await rig.platform.jobs.events(user, name) if e.kind == kind]
+    return [str(e.message) for e in await rig.platform.jobs.events(user, name) if e.kind == kind]
 
 
 def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with_its_age(
@@ -47,27 +48,22 @@ def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with
         assert back.queued_at == cheap.queued_at
         assert (await rig.platform.jobs.get("ann", "older")).restarts == 0
         assert await told(rig, "ann", "cheap", "preempted") == [
-            "stopped to make room for a job of tenant blue: blue takes back what red had borrowed; "
-            "it keeps its place in the queue by age"
+            "Stopped for job own of bob: blue takes back what red borrowed."
         ]
-        (why_stopped,) = [
-            d
-            for d in await rig.platform.decisions.of("ann", "cheap", everything=False)
-            if d.kind == "preempted"
-        ]
+        (why_stopped,) = [d for d in await rig.platform.decisions.of("ann", "cheap") if d.kind == "preempted"]
         # the decision tells what the timeline tells, and goes on where that ends
-        assert why_stopped.summary.startswith(f"{(await told(rig, 'ann', 'cheap', 'preempted'))[0]}. It was ")
-        assert "It was chosen before 1 other; stopping it loses " in why_stopped.summary
+        assert str(why_stopped.summary).startswith(
+            f"{(await told(rig, 'ann', 'cheap', 'preempted'))[0]} It was "
+        )
+        assert "It was chosen before 1 other. That loses " in str(why_stopped.summary)
         assert await told(rig, "ann", "cheap", "requeued") == [
             "back in the queue with its age kept: what it held goes to whom it was stopped for"
         ]
-        (started,) = await rig.platform.decisions.of("bob", "own", everything=False)
-        assert started.summary.endswith(", after a job of tenant red was stopped for it")
-        assert started.changed == ["it was submitted"]
+        (started,) = await rig.platform.decisions.of("bob", "own")
+        assert read(started.summary, "blue").endswith("; room was made by the end of a job of another tenant")
+        assert [str(m) for m in started.changed] == ["it was submitted"]
         waits = await told(rig, "bob", "own", "waiting")
-        assert waits[0] == (
-            "first in its queue: starts as soon as a job of tenant red has ended, which is stopped for it"
-        )
+        assert waits[0] == ("first in its queue: Waits for the end of job cheap of ann, stopped for it.")
 
         await rig.until("own", "finished", user="bob")
         again = await rig.until("cheap", "running")  # nobody needs it any more: borrowed again
@@ -85,7 +81,7 @@ def test_who_lends_nothing_is_not_borrowed_from(tmp_path: Path) -> None:
         await two_teams(rig, blue={"lending_limit": {"cpu": 0}})
         await rig.submit("inside", workers=4, sim=LONG)
         await rig.until("inside", "running")
-        with pytest.raises(Refused, match="red may use 4 cpu in all and this job asks for 8"):
+        with pytest.raises(Refused, match="Needs 8 cpu, red may use 4"):
             await rig.submit("more", workers=8)
         await rig.submit("second", workers=1, sim=LONG)
         await rig.submit("theirs", user="bob", workers=4, sim={"DURATION": 0.2})
@@ -118,9 +114,8 @@ def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_stopped_a
 ) -> None:
     async def story(rig: Rig) -> None:
         await two_teams(rig)
-        await rig.submit("one", workers=2, sim=LONG, time_limit=600)
-        await rig.submit("two", workers=2, sim=LONG, time_limit=1200)
-        for name in ("one", "two"):
+        for name, limit in (("one", 600), ("two", 1200)):  # one after the other: the later has less to lose
+            await rig.submit(name, workers=2, sim=LONG, time_limit=limit)
             await rig.until(name, "running")
         await rig.submit("theirs", user="bob", workers=4, sim=LONG)
         await rig.until("theirs", "running", user="bob")
@@ -131,18 +126,18 @@ def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_stopped_a
         assert [(o.tenant, o.dimension, o.inuse, o.above) for o in alone.over] == [("red", "cpu", 4.0, 3.0)]
         assert [w.name for w in alone.waiting] == ["third"]
         assert alone.stopped == []
-        assert alone.back_inside_because == "job two of ann ends by then at the latest"
-        assert [n.text for n in alone.notes] == [
+        assert str(alone.back_inside_because) == "job two of ann ends by then at the latest"
+        assert [str(n.text) for n in alone.notes] == [
             "4 cpu in use, 3 cpu above the new quota",
             "2 running jobs go on; the change stops nothing, and nothing new starts until enough is given back",
-            "1 waiting job would start later: third of ann (red) in 20 min, not in 10 min",
-            "1 job would still wait for quota: third. Of third: red may use 1 cpu; 4 in use by job one of ann (2) and "
-            "job two of ann (2), 3 of it beyond the quota; this job asks for 1",
+            "1 waiting job would start later: job third of ann in 20 min, not in 10 min",
+            "1 job would still wait for quota: third. Of third: Needs 1 cpu, 0 free. "
+            "Starts when jobs of red end.",
         ]
         before = await rig.platform.tenants.get("red")
         assert before.cpu == 4.0, "a preview changes nothing"
         more = await rig.platform.previews.of("red", TenantUpdate(cpu=5, cohort="main"))
-        assert [n.text for n in more.notes] == ["1 waiting job could start: third"]
+        assert [str(n.text) for n in more.notes] == ["1 waiting job could start: third"]
 
         await rig.platform.tenants.update("red", TenantUpdate(cpu=1, cohort="main"))
         await rig.platform.admission.cycle()

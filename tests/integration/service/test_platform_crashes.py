@@ -15,7 +15,8 @@ from mlp_hub.domain.job import HOLDING
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, node, until
+from platform_rig import Rig, node
+from waiting import until
 
 
 def books_balance(tx: Tx) -> bool:
@@ -50,7 +51,7 @@ def test_whatever_is_killed_when_all_jobs_end_as_they_should(tmp_path: Path, see
                     await rig.platform.jobs.cancel("ann", name)
                     want[name] = "cancelled"
         for name, phase in want.items():
-            job = await rig.until(name, "finished", "failed", "cancelled", timeout=30)
+            job = await rig.until(name, "finished", "failed", "cancelled")
             assert job.phase in (phase, "finished") if phase == "cancelled" else job.phase == phase, job
         assert rig.held() == ZERO
         assert len(rig.executor.starts) == len(set(rig.executor.starts))
@@ -64,18 +65,19 @@ def test_an_exit_while_the_service_was_down_is_not_lost(tmp_path: Path) -> None:
     async def story() -> None:
         rig = Rig(tmp_path)
         await rig.start()
-        await rig.submit("good", sim={"DURATION": 0.15})
-        await rig.submit("bad", sim={"DURATION": 0.15, "EXIT": 4})
-        await rig.submit("long", sim={"DURATION": 0.6})
-        for name in ("good", "bad", "long"):
-            await rig.until(name, "running")
+        await rig.submit("good", sim={"DURATION": 600})
+        await rig.submit("bad", sim={"DURATION": 600, "EXIT": 4})
+        await rig.submit("long", sim={"DURATION": 600})
+        good, bad, long = [await rig.until(name, "running") for name in ("good", "bad", "long")]
         rig.crash()
-        await asyncio.sleep(0.2)
+        rig.end(good)
+        rig.end(bad)
         await rig.start()
         assert (await rig.until("good", "finished", "failed")).phase == "finished"
-        bad = await rig.until("bad", "finished", "failed")
-        assert bad.failure is not None
-        assert bad.failure.exit_code == 4
+        failed = await rig.until("bad", "finished", "failed")
+        assert failed.failure is not None
+        assert failed.failure.exit_code == 4
+        rig.end(long)
         assert (await rig.until("long", "finished", "failed")).restarts == 0
         assert len(rig.executor.starts) == 3
         await rig.close()

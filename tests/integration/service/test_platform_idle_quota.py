@@ -10,8 +10,8 @@ import pytest
 
 from mlp_api.types import ResourceRequestTry, Tenant, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
-from mlp_hub.scheduler.idle import IdlePolicy
-from mlp_hub.service.idle_quota import IdleQuota
+from mlp_hub.scheduler.quota.idle import IdlePolicy
+from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.store.repos.audit import Audit
 from platform_rig import FAST, Rig, node, play
 
@@ -70,7 +70,7 @@ def test_what_an_idle_tenant_keeps_back_is_borrowed_and_comes_back_when_one_of_i
         assert lowered.lowered is not None
         assert lowered.lending_limit == {"cpu": 1.0}, "what is configured stays"
         assert lowered.lowered.lending_limit == {"cpu": 4.0}
-        assert "it keeps back 0 instead of 3 cpu" in lowered.lowered.message
+        assert "it keeps back 0 instead of 3 cpu" in str(lowered.lowered.message)
         await rig.until("more", "running")
         await rig.submit("wide", workers=2, sim=LONG)
         await rig.until("wide", "running")

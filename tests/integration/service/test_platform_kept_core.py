@@ -16,12 +16,13 @@ from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate, 
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.job import HOLDING
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.scheduler.model import SchedulingPolicy
-from mlp_hub.service import admit
-from mlp_hub.service.kept import KeptCore
+from mlp_hub.scheduler.model.types import SchedulingPolicy
+from mlp_hub.service.admission import loop
+from mlp_hub.service.admission.cache import KeptCore
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_hub.store.tx import Tx
-from platform_rig import FAST, Rig, node, play, until
+from platform_rig import FAST, Rig, node, play
+from waiting import until
 
 
 def books_balance(tx: Tx) -> bool:
@@ -43,7 +44,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[KeptCore]:
             super().__init__(*args)
             cores.append(self)
 
-    monkeypatch.setattr(admit, "KeptCore", Noted)
+    monkeypatch.setattr(loop, "KeptCore", Noted)
     return cores
 
 
@@ -86,7 +87,7 @@ def test_whatever_happens_and_whatever_is_killed_the_core_that_is_kept_is_the_on
                     await rig.platform.ledger.try_(
                         ResourceRequestTry(**key, tenant="default", request_type="request", cpu=1, ram=100)
                     )
-                    await rig.platform.ledger.cancel(ResourceRequestKey(**key))
+                await rig.platform.ledger.cancel(ResourceRequestKey(**key))
             elif what < 0.8:
                 name = rng.choice(["n1", "n2"])
                 rig.executor.lose_node(name)
@@ -103,7 +104,7 @@ def test_whatever_happens_and_whatever_is_killed_the_core_that_is_kept_is_the_on
             with contextlib.suppress(Refused):
                 await rig.platform.jobs.resume("ann", name)
         for name in names:
-            await rig.until(name, "finished", "failed", "cancelled", timeout=40)
+            await rig.until(name, "finished", "failed", "cancelled")
         assert rig.held() == ZERO
         assert len(rig.executor.starts) == len(set(rig.executor.starts))
         await rig.close()
@@ -175,10 +176,13 @@ def test_an_idle_platform_runs_no_cycles(tmp_path: Path) -> None:
         await rig.start()
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j", "finished")
-        await asyncio.sleep(0.1)
-        cycles = rig.platform.admission.cycles
-        await asyncio.sleep(0.5)
-        assert rig.platform.admission.cycles == cycles
+
+        async def rests() -> bool:
+            cycles = rig.platform.admission.cycles
+            await asyncio.sleep(0.5)
+            return rig.platform.admission.cycles == cycles
+
+        await until(rests, what="half a second without a cycle")
         await rig.close()
 
     asyncio.run(story())
@@ -208,12 +212,14 @@ def test_decisions_that_fail_to_be_stored_make_the_core_anew(tmp_path: Path, mad
     asyncio.run(story())
 
 
-def test_a_notebook_that_was_quicker_makes_the_job_wait_and_nothing_is_overcommitted(tmp_path: Path) -> None:
+def test_who_names_its_node_and_was_quicker_makes_the_job_wait_and_nothing_is_overcommitted(
+    tmp_path: Path,
+) -> None:
     async def story(rig: Rig) -> None:
         changed = rig.platform.ledger.changed
         rig.platform.ledger.changed = lambda: None  # the core is not told in time
         ask = ResourceRequestTry(
-            applier="sp", id="nb", tenant="default", request_type="request", cpu=3, ram=100
+            applier="sp", id="nb", tenant="default", request_type="request", cpu=3, ram=100, node="n1"
         )
         await rig.platform.ledger.try_(ask)
         await rig.submit("j", workers=2, sim={"DURATION": 0.05})
@@ -236,7 +242,7 @@ def test_a_burst_of_jobs_is_done_in_lots_and_each_is_told_all_of_its_own(tmp_pat
         refused = [r for r in await taken if isinstance(r, Refused)]
         assert len(refused) == 20
         for i in range(60):
-            await rig.until(f"j{i}", "finished", timeout=60)
+            await rig.until(f"j{i}", "finished")
         told = [e.kind for e in await rig.platform.jobs.events("ann", "j59")]
         assert [k for k in told if k != "waiting"] == [
             "submitted",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import random
 import time
@@ -11,18 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from mlp_api.jobs import JobCreate
+from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.job import HOLDING
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.executors.simulated import SimulatedExecutor
-from mlp_hub.service import lease
-from mlp_hub.service.config import Paths
-from mlp_hub.service.lease import LeaseLost
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
+from mlp_hub.service.state.leadership import NAME, LeaseLost
 from mlp_hub.store.database import Database
-from platform_rig import FAST, node, until
+from platform_rig import FAST, node
 from postgres import PostgresServer, postgres_server
+from waiting import PATIENCE_S, until
 
 _numbers = itertools.count()
 POLICY = replace(FAST, lease_s=2.5)
@@ -34,18 +37,17 @@ class Two:
 
     dbs: list[Database]
     executor: SimulatedExecutor
-    paths: Paths
 
     def platform(self, which: int) -> Platform:
-        return Platform(self.dbs[which], self.executor, time.time, self.paths, POLICY)
+        return Platform(self.dbs[which], self.executor, time.time, POLICY)
 
 
 def kill(p: Platform) -> None:
     """Take a platform away as a power failure does; its lease stays."""
     p.board.stop()
     p.lease._held = False
-    p.reconciler._stopped = True
-    tasks = [*p.reconciler._queue.active.values(), *p.board._tasks, p.reconciler._scan, p.admission._task]
+    p.queue.close()
+    tasks = [*p.board._tasks, p.reconciler._scan, p.admission._task]
     for task in (
         *tasks,
         p._sweeper,
@@ -56,16 +58,18 @@ def kill(p: Platform) -> None:
     ):
         if task is not None:
             task.cancel()
-    p.reconciler._queue.waiting.clear()
 
 
 def play(url: str, root: Path, story: Callable[[Two], Awaitable[None]]) -> None:
     async def go() -> None:
         dbs = [Database(url), Database(url)]
         dbs[0].create_schema()
-        executor = SimulatedExecutor([node("n1", 3), node("n2", 3)], time.time)
+        executor = SimulatedExecutor(
+            [node("n1", 3), node("n2", 3)], time.time, Directories(root / "homes", root / "jobs")
+        )
         try:
-            await asyncio.wait_for(story(Two(dbs, executor, Paths(root / "homes", root / "jobs"))), 60)
+            async with asyncio.timeout(PATIENCE_S):
+                await story(Two(dbs, executor))
         finally:
             await executor.close()
             for db in dbs:
@@ -103,12 +107,15 @@ def test_the_second_waits_and_goes_on_where_the_killed_first_was(url: str, tmp_p
         waiting = asyncio.ensure_future(second.start())
         for i in range(15):
             await first.jobs.submit("ann", ask(f"j{i}", DURATION=rng.uniform(0.05, 0.3)))
-        await asyncio.sleep(0.1)
+
+        async def waits() -> bool:
+            return second.lease.waits_for == first.lease.holder
+
+        await until(waits, what="the second to wait for the first")
         assert not waiting.done()
-        assert second.lease.waits_for == first.lease.holder
         kill(first)
         await waiting
-        assert (await two.dbs[1].read(lease.read)).holder == second.lease.holder  # type: ignore[union-attr]
+        assert (await two.dbs[1].read(lambda tx: tx.leases.get(NAME))).holder == second.lease.holder  # type: ignore[union-attr]
 
         async def all_done() -> bool:
             held, active = await two.dbs[1].read(
@@ -131,10 +138,9 @@ def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(url:
     async def story(two: Two) -> None:
         first, second = two.platform(0), two.platform(1)
         await first.start()
+        await first.jobs.submit("ann", ask("early", DURATION=0.1))
         assert first.lease._renewing is not None
         first.lease._renewing.cancel()  # it is stopped in its tracks, as by SIGSTOP
-        await first.jobs.submit("ann", ask("early", DURATION=0.1))
-        await asyncio.sleep(0.2)
         await second.start()
         with pytest.raises(LeaseLost, match="stands by"):
             await first.jobs.submit("ann", ask("late"))
@@ -149,7 +155,7 @@ def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(url:
         await second.stop()  # gives the lease back, so that the other need not wait
 
         async def leads() -> bool:
-            found = await two.dbs[0].read(lease.read)
+            found = await two.dbs[0].read(lambda tx: tx.leases.get(NAME))
             return found is not None and found.holder == first.lease.holder and first.lease.is_held
 
         await until(leads)
@@ -159,6 +165,65 @@ def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(url:
             return (await first.jobs.get("ann", "last")).phase == "finished"
 
         await until(last)
+        await first.stop()
+
+    play(url, tmp_path, story)
+
+
+def test_who_leads_again_knows_what_the_other_changed_of_tenants_and_users(url: str, tmp_path: Path) -> None:
+    async def story(two: Two) -> None:
+        first, second = two.platform(0), two.platform(1)
+        await first.start()
+        await first.tenants.create(TenantCreate(name="red", network="outbound"))
+        await first.tenants.set_member("red", "ann")
+        asked = structs.replace(ask("early"), tenant="red")
+        assert (await first.jobs.offer("ann", asked)).network == "outbound"
+        await first.users.choose_language("ann", "en")
+        assert await first.users.language_of("ann") == "en"
+        assert first.lease._renewing is not None
+        first.lease._renewing.cancel()
+        await second.start()
+        await second.tenants.update("red", TenantUpdate(network="none"))
+        await second.users.choose_language("ann", "zh-CN")
+        await second.tenants.create(TenantCreate(name="blue"))
+        await second.tenants.set_member("blue", "ann")
+        await second.stop()
+
+        async def leads() -> bool:
+            return first._leads
+
+        with contextlib.suppress(LeaseLost):
+            await first.jobs.submit("ann", asked)  # by which it sees that it leads no more
+        await until(leads)
+        assert (await first.jobs.offer("ann", asked)).network == "none"
+        assert await first.users.language_of("ann") == "zh-CN"
+        assert (await first.jobs.offer("ann", structs.replace(asked, tenant="blue"))).tenant == "blue"
+        await first.stop()
+
+    play(url, tmp_path, story)
+
+
+def test_who_leads_again_takes_jobs_of_a_tenant_that_the_other_one_made(url: str, tmp_path: Path) -> None:
+    async def story(two: Two) -> None:
+        first, second = two.platform(0), two.platform(1)
+        await first.start()
+        await first.jobs.submit("ann", ask("before", DURATION=0.1))
+        waiting = asyncio.ensure_future(second.start())
+        assert first.lease._renewing is not None
+        first.lease._renewing.cancel()  # it is stopped in its tracks
+        await waiting
+        with contextlib.suppress(LeaseLost):
+            await first.lease.confirm()
+        await second.tenants.create(TenantCreate(name="red"))
+        await second.tenants.set_member("red", "ann")
+        await second.stop()
+
+        async def leads() -> bool:
+            return first._leads
+
+        await until(leads, what="the first to lead again")
+        taken = await first.jobs.submit("ann", structs.replace(ask("after", DURATION=0.1), tenant="red"))
+        assert taken.tenant == "red"
         await first.stop()
 
     play(url, tmp_path, story)

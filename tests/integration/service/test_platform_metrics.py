@@ -12,10 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from mlp_api.jobs import Job
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.service.metrics import frame_of
-from platform_rig import FAST, Rig, play, until
+from mlp_hub.executors.mounted import spool as spool_files
+from mlp_hub.executors.mounted.spool import ByteAllowance
+from mlp_hub.service.metrics.storing import frame_of
+from platform_rig import FAST, Rig, play
+from waiting import until
 
 
 def batch(source: str, first: int, last: int, **values: float | None) -> MetricBatch:
@@ -101,19 +105,21 @@ def test_progress_comes_from_points(tmp_path: Path) -> None:
 
 def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("j", workers=2, retries=1, sim={"DURATION": 0.3, "EXIT": 1})
-        await rig.until("j", "running")
+        await rig.submit("j", workers=2, retries=1, sim={"DURATION": 600, "EXIT": 1})
+        first = await rig.until("j", "running")
         spool(tmp_path, "j", "0.0.a", range(1, 101))
         spool(tmp_path, "j", "1.0.b", range(1, 51), tail='{"n": 51, "t"')  # killed while it wrote
         await rig.platform.metrics.append("ann", "j", batch("0.0.a", 1, 40))
+        rig.end(first)
 
-        async def second() -> bool:
+        async def second() -> Job | None:
             job = await rig.platform.jobs.get("ann", "j")
-            return job.restarts == 1 and job.phase == "running"
+            return job if job.restarts == 1 and job.phase == "running" else None
 
-        await until(second)
+        again = await until(second)
         assert len(await points(rig, "j")) == 150
         spool(tmp_path, "j", "0.1.c", range(1, 8))
+        rig.end(again)
         await rig.until("j", "failed")
         stored = await points(rig, "j")
         assert [p["seq"] for p in stored] == list(range(1, 158))
@@ -124,26 +130,45 @@ def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tm
 
 def test_a_sweep_survives_a_crash_in_its_middle(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("j", sim={"DURATION": 0.2})
-        await rig.until("j", "running")
+        await rig.submit("j", sim={"DURATION": 600})
+        job = await rig.until("j", "running")
         spool(tmp_path, "j", "0.0.a", range(1, 30_001))
-        await asyncio.sleep(0.2)
+        rig.end(job)
         for _ in range(6):
             await asyncio.sleep(0.02)
             rig.crash()
             await rig.start()
-        await rig.until("j", "finished", timeout=60)
+        await rig.until("j", "finished")
         assert [p["seq"] for p in await points(rig, "j")] == list(range(1, 30_001))
 
     play(tmp_path, story)
+
+
+def test_no_number_that_was_spooled_holds_up_the_end_of_its_job(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 600})
+        job = await rig.until("j", "running")
+        directory = tmp_path / "jobs/ann/j/metrics"
+        for number in range(20):
+            (directory / f"0.{number}.a.jsonl").write_text(
+                f'{{"n": 1, "t": 1, "v": {{"progress": {"9" * 400}}}}}\n'
+            )
+        rig.end(job)
+        await rig.until("j", "finished")
+        assert [p["values"] for p in await points(rig, "j")] == [{"progress": math.inf}] * 20
+
+    play(tmp_path, story)
+    assert "too large" not in caplog.text
 
 
 def test_spool_files_that_are_traps_are_passed_by(tmp_path: Path) -> None:
     import os
 
     async def story(rig: Rig) -> None:
-        await rig.submit("j", sim={"DURATION": 0.2})
-        await rig.until("j", "running")
+        await rig.submit("j", sim={"DURATION": 600})
+        job = await rig.until("j", "running")
         directory = tmp_path / "jobs/ann/j/metrics"
         secret = tmp_path / "secret"
         secret.write_text('{"n": 1, "t": 0, "v": {"password": 1}}\n')
@@ -153,6 +178,7 @@ def test_spool_files_that_are_traps_are_passed_by(tmp_path: Path) -> None:
         (directory / "0.0.odd.jsonl").write_text(
             '[]\n{"n": true}\n{"n": 1, "t": 1, "v": {"x": "y", "z": 2}}\nNaN\n'
         )
+        rig.end(job)
         await rig.until("j", "finished")
         assert [p["values"] for p in await points(rig, "j")] == [{"z": 2}]
 
@@ -162,14 +188,15 @@ def test_spool_files_that_are_traps_are_passed_by(tmp_path: Path) -> None:
 def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         m = rig.platform.metrics
-        await rig.submit("j", sim={"DURATION": 0.3})
-        await rig.until("j", "running")
+        await rig.submit("j", sim={"DURATION": 600})
+        job = await rig.until("j", "running")
         await m.begin("ann", "j")
         await m.append("ann", "j", batch("0.0.a", 1, 3))
         with pytest.raises(Refused) as caught:
             await m.delete("ann", "j")
         assert caught.value.reason is Reason.WRONG_STATE
         await m.finish("ann", "j")
+        rig.end(job)
         await rig.until("j", "finished")
         await m.delete("ann", "j")
         assert await points(rig, "j") == []
@@ -197,7 +224,36 @@ def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> N
         await rig.platform.jobs.cancel("ann", "j")
         await rig.until("j", "cancelled")
         assert len(await points(rig, "j")) == 10
-        said = [e.message for e in await rig.platform.jobs.events("ann", "j") if e.kind == "metrics-full"]
+        said = [
+            str(e.message) for e in await rig.platform.jobs.events("ann", "j") if e.kind == "metrics-full"
+        ]
         assert said == ["10 metric points are stored, which is the limit of a job; later ones are dropped"]
 
     play(tmp_path, story, policy=replace(FAST, metric_points_max=10))
+
+
+def test_what_is_left_of_points_beyond_what_is_read_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job's processes may leave any number of bytes; the timeline says that not all of them were taken in."""
+    monkeypatch.setattr(spool_files, "ByteAllowance", lambda: ByteAllowance(2000))
+
+    async def story(rig: Rig) -> None:
+        for name, count in (("long", 1000), ("short", 5)):
+            await rig.submit(name, sim={"DURATION": 30})
+            await rig.until(name, "running")
+            spool(tmp_path, name, "0.0.a", range(1, count + 1))
+            spool(tmp_path, name, "1.0.a", range(1, count + 1))
+            await rig.platform.jobs.cancel("ann", name)
+            await rig.until(name, "cancelled")
+        stored = [p["seq"] for p in await points(rig, "long")]
+        assert stored == list(range(1, len(stored) + 1))
+        assert 10 < len(stored) < 100
+        events = await rig.platform.jobs.events("ann", "long")
+        assert [str(e.message) for e in events if e.kind == "metrics-lost"] == [
+            "its processes left more than 512 MiB of metric points; the rest was not read"
+        ]
+        assert len(await points(rig, "short")) == 10
+        assert "metrics-lost" not in [e.kind for e in await rig.platform.jobs.events("ann", "short")]
+
+    play(tmp_path, story)

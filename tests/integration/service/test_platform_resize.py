@@ -14,8 +14,9 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.scheduler.model import SchedulingPolicy
-from platform_rig import FAST, Rig, play, until
+from mlp_hub.scheduler.model.types import SchedulingPolicy
+from platform_rig import FAST, Rig, play
+from waiting import until
 
 
 async def resizing(rig: Rig, *, wide: dict[str, float], other: float) -> Job:
@@ -28,34 +29,36 @@ async def resizing(rig: Rig, *, wide: dict[str, float], other: float) -> Job:
 
 def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("wide", workers="1:4", sim={"DURATION": 1.5, "STOP": 0.05})
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
         assert len((await rig.until("wide", "running")).ranks) == 4
-        await rig.submit("other", user="bob", workers=2, sim={"DURATION": 0.4})
+        await rig.submit("other", user="bob", workers=2, sim={"DURATION": 600})
 
         async def shrunk() -> bool:
             job = await rig.platform.jobs.get("ann", "wide")
             return job.phase == "running" and job.restarts == 1
 
-        await rig.until("other", "running", user="bob")
+        other = await rig.until("other", "running", user="bob")
         await until(shrunk)
         wide = await rig.platform.jobs.get("ann", "wide")
         assert len(wide.ranks) == 2
         assert rig.held().cpu == 4000
+        rig.end(other)
         await rig.until("other", "finished", user="bob")
 
-        async def grown() -> bool:
-            return len((await rig.platform.jobs.get("ann", "wide")).ranks) == 4
+        async def grown() -> Job | None:
+            job = await rig.platform.jobs.get("ann", "wide")
+            return job if job.phase == "running" and len(job.ranks) == 4 else None
 
-        await until(grown)
+        rig.end(await until(grown))
         done = await rig.until("wide", "finished")
         assert done.failure is None
         assert done.restarts == 2
         assert rig.held() == ZERO
         assert rig.executor.starts == list(dict.fromkeys(rig.executor.starts))
-        told = [e.message for e in await rig.platform.jobs.events("ann", "wide") if e.kind == "resize"]
-        assert told[0].startswith("resizing from 4 to 2 workers: ")
+        told = [str(e.message) for e in await rig.platform.jobs.events("ann", "wide") if e.kind == "resize"]
+        assert told[0].startswith("Resizing from 4 to 2 workers. ")
         assert "other of bob" in told[0]
-        assert told[1] == "resizing from 2 to 4 workers: there is room that nobody waits for"
+        assert told[1] == "Resizing from 2 to 4 workers. There is room that nobody waits for."
 
     play(tmp_path, story)
 
@@ -93,10 +96,11 @@ def test_what_ranks_wrote_stays_readable_when_the_job_has_given_them_up(tmp_path
 
 def test_a_watcher_hears_of_ranks_that_the_job_got_later(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.5})
-        await rig.until("other", "running", user="bob")
-        await rig.submit("wide", workers="1:4", sim={"DURATION": 1.0, "STOP": 0.05})
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 600})
+        other = await rig.until("other", "running", user="bob")
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
         assert len((await rig.until("wide", "running")).ranks) == 1
+        rig.end(other)
         written = set()
         async for frame in rig.platform.watch("ann", "wide"):
             if frame["type"] == "log":
@@ -118,10 +122,10 @@ def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
             await start(spec, epoch)
 
         rig.executor.start = noting
-        await rig.submit("wide", workers="1:4", time_limit=4, sim={"DURATION": 30, "STOP": 0.05})
+        await rig.submit("wide", workers="1:4", time_limit=10, sim={"DURATION": 600, "STOP": 0.05})
         begun = await rig.until("wide", "running")
         await asyncio.sleep(0.7)
-        await rig.submit("nudge", workers=1, sim={"DURATION": 30})
+        await rig.submit("nudge", workers=1, sim={"DURATION": 600})
         await rig.until("nudge", "running")
 
         async def shrunk() -> bool:
@@ -133,25 +137,27 @@ def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
         await rig.start()
         stored = rig.platform.board.jobs[begun.uid]
         assert stored.ran_before >= 0.7
-        assert stored.time_left == max(4 - stored.ran_before, 1.0)
+        assert stored.time_left == max(10 - stored.ran_before, 1.0)
         done = await rig.until("wide", "failed")
         assert done.failure is not None
-        assert done.failure.message.startswith("ran longer than its time limit of 4 s, ")
-        assert done.failure.message.endswith(" s of it before it was resized")
+        assert str(done.failure.message).startswith("ran longer than its time limit of 10 s, ")
+        assert str(done.failure.message).endswith(" s of it before it was resized")
         # what its ranks were given, however long they took to begin and to end here
-        assert given[f"{begun.uid}.0"] == 4
-        assert given[f"{begun.uid}.1"] == stored.time_left < 4 - 0.5
+        assert given[f"{begun.uid}.0"] == 10
+        assert given[f"{begun.uid}.1"] == stored.time_left < 10 - 0.5
         again = await rig.platform.jobs.resubmit("ann", "wide")
-        assert rig.platform.board.jobs[again.uid].time_left == 4
+        assert rig.platform.board.jobs[again.uid].time_left == 10
 
     play(tmp_path, story)
 
 
 def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("fixed", workers=4, sim={"DURATION": 0.5})
-        await rig.until("fixed", "running")
+        await rig.submit("fixed", workers=4, sim={"DURATION": 600})
+        fixed = await rig.until("fixed", "running")
         await rig.submit("other", user="bob", sim={"DURATION": 0.1})
+        await rig.platform.admission.cycle()
+        rig.end(fixed)
         await rig.until("other", "finished", user="bob")
         assert (await rig.platform.jobs.get("ann", "fixed")).restarts == 0
 
@@ -205,9 +211,9 @@ def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out
     tmp_path: Path,
 ) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("wide", workers="1:4", sim={"DURATION": 2.0, "STOP": 0.05})
-        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.6})
-        await rig.until("other", "running", user="bob")
+        await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 600})
+        other = await rig.until("other", "running", user="bob")
         await rig.until("wide", "running")
         assert rig.held().cpu == 4000
         look_at = rig.platform.reconciler.look_at
@@ -215,6 +221,7 @@ def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out
         rig.platform.reconciler.look_at = (  # the turn that would stop it comes late
             lambda u, delay=0.0: None if u == uid else look_at(u, delay)
         )
+        rig.end(other)
         await rig.until("other", "finished", user="bob")
         await until(lambda: _decided(rig, uid))
         await rig.platform.jobs.suspend("ann", "wide")
@@ -222,12 +229,13 @@ def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out
         rig.platform.reconciler.look_at = look_at
         look_at(uid)
 
-        async def holds_what_it_has() -> bool:
+        async def holds_what_it_has() -> Job | None:
             job = await rig.platform.jobs.get("ann", "wide")
-            return job.phase == "running" and len(job.ranks) * 1000 == rig.held().cpu
+            return job if job.phase == "running" and len(job.ranks) * 1000 == rig.held().cpu else None
 
-        await until(holds_what_it_has)
-        assert len((await rig.platform.jobs.get("ann", "wide")).ranks) == 4
+        wide = await until(holds_what_it_has)
+        assert len(wide.ranks) == 4
+        rig.end(wide)
         await rig.until("wide", "finished")
         assert rig.held() == ZERO
 
@@ -277,12 +285,19 @@ def test_a_quota_that_is_lowered_while_a_job_is_resized_stops_nothing_and_leaks_
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=4))
         await rig.platform.users.ensure("ann")
         await rig.platform.tenants.set_member("red", "ann")
-        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 0.5})
-        await rig.until("other", "running", user="bob")
-        await rig.submit("wide", tenant="red", workers="1:4", sim={"DURATION": 2, "STOP": 1})
-        await rig.until("wide", "running")
+        await rig.submit("other", user="bob", workers=3, sim={"DURATION": 600})
+        other = await rig.until("other", "running", user="bob")
+        await rig.submit("wide", tenant="red", workers="1:4", sim={"DURATION": 600, "STOP": 1})
+        first = await rig.until("wide", "running")
+        rig.end(other)
         await rig.until("wide", "resizing")
         await rig.platform.tenants.update("red", TenantUpdate(cpu=1))
+
+        async def again() -> Job | None:
+            job = await rig.platform.jobs.get("ann", "wide")
+            return job if job.phase == "running" and job.restarts > first.restarts else None
+
+        rig.end(await until(again))
         done = await rig.until("wide", "finished")
         assert done.failure is None
         assert rig.held("red") == ZERO

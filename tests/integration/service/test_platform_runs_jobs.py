@@ -10,10 +10,12 @@ import pytest
 
 from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.types import TenantCreate, TenantUpdate
-from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.errors import OutOfReach, Reason, Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.executors.base import CannotStart, LaunchSpec
-from platform_rig import Rig, node, play, until
+from mlp_language.message import msg
+from platform_rig import Rig, node, play
+from waiting import until
 
 
 async def refused(what: Awaitable[object]) -> Refused:
@@ -24,7 +26,7 @@ async def refused(what: Awaitable[object]) -> Refused:
 
 def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        made = await rig.submit("digits", workers=2, sim={"DURATION": 0.1})
+        made = await rig.submit("digits", workers=2, sim={"DURATION": 600})
         assert (made.phase, made.state, made.runtime, made.tenant) == ("queued", "creating", "mpi", "default")
         running = await rig.until("digits", "running")
         assert rig.held().cpu == 2000
@@ -32,6 +34,7 @@ def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -> None
             (0, "n1", "running"),
             (1, "n1", "running"),
         ]
+        rig.end(running)
         done = await rig.until("digits", "finished")
         assert (done.state, done.progress, done.failure) == ("finished", 100, None)
         assert rig.held() == ZERO
@@ -53,7 +56,7 @@ def test_a_failing_rank_fails_the_job_with_its_cause(tmp_path: Path) -> None:
             1,
             3,
         )
-        assert job.message == "rank 1 failed with exit code 3"
+        assert str(job.message) == "rank 1 failed with exit code 3"
         assert rig.held() == ZERO
 
     play(tmp_path, story)
@@ -69,12 +72,17 @@ def test_retries_are_used_up_and_age_is_kept(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+async def has_restarted(rig: Rig) -> bool:
+    return (await rig.platform.jobs.get("ann", "j")).restarts > 0
+
+
 def test_a_lost_node_uses_up_no_retry(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("j", sim={"DURATION": 0.3})
+        await rig.submit("j", sim={"DURATION": 600})
         first = await rig.until("j", "running")
         rig.executor.lose_node(first.ranks[0].node)
-        await rig.until("j", "queued", "running")
+        await until(lambda: has_restarted(rig))
+        rig.end(await rig.until("j", "running"))
         other = {"n1": "n2", "n2": "n1"}[first.ranks[0].node]
         job = await rig.until("j", "finished")
         assert (job.restarts, [r.node for r in job.ranks]) == (1, [other])
@@ -93,12 +101,12 @@ def test_a_job_waits_for_quota_with_the_numbers_and_starts_when_it_is_raised(tmp
 
         async def waits() -> bool:
             job = await p.jobs.get("ann", "second")
-            return job.position == 1 and job.reason == "WaitingForQuota" and "2" in job.message
+            return job.position == 1 and job.reason == "WaitingForQuota" and "2" in str(job.message)
 
         await until(waits)
         why = await p.jobs.why("ann", "second")
         assert why.reasons[0].numbers["cpu_limit"] == 2
-        assert [q.name for q in await p.jobs.queue("red")] == ["first", "second"]
+        assert [q.name for q in await p.cluster_queue.entries("red")] == ["first", "second"]
         await p.tenants.update("red", TenantUpdate(cpu=4))
         await rig.until("second", "finished")
         await p.jobs.cancel("ann", "first")
@@ -112,7 +120,7 @@ def test_a_job_waits_for_quota_with_the_numbers_and_starts_when_it_is_raised(tmp
 def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         p = rig.platform
-        await rig.submit("j", sim={"DURATION": 0.6, "STOP": 0.05})
+        await rig.submit("j", sim={"DURATION": 600, "STOP": 0.05})
         await rig.until("j", "running")
         await p.jobs.suspend("ann", "j")
         job = await rig.until("j", "suspended")
@@ -120,6 +128,7 @@ def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path: Path)
         why = await p.jobs.why("ann", "j")
         assert [r.reason for r in why.reasons] == ["Suspended"]
         assert (await p.jobs.resume("ann", "j")).phase == "queued"
+        rig.end(await rig.until("j", "running"))
         await rig.until("j", "finished")
         assert rig.executor.starts == [f"{job.uid}.0", f"{job.uid}.1"]
 
@@ -168,11 +177,33 @@ def test_starts_that_fail_are_tried_again_and_then_given_up(tmp_path: Path) -> N
         rig.executor.failing_starts = 100
         await rig.submit("unlucky")
         job = await rig.until("unlucky", "failed")
-        assert (job.reason, "5 tries" in job.message) == ("start-failed", True)
-        assert "does not answer" in job.message
+        assert (job.reason, "5 tries" in str(job.message)) == ("start-failed", True)
+        assert "does not answer" in str(job.message)
         assert rig.held() == ZERO
 
     play(tmp_path, story)
+
+
+def test_a_start_waits_for_what_runs_jobs_however_long_it_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[str] = []
+
+    async def story(rig: Rig) -> None:
+        begin = rig.executor.start
+
+        async def start(spec: LaunchSpec, epoch: int) -> None:
+            tries.append(spec.attempt)
+            if len(tries) <= 8:
+                raise OutOfReach(msg("the cluster at {host} does not answer: {why}", host="h", why="gone"))
+            await begin(spec, epoch)
+
+        monkeypatch.setattr(rig.executor, "start", start)
+        await rig.submit("patient", sim={"DURATION": 0.01})
+        await rig.until("patient", "finished")
+
+    play(tmp_path, story)
+    assert len(tries) == 9
 
 
 def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +219,7 @@ def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: pytest.
         job = await rig.until("digits", "failed")
         assert tries == [f"{made.uid}.0"]
         assert (job.reason, job.restarts) == ("start-failed", 0)
-        assert job.message == "cannot be started: there is no file train.py in the home directory"
+        assert str(job.message) == "cannot be started: there is no file train.py in the home directory"
         assert rig.held() == ZERO
 
     play(tmp_path, story)
@@ -215,23 +246,49 @@ def test_an_idempotency_key_submits_once(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_name_that_is_taken_gets_a_suggestion_and_resubmit_takes_it(tmp_path: Path) -> None:
+def test_resubmit_is_the_next_run_in_another_size_where_one_is_given(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
+        jobs = rig.platform.jobs
         await rig.submit("j")
-        error = await refused(rig.submit("j"))
+        error = await refused(jobs.resubmit("ann", "j"))
         assert error.reason is Reason.CONFLICT
-        assert "j-2" in error.msg
-        assert (await rig.platform.jobs.resubmit("ann", "j")).name == "j-2"
-        assert (await rig.platform.jobs.resubmit("ann", "j-2")).name == "j-3"
-        other = await rig.platform.jobs.resubmit(
-            "ann", "j", Resubmit(workers=2, ram=200, time_limit=60, priority="high")
+        assert error.msg.startswith("j run 1 has not ended")
+        await rig.until("j", "finished")
+        again = await jobs.resubmit("ann", "j")
+        assert (again.name, again.run) == ("j", 2)
+        await rig.until("j@2", "finished")
+        other = await jobs.resubmit(
+            "ann", "j@1", Resubmit(workers=2, ram=200, time_limit=60, priority="high")
         )
-        assert (other.name, other.workers, other.ram, other.time_limit) == ("j-4", 2, 200, 60)
-        assert (other.priority, (await rig.platform.jobs.get("ann", "j")).priority) == ("high", "normal")
-        same = await rig.platform.jobs.get("ann", "j")
+        assert (other.name, other.run, other.workers, other.ram, other.time_limit) == ("j", 3, 2, 200, 60)
+        assert (other.priority, (await jobs.get("ann", "j@1")).priority) == ("high", "normal")
+        same = await jobs.get("ann", "j@1")
         assert (same.workers, same.cpu, other.cpu) == (1, 1.0, 1.0)
-        much = await refused(rig.platform.jobs.resubmit("ann", "j", Resubmit(workers=1000)))
+        await rig.until("j", "finished")
+        much = await refused(jobs.resubmit("ann", "j@1", Resubmit(workers=1000)))
         assert much.reason is Reason.EXCEEDS_MAX_QUOTA
+
+    play(tmp_path, story)
+
+
+def test_a_resubmit_that_is_repeated_with_its_key_makes_one_run(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        jobs = rig.platform.jobs
+        await rig.submit("j")
+        await rig.until("j", "finished")
+        asked = Resubmit(ram=200)
+        made = await asyncio.gather(
+            *(jobs.resubmit("ann", "j", asked, idempotency_key="k") for _ in range(5))
+        )
+        assert {(job.run, job.ram) for job in made} == {(2, 200)}
+        await rig.until("j@2", "finished")
+        assert (await jobs.resubmit("ann", "j", asked, idempotency_key="k")).run == 2
+        for other in (
+            jobs.resubmit("ann", "j", idempotency_key="k"),
+            jobs.resubmit("ann", "j@1", asked, idempotency_key="k"),
+        ):
+            assert (await refused(other)).reason is Reason.CONFLICT
+        assert (await jobs.resubmit("ann", "j", asked, idempotency_key="new")).run == 3
 
     play(tmp_path, story)
 
@@ -258,7 +315,7 @@ def test_what_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
 
 def test_an_elastic_job_starts_with_what_fits(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("wide", workers="2:10", sim={"DURATION": 0.2})
+        await rig.submit("wide", workers="2:10", sim={"DURATION": 600})
         job = await rig.until("wide", "running")
         assert (len(job.ranks), job.workers) == (4, "2:10")
         assert rig.held().cpu == 4000
@@ -278,13 +335,14 @@ def test_a_job_token_lives_as_long_as_its_job_runs(tmp_path: Path) -> None:
             await start(spec, epoch)
 
         rig.executor.start = spy  # type: ignore[method-assign]
-        made = await rig.submit("j", sim={"DURATION": 0.3})
-        await rig.until("j", "running")
+        made = await rig.submit("j", sim={"DURATION": 600})
+        job = await rig.until("j", "running")
         env = specs[0].env
         sha = hashlib.sha256(env["MLP_JOB_TOKEN"].encode()).hexdigest()
-        assert await rig.platform.jobs.job_of_token(sha) == ("ann", "j", made.uid)
+        assert await rig.platform.jobs.job_of_token(sha) == ("ann", "j@1", made.uid)
         assert (env["MLP_JOB"], env["MLP_USER"], env["MLP_TENANT"]) == ("j", "ann", "default")
         assert (env["MLP_CHECKPOINT_DIR"], env["MLP_RESTART_COUNT"]) == ("/workspace/ckpt", "0")
+        rig.end(job)
         await rig.until("j", "finished")
         assert await rig.platform.jobs.job_of_token(sha) is None
         assert await rig.platform.jobs.job_of_token("nonsense") is None
@@ -362,7 +420,7 @@ def test_fifty_jobs_at_the_limit_never_hold_more_than_the_quota(tmp_path: Path) 
         task = asyncio.ensure_future(measure())
         await asyncio.gather(*(rig.submit(f"j{i}", tenant="red", sim={"DURATION": 0.02}) for i in range(50)))
         for i in range(50):
-            await rig.until(f"j{i}", "finished", timeout=60)
+            await rig.until(f"j{i}", "finished")
         task.cancel()
         assert 0 < most <= 3000
         assert rig.held("red") == ZERO

@@ -9,12 +9,25 @@ from typing import Any
 import msgspec
 import pytest
 
+from mlp_api import stream
 from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.said import Detail, Text, writer
 from mlp_hub.domain.errors import Refused
-from mlp_hub.service import broker
-from platform_rig import Rig, play, until
+from mlp_hub.service.state import bus
+from mlp_language.message import ALL, from_data, verbatim
+from mlp_language.render import ENGLISH
+from platform_rig import Rig, play
+from waiting import until
 
 Frame = dict[str, Any]
+
+
+WRITE = writer(ENGLISH, ALL)
+
+
+def said(kind: type, sent: Any) -> Any:
+    """Read back what a frame says."""
+    return Text(verbatim(sent)) if kind is Text else Detail(from_data(sent))
 
 
 class Watching:
@@ -26,7 +39,10 @@ class Watching:
 
     async def _read(self, rig: Rig, name: str, since: int) -> None:
         async for frame in rig.platform.watch("ann", name, since):
-            self.frames.append(msgspec.json.decode(msgspec.json.encode(frame)))
+            sent = msgspec.json.encode(frame, enc_hook=WRITE)
+            self.frames.append(msgspec.json.decode(sent))
+            documented = msgspec.json.decode(sent, type=stream.Frame, dec_hook=said)
+            assert msgspec.to_builtins(documented, enc_hook=WRITE) == self.frames[-1]
 
     def kinds(self) -> list[str]:
         return [f["type"] for f in self.frames]
@@ -58,11 +74,12 @@ async def report(rig: Rig, name: str, first: int, last: int) -> None:
 
 def test_a_watcher_from_the_start_sees_all_and_the_end(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("j", sim={"DURATION": 0.4})
+        await rig.submit("j", sim={"DURATION": 600})
         w = Watching(rig, "j")
-        await rig.until("j", "running")
+        job = await rig.until("j", "running")
         await report(rig, "j", 1, 5)
         await report(rig, "j", 6, 10)
+        rig.end(job)
         await w.task
         assert w.kinds()[0] == "job"
         assert w.kinds()[-1] == "end"
@@ -76,9 +93,10 @@ def test_a_watcher_from_the_start_sees_all_and_the_end(tmp_path: Path) -> None:
 
 def test_a_watcher_who_comes_late_or_again_gets_what_is_missing(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("j", sim={"DURATION": 0.3})
-        await rig.until("j", "running")
+        await rig.submit("j", sim={"DURATION": 600})
+        job = await rig.until("j", "running")
         await report(rig, "j", 1, 5000)
+        rig.end(job)
         await rig.until("j", "finished")
         late = Watching(rig, "j")
         again = Watching(rig, "j", since=4990)
@@ -116,7 +134,7 @@ def test_a_waiting_job_tells_why_and_each_change_of_it(tmp_path: Path) -> None:
 def test_a_slow_watcher_misses_nothing_that_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker.Broker.subscribe, "__defaults__", (4,))
+    monkeypatch.setattr(bus.Broker.subscribe, "__defaults__", (4,))
 
     async def story(rig: Rig) -> None:
         # it runs until all is reported, however long that takes here: points of a job that has ended are not taken
@@ -155,11 +173,17 @@ def test_watching_a_job_that_is_deleted_ends(tmp_path: Path) -> None:
 
 def test_many_watchers_leave_nothing_behind(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        await rig.submit("j", sim={"DURATION": 0.3})
+        job = await rig.submit("j", sim={"DURATION": 600})
         watching = [Watching(rig, "j") for _ in range(20)]
-        await asyncio.sleep(0.1)
+
+        async def all_watch() -> bool:
+            return all(w.kinds() for w in watching)
+
+        await until(all_watch)
         for w in watching[:10]:
             w.task.cancel()
+        await rig.until("j", "running")
+        rig.end(job)
         await asyncio.gather(*(w.task for w in watching), return_exceptions=True)
         assert all(w.kinds()[-1] == "end" for w in watching[10:])
         assert rig.platform.broker._topics == {}

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import text
 
 from mlp_hub.domain.errors import Unavailable
-from platform_rig import FAST, Rig, node, play, until
+from platform_rig import FAST, Rig, node, play
+from waiting import until
 
 POISON = "CREATE TRIGGER poison BEFORE {act} ON job WHEN NEW.name = 'bad' AND {when} BEGIN SELECT RAISE(ABORT, 'poisoned row'); END"
 LONG = replace(FAST, backoff_s=0.2, backoff_max_s=60.0)

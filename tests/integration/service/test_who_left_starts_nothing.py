@@ -9,12 +9,15 @@ import pytest
 
 from mlp_api.jobs import JobCreate, Why
 from mlp_api.types import TenantCreate
+from mlp_hub.api import answers
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.scheduler.model import Verdict, Wait
-from mlp_hub.service import intake
-from mlp_hub.service.storing import Decided, store
+from mlp_hub.scheduler.model.types import Verdict, Wait
+from mlp_hub.service.admission.commit import Decided, store
+from mlp_hub.service.jobs import intake
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, play, until
+from mlp_language.message import msg
+from platform_rig import Rig, play
+from waiting import until
 
 
 async def red(rig: Rig, *users: str) -> None:
@@ -30,8 +33,8 @@ async def full(rig: Rig) -> None:
 
 
 def text_of(why: Why) -> str:
-    last = "" if why.stopped is None else why.stopped.message
-    return " ".join([*(r.message for r in why.reasons), why.expected_because or "", last])
+    last = "" if why.stopped is None else str(why.stopped.message)
+    return " ".join([*(str(r.message) for r in why.reasons), str(why.expected_because) or "", last])
 
 
 @pytest.mark.parametrize("how", ["by hand", "by a group", "altogether"])
@@ -59,7 +62,7 @@ def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
         for n in range(7):
             job = await p.jobs.get("bob", f"w{n}")
             assert job.phase == "suspended"
-            assert "bob is not a member of tenant red any more" in job.message
+            assert "bob is not a member of tenant red any more" in str(job.message)
             why = await p.jobs.why("bob", f"w{n}")
             assert "not a member of tenant red" in text_of(why)
             assert "ann" not in text_of(why)
@@ -91,12 +94,12 @@ def test_why_a_job_waits_is_not_written_down_once_it_is_suspended(tmp_path: Path
         uids = [uid for uid, job in p.board.waiting.items() if job.spec.name in ("v", "w")]
         assert len(uids) == 2
         await p.tenants.remove_member("red", "bob")
-        verdict = Verdict(Reason.WAITING_FOR_QUOTA, "decided before")
+        verdict = Verdict(Reason.WAITING_FOR_QUOTA, msg("decided before"))
         late = Decided([], [], [], [Wait(uid, verdict, 1) for uid in uids], {}, {}, [], rig.clock())
         await p.board.commit(lambda tx, changes: store(tx, changes, late))
         told = "first in its queue: decided before"
-        assert told in [e.message for e in await p.jobs.events("carl", "v")]
-        assert told not in [e.message for e in await p.jobs.events("bob", "w")]
+        assert told in [str(e.message) for e in await p.jobs.events("carl", "v")]
+        assert told not in [str(e.message) for e in await p.jobs.events("bob", "w")]
 
     play(tmp_path, story)
 
@@ -113,15 +116,16 @@ def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tmp_path
         await rig.submit("secret", tenant="red", cpu=4.0, priority="high", sim=sim)
         await rig.until("secret", "running")
         job = await rig.until("mine", "suspended", user="bob")
-        assert "not a member of tenant red any more" in job.message
+        assert "not a member of tenant red any more" in str(job.message)
         timeline = await p.jobs.events("bob", "mine")
         assert "preempted" in [e.kind for e in timeline]
         assert [e.kind for e in timeline[-2:]] == ["requeued", "suspended"]
-        told = " ".join(e.message for e in timeline) + text_of(await p.jobs.why("bob", "mine"))
+        eyes = await p.sights.of("bob")
+        told = answers.encode([*timeline, await p.jobs.why("bob", "mine")], eyes=eyes).decode()
         assert "secret" not in told
         assert "ann" not in told
-        assert await p.decisions.of("bob", "mine", asker="bob", everything=False) == []
-        assert await p.decisions.of("bob", "mine", asker="root", everything=True)
+        assert await p.decisions.of("bob", "mine", await p.sights.of("bob"), asker="bob") == []
+        assert await p.decisions.of("bob", "mine", asker="root")
         await p.jobs.cancel("ann", "secret")
         await rig.until("secret", "cancelled")
         assert rig.held("red").cpu == 0

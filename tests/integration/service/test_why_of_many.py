@@ -10,10 +10,12 @@ import pytest
 
 from mlp_api.types import TenantCreate
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.model import Why
-from mlp_hub.scheduler.why import explain_planned
-from mlp_hub.service import answers
-from platform_rig import FAST, Rig, play, until
+from mlp_hub.scheduler.forecast.why import explain_planned
+from mlp_hub.scheduler.model.types import Why
+from mlp_hub.service.forecast import service
+from platform_rig import FAST, Rig, play
+from said import seen
+from waiting import until
 
 MANY = replace(FAST, large_cycle=5)
 
@@ -40,12 +42,12 @@ def test_many_waiting_jobs_get_what_would_start_them_now_outside_of_the_loop(
         asked.append(threading.current_thread().name)
         return explain_planned(core, uid, now)
 
-    monkeypatch.setattr(answers, "explain_planned", noting)
+    monkeypatch.setattr(service, "explain_planned", noting)
 
     async def story(rig: Rig) -> None:
         await crowd(rig)
         why = await rig.platform.jobs.why("ann", "w0")
-        assert (why.would_start_now, why.cut_short) == (["--workers 1", "--cpu 0.5"], "")
+        assert (why.would_start_now, str(why.cut_short)) == (["--workers 1", "--cpu 0.5"], "")
         assert (why.position, why.queue_length) == (1, 9)
         assert asked
         assert threading.main_thread().name not in asked
@@ -54,14 +56,14 @@ def test_many_waiting_jobs_get_what_would_start_them_now_outside_of_the_loop(
 
 
 def test_where_the_bound_is_reached_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlp_hub.scheduler.why.MOST_TRYING", 0)
+    monkeypatch.setattr("mlp_hub.scheduler.forecast.why.MOST_TRYING", 0)
 
     async def story(rig: Rig) -> None:
         await crowd(rig)
         why = await rig.platform.jobs.why("ann", "w0")
         assert why.would_start_now == []
         assert (
-            why.cut_short
+            str(why.cut_short)
             == "with 9 jobs waiting no smaller request was tried, there may be one that starts now"
         )
 
@@ -78,8 +80,8 @@ def test_a_list_says_of_each_when_it_starts_or_why_nobody_can_tell(tmp_path: Pat
         await rig.submit("never", workers=4, sim={"DURATION": 1})
 
         async def all_told() -> dict[str, tuple[bool, str]] | None:
-            queue = await rig.platform.jobs.queue()
-            told = {e.name: (e.expected_start is not None, e.expected_because) for e in queue}
+            queue = await rig.platform.cluster_queue.entries()
+            told = {e.name: (e.expected_start is not None, str(e.expected_because)) for e in queue}
             return told if all(told[name][1] for name in ("soon", "never")) else None
 
         told = await until(all_told)
@@ -87,7 +89,7 @@ def test_a_list_says_of_each_when_it_starts_or_why_nobody_can_tell(tmp_path: Pat
             "limited": (False, ""),
             "endless": (False, ""),
             "soon": (True, "job limited of ann ends by then at the latest"),
-            "never": (False, "no time can be told: endless of ann has no time limit"),
+            "never": (False, "no time can be told: job endless of ann has no time limit"),
         }
 
     play(tmp_path, story)
@@ -102,8 +104,12 @@ def test_a_list_names_no_job_of_another_tenant(tmp_path: Path) -> None:
         await rig.submit("mine", workers=2, sim={"DURATION": 1})
 
         async def told() -> str:
-            return next((e.expected_because for e in await rig.platform.jobs.queue("default")), "")
+            found = [
+                seen(e.expected_because, "default")
+                for e in await rig.platform.cluster_queue.entries("default")
+            ]
+            return found[0] if found else ""
 
-        assert await until(told) == "a job of tenant red ends by then at the latest"
+        assert await until(told) == "a job of another tenant ends by then at the latest"
 
     play(tmp_path, story)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.tenants import Booking, BookingCreate
+from mlp_api.bookings import Booking, BookingCreate
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
+from mlp_language.message import Period, msg
 from platform_rig import Rig, node, play
 
 DAY = 86_400.0
@@ -46,22 +47,22 @@ def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_again_with
         made = await book(rig, "demo", 8)
         assert made.short is None
 
-        day = f"{made.start:%A %Y-%m-%d %H:%M} UTC"
+        day = str(msg("{period}", period=Period(made.start.timestamp(), made.end.timestamp())))
         says = (
-            f"window demo of blue, {day}, no longer fits: needs 8 cpu, 6 are left: the quota of blue is 6 cpu"
+            f"window demo of blue, {day}, no longer fits: needs 8 cpu, left is 6: the quota of blue is 6 cpu"
         )
         told = await rig.platform.previews.of("blue", TenantUpdate(cpu=6))
-        assert [n.text for n in told.notes if n.tone == "bad"] == [f"The {says}"]
+        assert [str(n.text) for n in told.notes if n.tone == "bad"] == [f"The {says}"]
         assert [(b.name, b.short is None) for b in told.bookings] == [("demo", False)]
         assert (await only(rig)).short is None  # asking changes nothing
 
         after = await rig.platform.tenants.update("blue", TenantUpdate(cpu=6))
-        assert after.notes == [f"the {says}"]
+        assert [str(n) for n in after.notes] == [f"The {says}"]
         short = (await only(rig)).short
         assert short is not None
-        assert (short.left, short.message) == (
+        assert (short.left, str(short.message)) == (
             {"cpu": 6.0},
-            "needs 8 cpu, 6 are left: the quota of blue is 6 cpu",
+            "needs 8 cpu, left is 6: the quota of blue is 6 cpu",
         )
         assert (await only(rig)).amount == {"cpu": 8.0}
         assert (await rig.platform.tenants.update("blue", TenantUpdate(cpu=6))).notes == []
@@ -69,9 +70,9 @@ def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_again_with
         await rig.restart()
         assert (await only(rig)).short == short
         told = await rig.platform.previews.of("blue", TenantUpdate(cpu=9))
-        assert f"The window demo of blue, {day}, fits again" in [n.text for n in told.notes]
+        assert f"The window demo of blue, {day}, fits again" in [str(n.text) for n in told.notes]
         back = await rig.platform.tenants.update("blue", TenantUpdate(cpu=9))
-        assert back.notes == [f"the window demo of blue, {day}, fits again"]
+        assert [str(n) for n in back.notes] == [f"The window demo of blue, {day}, fits again"]
         assert (await only(rig)).short is None
         assert sorted(audited(rig)) == ["booking.create", "booking.short", "booking.whole"]
 
@@ -85,18 +86,18 @@ def test_what_another_tenant_reserves_may_leave_a_window_too_little(tmp_path: Pa
         await book(rig, "demo", 6)
         after = await rig.platform.tenants.update("red", TenantUpdate(cpu=8, reserved={"cpu": 5}))
         assert len(after.notes) == 1
-        assert "window demo of blue" in after.notes[0]
+        assert "window demo of blue" in str(after.notes[0])
         short = (await only(rig)).short
         assert short is not None
         assert (
-            short.message
-            == "needs 6 cpu, 3 are left: the nodes have 8 cpu, of which 5 is reserved or booked besides"
+            str(short.message)
+            == "needs 6 cpu, left is 3: the nodes have 8 cpu, of which 5 is reserved or booked besides"
         )
         await rig.platform.tenants.update("red", TenantUpdate(cpu=8))
         assert (await only(rig)).short is None
         await rig.platform.tenants.update("red", TenantUpdate(cpu=8, reserved={"cpu": 5}))
         gone = await rig.platform.tenants.delete("red")
-        assert [n for n in gone.notes if "demo of blue" in n and n.endswith("fits again")]
+        assert [n for n in gone.notes if "demo of blue" in str(n) and str(n).endswith("fits again")]
 
     play(tmp_path, story, node(cpu=8))
 
@@ -108,7 +109,8 @@ def test_when_nodes_leave_the_windows_that_were_made_first_keep_theirs(tmp_path:
         await book(rig, "later", 5, tenant="red")
         rig.ahead += 1
         await book(rig, "demo", 10)
-        gone = rig.executor._nodes.pop("n2")
+        gone = next(one for one in rig.executor.nodes() if one.name == "n2")
+        rig.executor.remove_node("n2")
         first, second = await only(rig, "red"), await only(rig)
         assert first.short is None
         assert second.short is not None
@@ -122,7 +124,7 @@ def test_when_nodes_leave_the_windows_that_were_made_first_keep_theirs(tmp_path:
         assert short.left == {"cpu": 8.0}
         with pytest.raises(Refused):  # what does not fit now is not crowded out by a new one
             await book(rig, "new", 1, tenant="red")
-        rig.executor._nodes["n2"] = gone
+        rig.executor.set_node(gone)
         await rig.platform.bookings.sweep()
         assert rig.db.read_now(lambda tx: tx.bookings.current(rig.clock()))[0].short is None
 
@@ -138,7 +140,7 @@ def test_a_node_that_is_down_is_expected_back_until_the_window_opens(tmp_path: P
         rig.ahead = 700
         short = (await only(rig)).short
         assert short is not None
-        assert short.message == "needs 12 cpu, 8 are left: the nodes that are up have 8 cpu"
+        assert str(short.message) == "needs 12 cpu, left is 8: the nodes that are up have 8 cpu"
         rig.executor.restore_node("n2")
         assert (await only(rig)).short is None
 
@@ -150,7 +152,7 @@ def test_a_server_that_runs_into_a_window_keeps_what_it_holds_and_the_booking_sa
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=8))
         plain = await book(rig, "demo", 6, start=60)
-        assert plain.notes == [
+        assert [str(n) for n in plain.notes] == [
             "a notebook server that runs into the window keeps what it holds until it is stopped"
         ]
         for tenant, cpu in (("red", 3), ("blue", 1)):
@@ -159,7 +161,9 @@ def test_a_server_that_runs_into_a_window_keeps_what_it_holds_and_the_booking_sa
             )
             await rig.platform.ledger.try_(held)
             await rig.platform.ledger.confirm(ResourceRequestKey(id=tenant, applier="sp"))
-        assert (await only(rig)).notes == [f"{plain.notes[0]}: servers of other tenants hold 3 cpu now"]
+        assert [str(n) for n in (await only(rig)).notes] == [
+            f"{plain.notes[0]}: servers of other tenants hold 3 cpu now"
+        ]
         rig.ahead = 120
         assert (await only(rig)).open
         assert rig.held("red").cpu == 3000

@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from hub_stack import PASSWORD, Browser, text_of
+from local_names import LocalNames
+from waiting import PATIENCE_S
 
 CONFIG = """
 c.NativeAccounts.signup_burst = 4
@@ -24,8 +26,8 @@ def from_address(stack, address: str) -> Browser:
     person.http = httpx.Client(
         base_url=stack.url,
         follow_redirects=True,
-        timeout=60,
-        transport=httpx.HTTPTransport(local_address=address),
+        timeout=PATIENCE_S,
+        transport=LocalNames(local_address=address),
         headers={"Sec-Fetch-Mode": "navigate"},
     )
     stack.clients.append(person.http)

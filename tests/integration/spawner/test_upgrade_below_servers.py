@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from executor_lab import Lab
-from mlp_hub.executors import sandbox
-from mlp_hub.executors.sandbox import SandboxPhase
+from mlp_hub import sandbox
+from mlp_hub.sandbox import SandboxPhase
 from mlp_spawner import server
 from mlp_spawner.environment import Who, build
-from mlp_spawner.options import Choice
+from mlp_spawner.grant import Grant
 from mlp_spawner.paths import Paths
 
 SERVER = """
@@ -28,9 +28,9 @@ from pathlib import Path
 from jupyter_client.manager import start_new_kernel
 
 def kernel_says(code):
-    manager, client = start_new_kernel(startup_timeout=120)
+    manager, client = start_new_kernel(startup_timeout=180)
     said = []
-    client.execute_interactive(code, timeout=60, output_hook=lambda m: said.append(m["content"].get("text", "")))
+    client.execute_interactive(code, timeout=180, output_hook=lambda m: said.append(m["content"].get("text", "")))
     client.stop_channels()
     manager.shutdown_kernel(now=True)
     return "".join(said).strip()
@@ -111,17 +111,16 @@ def test_new_kernels_of_a_server_that_kept_running_have_the_extension(
     home = lab.home("ann")
     paths = Paths(lab.base / "servers", lab.base, "ann", "")
     paths.log_dir.mkdir(parents=True)
-    who = Who("ann", "default", "secret", "/user/ann/", "/home/ann", env.python, f"{sockets}/mlp.sock")
+    who = Who("ann", "/user/ann/", "/home/ann", env.python, f"{sockets}/mlp.sock")
     described = server.spec(
         paths,
         who,
-        Choice(tenant="default", cpu=1.0, ram=1024),
+        Grant("default", cpu=1.0, ram=1024),
         env=build({}, who),
         uid=lab.uid("ann"),
         home_dir=home,
         tenant_socket_dir=str(sockets),
         args=(),
-        network="none",
     )
     run_dir = str(lab.run_root / "server")
     sandbox.launch(replace(described, argv=(env.python, "-c", SERVER), listen=None), run_dir)

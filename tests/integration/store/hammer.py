@@ -13,8 +13,8 @@ import time
 from mlp_api import types as api
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Resources
-from mlp_hub.executors.base import NodeInfo
-from mlp_hub.service.ledger import Ledger
+from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database
 
 NODE = Resources(cpu=100_000)

@@ -6,11 +6,12 @@ from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.resources import Quota
 from mlp_hub.domain.tenant import Lowering, Tenant
 from mlp_hub.store import Database
+from mlp_language.message import msg
 
 AMOUNT = Quota(cpu=1500, kinds={"a100": 2000})
 DEMO = BookedWindow("red", "demo", 100.0, 200.0, AMOUNT, "root", 5.0)
 LATER = BookedWindow("blue", "demo", 150.0, 300.0, AMOUNT)
-LOWERED = Lowering(7.0, 0.5, Quota(cpu=3), None, "red is idle")
+LOWERED = Lowering(7.0, 0.5, Quota(cpu=3), None, msg("red is idle"))
 
 
 def test_windows_are_found_until_they_are_over_and_then_forgotten(db: Database) -> None:

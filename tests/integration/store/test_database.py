@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
 from sqlalchemy import text
@@ -29,9 +30,9 @@ def test_what_was_written_is_there_for_the_next_process(db: Database, url: str) 
 def test_writes_of_many_share_commits_and_keep_their_order(db: Database) -> None:
     async def run() -> list[int]:
         db.open()
-        hold = threading.Event()
-        first = asyncio.ensure_future(db.write(lambda tx: hold.wait(5)))
-        await asyncio.sleep(0.05)  # the writer is busy: the rest queues up
+        busy, hold = threading.Event(), threading.Event()
+        first = asyncio.ensure_future(db.write(lambda tx: (busy.set(), hold.wait(60))))
+        await asyncio.to_thread(busy.wait, 60)  # so the rest queues up
         rest = [asyncio.ensure_future(db.write(lambda tx, i=i: seen.append(i) or i)) for i in range(200)]
         await asyncio.sleep(0)
         hold.set()
@@ -42,7 +43,54 @@ def test_writes_of_many_share_commits_and_keep_their_order(db: Database) -> None
     assert asyncio.run(run()) == list(range(200)) == seen
     commits, works = db.group_commit
     assert works == 201
-    assert commits < 20
+    assert commits < works / 2  # how many are in one is the writer's own matter
+
+
+def test_only_writes_that_need_not_be_durable_do_not_wait_for_the_disk(db: Database) -> None:
+    if db.url.get_backend_name() != "sqlite":
+        pytest.skip("PostgreSQL makes no difference")
+
+    async def story() -> None:
+        order: list[int] = []
+
+        def level(tx: Tx, number: int) -> int:
+            order.append(number)
+            found: int = tx.connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
+            return found
+
+        full, normal = 2, 1
+        assert await db.write(partial(level, number=0)) == full
+        assert await db.write(partial(level, number=1), durable=False) == normal
+        assert await db.write(partial(level, number=2)) == full
+        queued = [db.write(partial(level, number=n), durable=n % 3 == 0) for n in range(3, 100)]
+        levels = await asyncio.gather(*queued)
+        assert order == list(range(100))
+        assert all(found == full for n, found in enumerate(levels, 3) if n % 3 == 0)
+
+    asyncio.run(story())
+
+
+def test_a_full_database_is_trouble_until_a_write_goes_through_again(db: Database) -> None:
+    big = "x" * 2_000_000
+
+    def no_more_room(tx: Tx) -> None:
+        if tx.connection.dialect.name == "sqlite":
+            pages = tx.connection.scalar(text("PRAGMA page_count"))
+            tx.connection.execute(text(f"PRAGMA max_page_count={pages + 10}"))
+
+    async def run() -> None:
+        await db.write(put("a"))
+        assert db.trouble is None
+        await db.write(no_more_room)
+        with pytest.raises(StoreUnavailable):
+            await db.write(put("big", big))
+        assert db.trouble is not None
+        assert "full" in db.trouble
+        await db.write(put("b"))
+        assert db.trouble is None
+
+    if db._sqlite:
+        asyncio.run(run())
 
 
 def test_one_that_raises_takes_back_only_its_own_work(db: Database) -> None:
@@ -67,7 +115,11 @@ def test_one_that_raises_takes_back_only_its_own_work(db: Database) -> None:
 
 
 def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_ones_work(db: Database) -> None:
-    gate = threading.Event()
+    begun, gate = threading.Event(), threading.Event()
+
+    def hold(tx: Tx) -> None:
+        begun.set()
+        gate.wait(5)
 
     def lose(tx: Tx) -> None:
         if tx.connection.dialect.name == "sqlite":
@@ -78,8 +130,10 @@ def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_one
 
     async def run() -> list[object]:
         db.open()
-        first = asyncio.ensure_future(db.write(lambda tx: gate.wait(5)))
-        await asyncio.sleep(0.05)
+        first = asyncio.ensure_future(db.write(hold))
+        assert await asyncio.to_thread(
+            begun.wait, 5
+        )  # its batch is closed; what comes now goes into the next one
         rest = [asyncio.ensure_future(db.write(w)) for w in (put("a"), lose, put("b"))]
         await asyncio.sleep(0)
         gate.set()
@@ -159,11 +213,19 @@ def test_a_synchronous_transaction_of_another_process_excludes_the_service(db: D
         assert tx.settings.get("n") == 50
 
 
-def test_only_one_service_works_on_a_database(db: Database, url: str) -> None:
+def test_only_one_service_works_on_a_file_and_on_postgresql_a_second_may_stand_by(
+    db: Database, url: str
+) -> None:
     db.open()
     second = Database(url, guard=True)
-    with pytest.raises(StoreInUse, match="another service"):
+    assert second.alone is (db.url.get_backend_name() == "sqlite")
+    if second.alone:
+        with pytest.raises(StoreInUse, match="another service"):
+            second.open()
+    else:
         second.open()
+        second.close()
+        second = Database(url, guard=True)
     command = Database(url)
     with command.begin() as tx:
         tx.settings.put("from", "a command")

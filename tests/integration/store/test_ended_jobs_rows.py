@@ -7,10 +7,11 @@ from dataclasses import replace
 from mlp_api.metrics import MetricPoint
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.span import NEWEST, Span
+from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.store import Database
 from mlp_hub.store.records import Kept, StoredDecision
 from mlp_hub.store.repos.ended import ROW_BYTES
+from mlp_language.message import verbatim
 
 
 def ended(number: int, user: str = "ann", code: str = "", phase: Phase = Phase.FINISHED) -> Job:
@@ -37,9 +38,9 @@ def test_all_that_is_stored_of_a_job_counts_in_bytes(db: Database) -> None:
     assert size_of(db, 2) - size_of(db, 1) == 4000, "bytes, not letters"
     before = size_of(db, 3)
     with db.begin() as tx:
-        tx.events.add(uid(3), 1.0, "finished", "x" * 500)
+        tx.events.add(uid(3), 1.0, "finished", verbatim("x" * 500))
         tx.decisions.add([StoredDecision(uid(3), 1.0, "admitted", "y" * 300)])
-    assert size_of(db, 3) - before == 800 + 2 * ROW_BYTES
+    assert size_of(db, 3) - before == 800 + 34 + 2 * ROW_BYTES  # a message is stored as JSON
     with db.begin() as tx:
         tx.metrics.append(uid(3), "0.0.a", [MetricPoint(n=n, t=0.0, v={"loss": 1.5}) for n in range(1, 101)])
     assert size_of(db, 3) - before > 800 + 100 * 15
@@ -100,7 +101,7 @@ def fill(db: Database) -> None:
 def test_the_audit_log_is_read_by_who_what_on_what_and_when(db: Database) -> None:
     fill(db)
 
-    def times(span: Span = NEWEST, **filters: str) -> list[int]:
+    def times(span: RowSpan = NEWEST, **filters: str) -> list[int]:
         with db.reading() as tx:
             entries, following = tx.audit.page(span, **filters)
         assert following is None
@@ -112,8 +113,8 @@ def test_the_audit_log_is_read_by_who_what_on_what_and_when(db: Database) -> Non
     assert times(action="tenant.") == [9, 7, 6, 4, 3, 1, 0], "all whose name begins so"
     assert times(action="ten%.") == []
     assert times(name="t3") == times(tenant="t3") == [7, 3]
-    assert times(Span(since=3.0, until=6.0)) == [5, 4, 3]
-    assert times(Span(since=2.0), actor="ann", action="tenant.update") == [4]
+    assert times(RowSpan(since=3.0, until=6.0)) == [5, 4, 3]
+    assert times(RowSpan(since=2.0), actor="ann", action="tenant.update") == [4]
 
 
 def test_pages_of_the_audit_log_follow_each_other_and_are_bounded_in_bytes(db: Database) -> None:
@@ -124,7 +125,7 @@ def test_pages_of_the_audit_log_follow_each_other_and_are_bounded_in_bytes(db: D
         before = None
         while True:
             with db.reading() as tx:
-                entries, before = tx.audit.page(Span(before=before, **limits))
+                entries, before = tx.audit.page(RowSpan(before=before, **limits))
             pages.append([int(e.time) for e in entries])
             if before is None:
                 return pages

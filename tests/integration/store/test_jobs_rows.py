@@ -9,10 +9,11 @@ from sqlalchemy import text
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import FINAL, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.span import Span
+from mlp_hub.domain.span import RowSpan
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import Remembered, StoredDecision
 from mlp_hub.store.repos.jobs import PAGE_BYTES
+from mlp_language.message import msg, verbatim
 
 
 def job(
@@ -45,7 +46,7 @@ FULL = replace(
     failures=1,
     progress=99,
     reason="program-error",
-    message="rank 1 ended with 3",
+    message=msg("rank {n} ended with {code}", n=1, code=3),
     placement=("n1", "n1", "n2"),
     queued_at=1.25,
     admitted_at=2.5,
@@ -65,11 +66,11 @@ def test_a_job_comes_back_as_it_was_stored(db: Database) -> None:
         assert tx.jobs.get("nobody") is None
     with db.begin() as tx:
         changed = tx.jobs.update(
-            replace(FULL, message="last words\0", failure=Failure(Cause.SIGNAL, tail="\0"))
+            replace(FULL, message=verbatim("last words\0"), failure=Failure(Cause.SIGNAL, tail="\0"))
         )
-        assert tx.events.add(FULL.uid, 1.0, "failed", "\0").seq == 1
+        assert tx.events.add(FULL.uid, 1.0, "failed", verbatim("\0")).seq == 1
     with db.reading() as tx:
-        assert tx.jobs.get(FULL.uid) == replace(changed, message="last words\ufffd")
+        assert tx.jobs.get(FULL.uid) == replace(changed, message=verbatim("last words\0"))
         assert tx.jobs.find("bob", "digits") is None
 
 
@@ -95,17 +96,38 @@ def test_what_a_job_waited_and_ran_comes_back_and_takes_no_room_while_other_time
     assert (ended.waited, ended.ran, ended.has_run, ended.restarts) == (2.5, 88.125, True, 1)
 
 
-def test_a_name_is_taken_until_its_job_is_removed(db: Database) -> None:
+def test_a_run_of_a_name_is_taken_until_its_job_is_removed(db: Database) -> None:
     with db.begin() as tx:
         assert tx.jobs.insert(job(1))
         assert not tx.jobs.insert(job(2))
         assert tx.jobs.insert(job(3, user="bob"))
         assert tx.jobs.insert(job(4, name="digits-2"))
-        assert tx.jobs.names("ann", "digits") == {"digits", "digits-2"}
-        assert tx.jobs.names("ann", "d_g%") == set()
         assert tx.jobs.remove(job(1).uid)
         assert not tx.jobs.remove(job(1).uid)
         assert tx.jobs.insert(job(5))
+
+
+def test_a_name_means_its_latest_run_and_capitals_are_told_apart(db: Database) -> None:
+    first, second = job(1, phase=Phase.FINISHED), replace(job(2), run=2)
+    other = job(3, name="Digits")
+    with db.begin() as tx:
+        assert tx.jobs.insert_many([first, second, other]) == {first.uid, second.uid, other.uid}
+        assert not tx.jobs.insert(replace(job(4), run=2))
+        found = {
+            ref: tx.jobs.find("ann", ref) for ref in ("digits", "digits@1", "digits@2", "Digits", "digits@3")
+        }
+        assert found == {
+            "digits": second,
+            "digits@1": first,
+            "digits@2": second,
+            "Digits": other,
+            "digits@3": None,
+        }
+        assert tx.jobs.find("ann", "digits@x") is None
+        assert tx.jobs.latest("ann", ["digits", "Digits", "none"]) == {"digits": second, "Digits": other}
+        assert tx.jobs.latest("bob", ["digits"]) == {}
+        assert tx.jobs.ended_runs("ann", "digits") == [first.uid]
+        assert tx.jobs.page(user="ann", name="digits") == ([second, first], None)
 
 
 def test_one_of_two_who_change_the_same_version_is_told(db: Database) -> None:
@@ -177,8 +199,8 @@ def test_all_that_belongs_to_a_job_goes_with_it(db: Database) -> None:
     with db.begin() as tx:
         tx.jobs.insert(job(1))
         assert [
-            tx.events.add(uid, 1.5, "submitted", "by ann").seq,
-            tx.events.add(uid, 2, "x", "y", "Gated").seq,
+            tx.events.add(uid, 1.5, "submitted", msg("by ann")).seq,
+            tx.events.add(uid, 2, "x", msg("y"), "Gated").seq,
         ] == [
             1,
             2,
@@ -259,7 +281,7 @@ def test_keys_settings_usage_and_audit_are_kept(db: Database) -> None:
         assert tx.usage.all() == {}
         for i in range(3):
             tx.audit.add(float(i), "root", "tenant.create", f"t{i}", tenant=f"t{i}", detail={"n": i})
-        last, following = tx.audit.page(Span(limit=2))
+        last, following = tx.audit.page(RowSpan(limit=2))
         assert [e.name for e in last] == ["t2", "t1"]
-        assert [e.detail for e in tx.audit.page(Span(before=following))[0]] == [{"n": 0}]
+        assert [e.detail for e in tx.audit.page(RowSpan(before=following))[0]] == [{"n": 0}]
         assert [e.actor for e in tx.audit.page(tenant="t1")[0]] == ["root"]

@@ -15,8 +15,8 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
-from mlp_hub.executors.base import NodeInfo
-from mlp_hub.service.ledger import Ledger
+from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database
 
 NODE = Resources(cpu=100_000, ram=100_000)

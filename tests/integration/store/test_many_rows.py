@@ -15,6 +15,7 @@ from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import DecayedUsage, Lease
 from mlp_hub.store.repos.base import LOTS
 from mlp_hub.store.tx import Tx
+from mlp_language.message import msg, verbatim
 
 MANY = 1200  # more than one statement names
 
@@ -42,7 +43,7 @@ def test_many_jobs_are_changed_at_once_or_not_at_all(db: Database) -> None:
     with db.begin() as tx:
         jobs = [job(i) for i in range(MANY)]
         tx.jobs.insert_many(jobs)
-        new = tx.jobs.update_many([replace(j, message="m", resize_to=("n1",)) for j in jobs])
+        new = tx.jobs.update_many([replace(j, message=msg("m"), resize_to=("n1",)) for j in jobs])
         assert tx.jobs.get(jobs[3].uid) == new[3]
         assert new[3].version == 2
         assert tx.jobs.versions([jobs[0].uid, "nobody"]) == {jobs[0].uid: 2}
@@ -54,8 +55,8 @@ def test_many_steps_are_numbered_within_their_jobs(db: Database) -> None:
     with db.begin() as tx:
         jobs = [job(i) for i in range(20)]
         tx.jobs.insert_many(jobs)
-        tx.events.add(jobs[0].uid, 1.0, "submitted", "first")
-        tx.events.add_many([(j.uid, 2.0, kind, "m\0", None) for j in jobs for kind in ("a", "b")])
+        tx.events.add(jobs[0].uid, 1.0, "submitted", msg("first"))
+        tx.events.add_many([(j.uid, 2.0, kind, verbatim("m\0"), None) for j in jobs for kind in ("a", "b")])
         assert [(e.seq, e.kind) for e in tx.events.since(jobs[0].uid)] == [
             (1, "submitted"),
             (2, "a"),
@@ -69,17 +70,17 @@ def test_steps_of_any_number_of_jobs_keep_their_order(db: Database, count: int) 
     with db.begin() as tx:
         jobs = [job(i) for i in range(count)]
         tx.jobs.insert_many(jobs)
-        tx.events.add(jobs[-1].uid, 1.0, "submitted", "first")
-        first = [(j.uid, 2.0, "a", f"a of {j.spec.name}", None) for j in jobs]
-        more = [(jobs[0].uid, 3.0, kind, kind, "Quota") for kind in ("b", "c")]
+        tx.events.add(jobs[-1].uid, 1.0, "submitted", msg("first"))
+        first = [(j.uid, 2.0, "a", verbatim(f"a of {j.spec.name}"), None) for j in jobs]
+        more = [(jobs[0].uid, 3.0, kind, verbatim(kind), "Quota") for kind in ("b", "c")]
         tx.events.add_many([*first, *more])
-        tx.events.add_many([(j.uid, 4.0, "d", "d", None) for j in jobs])
+        tx.events.add_many([(j.uid, 4.0, "d", msg("d"), None) for j in jobs])
         for j in jobs:
             begun = ["submitted"] if j is jobs[-1] else []
             kinds = [*begun, "a", *(("b", "c") if j is jobs[0] else ()), "d"]
             steps = tx.events.since(j.uid)
             assert [(e.seq, e.kind) for e in steps] == list(enumerate(kinds, 1))
-            assert f"a of {j.spec.name}" in [e.message for e in steps]
+            assert f"a of {j.spec.name}" in [str(e.message) for e in steps]
         assert {e.reason for e in tx.events.since(jobs[0].uid) if e.kind in "bc"} == {"Quota"}
         tx.events.add_many([])
 
@@ -133,7 +134,7 @@ def test_a_large_write_that_fails_takes_nothing_of_its_neighbours_along(db: Data
     jobs = [job(i) for i in range(MANY)]
 
     def fails(tx: Tx) -> None:
-        tx.jobs.update_many([replace(j, message="m" * 2000) for j in jobs])
+        tx.jobs.update_many([replace(j, message=verbatim("m" * 2000)) for j in jobs])
         raise Stale(jobs[0])
 
     def stores(tx: Tx, part: list[Job]) -> None:

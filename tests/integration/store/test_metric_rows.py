@@ -10,7 +10,7 @@ import pytest
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import Database
-from mlp_hub.store.records import MetricPoint
+from mlp_hub.store.records import StoredPoint
 from mlp_hub.store.repos.metrics import ROW_POINTS
 
 UID = "0" * 26
@@ -42,8 +42,8 @@ def append(store: Database, source: str, batch: list[P]):
         return tx.metrics.append(UID, source, batch)
 
 
-def all_points(store: Database, seq: int = 0, page: int = 5000) -> list[MetricPoint]:
-    found: list[MetricPoint] = []
+def all_points(store: Database, seq: int = 0, page: int = 5000) -> list[StoredPoint]:
+    found: list[StoredPoint] = []
     with store.reading() as tx:
         while part := tx.metrics.since(UID, found[-1].seq if found else seq, page):
             found += part

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
 from mlp_hub.domain.job import JobSpec, Phase, Target
-from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.store import Database, WrongSchema, codec, migrate
 from mlp_hub.store import engine as engines
 from mlp_hub.store.records import Lease
 from mlp_hub.store.tables import REVISION, metadata
+from mlp_language.message import msg
 
 
 def test_the_migrated_schema_is_the_one_of_the_tables(url: str) -> None:
@@ -78,6 +82,44 @@ def test_a_grade_of_isolation_that_never_was_in_force_is_not_claimed_after_an_up
     db.close()
 
 
+def test_servers_that_waited_before_an_upgrade_go_on_waiting_and_nothing_is_set_aside_for_them(
+    url: str,
+) -> None:
+    migrate.downgrade(url, "0017")
+    engine = engines.make_engine(engines.parse(url), write=True)
+    row = (
+        "INSERT INTO resource_request (applier, id, kind, tenant, cpu, gpu, ram, rom, phase, created_at, expires_at,"
+        ' shares, last, holder, "user") VALUES'
+        " ('sp', :id, 'request', 'default', 1000, 0, 64, 0, :phase, 5.0, 90.0, :shares, 'claim', '', 'bob')"
+    )
+    shares = codec.request_row(
+        ResourceRequest(
+            "x", "sp", "default", ZERO, RequestPhase.TRIED, 0.0, shares=(("n1", Resources(cpu=1000)),)
+        )
+    )["shares"]
+    with engine.begin() as connection:
+        for name, phase, aside in (
+            ("waits", "claimed", None),
+            ("made", "claimed", shares),
+            ("over", "cancelled", None),
+        ):
+            connection.execute(text(row), {"id": name, "phase": phase, "shares": aside})
+    engine.dispose()
+    migrate.upgrade(url)
+    db = Database(url, guard=True)
+    db.open()
+    with db.reading() as tx:
+        waiting = {r.id: r for r in tx.ledger.pending(10.0)}
+        assert set(waiting) == {"waits", "made"}
+        assert {(r.shares, r.last, r.created_at, r.expires_at) for r in waiting.values()} == {
+            ((), "try", 5.0, 90.0)
+        }
+        over = tx.ledger.get("sp", "over")
+        assert over is not None
+        assert (over.phase, over.last) == (RequestPhase.CANCELLED, "cancel")
+    db.close()
+
+
 def test_a_service_refuses_a_database_of_another_revision(empty_url: str) -> None:
     db = Database(empty_url, guard=True)
     with pytest.raises(WrongSchema, match="mlp-hub up, which makes its tables"):
@@ -108,7 +150,7 @@ def test_jobs_in_tables_of_any_older_version_can_be_aimed_at_suspension(empty_ur
             tx.connection.execute(text(row), {"uid": f"j{n}", "name": phase, "phase": phase})
     with db.begin() as tx:
         assert tx.jobs.suspend_all([Phase.RUNNING], [Target.RUN]) == [("j0", "ann", "running")]
-        tx.events.add("j0", 2.0, "asked", "asked to suspend")
+        tx.events.add("j0", 2.0, "asked", msg("asked to suspend"))
     with db.begin() as tx:
         found = tx.connection.execute(text("SELECT name, target, version FROM job ORDER BY uid")).all()
     assert [tuple(f) for f in found] == [
@@ -202,3 +244,47 @@ def test_what_jobs_waited_and_ran_before_an_upgrade_is_told_by_their_timelines(u
         "resized": (None, 1.0, 48.0),
         "paused": (None, 4.0 + 5.0 + 4.0 + 10.0, 14.0 + 16.0),
     }
+
+
+def test_jobs_of_before_names_had_runs_are_the_first_ones_and_keep_all_that_is_theirs(url: str) -> None:
+    spec = codec.dumps(JobSpec("digits", "ann", "default", "plain", Resources(1000)))
+    migrate.downgrade(url, "0012")
+    engine = engines.make_engine(engines.parse(url), write=True)
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                'INSERT INTO job (uid, "user", name, tenant, spec, phase, target, submitted_at, restarts, failures,'
+                " progress, message, placement, ranks, version) VALUES"
+                " ('u1', 'ann', 'digits', 'default', :spec, 'finished', 'run', 1, 0, 0, 0, '', '[]', '[]', 3)"
+            ),
+            {"spec": spec},
+        )
+        connection.execute(text("INSERT INTO job_event VALUES ('u1', 1, 2.0, 'submitted', 'x', NULL)"))
+        connection.execute(text("INSERT INTO job_token VALUES ('sha', 'u1', 1.0)"))
+        connection.execute(text("INSERT INTO idempotency_key VALUES ('ann', 'k', 'f', 'u1', 1.0)"))
+    engine.dispose()
+    migrate.upgrade(url)
+    db = Database(url, guard=True)
+    db.open()
+    with db.begin() as tx:
+        first = tx.jobs.find("ann", "digits")
+        assert first is not None
+        assert (first.uid, first.run, first.spec.name) == ("u1", 1, "digits")
+        assert [e.kind for e in tx.events.since("u1")] == ["submitted"]
+        assert tx.tokens.job_of("sha") == "u1"
+        assert tx.jobs.insert(replace(first, uid="u2", run=2))
+        assert not tx.jobs.insert(replace(first, uid="u3", run=2))
+        tx.events.add("u2", 3.0, "submitted", msg("again"))
+    with db.begin() as tx:  # what belongs to a job still goes with it
+        assert tx.jobs.remove("u1")
+        assert tx.events.since("u1") == []
+        assert tx.jobs.insert(replace(first, uid="u0", run=1))
+        tx.events.add("u0", 3.0, "submitted", msg("once"))
+    db.close()
+    migrate.downgrade(url, "0012")
+    engine = engines.make_engine(engines.parse(url), write=True)
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT uid FROM job")).all() == [("u2",)]
+        assert connection.execute(text("SELECT job FROM job_event")).all() == [("u2",)]
+    engine.dispose()
+    migrate.upgrade(url)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser import shot
+from browser import shot, two_frames
 from front_pages import Pages, fits, story
 from front_service import FrontService
+from front_shapes import entry, fact
 
 DARK = "rgb(21, 24, 27)"
 LIGHT = "rgb(255, 255, 255)"
@@ -34,7 +35,7 @@ def test_a_theme_is_chosen_against_the_system_s_and_kept(
     expect(theme).to_have_value(other)
     expect(page.locator(".mlp-chart canvas")).to_have_count(3)
     has_ground(page, theirs)
-    page.wait_for_timeout(150)
+    two_frames(page)
     shot(page, f"panel-theme-{other}-on-{system}", full=True)
     theme.select_option("system")
     has_ground(page, mine)
@@ -61,3 +62,20 @@ def test_the_queue_says_why_no_start_is_known(pages: Pages, front: FrontService)
     row = page.get_by_role("row", name="digits-5")
     expect(row).to_contain_text("No time can be told: digits-3 of bob has no time limit.")
     expect(row).to_contain_text("not known")
+
+
+def test_a_notebook_server_that_waits_is_in_the_queue_with_its_reason(
+    pages: Pages, front: FrontService
+) -> None:
+    asked = fact("asked", "asked", "4 cpu")
+    server = entry("gpu", kind="server", user="carol", run=0, tenant="blue", position=1, facts=[asked])
+    front.data.queue.append({**server, "reason": "WaitingForQuota", "message": "Needs 4 cpu, 1 free."})
+    page = pages.panel("admin/queue")
+    row = page.get_by_role("row", name="Notebook server")
+    expect(row).to_contain_text("Needs 4 cpu, 1 free.")
+    expect(row).to_contain_text("gpu")
+    expect(row.get_by_role("link", name="blue")).to_be_visible()
+    row.get_by_role("button", name="Numbers behind it, of notebook server gpu of carol").click()
+    expect(row.locator(".mlp-numbers")).to_contain_text(
+        "4 cpu"
+    )  # told without asking for a job, which it is not

@@ -16,9 +16,9 @@ def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService
     dark, width = LOOKS[look]
     page = pages.panel("admin/what-if", dark=dark, width=width)
     expect(page.get_by_text("Policy in force: fair (share of the machines, now and lately).")).to_be_visible()
-    policies = page.get_by_label("Policy").locator("option").all_inner_texts()
-    assert policies[0] == "As it is (fair)"
-    assert "fifo (first come, first served)" in policies
+    policies = page.get_by_label("Policy").locator("option")
+    expect(policies.first).to_have_text("As it is (fair)")
+    expect(policies.filter(has_text="fifo (first come, first served)")).to_have_count(1)
     page.get_by_label("CPU of red").fill("16")
     expect(page.get_by_text("1 change")).to_be_visible()
     page.get_by_label("CPU of red").press("Enter")
@@ -120,12 +120,13 @@ def test_a_refused_run_is_shown_and_tried_again(pages: Pages, front: FrontServic
 
 
 def test_a_run_shows_that_it_runs_and_nothing_to_run_says_so(pages: Pages, front: FrontService) -> None:
-    front.data.forced["POST /simulate"] = (0, {"wait": 0.8})
+    front.data.forced["POST /simulate"] = (503, {"msg": "too late"})
     page = pages.panel("admin/what-if")
-    page.get_by_role("button", name="Run").click()
-    expect(page.get_by_label("Loading both runs")).to_be_visible()
-    expect(page.get_by_role("button", name="Run")).to_be_disabled()
-    expect(page.get_by_role("alert")).to_be_visible()
+    with front.kept_back("POST /simulate"):
+        page.get_by_role("button", name="Run").click()
+        expect(page.get_by_label("Loading both runs")).to_be_visible()
+        expect(page.get_by_role("button", name="Run")).to_be_disabled()
+    expect(page.get_by_role("alert")).to_contain_text("too late")
     front.data.forced.clear()
     for side in ("before", "after"):
         front.data.simulation[side] |= work(0.0, 0, jobs=0)
@@ -162,6 +163,10 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
             "only": False,
             "victims": [victim | {"over_nominal": True, "chosen": True, "why": "the least work is lost"}],
             "spared": ["2 jobs have no lower priority"],
+            "passed": [{"job": None, "user": None, "tenant": None, "reason": "WaitingForQuota"}],
+            "passed_count": 1,
+            "order": "priority",
+            "rule": "fgd",
         }
     ]
     page = pages.panel("jobs/ann/digits")

@@ -1,20 +1,30 @@
-/* Stands for anywidget's front end: a model, and an element to draw into. */
+/* Stands for JupyterLab's page: the server's XSRF cookie and base, the module that is shared, and outputs in cells. */
+document.cookie = "_xsrf=2|token";
 const query = new URLSearchParams(location.search);
+document.documentElement.lang = query.get("lang") ?? "en"; // as Lab says which language it speaks
 document.body.dataset.jpThemeLight = query.get("theme") === "dark" ? "false" : "true";
-const state = {
-  user: query.get("user") ?? "ann",
-  name: query.get("name") ?? "digits",
-  api: query.get("api") ?? "/services/mlp/api/v1",
-  snapshot: JSON.parse(sessionStorage.getItem("snapshot") ?? "{}"),
+document.getElementById("jupyter-config-data").textContent = JSON.stringify({ baseUrl: query.get("base") ?? "/user/ann/" });
+
+class Widget {
+  node = document.createElement("div");
+  addClass(name) {
+    this.node.classList.add(name);
+  }
+  dispose() {
+    this.node.remove();
+  }
+}
+
+const extension = window._JUPYTERLAB["mlp-hub"];
+extension.init({ "@lumino/widgets": { "2.7.1": { get: async () => () => ({ Widget }) } } });
+const { default: rendered } = (await extension.get("./mimeExtension"))();
+const factory = rendered.rendererFactory;
+
+/** Show a job in an output of its own. */
+window.output = async (name) => {
+  const widget = factory.createRenderer({});
+  const snapshot = JSON.parse(sessionStorage.getItem("snapshot") ?? "null");
+  await widget.renderModel({ data: { [factory.mimeTypes[0]]: { user: "ann", name, snapshot } } });
+  document.getElementById("cell").append(widget.node);
 };
-const model = {
-  saves: 0,
-  get: (key) => state[key],
-  set: (key, value) => { state[key] = value; },
-  save_changes: () => { model.saves += 1; },
-  on: () => undefined,
-  off: () => undefined,
-};
-window.model = model;
-const { default: widget } = await import("/widget/job_monitor.js");
-window.stopWidget = widget.render({ model, el: document.getElementById("cell") });
+await window.output(query.get("name") ?? "digits");

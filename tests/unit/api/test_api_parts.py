@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
-import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,16 +15,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
+from sqlalchemy import text
 
 from mlp_hub.api import decode
 from mlp_hub.api.auth import Authenticator, Credential, TooMany, Unauthorized
 from mlp_hub.api.limits import Limiter, Rate
-from mlp_hub.api.principal import Kind, Principal, parse_scopes
-from mlp_hub.api.replay import Answers
+from mlp_hub.api.principal import CallerKind, Principal, parse_scopes
+from mlp_hub.api.replay import RecentAnswers
 from mlp_hub.api.routes import Relation, Route, RouteTable
-from mlp_hub.api.sessions import LIFETIME_S, Sessions, xsrf_matches, xsrf_token
+from mlp_hub.api.sessions import BELIEVED_S, LIFETIME_S, Sessions, xsrf_matches, xsrf_token
 from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_hub.store.database import Database
 
 
 async def handler(call: Any) -> None:
@@ -80,28 +82,57 @@ def test_a_bucket_gives_its_burst_and_fills_again() -> None:
 # --------------------------------------------------------------- sessions
 
 
-def test_a_session_outlives_its_store_and_ends(tmp_path: Path) -> None:
-    now = [1000.0]
-    first = Sessions(tmp_path / "s", lambda: now[0])
-    session = first.create("ann", "token-é")
-    second = Sessions(tmp_path / "s", lambda: now[0])
-    assert second.get(session.id) == session
-    assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o700
-    assert [stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "s").iterdir()] == [0o600]
-    second.end(session.id)
-    assert Sessions(tmp_path / "s", lambda: now[0]).get(session.id) is None
-    other = second.create("ann", "t")
-    now[0] += LIFETIME_S
-    assert second.get(other.id) is None
-    for wrong in ("", "x", "../s", "é", "x" * 200):
-        assert second.get(wrong) is None
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    made = Database(str(tmp_path / "mlp.sqlite"))
+    made.create_schema()
+    yield made
+    made.close()
 
 
-def test_a_damaged_session_file_is_no_session(tmp_path: Path) -> None:
-    sessions = Sessions(tmp_path, lambda: 0.0)
-    session = sessions.create("ann", "t")
-    next(tmp_path.iterdir()).write_bytes(b"{")
-    assert Sessions(tmp_path, lambda: 0.0).get(session.id) is None
+def test_a_session_outlives_its_service_and_ends_for_all_replicas(db: Database) -> None:
+    async def story() -> None:
+        now = [1000.0]
+        first = Sessions(db, lambda: now[0])
+        session = await first.create("ann", "token-é")
+        second = Sessions(db, lambda: now[0])
+        assert await second.get(session.id) == session
+        await second.end(session.id)
+        assert await second.get(session.id) is None
+        now[0] += BELIEVED_S  # so long the other may believe what it has read
+        assert await first.get(session.id) is None
+        other = await second.create("ann", "t")
+        now[0] += LIFETIME_S
+        assert await second.get(other.id) is None
+        for wrong in ("", "x", "../s", "é", "x" * 200):
+            assert await second.get(wrong) is None
+
+    asyncio.run(story())
+
+
+def test_a_session_that_ends_while_it_is_read_is_not_known_afterwards(db: Database) -> None:
+    async def story() -> None:
+        session = await Sessions(db, lambda: 0.0).create("ann", "t")
+        for _ in range(20):
+            sessions = Sessions(db, lambda: 0.0)
+            await asyncio.gather(sessions.get(session.id), sessions.end(session.id), sessions.get(session.id))
+            assert await sessions.get(session.id) is None
+            session = await sessions.create("ann", "t")
+
+    asyncio.run(story())
+
+
+def test_who_reads_the_database_learns_neither_cookie_nor_token_and_sessions_that_are_over_go(
+    db: Database,
+) -> None:
+    session = asyncio.run(Sessions(db, lambda: 0.0).create("ann", "a-secret-token"))
+    with db.begin() as tx:
+        (row,) = tx.connection.execute(text("SELECT * FROM browser_session")).all()
+        for secret in (session.id, session.token):
+            assert secret not in str(row)
+            assert secret.encode().hex() not in f"{row} {row.masked.hex()}"
+        assert tx.sessions.sweep(LIFETIME_S - 1) == 0
+        assert tx.sessions.sweep(LIFETIME_S) == 1
 
 
 def test_an_xsrf_token_belongs_to_one_session() -> None:
@@ -116,7 +147,7 @@ def test_an_xsrf_token_belongs_to_one_session() -> None:
 class Hub:
     def __init__(self) -> None:
         self.asked = 0
-        self.answer: Principal | Exception | None = Principal(Kind.USER, "ann")
+        self.answer: Principal | Exception | None = Principal(CallerKind.USER, "ann")
 
     async def user_of_token(self, token: str) -> Principal | None:
         self.asked += 1
@@ -126,17 +157,17 @@ class Hub:
         return self.answer
 
 
-def authenticator(tmp_path: Path, hub: Hub, now: list[float], **options: Any) -> Authenticator:
+def authenticator(db: Database, hub: Hub, now: list[float], **options: Any) -> Authenticator:
     async def no_job(_: str) -> None:
         return None
 
-    return Authenticator(hub, no_job, Sessions(tmp_path, lambda: 0.0), lambda: now[0], **options)
+    return Authenticator(hub, no_job, Sessions(db, lambda: 0.0), lambda: now[0], **options)
 
 
-def test_an_identity_is_believed_for_three_seconds_and_asked_for_once(tmp_path: Path) -> None:
+def test_an_identity_is_believed_for_three_seconds_and_asked_for_once(db: Database) -> None:
     async def story() -> None:
         hub, now = Hub(), [0.0]
-        auth = authenticator(tmp_path, hub, now)
+        auth = authenticator(db, hub, now)
         await asyncio.gather(*(auth.identify(Credential("t")) for _ in range(10)))
         assert hub.asked == 1
         hub.answer = None
@@ -152,24 +183,24 @@ def test_an_identity_is_believed_for_three_seconds_and_asked_for_once(tmp_path: 
     asyncio.run(story())
 
 
-def test_a_hub_that_is_down_is_not_taken_for_a_no(tmp_path: Path) -> None:
+def test_a_hub_that_is_down_is_not_taken_for_a_no(db: Database) -> None:
     async def story() -> None:
         hub, now = Hub(), [0.0]
-        auth = authenticator(tmp_path, hub, now)
+        auth = authenticator(db, hub, now)
         await auth.identify(Credential("t"))
         hub.answer = Unavailable("down")
         now[0] = 4.0
         with pytest.raises(Unavailable):
             await auth.identify(Credential("t"))
-        hub.answer = Principal(Kind.USER, "ann")
+        hub.answer = Principal(CallerKind.USER, "ann")
         assert (await auth.identify(Credential("t"))).name == "ann"
 
     asyncio.run(story())
 
 
-def test_a_caller_who_goes_away_does_not_take_the_answer_from_others(tmp_path: Path) -> None:
+def test_a_caller_who_goes_away_does_not_take_the_answer_from_others(db: Database) -> None:
     async def story() -> None:
-        auth = authenticator(tmp_path, Hub(), [0.0])
+        auth = authenticator(db, Hub(), [0.0])
         gone = asyncio.create_task(auth.identify(Credential("t")))
         stays = asyncio.create_task(auth.identify(Credential("t")))
         await asyncio.sleep(0)
@@ -179,11 +210,11 @@ def test_a_caller_who_goes_away_does_not_take_the_answer_from_others(tmp_path: P
     asyncio.run(story())
 
 
-def test_only_tokens_never_seen_before_count_as_guesses(tmp_path: Path) -> None:
+def test_only_tokens_never_seen_before_count_as_guesses(db: Database) -> None:
     async def story() -> None:
         hub, now = Hub(), [0.0]
         waits = iter([0, 9])
-        auth = authenticator(tmp_path, hub, now, allow_lookup=lambda _: next(waits))
+        auth = authenticator(db, hub, now, allow_lookup=lambda _: next(waits))
         await auth.identify(Credential("good"))
         for now[0] in (5.0, 10.0):
             await auth.identify(Credential("good"))
@@ -212,7 +243,7 @@ def test_an_idempotent_request_is_done_once() -> None:
             done.append(1)
             return len(done)
 
-        answers = Answers()
+        answers = RecentAnswers()
         assert [await answers.once("ann", "op", "k", b"x", work) for _ in range(2)] == [1, 1]
         assert await answers.once("bob", "op", "k", b"x", work) == 2
         with pytest.raises(Refused, match="take a new one"):

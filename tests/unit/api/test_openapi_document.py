@@ -14,6 +14,7 @@ from mlp_hub.api import openapi, scopes
 from mlp_hub.api.routes import Relation
 from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.job import Phase
 
 ROUTES = all_routes()
 
@@ -56,6 +57,7 @@ def test_every_route_is_there_with_its_scope_and_all_its_answers(document: Any) 
         needed = {"101" if route.socket else str(route.status), "403", "429", "503"} | (
             set() if public else {"401"}
         )
+        needed |= {"206"} if route.partial else set()
         assert set(operation["responses"]) == needed
         scope = [route.scope] if route.scope else []
         assert operation["security"] == ([] if public else [{"token": scope}, {"session": scope}])
@@ -89,7 +91,17 @@ def test_every_scope_of_a_route_is_defined_and_every_defined_one_is_used() -> No
 
 def test_every_route_of_the_table_but_the_public_and_personal_ones_names_a_scope() -> None:
     without = {r.path for r in ROUTES if r.scope is None}
-    assert without == {"/health", "/openapi.json", "/users", "/auth", "/session", "/runtimes"}
+    assert without == {
+        "/health",
+        "/ready",
+        "/users/{user}/token",
+        "/openapi.json",
+        "/users",
+        "/auth",
+        "/session",
+        "/runtimes",
+        "/users/{user}/preferences",
+    }
 
 
 def test_scopes_can_be_read_without_the_service(tmp_path: Path) -> None:
@@ -100,3 +112,13 @@ def test_scopes_can_be_read_without_the_service(tmp_path: Path) -> None:
         assert definition["description"]
     assert scopes.PLATFORM_ADMIN not in (*scopes.USER_SCOPES, *scopes.SERVER_SCOPES)
     assert scopes.LEDGER_WRITE not in (*scopes.USER_SCOPES, *scopes.SERVER_SCOPES)
+
+
+def test_types_can_be_made_of_it_that_hold_what_there_is(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    for name in ("Job", "QueueEntry", "Why"):
+        assert schemas[name]["properties"]["phase"]["enum"] == [str(p) for p in Phase]
+    messages = document["paths"]["/users/{user}/jobs/{job}:stream"]["get"]["responses"]["101"]
+    frames = messages["content"]["application/json"]["schema"]["anyOf"]
+    kinds = [schemas[f["$ref"].rpartition("/")[2]]["properties"]["type"]["enum"][0] for f in frames]
+    assert sorted(kinds) == ["attempts", "end", "events", "job", "log", "metrics", "synced", "why"]

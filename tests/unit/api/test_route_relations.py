@@ -7,6 +7,7 @@ from operator import attrgetter
 import pytest
 
 from mlp_hub.api import scopes
+from mlp_hub.api.owned import kind_in
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
 
@@ -15,6 +16,7 @@ ROUTES = all_routes()
 
 PUBLIC = {
     "GET /health": "who starts the service asks before there is any token",
+    "GET /ready": "who sends requests on asks it, and has no token",
     "GET /openapi.json": "describes the API, holds nobody's data",
     "POST /users": "a sign-up comes from who has no account yet",
 }
@@ -34,13 +36,27 @@ OF_ANOTHERS_JOB = {
 """What who is not its owner may do to a job, besides looking."""
 FOR_THE_PLATFORM = {
     "GET /users/{user}:spawn": "asked by the spawner",
+    "GET /users/{user}:stopped": "same",
+    "PUT /users/{user}:token_made": "said by the hub",
+    "GET /users/{user}:token_uses": "asked by the hub",
+    "PUT /users/{user}:standing": "said by the hub",
+    "PUT /users/{user}:password": "the owner changes it on a page that asks for the present one",
+    "PUT /users/{user}:admin": "nobody makes themselves one",
     "POST /users/{user}/token": "asked by the operator's command",
     "PUT /users/{user}/job_metrics/{job}:begin": "asked by the platform's own parts",
     "PUT /users/{user}/job_metrics/{job}:finish": "same",
     "PUT /users/{user}/job_metrics/{job}:delete": "same",
 }
 """Below a user's path, and yet not for the user."""
-TENANT_ADMINS_WRITE = {"PUT /tenants/{tenant}/members/{user}", "DELETE /tenants/{tenant}/members/{user}"}
+TENANT_ADMINS_WRITE = {
+    "PUT /tenants/{tenant}/members/{user}",
+    "DELETE /tenants/{tenant}/members/{user}",
+    "PUT /tenants/{tenant}/runtimes/{runtime}",
+    "DELETE /tenants/{tenant}/runtimes/{runtime}",
+    "POST /tenants/{tenant}/services",
+    "PUT /tenants/{tenant}/services/{service}:rotate",
+    "DELETE /tenants/{tenant}/services/{service}",
+}
 BY_JOBS = {
     "GET /users/{user}/jobs/{job}",
     "PUT /users/{user}/jobs/{job}:heartbeat",
@@ -48,13 +64,26 @@ BY_JOBS = {
 }
 """What a job's own token may do."""
 OTHER_SCOPES = {
+    "GET /users:working": (scopes.LEDGER_WRITE, "asked by the hub, with the token that it has"),
+    "GET /users/{user}:token_uses": (scopes.LEDGER_WRITE, "same"),
+    "PUT /login:standing": (scopes.LEDGER_WRITE, "said by it"),
     "GET /users/{user}/token": (scopes.USERS_WRITE, "makes a token"),
     "POST /users/{user}/token": (scopes.USERS_WRITE, "same"),
+    "PUT /users/{user}:password": (scopes.USERS_WRITE, "changes an account, not the ledger"),
+    "PUT /users/{user}:admin": (scopes.USERS_WRITE, "same"),
     "GET /users/{user}/quota": (scopes.TENANTS_READ, "shows tenants"),
+    "PUT /stored:take": (scopes.LEDGER_WRITE, "asked by the part of the platform that holds files"),
+    "PUT /stored:give": (scopes.LEDGER_WRITE, "same"),
+    "PUT /stored:begun": (scopes.LEDGER_WRITE, "same"),
     "POST /simulate": (scopes.CLUSTER_READ, "runs beside the hub and changes nothing"),
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
 }
-NO_SCOPE = {"GET /auth", "GET /session", "GET /runtimes", *PUBLIC}
+MINE = {
+    "GET /users/{user}/preferences",
+    "PATCH /users/{user}/preferences",
+    "DELETE /users/{user}/token",
+}  # whatever one may do: how one is spoken to, and to give up what one holds
+NO_SCOPE = {"GET /auth", "GET /session", "GET /runtimes", *MINE, *PUBLIC}
 
 
 def allowed(route: Route) -> set[Relation]:
@@ -68,7 +97,9 @@ def allowed(route: Route) -> set[Relation]:
         return {Relation.PLATFORM}
     looks = route.method == "GET"
     if "job" in route.params:
-        return {Relation.JOB} if looks or name in OF_ANOTHERS_JOB else {Relation.SELF}
+        return {Relation.OWNED} if looks or name in OF_ANOTHERS_JOB else {Relation.SELF}
+    if {"model", "dataset"} & set(route.params):
+        return {Relation.OWNED} if looks else {Relation.SELF}
     if "tenant" in route.params:
         if looks:
             return {Relation.MEMBER, Relation.TENANT_ADMIN}
@@ -89,6 +120,10 @@ def expected_scope(route: Route) -> str | None:
     first = route.path.strip("/").replace(":", "/").split("/")[0]
     if "job" in route.params or route.path.endswith("/jobs"):
         return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
+    if "model" in route.params or route.path.endswith("/models"):
+        return scopes.MODELS_READ if looks else scopes.MODELS_WRITE
+    if "dataset" in route.params or route.path.endswith("/datasets"):
+        return scopes.DATA_READ if looks else scopes.DATA_WRITE
     if first == "tenants":
         return scopes.TENANTS_READ if looks else scopes.TENANTS_WRITE
     if first == "users":
@@ -118,12 +153,13 @@ def test_every_exception_that_is_named_is_a_route() -> None:
 def test_a_relation_finds_what_it_is_about_in_the_path() -> None:
     needed = {
         Relation.SELF: {"user"},
-        Relation.JOB: {"user", "job"},
+        Relation.OWNED: {"user"},
         Relation.MEMBER: {"tenant"},
         Relation.TENANT_ADMIN: {"tenant"},
     }
     for route in ROUTES:
         assert needed.get(route.relation, set()) <= set(route.params), route.title
+        assert route.relation is not Relation.OWNED or kind_in(dict.fromkeys(route.params, "")), route.title
 
 
 def test_a_jobs_own_token_reports_and_reads_that_job() -> None:

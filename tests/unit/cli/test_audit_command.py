@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from mlp_hub.cli import audit
-from mlp_hub.cli.http import Answer
+from mlp_hub.cli.http import HttpAnswer
 from mlp_hub.cli.main import run
 
 
@@ -33,13 +33,13 @@ class Service:
         self.entries = entries
         self.asked: list[dict[str, list[str]]] = []
 
-    def __call__(self, _settings: object, method: str, path: str) -> Answer:
+    def __call__(self, _settings: object, method: str, path: str) -> HttpAnswer:
         assert method == "GET"
         query = parse_qs(urlsplit(path).query)
         self.asked.append(query)
         before = int(query.get("cursor", ["1000"])[0])
         page = [e for e in self.entries if e["id"] < before][: min(2, int(query["limit"][0]))]
-        return Answer(200, json.dumps(page).encode())
+        return HttpAnswer(200, json.dumps(page).encode())
 
 
 @pytest.fixture

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli import database
+from mlp_hub import sandbox
+from mlp_hub.cli import checks_machine, database
 from mlp_hub.cli.main import run
 from mlp_hub.cli.up import check_sandbox, stop_command
-from mlp_hub.executors.sandbox import Capabilities, Missing
+from mlp_hub.sandbox import Capabilities, Missing
+from mlp_hub.sandbox.wayout import WayOut
 from mlp_hub.settings import Settings, table
 
 
@@ -67,6 +69,66 @@ def test_a_machine_without_a_sandbox_is_refused_with_what_to_install() -> None:
     assert "apt-get install bubblewrap" in caught.value.text()  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("way", "missing", "network", "status", "words"),
+    [
+        (WayOut("/s", "tenant", True), (), "outbound", "ok", "as each user, without rights"),
+        (
+            WayOut("/s", "root", True),
+            (Missing("slirp4netns as the user's own", "as root", "x"),),
+            "outbound",
+            "warn",
+            "as root",
+        ),
+        (
+            WayOut("/s", "root", True),
+            (Missing("slirp4netns as the user's own", "as root", "x"),),
+            "none",
+            "ok",
+            "as root",
+        ),
+        (
+            WayOut("/s", "tenant", False),
+            (Missing("slirp4netns with seccomp", "any call", "x"),),
+            "outbound",
+            "warn",
+            "any call",
+        ),
+        (None, (Missing("/dev/net/tun", "none", "modprobe tun"),), "outbound", "warn", "no way out"),
+    ],
+)
+def test_the_doctor_tells_as_whom_slirp4netns_runs_and_warns_where_it_could_do_more_than_it_need(
+    monkeypatch: pytest.MonkeyPatch,
+    way: WayOut | None,
+    missing: tuple[Missing, ...],
+    network: str,
+    status: str,
+    words: str,
+) -> None:
+    found = Capabilities("root-userns", wayout=way, missing=missing)
+    monkeypatch.setattr(sandbox, "capabilities", lambda: found)
+    settings = Settings.load({"MLP_HOME": "/h", "MLP_NOTEBOOK_NETWORK": network})
+    check = checks_machine.network(settings)
+    assert (check.status, words in check.found) == (status, True), check
+
+
+def test_the_doctor_warns_where_system_calls_are_not_filtered(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = Missing(
+        "system call filter", "programs may use every system call", "apt-get install libseccomp2"
+    )
+    monkeypatch.setattr(
+        sandbox,
+        "capabilities",
+        lambda: Capabilities("root-userns", bwrap_version="0.8.0", missing=(lacking,)),
+    )
+    found = checks_machine.sandbox(Settings.load({"MLP_HOME": "/h"}))
+    assert [(check.status, check.remedy) for check in found] == [
+        ("ok", ""),
+        ("warn", "apt-get install libseccomp2"),
+    ]
+    assert "system calls not filtered" in found[0].found
+
+
 def test_a_machine_without_a_sandbox_is_used_when_told_so() -> None:
     settings = Settings.load({"MLP_HOME": "/h", "MLP_ALLOW_NO_SANDBOX": "1"})
     assert "not kept apart" in check_sandbox(settings, Capabilities(mode="open"))
@@ -80,10 +142,15 @@ def test_a_machine_that_cannot_start_anything_is_refused_though_no_sandbox_was_a
     assert "put it into /opt" in caught.value.text()  # type: ignore[attr-defined]
 
 
-def test_the_cheap_look_at_the_newest_revision_is_right() -> None:
+def test_the_cheap_look_at_the_newest_revisions_is_right(tmp_path: Path) -> None:
+    from alembic.script import ScriptDirectory
+    from jupyterhub.dbutil import ALEMBIC_DIR
+
     from mlp_hub.store import migrate
 
-    assert database.newest_revision() == migrate.head()
+    settings = Settings.load({"MLP_HOME": str(tmp_path)})
+    assert database.platform(settings).newest == database.newest_revision() == migrate.head()
+    assert database.hub(settings).newest == ScriptDirectory(ALEMBIC_DIR).get_current_head()
 
 
 def test_the_command_line_imports_nothing_that_is_slow() -> None:

@@ -14,6 +14,7 @@ import pytest
 from mlp_hub.cli import component as components
 from mlp_hub.cli import procs
 from mlp_hub.cli.component import Component
+from mlp_hub.cli.supervisor import Supervisor
 
 ME = os.getpid()
 
@@ -122,3 +123,20 @@ def test_this_process_is_alive_and_a_number_nobody_has_is_not() -> None:
     assert procs.is_alive(ME, start, procs.boot_id())
     assert procs.start_of(4_000_001) is None
     assert (procs.memory_mib(ME) or 0) > 1
+
+
+def test_a_supervisor_that_looks_late_tells_its_components_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a suspend, or when it got no processor itself."""
+    seen: list[bool] = []
+    monkeypatch.setattr(Component, "look", lambda _self, _now, *, late: bool(seen.append(late)))
+    monkeypatch.setattr(Component, "due", lambda _self: None)
+    now = [1000.0]
+    entry = {"name": "hub", "digest": "same", "log": str(tmp_path / "hub.log")}
+    plan = {"id": "p", "directory": str(tmp_path), "log_max": 100, "grace_s": 0.0, "components": [entry]}
+    supervisor = Supervisor(plan, lambda: now[0])
+    for passes in (0.0, 5.0, 5.0, 3600.0, 5.0):
+        now[0] += passes
+        supervisor.tick()
+    assert seen == [False, False, False, True, False]

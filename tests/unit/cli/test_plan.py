@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from mlp_hub import proxy
 from mlp_hub.cli import plan as plans
+from mlp_hub.cli import state_dir
 from mlp_hub.settings import Settings
 
 SHELL = {
@@ -35,7 +37,7 @@ def plan(environ: dict[str, str] | None = None, **variables: str) -> dict[str, d
 
 def test_components_are_listed_in_the_order_in_which_they_stop() -> None:
     made = plans.make(Settings.load({"MLP_HOME": "/h"}), SHELL)
-    assert [c["name"] for c in made["components"]] == ["hub", "service", "proxy"]
+    assert [c["name"] for c in made["components"]] == ["hub", "service", "data", "proxy"]
 
 
 def test_the_operators_environment_stays_outside_but_for_what_programs_need() -> None:
@@ -64,7 +66,11 @@ def test_a_changed_config_file_restarts_the_hub_alone(tmp_path: Path) -> None:
     before = plan(MLP_CONFIG=str(config))
     config.write_text("c.Spawner.debug = True\n")
     after = plan(MLP_CONFIG=str(config))
-    changed = [name for name in plans.STOP_ORDER if before[name]["digest"] != after[name]["digest"]]
+    changed = [
+        name
+        for name in ("hub", "service", "data", "proxy")
+        if before[name]["digest"] != after[name]["digest"]
+    ]
     assert changed == ["hub"]
     assert "MLP_CONFIG" not in after["service"]["env"]  # type: ignore[operator]
 
@@ -74,7 +80,52 @@ def test_no_secret_stands_in_a_command_line_or_in_the_plan() -> None:
     assert "CONFIGPROXY_AUTH_TOKEN" not in plan()["proxy"]["env"]  # type: ignore[operator]
 
 
+def test_a_clients_secret_given_as_a_variable_goes_to_a_file_of_the_hub_alone(tmp_path: Path) -> None:
+    given = {
+        "MLP_HOME": str(tmp_path),
+        "MLP_LOGIN": "keycloak",
+        "MLP_LOGIN_ISSUER": "https://sso.example.org/realms/company",
+        "MLP_LOGIN_CLIENT_ID": "mlp-hub",
+    }
+    variable = "MLP_LOGIN_CLIENT_SECRET"
+    settings = Settings.load({**given, variable: "s3cret-of-company"})
+    assert "s3cret-of-company" not in repr(settings)
+    state_dir.prepare(settings)
+    made = plans.make(settings, {**SHELL, variable: "s3cret-of-company"})
+    plans.write(settings, made)
+    assert "s3cret-of-company" not in plans.plan_file(settings).read_text()
+    hub, *others = made["components"]
+    path = Path(hub["secret_env"][variable])
+    assert path.read_text() == "s3cret-of-company\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert variable not in {name for other in others for name in other["secret_env"]}
+
+    other = plans.make(Settings.load({**given, variable: "another"}), SHELL)
+    assert other["id"] != made["id"], "a changed secret restarts the hub"
+    without = Settings.load(given)
+    plans.write(without, plans.make(without, SHELL))
+    assert not path.exists()
+
+
 def test_the_proxy_without_its_bundle_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy, "BUNDLE", Path("/nowhere/proxy.mjs"))
     with pytest.raises(proxy.ProxyMissing, match=r"/nowhere/proxy\.mjs is missing"):
         plan()
+
+
+def test_the_proxy_is_told_of_those_in_front_of_it() -> None:
+    given = plan(
+        MLP_PUBLIC_URL="https://hub.example.org",
+        MLP_USERS_DOMAIN="none",
+        MLP_TRUSTED_PROXIES="10.0.0.5,2001:db8::/48",
+        MLP_HSTS="600",
+    )
+    argv = given["proxy"]["argv"]
+    assert isinstance(argv, list)
+    told = [f"{a} {b}" for a, b in itertools.pairwise(argv)]
+    assert [one for one in told if one.startswith("--trusted ")] == [
+        "--trusted 10.0.0.5/32",
+        "--trusted 2001:db8::/48",
+    ]
+    assert {"--hsts 600", "--platform https://hub.example.org"} <= set(told)
+    assert "--users" not in argv

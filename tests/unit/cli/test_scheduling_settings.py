@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from mlp_hub.app import scheduling_of
-from mlp_hub.scheduler.model import SchedulingPolicy
+from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.settings import Settings
 
 OTHERS = {

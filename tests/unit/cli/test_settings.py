@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.settings import SOCKET_PATH_MAX, Settings, SettingsError, table, variable_of
+from mlp_hub._cluster_settings import ClusterSettings
+from mlp_hub._login_settings import LoginSettings
+from mlp_hub._state_paths import SOCKET_PATH_MAX
+from mlp_hub.settings import Settings, SettingsError, table, variable_of
 
 
 def write(path: Path, text: str) -> str:
@@ -54,9 +57,25 @@ def test_a_file_that_is_not_there_or_does_not_run_is_named(tmp_path: Path) -> No
     [
         ("MLP_PORT", "eighty", "MLP_PORT is 'eighty'; it must be a whole number"),
         ("MLP_PORT", "99999", "MLP_PORT is '99999'; it must be at most 65535"),
-        ("MLP_EXECUTOR", "cloud", "MLP_EXECUTOR is 'cloud'; it must be one of local, simulated"),
+        ("MLP_EXECUTOR", "cloud", "MLP_EXECUTOR is 'cloud'; it must be one of local, simulated, kubernetes"),
         ("MLP_ALLOW_NO_SANDBOX", "maybe", "MLP_ALLOW_NO_SANDBOX is 'maybe'; it must be 1 or 0"),
         ("MLP_NOTEBOOK_CPU", "nan", "MLP_NOTEBOOK_CPU is 'nan'; it must be at least 0.1"),
+        (
+            "MLP_TRUSTED_PROXIES",
+            "10.0.0.5,gateway",
+            "MLP_TRUSTED_PROXIES: 'gateway' does not appear to be an IPv4 or IPv6 network; it takes addresses and networks, "
+            "as 10.0.0.0/8",
+        ),
+        (
+            "MLP_TRUSTED_PROXIES",
+            "10.0.0.5/8",
+            "MLP_TRUSTED_PROXIES: 10.0.0.5/8 has host bits set; it takes addresses and networks, as 10.0.0.0/8",
+        ),
+        (
+            "MLP_TRUSTED_PROXIES",
+            "::/0",
+            "MLP_TRUSTED_PROXIES has ::/0, which is everybody; name the addresses of your proxies",
+        ),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_the_way_out(variable: str, value: str, says: str) -> None:
@@ -87,20 +106,23 @@ def test_two_state_directories_never_share_a_run_directory() -> None:
 
 def test_the_table_describes_every_setting() -> None:
     rows = table()
-    assert [row.name for row in rows] == [spec.name for spec in dataclasses.fields(Settings)]
+    last = [spec.name for part in (LoginSettings, ClusterSettings) for spec in dataclasses.fields(part)]
+    others = [spec.name for spec in dataclasses.fields(Settings) if spec.name not in last]
+    assert [row.name for row in rows] == others + last
     assert all(row.doc.endswith(".") and row.variable == variable_of(row.name) for row in rows)
 
 
 @pytest.mark.parametrize(
-    ("bind", "url"),
+    ("bind", "one_name"),
     [
         ("127.0.0.1", "http://127.0.0.1:8000/"),
         ("0.0.0.0", "http://127.0.0.1:8000/"),  # noqa: S104 - an argument, nothing is bound
         ("::1", "http://[::1]:8000/"),
     ],
 )
-def test_the_url_can_be_opened_on_this_machine(bind: str, url: str) -> None:
-    assert Settings.load({"MLP_BIND": bind}).url == url
+def test_the_url_can_be_opened_on_this_machine(bind: str, one_name: str) -> None:
+    assert Settings.load({"MLP_BIND": bind}).url == "http://localhost:8000/"
+    assert Settings.load({"MLP_BIND": bind, "MLP_USERS_DOMAIN": "none"}).url == one_name
 
 
 def test_settings_need_only_the_standard_library() -> None:
@@ -110,4 +132,4 @@ def test_settings_need_only_the_standard_library() -> None:
         "print(sorted(m for m in new if m not in sys.stdlib_module_names))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['mlp_hub']"
+    assert done.stdout.strip() == "['mlp_api', 'mlp_hub']"

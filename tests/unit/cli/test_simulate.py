@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.cli import simulate
-from mlp_hub.cli.http import Answer
+from mlp_hub.cli.http import HttpAnswer
 from mlp_hub.cli.main import run
 
 SCENARIO = """
@@ -104,8 +104,8 @@ def test_a_scenario_with_faults_ends_with_2_and_names_them_all(
     assert run(["simulate", str(path), "--json"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "nodes[0].cpus: there is no such key here; did you mean cpu?\n" in captured.err
-    assert "jobs[0].cpu: -1 is negative; write a number from 0 on\n" in captured.err
+    assert "line 2, nodes[0].cpus: there is no such key here; did you mean cpu?\n" in captured.err
+    assert "line 4, jobs[0].cpu: -1 is wrong here; it takes cores from 0 on\n" in captured.err
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_an_export_is_yaml_that_runs_with_its_remarks_on_top(
         },
     ]
 
-    def answer(_settings: object, method: str, path: str, **_more: object) -> Answer:
+    def answer(_settings: object, method: str, path: str, **_more: object) -> HttpAnswer:
         asked.append(f"{method} {path}")
-        return Answer(
+        return HttpAnswer(
             200,
             json.dumps(
                 {

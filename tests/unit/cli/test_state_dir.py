@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.cli import state_dir
-from mlp_hub.cli.errors import Failure
+from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.settings import Settings
 
 
@@ -44,7 +44,7 @@ def test_an_open_directory_is_closed_again(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_used_is_named_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(Failure) as caught:
+    with pytest.raises(CommandFailed) as caught:
         state_dir.prepare(Settings.load({"MLP_HOME": str(tmp_path / "file" / "h")}))
     assert str(tmp_path / "file") in caught.value.msg
     assert "MLP_HOME=PATH" in caught.value.remedy
@@ -54,7 +54,7 @@ def test_a_run_directory_that_somebody_else_put_into_tmp_is_refused(tmp_path: Pa
     settings = Settings.load({"MLP_HOME": str(tmp_path / ("d" * 150))})
     settings.run_dir.symlink_to(tmp_path)
     try:
-        with pytest.raises(Failure, match="cannot be used"):
+        with pytest.raises(CommandFailed, match="cannot be used"):
             state_dir.prepare(settings)
     finally:
         settings.run_dir.unlink()

@@ -14,7 +14,8 @@ from mlp.verbs import COMMAND, MAGIC, VERBS, options_of
 from mlp_hub.api.scopes import SCOPES
 from mlp_hub.api.table import all_routes
 from mlp_hub.cli.reference import PAGES
-from mlp_hub.domain.errors import MEANINGS, Reason
+from mlp_hub.cli.terms import FILES
+from mlp_hub.domain.errors import Reason
 from mlp_hub.settings import table
 
 ROOT = Path(__file__).parents[3]
@@ -38,9 +39,15 @@ def test_there_is_no_reference_page_that_nothing_makes() -> None:
 
 
 def test_every_reason_has_a_meaning_of_its_own() -> None:
-    assert set(MEANINGS) == set(Reason)
-    assert len(set(MEANINGS.values())) == len(Reason)
-    assert all(f"| `{reason}` | {meaning} |" in page("reasons") for reason, meaning in MEANINGS.items())
+    assert (
+        len({reason.meaning for reason in Reason}) == len({reason.words for reason in Reason}) == len(Reason)
+    )
+    assert all(f"| `{reason}` | {reason.meaning} | {reason.words} |" in page("reasons") for reason in Reason)
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_names_for_other_layers_and_languages_are_what_the_code_says(path: str) -> None:
+    assert (ROOT / path).read_text() == FILES[path](), f"{path} is out of date: run `make docs`"
 
 
 def test_every_scope_setting_and_route_is_documented() -> None:

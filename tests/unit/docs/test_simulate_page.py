@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.cli.main import run
-from mlp_hub.scheduler.ordering import POLICY_WORDS
+from mlp_hub.scheduler.policy import POLICIES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "simulate.md").read_text()
 
@@ -53,7 +53,9 @@ def test_the_table_of_policies_is_what_comes_out_and_no_two_rows_are_the_same(
         for line in PAGE.splitlines()
         if line.startswith("| `")
     ]
-    assert [row[:2] for row in rows] == [[f"`{name}`", words] for name, words in POLICY_WORDS.items()]
+    assert [row[:2] for row in rows] == [
+        [f"`{name}`", str(policy.words)] for name, policy in POLICIES.items()
+    ]
     assert len({tuple(row[2:]) for row in rows}) == len(rows)
     for policy, _, *said in rows:
         assert run(["simulate", str(file), "--policy", policy.strip("`")]) == 0

@@ -11,22 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.executors import local_prepare, nodes
-from mlp_hub.executors.base import CannotStart, LaunchSpec
-from mlp_hub.executors.local_gpus import assign
-from mlp_hub.executors.sandbox import Limits, Link, SandboxSpec, groups
-from mlp_hub.executors.sandbox.control import _check, _group_name
-from mlp_hub.executors.sandbox.environment import _outermost
-from mlp_hub.executors.sandbox.open_mode import translate
-from mlp_hub.executors.shim import cgroups
-from mlp_hub.executors.shim.outcome import split_status
+from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.executors import programs
+from mlp_hub.executors.base import CannotStart, Code, EntryPoint, LaunchSpec, Mount
+from mlp_hub.executors.local import node as nodes
+from mlp_hub.executors.local import prepare
+from mlp_hub.executors.local.gpus import assign
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.sandbox import Limits, Link, SandboxSpec, groups
+from mlp_hub.sandbox.control import _check, _group_name
+from mlp_hub.sandbox.environment import _outermost
+from mlp_hub.sandbox.open_mode import translate
+from mlp_hub.sandbox.shim import cgroups, files
+from mlp_hub.sandbox.shim.outcome import split_status
+from mlp_hub.sandbox.spec import RankPlan
 
 
 def launch(**more: Any) -> LaunchSpec:
     fields: dict[str, Any] = {
-        "attempt": "a.0", "job": "a", "user": "ann", "uid": None, "tenant": "default", "runtime": "plain", "workers": 2,
-        "ps": 0, "per_worker": Resources(cpu=1500, ram=512), "placement": (), "home": "/h", "workspace": "/w", "entry": None,
-        "code": "1", "args": (), "env": {},
+        "attempt": "a.0", "job": "a", "user": "ann", "uid": None, "tenant": "default", "runtime": BUILT_IN["plain"], "workers": 2,
+        "ps": 0, "per_worker": Resources(cpu=1500, ram=512), "placement": (), "program": Code("1"),
+        "run": 1, "args": (), "env": {},
     }  # fmt: skip
     return LaunchSpec(**{**fields, **more})
 
@@ -41,9 +46,20 @@ def test_without_a_sandbox_links_inside_are_the_hosts_paths_that_they_lead_to() 
     assert found.env == {"CONFIG": "/opt/env/etc/ipython/x.py:/etc/other", "HOME": "/homes/ann"}
 
 
+def test_without_a_sandbox_every_ranks_own_command_has_the_hosts_paths() -> None:
+    ranks = RankPlan("gang", ("worker",) * 2, ("/home/ann/a",), programs=(("/home/ann/a",), ("/home/ann/b",)))
+    spec = SandboxSpec("s", ("x",), {}, "/homes/ann", "/home/ann", "/log", ranks=ranks)
+    found = translate(spec).ranks
+    assert found is not None
+    assert (found.program, found.programs) == (
+        ("/homes/ann/a",),
+        (("/homes/ann/a",), ("/homes/ann/b",)),
+    )
+
+
 def values(version: str, limits: Limits) -> dict[str, str]:
     plain = {"cpu": limits.cpu, "ram_mib": limits.ram_mib, "pids": limits.pids, "cpu_max": limits.cpu_max}
-    return {name: value for _, name, value in cgroups.settings(version, plain)}
+    return {name: value for part, _, name, value in cgroups.settings(version, plain) if part != cgroups.SHIM}
 
 
 def test_a_small_share_may_burst_to_one_core() -> None:
@@ -58,8 +74,64 @@ def test_a_small_share_may_burst_to_one_core() -> None:
         "cpu.shares": "1536",
         "cpu.cfs_quota_us": "200000",
         "memory.limit_in_bytes": "67108864",
+        "memory.kmem.tcp.limit_in_bytes": "33554432",
         "pids.max": "10",
     }
+
+
+def test_the_shim_has_memory_of_its_own_for_itself_and_for_logs_that_are_memory() -> None:
+    limits = {"cpu": 1000, "ram_mib": 64, "pids": 10}
+    own = [s for s in cgroups.settings("v2", limits, ranks=3) if s[0] == cgroups.SHIM]
+    assert own == [(cgroups.SHIM, "memory", "memory.max", str((32 + 3 * 20) << 20))]
+
+
+def test_a_group_has_a_part_for_the_job_and_one_for_its_shim(tmp_path: Path) -> None:
+    bases = {name: str(tmp_path) for name in ("cpu", "memory", "pids")}
+    made = cgroups.Groups("v2", bases, "job-1")
+    for place in (tmp_path / "job-1", tmp_path / "job-1/ranks", tmp_path / "job-1/shim"):
+        place.mkdir()
+        for name in ("cgroup.procs", "cgroup.subtree_control", "cpu.max", "cpu.weight", "pids.max"):
+            (place / name).touch()
+        for name in ("memory.max", "memory.swap.max"):
+            (place / name).touch()
+    assert made.create({"cpu": 1000, "ram_mib": 64, "pids": 10}, 1) == []
+
+    def wrote(name: str) -> str:
+        return (tmp_path / "job-1" / name).read_text()
+
+    assert wrote("cgroup.subtree_control").startswith("+pids")  # the last of three; the kernel adds each
+    assert wrote("cpu.max") == "100000 100000"  # for both parts together
+    assert wrote("ranks/memory.max") == str(64 << 20)
+    assert wrote("shim/memory.max") == str(52 << 20)
+    assert (wrote("ranks/pids.max"), wrote("shim/pids.max")) == ("10", "")
+    made.enter()
+    made.enter(cgroups.SHIM)
+    assert (wrote("cgroup.procs"), wrote("ranks/cgroup.procs"), wrote("shim/cgroup.procs")) == ("", "0", "0")
+
+
+def test_a_short_write_is_no_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(files.os, "write", lambda fd, data: write(fd, bytes(data)[:7]))
+    files.write_json(str(tmp_path), "exit.json", {"cause": "ok"})
+    assert files.read_json(str(tmp_path), "exit.json") == {"cause": "ok"}
+
+
+def test_a_file_that_cannot_be_written_whole_is_left_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write_json(str(tmp_path), "stop.json", {"deadline": 1})
+    room = [7]
+
+    def full(fd: int, data: bytes) -> int:
+        if not room:
+            raise OSError(28, "No space left on device")
+        return os.pwrite(fd, bytes(data)[: room.pop()], 0)
+
+    monkeypatch.setattr(files.os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        files.write_json(str(tmp_path), "stop.json", {"deadline": 2})
+    assert files.read_json(str(tmp_path), "stop.json") == {"deadline": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["stop.json"]
 
 
 def test_a_ceiling_can_be_given_or_lifted() -> None:
@@ -72,18 +144,16 @@ def test_without_groups_nothing_is_set() -> None:
 
 
 def test_the_ranks_share_one_limit() -> None:
-    limits = local_prepare.limits(launch(workers=2, ps=1))
+    limits = prepare.limits(launch(workers=2, ps=1))
     assert (limits.cpu, limits.ram_mib) == (4500, 1536)
 
 
 def test_the_contracts_variables_win_over_ours() -> None:
-    env = local_prepare.environment(
-        launch(env={"OMP_NUM_THREADS": "7", "MLP_JOB": "a"}), "/venv/bin/python", {}
-    )
+    env = programs.environment(launch(env={"OMP_NUM_THREADS": "7", "MLP_JOB": "a"}), "/venv/bin/python", {})
     assert env["OMP_NUM_THREADS"] == "7"
     assert env["HOME"] == "/home/ann"
     assert env["PATH"].startswith("/venv/bin:/home/ann/.local/bin:")
-    assert local_prepare.environment(launch(), "/p", {})["OMP_NUM_THREADS"] == "2"
+    assert programs.environment(launch(), "/p", {})["OMP_NUM_THREADS"] == "2"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +161,7 @@ def test_the_contracts_variables_win_over_ours() -> None:
     [("ann", "/home/ann"), ("a b/../c", "/home/a_b_.._c"), ("..", "/home/user"), ("é@x", "/home/_@x")],
 )
 def test_a_home_is_one_directory_below_home(user: str, mount: str) -> None:
-    assert local_prepare.home_mount(user) == mount
+    assert programs.home_mount(user) == mount
 
 
 def test_the_entry_must_be_in_the_home_directory(tmp_path: Path) -> None:
@@ -99,18 +169,21 @@ def test_the_entry_must_be_in_the_home_directory(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
 
     def program(entry: str) -> tuple[str, ...]:
-        return local_prepare.program(launch(code=None, entry=entry, home=str(tmp_path), args=("-x",)), "/py")
+        found = programs.program(launch(program=EntryPoint(entry), args=("-x",)), str(tmp_path), "/py", "/c")
+        return (*found.by, found.entry, *found.args)
 
     assert program("train.py") == ("/py", "-u", "/home/ann/train.py", "-x")
     assert program("/home/ann/train.py") == program("~/train.py") == program("train.py")
     for bad in ("/etc/passwd", "../x.py", "sub/../../x.py", "nothing.py", "sub", "train.py/x"):
         with pytest.raises(CannotStart, match=r"home directory|is a directory"):
-            program(bad) if bad != "train.py/x" else local_prepare._find(str(tmp_path), ("nothing", "x"), bad)
+            program(bad)
 
 
-def test_nothing_to_run_is_refused() -> None:
-    with pytest.raises(CannotStart, match="nothing to run"):
-        local_prepare.program(launch(code=None, entry=None), "/py")
+@pytest.mark.parametrize("more", [{"image": "registry/python:3"}, {"mounts": (Mount("data", "/data"),)}])
+def test_what_only_a_cluster_has_is_refused(more: dict[str, Any], tmp_path: Path) -> None:
+    around = prepare.Surroundings("/py", Directories(tmp_path, tmp_path))
+    with pytest.raises(CannotStart, match="no image, no volumes"):
+        prepare.sandbox_spec(launch(**more), around, [], [])
 
 
 def test_devices_are_whole_or_shared() -> None:
@@ -143,9 +216,9 @@ def test_no_device_is_ever_given_out_twice(need: int, ranks: int, count: int, us
 
 def test_the_node_gives_out_more_cpu_than_it_has_and_less_memory() -> None:
     node = nodes.local_node("n", cpu_overcommit=2.0, reserve_mib=100)
-    assert node.capacity.cpu == 2 * node.physical.cpu
-    assert node.capacity.ram == node.physical.ram - 100
-    assert node.capacity.gpu == node.physical.gpu
+    assert node.allocatable.cpu == 2 * node.capacity.cpu
+    assert node.allocatable.ram == node.capacity.ram - 100
+    assert node.allocatable.gpu == node.capacity.gpu
 
 
 def test_environments_lose_what_is_below_others_or_the_systems() -> None:
@@ -226,7 +299,7 @@ def test_where_nothing_can_be_limited_it_is_said_what_that_means(tmp_path: Path)
 
 
 def test_bad_specs_are_refused_before_anything_is_written() -> None:
-    from mlp_hub.executors.sandbox import Capabilities, Missing, SandboxSpec, SandboxUnavailable
+    from mlp_hub.sandbox import Capabilities, Missing, SandboxSpec, SandboxUnavailable
 
     def spec(**more: Any) -> SandboxSpec:
         fields: dict[str, Any] = {
@@ -248,10 +321,12 @@ def test_bad_specs_are_refused_before_anything_is_written() -> None:
 
 
 def test_groups_that_nobody_knows_of_are_removed_unless_they_are_young_or_in_use(tmp_path: Path) -> None:
-    for name in ("old", "young", "used"):
+    for name in ("old", "young", "used", "ending"):
         (tmp_path / name).mkdir()
+    for part in ("ranks", "shim"):
+        (tmp_path / "old" / part).mkdir()
     (tmp_path / "used/cgroup.procs").write_text("1")  # stands for what rmdir refuses
-    for name in ("old", "used"):
+    for name in ("old", "used", "ending"):
         os.utime(tmp_path / name, (1, 1))
     assert groups.remove_forgotten([str(tmp_path), str(tmp_path), str(tmp_path / "missing")]) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["used", "young"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ending", "used", "young"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mlp_hub.executors import logs as reader
-from mlp_hub.executors.shim import logs
+from mlp_hub.executors.mounted import logs as reader
+from mlp_hub.sandbox.shim import logs
 
 
 @pytest.fixture
@@ -48,6 +48,42 @@ def test_a_line_has_its_time_stream_and_mark(place: tuple[Path, int]) -> None:
 def test_no_log_yet_is_an_empty_chunk(tmp_path: Path) -> None:
     assert reader.read_log(str(tmp_path / "nowhere"), 0, 7) == reader.LogChunk(0, (), 7)
     assert reader.tail_log(str(tmp_path), 0, 5).lines == ()
+
+
+def test_a_progress_bar_is_one_line_also_between_lines_of_the_other_stream(place: tuple[Path, int]) -> None:
+    workspace, fd = place
+    log = logs.RankLog(fd, 0)
+    bar, out = logs.Stream(log, "stderr"), logs.Stream(log, "stdout")
+
+    def writes(stream: logs.Stream, text: bytes) -> None:
+        stream.feed(text)
+        stream._rest_since -= logs.FLUSH_AFTER
+        stream.flush_idle()
+
+    writes(bar, b" 10%")
+    seen = reader.read_log(str(workspace), 0)
+    assert [(x.text, x.partial) for x in seen.lines] == [(" 10%", True)]
+    writes(out, b"epoch 1\n")
+    writes(bar, b"\r 20%")
+    later = reader.read_log(str(workspace), 0, seen.offset)
+    assert [(x.text, x.partial) for x in later.lines] == [("epoch 1", False), ("\r 20%", True)]
+    writes(bar, b"\r100%\n")
+    whole = reader.tail_log(str(workspace), 0, 10)
+    assert [(x.text, x.partial) for x in whole.lines] == [(" 10%\r 20%\r100%", False), ("epoch 1", False)]
+
+
+def test_of_a_progress_bar_of_hours_only_what_it_wrote_last_is_read(place: tuple[Path, int]) -> None:
+    workspace, fd = place
+    log = logs.RankLog(fd, 0)
+    bar = logs.Stream(log, "stderr")
+    for n in range(4000):
+        bar.feed(b"\r%d steps " % n + b"#" * 40)
+        bar._rest_since -= logs.FLUSH_AFTER
+        bar.flush_idle()
+    (line,) = reader.tail_log(str(workspace), 0, 10).lines
+    assert len(line.text) <= logs.LONGEST
+    assert line.text.endswith(f"\r3999 steps {'#' * 40}")
+    assert line.text.startswith(("2", "3"))
 
 
 def test_half_a_line_waits_for_its_end(place: tuple[Path, int]) -> None:
@@ -158,20 +194,96 @@ def test_another_attempt_goes_on_where_the_last_one_ended(place: tuple[Path, int
     assert everything(workspace) == ["attempt 0", "attempt 1"]
 
 
-def test_a_full_disk_loses_lines_and_nothing_else(
+class Disk:
+    """Stands between a log and its disk: so many bytes go through, the rest finds it full."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room: int | None = None
+        self._write = os.write
+        monkeypatch.setattr(logs.os, "write", self.write)
+
+    def write(self, fd: int, data: bytes) -> int:
+        if self.room is None:
+            return self._write(fd, data)
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        done = self._write(fd, bytes(data)[: self.room])
+        self.room -= done
+        return done
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.integers(0, 400), st.integers(1, 9))
+def test_a_full_disk_tears_no_record_and_all_that_is_lost_is_told(
+    tmp_path_factory: pytest.TempPathFactory, room: int, count: int
+) -> None:
+    workspace = tmp_path_factory.mktemp("log")
+    (workspace / "log").mkdir()
+    fd = os.open(workspace / "log", os.O_RDONLY | os.O_DIRECTORY)
+    log = logs.RankLog(fd, 0)
+    stream = logs.Stream(log, "stdout")
+    with pytest.MonkeyPatch.context() as patch:
+        disk = Disk(patch)
+        stream.feed(b"before\n")
+        disk.room = room
+        for number in range(count):
+            stream.feed(b"line %d\nand more\n" % number)
+            assert (workspace / "log/rank-0.log").read_bytes().endswith(b"\n")
+        lost = log.lost
+        disk.room = None
+        assert log.tell()
+        stream.feed(b"after\n")
+    log.close()
+    os.close(fd)
+    lines = everything(workspace)
+    told = [line for line in lines if line.startswith("[mlp]")]
+    assert sum(int(line.split()[1]) for line in told) == lost
+    assert bool(told) == bool(lost)
+    assert len(lines) == 2 + 2 * count - lost + len(told)
+    assert (lines[0], lines[-1]) == ("before", "after")
+
+
+def test_a_line_whose_rest_was_lost_is_not_glued_to_the_next(
     place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, fd = place
+    workspace, fd = place
+    disk = Disk(monkeypatch)
     log = logs.RankLog(fd, 0)
-
-    def full(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(logs.os, "write", full)
-    logs.Stream(log, "stdout").feed(b"lost\n")
-    monkeypatch.undo()
-    assert log.lost > 0
+    stream = logs.Stream(log, "stderr")
+    long = logs.LONGEST + 100
+    stream.feed(b"x" * long)
+    disk.room = 0
+    stream.feed(b"\n")
+    disk.room = None
+    stream.feed(b"next\n")
     log.close()
+    assert everything(workspace) == [
+        "x" * logs.LONGEST,
+        "[mlp] 1 line of output lost here: the disk was full",
+        "next",
+    ]
+
+
+def test_what_a_killed_writer_left_of_a_record_is_cut_off(place: tuple[Path, int]) -> None:
+    workspace, fd = place
+    log = logs.RankLog(fd, 0)
+    logs.Stream(log, "stdout").feed(b"whole\n" + b"y" * (logs.LONGEST + 1))
+    log.close()
+    with (workspace / "log/rank-0.log").open("ab") as file:
+        file.write(b"2026-01-01T00:00:00.000000000Z stdout F half a rec")
+    log = logs.RankLog(fd, 0)
+    logs.Stream(log, "stdout").feed(b"of the next attempt\n")
+    log.close()
+    assert everything(workspace) == ["whole", "y" * logs.LONGEST, "of the next attempt"]
+
+
+def test_the_bucket_takes_what_is_written(place: tuple[Path, int]) -> None:
+    workspace, fd = place
+    bucket = logs.Bucket()
+    log = logs.RankLog(fd, 0, bucket)
+    logs.Stream(log, "stdout").feed(b"\n" * 1000)
+    log.close()
+    assert bucket.taken == (workspace / "log/rank-0.log").stat().st_size > 40_000
 
 
 def test_the_tail_is_the_last_lines_whole(place: tuple[Path, int]) -> None:
@@ -192,21 +304,45 @@ def test_a_flood_is_slowed_to_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bucket.wait() == 0
 
 
-def test_following_yields_what_is_there_and_what_comes(place: tuple[Path, int]) -> None:
+def test_what_is_new_is_read_on_from_each_cursor_and_never_behind_a_bound(place: tuple[Path, int]) -> None:
     workspace, fd = place
-
-    async def go() -> list[str]:
-        log = logs.RankLog(fd, 0)
-        stream = logs.Stream(log, "stdout")
+    streams = [logs.Stream(logs.RankLog(fd, rank), "stdout") for rank in range(2)]
+    for stream in streams:
         stream.feed(b"before\n")
-        got = []
-        async for chunk in reader.follow(str(workspace), 2):
-            got += [line.text for line in chunk.lines]
-            if got == ["before"]:
-                stream.feed(b"after\n")
-            if "after" in got:
-                log.close()
-                return got
-        raise AssertionError
+    first = reader.read_new(str(workspace), {0: 0, 1: 0, 2: 0})
+    assert [(chunk.rank, [line.text for line in chunk.lines]) for chunk in first] == [
+        (0, ["before"]),
+        (1, ["before"]),
+    ]
+    streams[1].feed(b"after\n")
+    cursors = {chunk.rank: chunk.offset for chunk in first}
+    (second,) = reader.read_new(str(workspace), cursors)
+    assert (second.rank, [line.text for line in second.lines]) == (1, ["after"])
+    bounded = reader.read_log(str(workspace), 1, 0, until=cursors[1])
+    assert ([line.text for line in bounded.lines], bounded.offset) == (["before"], cursors[1])
+    assert reader.read_log(str(workspace), 1, cursors[1], until=cursors[1]).lines == ()
+    tail = reader.tail_log(str(workspace), 1, 10, cursors[1])
+    assert ([line.text for line in tail.lines], tail.offset) == (["before"], cursors[1])
 
-    assert asyncio.run(go()) == ["before", "after"]
+
+def test_a_bound_before_a_gap_is_not_passed(place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, fd = place
+    monkeypatch.setattr(logs, "SEGMENT", 1000)
+    stream = logs.Stream(logs.RankLog(fd, 0), "stdout")
+    for number in range(500):
+        stream.feed(b"line %03d\n" % number)
+    kept = [base for base, _ in logs.segments(os.open(workspace / "log", os.O_RDONLY), 0)]
+    in_gap = kept[1] - 10
+    end_of_first = (workspace / "log" / "rank-0.log").stat().st_size
+    assert reader.read_log(str(workspace), 0, end_of_first, until=in_gap).offset == end_of_first
+
+
+def test_a_tail_is_bounded_in_bytes(place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, fd = place
+    monkeypatch.setattr(reader, "TAIL", 10_000)
+    stream = logs.Stream(logs.RankLog(fd, 0), "stdout")
+    for number in range(1000):
+        stream.feed(b"line %03d\n" % number)
+    texts = [line.text for line in reader.tail_log(str(workspace), 0, 1000).lines]
+    assert texts == [f"line {n:03d}" for n in range(1000)][-len(texts) :]
+    assert 150 < len(texts) < 250

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp_hub.executors.shim.outcome import Failure, exception_in, mark_stopped, without_launcher
-from mlp_hub.executors.shim.ranks import Rank
+from mlp_hub.sandbox.shim.outcome import FirstFailure, exception_in, hint, mark_stopped, without_launcher
+from mlp_hub.sandbox.shim.ranks import RankProcess
 
 LAUNCHED = """warming up
 Traceback (most recent call last):
@@ -76,13 +76,13 @@ def test_the_exception_that_ended_a_program_is_found_in_its_last_lines(text: str
     assert exception_in(text) == found
 
 
-def ended(state: str, code: int | None = None, signal: int | None = None, asked: bool = False) -> Rank:
-    rank = Rank(0, "worker")
+def ended(state: str, code: int | None = None, signal: int | None = None, asked: bool = False) -> RankProcess:
+    rank = RankProcess(0, "worker")
     rank.state, rank.code, rank.signal, rank.asked = state, code, signal, asked
     return rank
 
 
-def states(failure: Failure | None, *ranks: Rank) -> list[str]:
+def states(failure: FirstFailure | None, *ranks: RankProcess) -> list[str]:
     for number, rank in enumerate(ranks):
         rank.number = number
     mark_stopped(SimpleNamespace(failure=failure, ranks=list(ranks)))  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ def states(failure: Failure | None, *ranks: Rank) -> list[str]:
 
 
 def test_ranks_that_the_first_failure_took_along_are_stopped_and_none_stays_pending() -> None:
-    first = Failure("program-error", 1, 1)
+    first = FirstFailure("program-error", 1, 1)
     ranks = (
         ended("failed", None, 9),
         ended("failed", 1),
@@ -102,12 +102,12 @@ def test_ranks_that_the_first_failure_took_along_are_stopped_and_none_stays_pend
 
 
 def test_a_rank_that_was_killed_by_itself_has_failed() -> None:
-    assert states(Failure("signal", 0, None, 9), ended("failed", None, 9)) == ["failed"]
-    assert states(Failure("signal", None, None, 9), ended("failed", None, 9)) == ["failed"]
+    assert states(FirstFailure("signal", 0, None, 9), ended("failed", None, 9)) == ["failed"]
+    assert states(FirstFailure("signal", None, None, 9), ended("failed", None, 9)) == ["failed"]
 
 
 def test_a_time_limit_and_a_cancel_stop_ranks() -> None:
-    assert states(Failure("time-limit"), ended("failed", None, 15, asked=True)) == ["stopped"]
+    assert states(FirstFailure("time-limit"), ended("failed", None, 15, asked=True)) == ["stopped"]
     assert states(None, ended("finished", None, 15, asked=True), ended("finished", 0)) == [
         "stopped",
         "finished",
@@ -116,3 +116,40 @@ def test_a_time_limit_and_a_cancel_stop_ranks() -> None:
 
 def test_a_rank_that_had_not_begun_when_the_job_was_stopped_is_not_left_pending() -> None:
     assert states(None, ended("pending"), ended("finished", None, 15, asked=True)) == ["stopped", "stopped"]
+
+
+WORDS_OF_NO_NETWORK = [
+    "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+    "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>",
+    "OSError: [Errno 101] Network is unreachable",
+    "curl: (6) Could not resolve host: example.org",
+    "wget: unable to resolve host address 'example.org'",
+    "Err:1 http://deb.example.org stable InRelease  Temporary failure resolving 'deb.example.org'",
+    "java.net.UnknownHostException: example.org",
+    "dial tcp: lookup example.org: no such host",
+    "Error: getaddrinfo EAI_AGAIN example.org",
+    "NameResolutionError: Failed to resolve 'huggingface.co'",
+]
+
+
+def failed(text: str, *, network: str = "none", mode: str = "root-userns") -> SimpleNamespace:
+    """A sandbox whose one rank ended with these last words."""
+    rank = RankProcess(0, "worker")
+    rank.streams = (SimpleNamespace(tail=""), SimpleNamespace(tail=text))  # type: ignore[assignment]
+    return SimpleNamespace(ranks=[rank], spec={"network": network}, host={"mode": mode}, mode="single")
+
+
+@pytest.mark.parametrize("text", WORDS_OF_NO_NETWORK)
+def test_who_looked_for_another_machine_in_vain_is_told_of_the_network(text: str) -> None:
+    failure = FirstFailure("program-error", 0, 1)
+    assert hint(failure, failed(text)) == "no-network"  # type: ignore[arg-type]
+
+
+def test_there_is_no_hint_where_there_is_a_network_or_it_was_something_else() -> None:
+    text = WORDS_OF_NO_NETWORK[0]
+    failure = FirstFailure("program-error", 0, 1)
+    assert hint(failure, failed(text, network="outbound")) is None  # type: ignore[arg-type]
+    assert hint(failure, failed(text, mode="open")) is None  # type: ignore[arg-type]
+    assert hint(failure, failed("ValueError: boom")) is None  # type: ignore[arg-type]
+    assert hint(FirstFailure("out-of-memory", 0, None, 9), failed(text)) is None  # type: ignore[arg-type]
+    assert hint(None, failed(text)) is None  # type: ignore[arg-type]

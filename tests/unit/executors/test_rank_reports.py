@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mlp_hub.executors.shim import files
-from mlp_hub.executors.shim.ranks import Reports, host_pid
+from mlp_hub.sandbox.shim import files
+from mlp_hub.sandbox.shim.ranks import Reports, host_pid
 
 
 @pytest.fixture
@@ -104,3 +106,51 @@ def test_what_is_no_pipe_is_no_output(tmp_path: Path) -> None:
         for fd in (*pipe, null):
             os.close(fd)
     assert heard == []
+
+
+def test_a_flood_is_taken_in_small_turns_and_then_left_alone_and_others_are_heard_meanwhile(
+    tmp_path: Path,
+) -> None:
+    heard: list[str] = []
+    reports = Reports(str(tmp_path), lambda kind, *_: heard.append(kind), 2)
+    liars = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(3)]
+    honest = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        for one in (*liars, honest):
+            one.connect(str(tmp_path / "control.sock"))
+            assert reports.take() == 0
+        for liar in liars:
+            liar.setblocking(False)
+            with contextlib.suppress(BlockingIOError):  # until no more fits
+                while True:
+                    liar.send(b"[" * 1000)
+        honest.send(b'{"t": "exit", "rank": 1}')
+        turns = 0
+        while not (wait := reports.take()):
+            turns += 1
+            assert turns < 100
+        assert wait > 0
+        assert heard == ["exit"]
+    finally:
+        reports.finish()
+        for one in (*liars, honest):
+            one.close()
+
+
+def test_the_end_is_bounded_whoever_still_holds_a_way_in(tmp_path: Path) -> None:
+    reports = Reports(str(tmp_path), lambda *_: None, 2)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as liar:
+        liar.connect(str(tmp_path / "control.sock"))
+        reports.take()
+        over = threading.Event()
+
+        def flood() -> None:
+            with contextlib.suppress(OSError):
+                while not over.is_set():
+                    liar.send(b"[" * 1000)
+
+        thread = threading.Thread(target=flood)
+        thread.start()
+        reports.finish()
+        over.set()
+        thread.join()

@@ -7,16 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from mlp_hub.domain.runtime import BUILT_IN
 from mlp_hub.executors.base import CannotStart
-from mlp_hub.executors.runtimes import Shape, build, missing
-from mlp_hub.executors.sandbox.spec import INSIDE
+from mlp_hub.executors.rank_commands import Command, GangCommand, GangShape, lacks
+from mlp_hub.executors.rank_commands import build as built
+from mlp_hub.sandbox.spec import INSIDE
 
 PYTHON = "/venv/bin/python"
 PROGRAM = (PYTHON, "-u", "/workspace/code/main.py")
 
 
-def shape(workers: int = 1, ps: int = 0, python: str = PYTHON) -> Shape:
-    return Shape((python, *PROGRAM[1:]), workers, ps, python)
+def shape(workers: int = 1, ps: int = 0, python: str = PYTHON) -> GangShape:
+    return GangShape(Command((python, "-u"), PROGRAM[2], ()), workers, ps, python)
+
+
+def build(name: str, shape: GangShape) -> GangCommand:
+    return built(BUILT_IN[name], shape)
 
 
 def test_one_plain_rank_is_the_sandboxs_own_command() -> None:
@@ -99,31 +105,25 @@ def test_torch_starts_through_torchrun() -> None:
     assert start.ranks.rank_env == "RANK"
 
 
-def test_an_unknown_runtime_names_those_there_are() -> None:
-    with pytest.raises(CannotStart, match="plain, mpi, tf, torch"):
-        build("horovod", shape())
-
-
 def test_tensorflow_is_quiet_about_itself() -> None:
     assert build("tf", shape(2)).env["TF_CPP_MIN_LOG_LEVEL"] == "2"
 
 
-def test_a_runtime_names_what_its_environment_lacks(tmp_path: Path) -> None:
+def test_a_package_that_jobs_would_lack_is_found_out_without_importing_it(tmp_path: Path) -> None:
     python, home = str(tmp_path / "bin" / "python"), str(tmp_path / "ann")
-    assert missing("torch", python, home) == "torch"
-    assert missing("plain", python, home) is None
+    assert lacks("torch", python, home, "/home/ann")
     put(tmp_path / "lib" / "python3.11" / "site-packages" / "torch")
-    assert missing("torch", python, home) is None
+    assert not lacks("torch", python, home, "/home/ann")
 
 
 def test_what_a_user_installed_at_home_is_not_missing(tmp_path: Path) -> None:
     python, home = str(tmp_path / "bin" / "python"), tmp_path / "ann"
     (tmp_path / "lib" / "python3.11").mkdir(parents=True)
     put(home / ".local" / "lib" / "python3.9" / "site-packages" / "torch")
-    assert missing("torch", python, str(home)) == "torch"  # for another Python than jobs have
+    assert lacks("torch", python, str(home), "/home/ann")  # for another Python than jobs have
     put(home / ".local" / "lib" / "python3.11" / "site-packages" / "torch")
-    assert missing("torch", python, str(home)) is None
-    assert missing("tf", python, str(home)) == "tensorflow"
+    assert not lacks("torch", python, str(home), "/home/ann")
+    assert lacks("tensorflow", python, str(home), "/home/ann")
 
 
 def put(package: Path) -> None:

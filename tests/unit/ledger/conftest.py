@@ -13,8 +13,8 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
-from mlp_hub.executors.base import NodeInfo
-from mlp_hub.service.ledger import Ledger
+from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo
+from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database
 
 
@@ -76,9 +76,12 @@ class Bench:
         return None if row is None else row.phase.value
 
 
-def node(name: str = "n1", cpu: int = 4000, ram: int = 8192, gpu: int = 0, **kw: object) -> NodeInfo:
+def node(
+    name: str = "n1", cpu: int = 4000, ram: int = 8192, gpu: int = 0, *, up: bool = True, **kw: object
+) -> NodeInfo:
     size = Resources(cpu=cpu, ram=ram, gpu=gpu)
-    return NodeInfo(name, size, size, **kw)
+    conditions = () if up else (Condition(ConditionKind.NOT_READY),)
+    return NodeInfo(name, size, size, conditions=conditions, **kw)
 
 
 @pytest.fixture

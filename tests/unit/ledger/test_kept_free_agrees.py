@@ -13,20 +13,22 @@ from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Lowering, Tenant
-from mlp_hub.executors.base import NodeInfo
+from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.model import SchedulingPolicy, Snapshot
-from mlp_hub.service.quota import Quotas
-from mlp_hub.service.snapshot import node_of, queue_of, read_holders
-from mlp_hub.service.tenants import Tenants
+from mlp_hub.scheduler.model.types import SchedulingPolicy, Snapshot
+from mlp_hub.service.admission.snapshot import node_of, queue_of, read_holders
+from mlp_hub.service.quota.accounting import Quotas
+from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.store import Database
 from mlp_hub.store.tables import booking, resource_request, tenant
+from mlp_language.message import NOTHING
 
 NOW = 1000.0
 _folder = tempfile.TemporaryDirectory(prefix="mlp-kept-free-")
 _db = Database(str(Path(_folder.name) / "mlp.sqlite"))
 _db.create_schema()
 NAMES = ("blue", "lab", "red", "solo")
+DOWN = Condition(ConditionKind.NOT_READY)
 DIMENSIONS = ("cpu", "gpu", "gpu:a100", "ram")
 
 small = st.integers(0, 6)
@@ -46,7 +48,7 @@ def tenants(draw: st.DrawFn) -> list[Tenant]:
         lowered, reserved = None, draw(st.none() | quotas())
         if draw(st.booleans()):
             still = None if reserved is None else draw(quotas())  # what is not reserved is not lowered
-            lowered = Lowering(0, 0.5, draw(st.none() | quotas()), still, "")
+            lowered = Lowering(0, 0.5, draw(st.none() | quotas()), still, NOTHING)
         found.append(
             Tenant(
                 name,
@@ -68,6 +70,9 @@ windows = st.tuples(st.sampled_from(NAMES), st.integers(990, 1010), st.integers(
 nodes = st.lists(st.tuples(amounts, st.booleans()), min_size=1, max_size=3)
 
 
+OTHERS = Resources(2, 1, 3)
+
+
 @settings(
     max_examples=40, phases=[Phase.generate], deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -81,7 +86,7 @@ def test_the_core_and_the_ledger_leave_everybody_the_same(owners, booked, made, 
     infos = []
     for i, (amount, up) in enumerate(made):
         size = Resources(amount.cpu, amount.gpu, amount.ram)
-        infos.append(NodeInfo(f"n{i}", size, size, "a100", up=up))
+        infos.append(NodeInfo(f"n{i}", size, size, "a100", conditions=() if up else (DOWN,), others=OTHERS))
     with _db.begin() as tx:
         for table in (resource_request, booking):
             tx.connection.execute(delete(table))
@@ -98,7 +103,7 @@ def test_the_core_and_the_ledger_leave_everybody_the_same(owners, booked, made, 
         holders = read_holders(tx, NOW)
         core = Core.of(
             Snapshot(
-                tuple(node_of(n) for n in infos),
+                tuple(node_of(n, holders) for n in infos),
                 tuple(queue_of(t, holders, (0.0, ())) for t in holders.tenants),
                 (),
                 (),
@@ -114,7 +119,7 @@ def test_the_core_and_the_ledger_leave_everybody_the_same(owners, booked, made, 
                 mine = ledger.tree(name).available(name, dimension)
                 assert mine == core.state.quotas.available(name, dimension), (name, dimension)
         # and what is shown is that too, for one tenant as in the list of all
-        shown = Tenants(_db, lambda: NOW, lambda: infos)
+        shown = TenantService(_db, lambda: NOW, lambda: infos)
         listed = {t.name: t for t in shown._all(tx)}
         for name in NAMES:
             alone = shown._one(tx, tx.tenants.get(name))

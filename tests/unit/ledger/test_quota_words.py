@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.service import quota
+from mlp_hub.service.quota import accounting
 
 
 def test_what_does_not_fit_now_is_told_with_its_holders_and_the_way_out(bench) -> None:
@@ -9,13 +9,13 @@ def test_what_does_not_fit_now_is_told_with_its_holders_and_the_way_out(bench) -
     bench.now += 1
     bench.held("d.0", cpu=1, ram=512, holder="job digits of bob")
     assert bench.refusal("x", cpu=1) == (
-        "WaitingForQuota: red may use 2 cpu; 1.2 in use by ann's notebook and job digits of bob; this asks for 1. "
+        "WaitingForQuota: red may use 2 cpu; 1.2 in use by the notebook server of ann and job digits of bob; this asks for 1. "
         "Ask for 0.8 cpu at most, wait until what is in use is given back, or have the quota of red raised"
     )
     bench.now += 1
     bench.held("y", cpu=0.8, holder="job x of ann")
     assert bench.refusal("x", cpu=1) == (
-        "WaitingForQuota: red may use 2 cpu; 2 in use by ann's notebook, job digits of bob and job x of ann; "
+        "WaitingForQuota: red may use 2 cpu; 2 in use by the notebook server of ann, job digits of bob and job x of ann; "
         "this asks for 1. Wait until what is in use is given back, or have the quota of red raised"
     )
 
@@ -89,4 +89,4 @@ def test_limits_are_the_tenants_own_or_those_of_the_nodes(make_node) -> None:
 
     nodes = [make_node(gpu=1000, gpu_kind="a"), make_node("n2", gpu=2000, gpu_kind="b")]
     tenant = Tenant("t", Quota(ram=5, kinds={"a": 500}))
-    assert quota.limits(tenant, nodes) == Quota(8000, 3000, 5, None, {"a": 500, "b": 2000})
+    assert accounting.limits(tenant, nodes) == Quota(8000, 3000, 5, None, {"a": 500, "b": 2000})

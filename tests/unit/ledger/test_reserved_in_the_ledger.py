@@ -7,7 +7,7 @@ import pytest
 from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
-from mlp_hub.service.quota import Quotas
+from mlp_hub.service.quota.accounting import Quotas
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def test_what_another_tenant_reserves_is_not_taken_and_the_refusal_says_for_whom
     team("blue", 4000, 3000)
     bench.held("a", tenant="red", cpu=4, holder="job digits of ann")
     assert bench.refusal("b", tenant="red", cpu=2, applier="sp") == (
-        "WaitingForQuota: red may use 5 cpu; 4 in use by job digits of ann; of what the nodes have, 3 cpu is kept free "
-        "for tenant blue; this asks for 2. Ask for 1 cpu at most, wait until what is in use is given back, or have the "
+        "WaitingForQuota: red may use 5 cpu; 4 in use by job digits of ann; of what the nodes have, 3 cpu for blue is "
+        "kept free; this asks for 2. Ask for 1 cpu at most, wait until what is in use is given back, or have the "
         "quota of red raised"
     )
     assert bench.refusal("c", tenant="red", cpu=6) == (
@@ -74,7 +74,7 @@ def test_a_window_keeps_its_amount_free_while_it_is_open_and_only_then(bench, te
             assert quotas.fits("blue", Resources(cpu=4000)), now
     bench.now = 1150
     assert bench.refusal("a", tenant="red", cpu=5) == (
-        "WaitingForQuota: red may use 8 cpu; 0 in use; of what the nodes have, 4 cpu is kept free for tenant blue; "
+        "WaitingForQuota: red may use 8 cpu; 0 in use; of what the nodes have, 4 cpu for blue is kept free; "
         "this asks for 5. Ask for 4 cpu at most, wait until what is in use is given back, or have the quota of red "
         "raised"
     )

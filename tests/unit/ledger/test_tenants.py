@@ -12,11 +12,11 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant import Member, Role, User
-from mlp_hub.executors.base import NodeInfo
-from mlp_hub.service.ledger import Ledger
+from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.nodes import Nodes
-from mlp_hub.service.tenants import Tenants
-from mlp_hub.service.users import Users
+from mlp_hub.service.quota.ledger import Ledger
+from mlp_hub.service.tenants.service import TenantService
+from mlp_hub.service.tenants.users import UserService, UserStanding
 from mlp_hub.store import Database
 
 SIZE = Resources(cpu=4000, ram=8192)
@@ -30,8 +30,8 @@ class Hub:
     def __init__(self, db: Database) -> None:
         self.db, self.changes = db, 0
         self.at = 1000.0
-        self.tenants = Tenants(db, lambda: self.at, self.nodes, changed=self.changed)
-        self.users = Users(db, lambda: self.at)
+        self.tenants = TenantService(db, lambda: self.at, self.nodes, changed=self.changed)
+        self.users = UserService(db, lambda: self.at)
         self.ledger = Ledger(db, lambda: self.at, self.nodes, changed=self.changed)
         self.node_list = Nodes(db, self, lambda: self.at)
 
@@ -175,7 +175,7 @@ def test_usage_names_the_holders_and_has_a_history(hub: Hub) -> None:
     hub.at += 60
     asyncio.run(hub.tenants.sample())
     usage = asyncio.run(hub.tenants.usage("red"))
-    assert [(h.holder, h.cpu, h.ram, h.since.isoformat()) for h in usage.holdings] == [
+    assert [(str(h.holder), h.cpu, h.ram, h.since.isoformat()) for h in usage.holdings] == [
         ("bob's notebook", 0.5, 512, "1970-01-01T00:16:40+00:00")
     ]
     assert [(p["time"], p["cpu"]) for p in usage.history] == [
@@ -238,7 +238,10 @@ def test_a_user_keeps_one_number_for_ever(hub: Hub) -> None:
     assert users[0] == users[2] == users[3]
     assert {u.number for u in users} == {1, 2}
     assert asyncio.run(hub.users.get("ann")) == users[0]
-    assert [u.name for u in asyncio.run(hub.users.list())] == ["ann", "bob"]
+    assert asyncio.run(hub.users.among(["ann", "eve"])) == {
+        "ann": UserStanding(True, False, ["default"], "default"),
+        "eve": UserStanding(False, False, ["default"], "default"),
+    }
     with refused(Reason.NOT_FOUND, "no user eve"):
         asyncio.run(hub.users.get("eve"))
 
@@ -266,7 +269,7 @@ def test_nodes_show_what_is_there_what_may_be_given_out_and_who_holds_it(hub: Hu
     (node,) = asyncio.run(hub.node_list.list())
     assert (node.cpu, node.cpu_allocatable, node.cpu_inuse) == (2.0, 4.0, 0.2)
     assert (node.ram, node.ram_inuse, node.labels) == (8192, 1024, {"zone": "a"})
-    assert [h.holder for h in node.holders] == ["ann's notebook"]
+    assert [str(h.holder) for h in node.holders] == ["ann's notebook"]
 
 
 def test_the_default_tenant_is_made_again_if_it_was_lost(hub: Hub) -> None:

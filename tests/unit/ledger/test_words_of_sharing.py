@@ -32,7 +32,7 @@ def test_what_is_borrowed_and_what_was_taken_back_is_told_without_the_others_peo
     message = bench.refusal("x", tenant="red", cpu=1)
     assert message == (
         "WaitingForQuota: red may use 4 cpu of its own and borrow 6 of cohort main; 8 in use by job digits of ann; "
-        "tenant blue has taken back 2; this asks for 1. Wait until what is in use is given back, or have the quota of "
+        "blue took back 2; this asks for 1. Wait until what is in use is given back, or have the quota of "
         "red raised"
     )
     assert "secret" not in message
@@ -44,7 +44,7 @@ def test_who_is_lent_out_is_told_who_has_it(bench, make) -> None:
         make(name, 4000, cohort="main")
     bench.held("a", tenant="blue", cpu=11, holder="job big of eve")
     assert bench.refusal("x", tenant="red", cpu=3) == (
-        "WaitingForQuota: red may use 4 cpu of its own and borrow 8 of cohort main; 0 in use; tenant blue has borrowed "
+        "WaitingForQuota: red may use 4 cpu of its own and borrow 8 of cohort main; 0 in use; blue borrowed "
         "3 of it; this asks for 3. Ask for 1 cpu at most, wait until what is in use is given back, or have the quota "
         "of red raised"
     )
@@ -67,7 +67,7 @@ def test_a_child_without_a_quota_of_its_own_is_told_of_its_parents(bench, make) 
     bench.held("a", tenant="lab", cpu=3, holder="job x of ann")
     bench.held("b", tenant="org", cpu=1, holder="job y of eve")
     assert bench.refusal("z", tenant="lab", cpu=1) == (
-        "WaitingForQuota: lab may use 4 cpu of its parent org; 3 in use by job x of ann; 1 in use by tenant org; "
+        "WaitingForQuota: lab may use 4 cpu of its parent org; 3 in use by job x of ann; 1 in use by org; "
         "this asks for 1. Wait until what is in use is given back, or have the quota of lab raised"
     )
     assert "lab may use 4 cpu of its parent org; this asks for 5 cpu" in bench.refusal(
@@ -80,8 +80,8 @@ def test_a_parent_is_told_what_its_children_leave_it(bench, make) -> None:
     make("team", 4000, parent="org")
     bench.held("b", tenant="team", cpu=5, holder="job y of eve")
     assert bench.refusal("z", tenant="org", cpu=2) == (
-        "WaitingForQuota: org may use 2 cpu of its own and borrow 4 of what its children leave; 0 in use; tenant team "
-        "has borrowed 1 of it; this asks for 2. Ask for 1 cpu at most, wait until what is in use is given back, or "
+        "WaitingForQuota: org may use 2 cpu of its own and borrow 4 of what its children leave; 0 in use; team "
+        "borrowed 1 of it; this asks for 2. Ask for 1 cpu at most, wait until what is in use is given back, or "
         "have the quota of org raised"
     )
 

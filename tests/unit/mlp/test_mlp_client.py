@@ -11,9 +11,11 @@ import mlp
 from mlp import settings
 from mlp.cli import main
 from mlp.client import Client
+from mlp.completion import Remembering, complete
 from mlp.errors import JobFailed, JobTimeout, Refused, Unauthorized, Unreachable, UsageError
 from mlp.handle import Job, free_name
 from mlp.transport import Address
+from mlp.verbs import MAGIC
 from mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point, ranks
 
 
@@ -147,6 +149,14 @@ def test_a_state_that_is_none_is_refused_with_those_that_are(world, capsys):
     assert capsys.readouterr().err.startswith("mlp: --state foo: is no state; right: creating, running, ")
     assert main(["jobs", "--state", "queued"]) == 0
     assert "digits" in capsys.readouterr().out
+    assert main(["jobs", "--state", "running"]) == 0
+    assert capsys.readouterr().out == "No job is running; of 1 in all: mlp jobs\n"
+
+
+def test_a_hint_is_given_for_what_is_near_alone(world, capsys):
+    for flag, hint in (("--wrokers", "Did you mean --workers?"), ("--array", "It has: ")):
+        assert main(["submit", "a.py", flag, "2"]) == 2
+        assert hint in capsys.readouterr().err
 
 
 def test_a_job_without_output_says_why_there_is_none(world):
@@ -167,7 +177,7 @@ def test_without_address_or_token_it_says_what_to_do(tmp_path):
 
 def test_a_stored_token_is_never_sent_to_another_address(tmp_path):
     env = {"HOME": str(tmp_path)}
-    settings.write_login("http://a/api/v1", "secret", "ann", env)
+    settings.write_login(settings.StoredLogin("http://a/api/v1", "secret", "ann"), env)
     assert settings.load(env).token == "secret"
     with pytest.raises(Unauthorized):
         settings.load({**env, "MLP_API_URL": "http://b/api/v1"})
@@ -180,7 +190,7 @@ def test_the_token_of_the_notebook_server_serves_where_no_other_is(tmp_path):
         "JUPYTERHUB_API_TOKEN": "t",
         "JUPYTERHUB_USER": "bob",
     }
-    assert settings.load(env) == settings.Settings("http://x/api/v1", "t", "bob")
+    assert settings.load(env) == settings.ClientSettings("http://x/api/v1", "t", "bob")
     assert "'t'" not in repr(settings.load(env))
 
 
@@ -222,12 +232,122 @@ def test_an_unknown_option_of_submit_is_named():
         mlp.submit(code="1", worker=2)
 
 
-def test_a_taken_name_is_refused_with_a_free_one_and_our_own_names_count_on(world):
-    world.jobs["digits"] = job_record()
-    with pytest.raises(Refused, match="Free: --name digits-2"):
-        mlp.submit(code="1", name="digits")
+def test_a_name_is_run_again_and_a_run_that_goes_on_is_shown_with_a_word(world, capsys):
+    world.jobs["digits"] = job_record(**FINISHED)
+    again = mlp.submit(code="1", name="digits")
+    assert (again.name, again.run, again.reference, again.note) == ("digits", 2, "digits@2", "")
+    assert "<Job digits run 2: " in repr(again)
+    same = mlp.submit(code="2", name="digits")
+    assert (same.run, same.data["code"]) == (2, "1")
+    word = "digits run 2 still waits; this is it. To run it again, cancel it first, or give another --name\n"
+    assert capsys.readouterr().err == word
+    world.jobs["digits"].update(RUNNING)
+    assert mlp.submit(code="3", name="digits").note.startswith("digits run 2 still runs; this is it.")
+    world.jobs["digits"].update(FINISHED)
+    first = mlp.job("digits@1")
+    assert (first.run, first.refresh().run, mlp.job("digits").run) == (1, 1, 2)
+
+
+def test_a_run_that_ends_while_the_next_is_refused_is_followed_by_it(world, monkeypatch):
+    world.jobs["digits"] = job_record(**RUNNING)
+    look = Client.job
+
+    def ended(self, *args):
+        world.jobs["digits"].update(FINISHED)
+        return look(self, *args)
+
+    monkeypatch.setattr(Client, "job", ended)
+    assert mlp.submit(code="1", name="digits").run == 2
+
+
+def test_our_own_names_never_show_another_job(world):
     first, second = (mlp.submit(code="1", runtime="tf") for _ in range(2))
     assert first.name != second.name
+    assert not second.note
+
+
+def test_replace_is_sent_along(world, tmp_path):
+    (tmp_path / "a.py").write_text("print(1)")
+    assert main(["submit", str(tmp_path / "a.py"), "-n", "Big_run", "--replace"]) == 0
+    assert world.requests[-1]["replace"] is True
+    assert main(["submit", str(tmp_path / "a.py"), "-n", "other"]) == 0
+    assert "replace" not in world.requests[-1]
+    assert "--name x, --replace" in repr(mlp.submit(code="1", name="x", replace=True, dry_run=True))
+
+
+def test_the_command_says_a_time_limit_back_and_warns_of_one_without_a_unit(world, tmp_path, capsys):
+    (tmp_path / "a.py").write_text("print(1)")
+    word = "--time-limit 90: a number without a unit is seconds, so the job is ended after 1 min 30 s; for 90 minutes write 90m\n"
+    assert main(["submit", str(tmp_path / "a.py"), "-n", "a", "--time-limit", "90"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == word
+    assert ", time limit 1 min 30 s. Follow it: mlp watch a" in shown.out
+    assert main(["submit", str(tmp_path / "a.py"), "-n", "b", "--time-limit", "90m"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert ", time limit 1 h 30 min. Follow it" in shown.out
+    world.jobs["a"].update(FINISHED)
+    assert main(["resubmit", "a", "--time-limit", "90"]) == 0
+    assert capsys.readouterr().out.endswith(word)
+
+
+def test_a_run_that_goes_on_is_shown_by_the_command_too(world, tmp_path, capsys):
+    (tmp_path / "a.py").write_text("print(1)")
+    world.jobs["digits"] = job_record(run=2, **RUNNING)
+    assert main(["submit", str(tmp_path / "a.py"), "-n", "digits"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.startswith("digits run 2 still runs; this is it.")
+    assert "Follow it: mlp watch digits@2" in shown.out
+    assert len(world.jobs) == 1
+    assert main(["jobs"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["digits", "2", "running"]
+
+
+def test_a_delete_that_is_said_again_takes_no_earlier_run_with_it(world, capsys):
+    world.jobs["digits@1"] = job_record(**FINISHED)
+    world.jobs["digits"] = job_record(run=2, **FINISHED)
+    assert main(["delete", "digits"]) == 0
+    assert capsys.readouterr().out == "digits run 2 was deleted\n"
+    assert ("DELETE", "/users/ann/jobs/digits%402") in world.seen
+    assert set(world.jobs) == {"digits@1"}
+
+
+def test_a_run_that_was_named_is_named_in_the_answer(world, capsys):
+    world.jobs["digits@1"] = job_record(**FINISHED)
+    world.jobs["digits"] = job_record(run=2, **FINISHED)
+    assert main(["delete", "digits@1"]) == 0
+    assert capsys.readouterr().out == "digits run 1 was deleted\n"
+
+
+@pytest.mark.parametrize("verb", ["watch", "logs", "why", "job", "cancel", "delete", "resubmit"])
+def test_a_job_that_is_not_there_is_answered_with_the_nearest_that_is(world, capsys, verb):
+    world.jobs["digits"] = job_record(**FINISHED)
+    assert main([verb, "digist"]) == 3
+    assert capsys.readouterr().err == "mlp: there is no job digist. Did you mean digits?\n"
+    assert main([verb, "other"]) == 3
+    assert capsys.readouterr().err == "mlp: there is no job other\n"
+
+
+def test_a_pattern_means_every_run_and_one_with_an_at_certain_ones(world, capsys):
+    for run in (1, 2):
+        world.jobs[f"lr-0.1@{run}"] = job_record("lr-0.1", run=run, **FINISHED)
+    world.jobs["lr-0.1"] = job_record("lr-0.1", run=3, **FINISHED)
+    world.jobs["other"] = job_record("other", **FINISHED)
+    assert main(["delete", "*@1", "lr*@2"]) == 0
+    assert set(world.jobs) == {"lr-0.1"}
+    assert main(["resubmit", "lr*"]) == 0
+    assert "lr-0.1 run 3 was submitted again as run 4" in capsys.readouterr().out
+    world.jobs["lr-0.1"].update(FINISHED)
+    assert main(["delete", "lr*"]) == 0
+    assert world.jobs == {}
+
+
+def test_completion_knows_the_runs_of_names_that_have_several(world):
+    world.jobs["digits@1"] = job_record(**FINISHED)
+    world.jobs["digits"] = job_record(run=2, **RUNNING)
+    world.jobs["once"] = job_record("once")
+    assert complete(["watch"], "", MAGIC, Remembering()) == ["digits", "digits@1", "digits@2", "once"]
+    assert complete(["watch"], "digits@", MAGIC, Remembering()) == ["digits@1", "digits@2"]
 
 
 @pytest.mark.parametrize(
@@ -283,7 +403,7 @@ def test_every_verb_speaks_json(world, tmp_path, capsys):
     world.jobs["digits"] = job_record(**FINISHED)
     world.points["digits"] = [point(1, loss=0.5)]
     lines = [
-        ["jobs"], ["job", "digits"], ["logs", "digits"], ["why", "digits"], ["quota"], ["offer", "-w", "2"],
+        ["jobs"], ["job", "digits"], ["logs", "digits"], ["why", "digits"], ["quota"], ["runtimes"], ["offer", "-w", "2"],
         ["watch", "digits"], ["submit", str(tmp_path / "a.py"), "-n", "new"], ["resubmit", "digits"], ["cancel", "new"],
         ["submit", str(tmp_path / "a.py"), "--dry-run"], ["delete", "new"],
     ]  # fmt: skip
@@ -344,10 +464,12 @@ def test_a_job_is_submitted_again_in_another_size(world, capsys):
     world.jobs["digits"] = job_record(**FINISHED)
     assert main(["resubmit", "digits", "--workers", "1", "--time-limit", "20m", "--priority", "high"]) == 0
     assert (
-        capsys.readouterr().out.strip() == "digits was submitted again as digits. Follow it: mlp watch digits"
+        capsys.readouterr().out.strip()
+        == "digits was submitted again as run 2. Follow it: mlp watch digits@2"
     )
     now = world.jobs["digits"]
     assert (now["workers"], now["time_limit"], now["priority"]) == (1, 1200, "high")
+    assert list(world.keys.values()) == ["digits"], "delivered twice it would be one run"
     assert main(["resubmit", "digits", "--workers", "none"]) == 2
     assert "--workers none" in capsys.readouterr().err
     assert main(["cancel", "digits", "--workers", "1"]) == 2

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import math
+import sys
 
 import pytest
 
-from mlp import display, follow
+from mlp import display, follow, logtail, picture
 from mlp.client import Client
 from mlp.errors import Refused, Unreachable
 from mlp.handle import Job
-from mlp.history import CURVE_POINTS, LOG_LINES, SAVED_LINES, TRACK_MAX, History, Track
+from mlp.history import CURVE_POINTS, LOG_LINES, SAVED_LINES, TRACK_MAX, History
 from mlp_stand_in import FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
 
 
@@ -53,7 +55,25 @@ def test_a_stream_that_breaks_is_resumed_and_nothing_counts_twice(world):
 def test_where_streams_cannot_pass_it_asks(world):
     world.accept_streams = False
     found = frames(world)
-    assert kinds(found)[-4:] == ["job", "events", "synced", "end"]
+    assert kinds(found)[-5:] == ["job", "events", "attempts", "synced", "end"]
+
+
+def test_where_nothing_can_open_a_stream_it_asks_at_once(world, monkeypatch):
+    monkeypatch.setitem(sys.modules, "websocket", None)
+    assert kinds(frames(world)) == ["job", "events", "attempts", "synced", "end"]
+
+
+def test_a_token_follows_no_redirect(world):
+    world.streams_are_at = f"{world.url}/auth"
+    found = frames(world)
+    assert kinds(found)[-5:] == ["job", "events", "attempts", "synced", "end"]
+    assert ("GET", "/auth") not in world.seen
+
+
+def test_a_stream_that_is_closed_for_a_reason_tells_it(world):
+    world.drop_after, world.close_code = 3, 4401
+    lost = next(f for f in frames(world) if f["type"] == "lost")
+    assert lost["message"] == "closed with 4401 no more"
 
 
 def test_a_job_that_is_not_there_is_refused_not_waited_for(world):
@@ -81,23 +101,80 @@ def test_text_elsewhere_than_on_a_terminal_is_a_few_lines_with_the_end_summed_up
     assert "accuracy 0.9667" in text
 
 
+BAR = [
+    (" 10%|#   |", True),
+    ("\r 20%|##", True),
+    ("\r 3", True),
+    ("0%|###", True),
+    ("\r100%|####|", False),
+    ("over", False),
+]
+
+
+def test_a_progress_bar_is_one_line_of_the_picture_however_its_parts_come():
+    seen = History()
+    for number, (text, partial) in enumerate(BAR[:4]):
+        seen.add_lines(0, [line(text, number) | {"partial": partial}], replay=False)
+        seen.add_lines(1, [line(f"other {number}", number)], replay=False)
+    shown = [picture.plain(x["text"]) for x in seen.last_lines(40) if x["rank"] == 0]
+    assert shown == [" 30%|### |"]
+    whole = "".join(text for text, _ in BAR[:5])
+    seen.add_lines(0, [line(whole, 9)], replay=True)
+    assert [picture.plain(x["text"]) for x in seen.last_lines(40) if x["rank"] == 0] == ["100%|####|"]
+
+
+@pytest.mark.parametrize(("live", "written"), [(False, "100%|####|\nover\n"), (True, None)])
+def test_a_followed_progress_bar_is_written_over_on_a_terminal_and_once_elsewhere(live, written):
+    out = io.StringIO()
+    out.isatty = lambda: live
+    seen, writer = History(), logtail._Writer(out, many=False)
+    for text, partial in BAR:
+        for fresh in seen.add_lines(0, [line(text) | {"partial": partial}], replay=False):
+            writer.write(fresh)
+    writer.end()
+    over = "\r\x1b[K"
+    drawn = [" 10%|#   |", " 20%|##  |", " 30%|##  |", " 30%|### |"]
+    assert out.getvalue() == (written or over.join([*drawn, "100%|####|\nover\n"]))
+
+
 def test_text_on_a_terminal_is_one_line_written_over(world):
     out = io.StringIO()
     display.watch_text(Job(Client(world.url, TOKEN, "ann"), job_record()), out, live=True)
     assert out.getvalue().startswith("\rdigits  finished  [####")
 
 
-def test_a_long_curve_keeps_its_ends_and_its_bounds():
-    track = Track()
-    for i in range(50_000):
-        track.add(float(i), float(i))
-    assert len(track.x) <= TRACK_MAX
-    assert track.x == track.y == sorted(track.x)
+@pytest.mark.parametrize("count", [1, 2, 119, 121, 5_000, 50_001])
+def test_a_curve_of_any_length_shows_reported_points_alone_with_its_ends_and_extremes(count):
+    values = [math.sin(i / 7) / (1 + i) for i in range(count)]
+    values[count // 3], values[count // 2] = 5.0, -3.0
     seen = History()
-    seen.tracks = {"loss": {0: track}}
+    seen.add_points({"seq": i + 1, "rank": 0, "step": i, "values": {"loss": v}} for i, v in enumerate(values))
+
     curve = seen.curve("loss")
-    assert len(curve["x"]) <= CURVE_POINTS
-    assert curve["x"][-1] > 49_000
+
+    points = list(zip(curve["x"], curve["y"], strict=True))
+    assert len(points) <= CURVE_POINTS
+    assert set(points) <= set(enumerate(values))
+    assert points == sorted(points)
+    assert (points[0][1], points[-1][1]) == (values[0], values[-1])
+    assert (min(curve["y"]), max(curve["y"])) == (min(values), max(values))
+    assert seen.latest() == {"loss": values[-1]}
+    assert len(seen.tracks["loss"][0].x) <= TRACK_MAX
+
+
+def test_a_long_curve_of_several_ranks_shows_means_of_single_steps_and_ends_with_the_last():
+    seen = History()
+    steps = range(10_001)
+    seen.add_points(
+        {"seq": 2 * i + rank + 1, "rank": rank, "step": i, "values": {"loss": i + rank}}
+        for i in steps
+        for rank in (0, 1)
+    )
+
+    curve = seen.curve("loss")
+
+    assert [y - x for x, y in zip(curve["x"], curve["y"], strict=True)] == [0.5] * len(curve["x"])
+    assert (curve["x"][0], curve["x"][-1]) == (0.0, 10_000.0)
 
 
 def test_a_curve_of_several_ranks_is_their_mean():

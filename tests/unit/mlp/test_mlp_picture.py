@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import re
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlp import picture, svg, tables
+from mlp import picture, stages, svg, tables
 from mlp_stand_in import FAILED, RUNNING, job_record, ranks
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;"
@@ -218,7 +219,7 @@ def test_a_quota_shows_used_free_borrowed_and_who():
     assert table.notes == [
         "quota = used + free, in use in all = used + borrowed. borrowed: in use beyond the quota, and taken back first. "
         "may borrow: what others leave idle now.",
-        "Jobs of red start by age alone.",
+        "Jobs of red go by age alone.",
     ]
     usage["tenant"] |= {"cpu_inuse": 0.5, "borrowed": {}, "lent": {"cpu": 1.0}, "queue_order": "priority"}
     table = tables.quota([usage])
@@ -226,10 +227,10 @@ def test_a_quota_shows_used_free_borrowed_and_who():
     assert table.rows[0][:6] == ["red", "cpu", "2", "0.5", "1", "0.5"]
     assert table.notes == [
         "quota = used + lent + free. lent: others have it until your own jobs need it.",
-        "Jobs of red start by priority, then by age.",
+        "Jobs of red go by priority, then age.",
     ]
-    assert "<p>Jobs of red start by priority, then by age.</p>" in table._repr_html_()
-    assert repr(table).endswith("\nJobs of red start by priority, then by age.")
+    assert "<p>Jobs of red go by priority, then age.</p>" in table._repr_html_()
+    assert repr(table).endswith("\nJobs of red go by priority, then age.")
 
 
 def test_a_quota_that_was_lowered_or_is_kept_back_still_adds_up():
@@ -244,7 +245,7 @@ def test_a_quota_that_was_lowered_or_is_kept_back_still_adds_up():
     lowered = tables.quota([{"tenant": {**tenant, "over": {"cpu": 1.0}, "free": {"cpu": 0}}}])
     assert lowered.columns[2:6] == ("quota", "used", "free", "borrowed")
     assert lowered.rows[0][2:6] == ["2", "2", "0", "1 beyond what it may"]
-    assert lowered.notes[-1] == "Jobs of red start in the order other."
+    assert lowered.notes[-1] == "Jobs of red go by other."
     partly = tables.quota(
         [{"tenant": {**tenant, "over": {"cpu": 0.25}, "borrowed": {"cpu": 1.0}, "free": {"cpu": 0}}}]
     )
@@ -267,4 +268,84 @@ def test_who_is_alone_in_the_queue_is_next():
 
 
 def test_a_terminal_gets_nothing_that_steers_it_or_turns_the_writing():
-    assert picture.plain("a\x1b[2J\x9b\r\u202egnp\u2066.exe\u2028\n\tb") == "a[2Jgnp.exe\n\tb"
+    assert picture.plain("a\x1b[2J\x9b\u202egnp\u2066.exe\u2028\n\tb") == "agnp.exe\n\tb"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("10%\r50%\r100%", "100%"),
+        ("100 steps\r5", "500 steps"),
+        ("windows\r", "windows"),
+        ("1/3\b\b\b2/3 \x1b[32mloss\x1b[0m 0.5", "2/3 loss 0.5"),
+        ("\b\bx\r\ny\rz", "x\nz"),
+    ],
+)
+def test_what_a_progress_bar_wrote_over_is_gone_as_on_a_terminal(written, shown):
+    assert picture.plain(written) == shown
+    job = {"job": {"name": "a"}, "log": [{"rank": 3, "text": written.partition("\n")[0]}]}
+    line = f"3: {shown.partition(chr(10))[0]}"
+    assert line in picture.text(job)
+    assert line in picture.html(job)
+
+
+def test_runtimes_are_listed_with_whose_they_are_and_what_they_start():
+    found = [
+        {"name": "plain", "tenant": None, "title": "Plain", "program": ["{program}"], "state": "approved"},
+        {
+            "name": "ring",
+            "tenant": "red",
+            "title": "Ring",
+            "program": ["x"],
+            "launcher": ["go", "{start_rank}"],
+            "state": "approved",
+        },
+        {"name": "soon", "tenant": "red", "title": "Soon", "program": ["x"], "state": "submitted"},
+    ]
+    assert [row[:4] for row in tables.runtimes(found).rows] == [
+        ["plain", "everybody", "Plain", "{program}"],
+        ["ring", "red", "Ring", "go {start_rank}"],
+    ]
+
+
+def way(number, *stages, ended=None):
+    told = [
+        {"stage": stage, "time": f"2026-11-21T10:00:{at:02d}Z", "seconds": seconds}
+        for stage, at, seconds in stages
+    ]
+    return {"attempt": number, "stages": told, "ended": ended, "ended_at": None}
+
+
+def test_the_picture_tells_where_the_time_went():
+    whole = way(
+        1,
+        ("queued", 0, None),
+        ("admitted", 2, 2.0),
+        ("started", 3, 0.44),
+        ("first-line", 4, 0.05),
+    )
+    said = "2.5 s until its first line: in the queue 2 s, starting its program 0.4 s, until its first line 0.05 s"
+    told = {**snapshot(), "attempts": [whole]}
+    assert f"  {said}.\n" in picture.text(told)
+    assert f"{said}." in read(picture.html(told)).text
+    several = [
+        {**whole, "ended": "requeued"},
+        way(2, ("queued", 0, None), ("admitted", 1, 61.0), ("started", 2, 1.0)),
+    ]
+    text = picture.text({**snapshot(), "attempts": several})
+    assert f"Attempt 1: {said}." in text
+    assert "Attempt 2: 1 min 2 s until it ran: in the queue 1 min 1 s, starting its program 1 s." in text
+
+
+def test_a_part_under_way_grows_and_one_of_an_attempt_that_ended_does_not():
+    now = datetime(2026, 11, 21, 10, 0, 40, tzinfo=UTC)
+    pulls = (("queued", 0, None), ("admitted", 1, 1.0), ("created", 2, 1.0), ("bound", 2, 0.0))
+    (line,) = stages.lines([way(1, *pulls)], now)
+    assert line.startswith("40 s on its way: in the queue 1 s")
+    assert line.endswith("images and containers 38 s so far")
+    assert "so far" not in stages.lines([way(1, *pulls, ended="suspended")], now)[0]
+
+
+def test_a_picture_of_anybodys_does_not_break_it():
+    assert stages.lines([{}, {"stages": 3}, {"stages": [3, {"stage": "x"}]}, way(1)]) == []
+    assert picture.text({**snapshot(), "attempts": "x"}) == picture.text(snapshot())

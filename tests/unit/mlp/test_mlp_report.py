@@ -130,6 +130,19 @@ def numbers(world):
     return [p["n"] for p in world.points.get("digits", [])]
 
 
+def test_what_a_process_may_hold_is_bounded_and_the_losses_are_counted(job, monkeypatch, capsys, process):
+    monkeypatch.setenv("MLP_METRICS_MAX", "1000")
+    for step in range(100):
+        reporting.report(step=step)
+    kept = spooled(job)
+    assert [p["n"] for p in kept] == list(range(1, len(kept) + 1))
+    assert 0 < len(kept) < 100
+    process.at_exit()
+    said = capsys.readouterr().err
+    assert said.count("points are being lost") == 1
+    assert f"{100 - len(kept)} of 100 points were lost" in said
+
+
 def test_points_are_delivered_in_order_in_few_batches(job, monkeypatch):
     with StandIn() as world:
         deliver(monkeypatch, world)
@@ -138,6 +151,31 @@ def test_points_are_delivered_in_order_in_few_batches(job, monkeypatch):
         assert reporting.flush(10)
         assert numbers(world) == list(range(1, 3001))
         assert len(world.batches) < 300
+
+
+@pytest.mark.parametrize(("takes", "pauses"), [(0.002, [0.008, 0.008]), (0.05, [])])
+def test_a_batch_begins_some_time_after_the_one_before_and_at_once_where_that_took_longer(
+    takes, pauses, tmp_path, monkeypatch
+):
+    now, slept = [100.0], []
+
+    def sleep(seconds):
+        slept.append(round(seconds, 6))
+        now[0] += seconds
+
+    class Timed(delivery.Delivery):
+        def _batch(self, spool):
+            now[0] += takes
+            self.stored += 1
+            self._closing = self.stored == self._wanted
+            return True
+
+    monkeypatch.setattr(delivery, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    (tmp_path / "spool").touch()
+    timed = Timed(None, "", "", "0", tmp_path / "spool")
+    timed._wanted = 3
+    timed._run()
+    assert slept == pauses
 
 
 def test_an_outage_costs_nothing(job, monkeypatch):

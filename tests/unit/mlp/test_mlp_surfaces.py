@@ -15,15 +15,15 @@ from mlp.errors import UsageError
 from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
 from mlp.verbs import COMMAND, MAGIC, STATES, VERBS, find, options_of, overview, parse, usage
 from mlp_api.jobs import JobCreate, JobShape
+from mlp_hub.domain import runtime as service_runtimes
 from mlp_hub.domain.job import Phase, State
-from mlp_hub.service import runtimes as service_runtimes
 
 HERE_ONLY = {"wait", "detach", "dry_run"}
 SAMPLES = Path(mlp.__file__).parent / "samples"
 VALUES = {
     "runtime": "tf", "workers": "2:4", "cpu": "0.5", "gpu": "1", "gpu_kind": "a100", "ram": "2G", "ps": "1",
     "tenant": "red", "priority": "high", "time_limit": "1h30m", "retries": "2", "checkpoint_every": "10m",
-    "topology": "spread", "env": "A=b", "name": "digits",
+    "topology": "spread", "tensorboard": "off", "env": "A=b", "name": "digits",
 }  # fmt: skip
 
 
@@ -108,7 +108,8 @@ def test_help_names_every_verb_and_every_option(surface):
         (["logs", "a", "--name", "1"], "^%mlp logs has no option --name. It has: --rank, --tail, --follow.$"),
         (["submit", "--ram", "50"], "at least 100 MiB"),
         (["submit", "--cpu", "nan"], "must be from 0.1"),
-        (["submit", "--name", "Digits!"], "a-z first"),
+        (["submit", "--name", "Digits!"], "letters, digits, -, _ and ., as in lr-0.001"),
+        (["submit", "--name", ".."], "beginning with a letter, a digit or _"),
         (["submit", "--env", "A"], "NAME=VALUE"),
         (["submit", "--env", "MLP_RANK=3"], "the platform's"),
         (["submit", "--wait=yes"], "takes no value"),

@@ -11,9 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 from mlp import picture, tables, words
+from mlp.format import amount, clock_time, memory, starts
 from mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
 
 TABLE = json.loads((Path(__file__).parents[3] / "widgets/test/amounts.json").read_text())
+USED = json.loads((Path(__file__).parents[3] / "widgets/test/used.json").read_text())
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUEUED = {
     "job": "l2",
@@ -30,14 +32,32 @@ UNKNOWN = "No time can be told: long of bob has no time limit."
 
 @pytest.mark.parametrize(
     ("write", "rows"),
-    [(words.memory, TABLE["ram"]), (words.amount, TABLE["cpu"])],
+    [(memory, TABLE["ram"]), (amount, TABLE["cpu"])],
 )
 def test_amounts_read_as_in_the_widget(write, rows):
     assert [[value, write(value)] for value, _ in rows] == rows
 
 
+@pytest.mark.parametrize("told", USED)
+def test_what_ranks_used_reads_as_in_the_widget(told):
+    first = told["job"]["ranks"][0]
+    assert (words.used(told["job"]), words.cpu_used(first), words.memory_used(first)) == (
+        told["sentence"], told["cpu"], told["ram"],
+    )  # fmt: skip
+
+
+def test_picture_and_command_of_an_ended_job_say_what_was_asked_for_and_used():
+    job = job_record(**{**FINISHED, **USED[0]["job"]})
+    job["ranks"] = [
+        {"rank": 0, "role": "worker", "node": "n1", "state": "finished", **USED[0]["job"]["ranks"][0]}
+    ]
+    for shown in (picture.html({"job": job}), picture.text({"job": job})):
+        assert USED[0]["sentence"] in shown
+    assert USED[0]["cpu"] in picture.html({"job": job})
+
+
 def test_no_amount_is_no_limit():
-    assert {words.memory(None), words.amount(None)} == {"no limit"}
+    assert {memory(None), amount(None)} == {"no limit"}
 
 
 def test_why_of_a_failed_job_names_rank_and_exception():
@@ -187,7 +207,7 @@ STOPPED = {
 def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
     told = {**QUEUED, "stopped": STOPPED, "cut_short": "with 900 jobs waiting no smaller request was tried"}
     lines = tables.why(told).lines
-    at = words.clock_time(STOPPED["time"])
+    at = clock_time(STOPPED["time"])
     assert lines[1:4] == [
         f"Its last attempt ended {at}: {STOPPED['message']}.",
         "Its newest checkpoint was written 35 s before it was stopped; what came after it is to be done again.",
@@ -231,7 +251,7 @@ def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
     decision = {
         "time": "2026-11-21T12:00:00Z",
         "summary": "stopped to make room for a job of another tenant",
-        "waited_for": "red may use 4 cpu; 4 in use",
+        "waited_for": "Needs 1 cpu, 0 free.",
         "changed": ["job a of bob ended"],
         "nodes": [{"node": "n-1", "chosen": True}, {"node": "n-2", "chosen": False}],
         "victims": [
@@ -243,7 +263,7 @@ def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
     text = str(tables.why(found, None, [decision]))
     for part in (
         "stopped to make room for a job of another tenant.",
-        "Until then it waited: red may use 4 cpu; 4 in use.",
+        "Until then it waited: Needs 1 cpu, 0 free.\n",
         "What had changed: job a of bob ended.",
         "Next best: n-2.",
         "a job of another tenant, priority low: stopped, the least work is lost.",
@@ -297,7 +317,7 @@ def test_a_start_that_is_soon_is_told_by_how_long_it_is_until_then() -> None:
     now = datetime(2026, 11, 22, 7, 1, 0, tzinfo=UTC)
 
     def told(seconds: float) -> str:
-        return words.starts((now + timedelta(seconds=seconds)).isoformat(), now)
+        return starts((now + timedelta(seconds=seconds)).isoformat(), now)
 
     assert [told(26), told(119), told(0), told(-40)] == [
         "in 26 s",
@@ -306,8 +326,8 @@ def test_a_start_that_is_soon_is_told_by_how_long_it_is_until_then() -> None:
         "any moment now",
     ]
     far = (now + timedelta(seconds=120)).isoformat()
-    assert told(120) == words.clock_time(far)
-    assert words.starts(None) == ""
+    assert told(120) == clock_time(far)
+    assert starts(None) == ""
     due = {
         "job": "l2",
         "phase": "queued",
@@ -332,7 +352,7 @@ def test_an_offer_says_where_its_expected_start_comes_from() -> None:
         "expected_start": at,
         "expected_because": window,
     }
-    assert tables.offer(found).lines[0] == f"Would wait; expected to start {words.clock_time(at)} ({window})."
+    assert tables.offer(found).lines[0] == f"Would wait; expected to start {clock_time(at)} ({window})."
     unknown = found | {"expected_start": None, "expected_because": "long of bob has no time limit"}
     assert tables.offer(unknown).lines[0] == (
         "Would wait; when it would start is not known. No time can be told: long of bob has no time limit."
@@ -341,3 +361,23 @@ def test_an_offer_says_where_its_expected_start_comes_from() -> None:
 
 def test_priorities_are_called_by_the_names_of_their_classes() -> None:
     assert [words.priority(p) for p in (200, 100, 50, 70)] == ["high", "normal", "low", "70"]
+
+
+def test_why_shows_the_facts_behind_a_reason_as_a_small_table() -> None:
+    facts = [
+        {"label": "asked", "value": "2 cpu", "who": ""},
+        {"label": "in use", "value": "10 cpu", "who": "job long of ann"},
+        {"label": "借出", "value": "1 cpu", "who": "tenant blue"},
+    ]
+    reason = {"reason": "WaitingForQuota", "message": "Needs 2 cpu, 0 free.", "facts": facts}
+    lines = tables.why({**QUEUED, "reasons": [reason]}).lines
+    at = next(i for i, line in enumerate(lines) if line.endswith("Needs 2 cpu, 0 free."))
+    assert lines[at + 1 : at + 4] == [
+        "  asked   2 cpu",
+        "  in use  10 cpu  job long of ann",
+        "  借出    1 cpu   tenant blue",
+    ]
+
+
+def test_a_reason_that_is_newer_is_shown_as_it_is() -> None:
+    assert [words.reason(r) for r in ("WaitingForQuota", "Other", None)] == ["Waits for quota", "Other", ""]

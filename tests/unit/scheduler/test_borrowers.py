@@ -6,9 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.scheduler.exposed import Exposed
-from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, TenantQueue, WaitingJob
-from mlp_hub.scheduler.state import State
+from mlp_hub.scheduler.cache.state import ClusterState
+from mlp_hub.scheduler.fairness.overshare import Overshare
+from mlp_hub.scheduler.model.types import (
+    AdmittedWorkload,
+    Node,
+    PendingWorkload,
+    SchedulingPolicy,
+    TenantQueue,
+)
 
 NAMES = ("a", "b", "c", "d")
 steps = st.lists(
@@ -21,7 +27,7 @@ steps = st.lists(
 )
 
 
-def borrowers(state: State, root: str, dimension: str) -> list[str]:
+def borrowers(state: ClusterState, root: str, dimension: str) -> list[str]:
     return sorted(t for t in state.quotas.tenants(root) if state.quotas.borrows(t, (dimension,)))
 
 
@@ -29,13 +35,13 @@ def borrowers(state: State, root: str, dimension: str) -> list[str]:
 def test_who_borrows_is_found_whatever_happened(told) -> None:
     tenants = {n: TenantQueue(n, Quota(cpu=2000, ram=10), cohort="main") for n in NAMES}
     node = Node("n", Resources(cpu=10**6, ram=10**6))
-    state = State(SchedulingPolicy(), (node,), tenants.values())
+    state = ClusterState(SchedulingPolicy(), (node,), tenants.values())
     running: list[tuple[str, str]] = []
     for i, (what, name, n) in enumerate(told):
         before = tenants.get(name)
         if what == "start" and before is not None:
-            job = WaitingJob(f"j{i}", "j", "u", name, Resources(cpu=1000 * n + 1, ram=n), 1, 1, 0.0)
-            state.hold(RunningJob(job, ("n",), 0.0), force=True)
+            job = PendingWorkload(f"j{i}", "j", "u", name, Resources(cpu=1000 * n + 1, ram=n), 1, 1, 0.0)
+            state.hold(AdmittedWorkload(job, ("n",), 0.0), force=True)
             running.append((job.uid, name))
         elif what == "end" and running:
             state.give_back(running.pop(n % len(running))[0])
@@ -63,5 +69,5 @@ def test_who_borrows_is_found_whatever_happened(told) -> None:
     for root in ("main", "other"):
         assert state.borrowers(root, "cpu") == borrowers(state, root, "cpu")
     holders = state.running.preemptible
-    anew = Exposed(state.quotas, state.meter, state.queues)
-    assert state.fork().exposed.line(holders) == state.exposed.line(holders) == anew.line(holders)
+    anew = Overshare(state.quotas, state.meter, state.queues)
+    assert state.fork().overshare.line(holders) == state.overshare.line(holders) == anew.line(holders)

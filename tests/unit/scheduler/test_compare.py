@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlp_hub.scheduler.simulate.compare import Life, Lives, figures, moves
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.reading import read_value
+from mlp_hub.simulate.compare import Life, Lives, figures, moves
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.reading import read_value
 
 Json = dict[str, Any]
 
@@ -76,7 +76,7 @@ def test_a_start_that_moves_has_the_reason_of_the_run_in_which_it_is_later() -> 
     late = lives(
         {},
         line(0, "submitted", "a"),
-        line(0, "waiting", "a", reason="WaitingForQuota", message="red may use 2 by job ann/a-1 of ann"),
+        line(0, "waiting", "a", reason="WaitingForQuota", message="red may use 2 by job a-1 of ann"),
         line(60, "started", "a"),
         line(70, "waiting", "a", reason="WaitingForResources", message="after a stop"),
     )
@@ -105,7 +105,7 @@ def test_a_run_says_why_each_job_waited() -> None:
             found.take(each)
     assert [life.waits for life in found.of.values()] == [
         None,
-        "red may use 2 cpu; 2 in use by job j-0 of user (2); this job asks for 2",
+        "Needs 2 cpu, 0 free. Starts when jobs of red end.",
     ]
 
 
@@ -118,7 +118,7 @@ def test_what_jobs_waited_for_counts_each_once_and_is_of_the_jobs_of_the_waits()
         line(5, "waiting", "old", reason="WaitingForQuota", message="red may use 4"),
         *(line(0, "submitted", name) for name in ("ann/a", "ann/b", "ann/c", "ann/d")),
         line(0, "waiting", "ann/a", reason="WaitingForQuota", message="red may use 4"),
-        line(9, "waiting", "ann/a", reason="WaitingForResources", message="ann/b of ann has the node"),
+        line(9, "waiting", "ann/a", reason="WaitingForResources", message="b of ann has the node"),
         line(20, "started", "ann/a"),
         line(30, "waiting", "ann/a", reason="Reserved", message="after its start"),
         line(0, "waiting", "ann/b", reason="WaitingForResources", message="2 are free"),

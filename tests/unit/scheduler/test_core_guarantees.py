@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from core_strategies import NAMES, limits
 from mlp_hub.domain.resources import MILLI, Quota
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.model import Admit, Preempt, SchedulingPolicy, TenantQueue, WaitingJob
-from mlp_hub.scheduler.ordering import ORDERS, POLICIES, job_key
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.reading import read_value
+from mlp_hub.scheduler.model.types import Admit, PendingWorkload, Preempt, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.policy import DEFAULT_ORDER, POLICIES, job_key
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.reading import read_value
 from scheduler_builders import job, node
 
 # --- a tenant inside its nominal quota gets it back
@@ -44,7 +44,7 @@ asks = st.lists(
 )
 
 
-@given(owners, asks, st.sampled_from(POLICIES), st.booleans())
+@given(owners, asks, st.sampled_from(list(POLICIES)), st.booleans())
 @settings(deadline=None)
 def test_a_tenant_inside_its_nominal_quota_always_gets_it_back(
     owners: list[tuple[Any, ...]], asks: list[tuple[Any, ...]], name: str, backfill: bool
@@ -63,8 +63,8 @@ def test_a_tenant_inside_its_nominal_quota_always_gets_it_back(
     nominal = {t.name: t.quota.cpu for t in tenants}
     policy = SchedulingPolicy(name=name, backfill=backfill)
     core = Core(policy, (node(cpu=CORES, ram=99_999),), tenants)
-    known: dict[str, WaitingJob] = {}
-    waiting: dict[str, WaitingJob] = {}
+    known: dict[str, PendingWorkload] = {}
+    waiting: dict[str, PendingWorkload] = {}
     for now, (i, workers, priority, more, ends) in enumerate(asks):
         if ends and core.running:
             core.end(next(iter(core.running)), now)
@@ -92,7 +92,7 @@ def test_a_tenant_inside_its_nominal_quota_always_gets_it_back(
         for t in tenants:
             used = sum(r.workers * MILLI for r in core.running.values() if r.job.tenant == t.name)
             line = [j for j in waiting.values() if j.tenant == t.name]
-            first = min(line, key=lambda j: job_key(j, policy, ORDERS[0]), default=None)
+            first = min(line, key=lambda j: job_key(j, policy, DEFAULT_ORDER), default=None)
             own = nominal[t.name]
             if first is not None and own is not None:
                 assert used + first.workers_min * MILLI > own, (t.name, first.uid)

@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from core_ledger import Ledger
-from core_strategies import a_job, amounts, clusters, limits, policies, reserved, shapes, tenants
-from mlp_hub.domain.resources import MILLI, Quota
+from core_strategies import NAMES, a_job, amounts, clusters, limits, policies, reserved, shapes, tenants
+from mlp_hub.domain.resources import MILLI, Quota, Resources
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.model import (
+from mlp_hub.scheduler.model.types import (
     Admit,
-    Booking,
+    CapacityWindow,
     Decision,
     Node,
+    PendingWorkload,
     Preempt,
     Resize,
     SchedulingPolicy,
     Snapshot,
     TenantQueue,
     Wait,
-    WaitingJob,
 )
-from mlp_hub.scheduler.ordering import ORDERS, goes_by_members, is_one_queue, job_key
-from mlp_hub.scheduler.queues import Asleep
+from mlp_hub.scheduler.policy import DEFAULT_ORDER, goes_by_members, is_one_queue, job_key
+from mlp_hub.scheduler.workloads.pending import Awaits
 from scheduler_builders import node
 
 MOST_ROUNDS = 8
@@ -37,7 +37,7 @@ MOST_ROUNDS = 8
 def to_first_stop(decisions: list[Decision]) -> list[Decision]:
     """Leave out who is only told why it waits, and what comes after somebody was stopped.
 
-    What that frees wakes others in the next plan, which follows at once, while a new core never slept.
+    What that frees requeues others in the next plan, which follows at once, while in a new core all are active.
     """
     out: list[Decision] = []
     for d in decisions:
@@ -92,11 +92,11 @@ class CoreMachine(RuleBasedStateMachine):
         self.check_those_before(gone, before)
         self.settle()
 
-    def check_those_before(self, gone: WaitingJob, before: Snapshot) -> None:
+    def check_those_before(self, gone: PendingWorkload, before: Snapshot) -> None:
         """Without a waiting job, those that stand before it start as they did with it."""
         if self.policy.preemption or self.policy.name == "finish":
             return
-        order = next((t.queue_order for t in before.tenants if t.name == gone.tenant), ORDERS[0])
+        order = next((t.queue_order for t in before.tenants if t.name == gone.tenant), DEFAULT_ORDER)
         key, in_turns = job_key(gone, self.policy, order), goes_by_members(self.policy, order)
         ahead = {
             j.uid
@@ -149,12 +149,20 @@ class CoreMachine(RuleBasedStateMachine):
     def book(self, data: st.DataObject, after: int, span: int, cpu: int) -> None:
         name = data.draw(st.sampled_from(list(self.tenants)))
         start = self.now + after
-        new = Booking(name, start, start + span, Quota(cpu=cpu * MILLI, gpu=cpu // 4 * MILLI))
+        new = CapacityWindow(name, start, start + span, Quota(cpu=cpu * MILLI, gpu=cpu // 4 * MILLI))
         self.ledger.bookings = (*self.ledger.bookings[-2:], new)
         self.core.set_bookings(self.ledger.bookings)
         self.settle()
 
-    @rule(extra=st.sampled_from((node("n-new", cpu=4), node("n-gpu", cpu=8, gpu=2, gpu_kind="a100"))))
+    @rule(
+        extra=st.sampled_from(
+            (
+                node("n-new", cpu=4),
+                node("n-gpu", cpu=8, gpu=2, gpu_kind="a100"),
+                node("n-kept", cpu=8, taints=(f"tenant={NAMES[0]}",)),
+            )
+        )
+    )
     def node_joins(self, extra: Node) -> None:
         new = replace(extra, labels={"rack": "r0"})
         if new.name not in self.nodes:
@@ -172,6 +180,16 @@ class CoreMachine(RuleBasedStateMachine):
             del self.nodes[name]
             self.core.remove_node(name)
             self.settle()
+
+    @rule(data=st.data())
+    def others_come_and_go(self, data: st.DataObject) -> None:
+        """Who is not the hub's takes what is free on a node, or gives it back."""
+        now = self.nodes[data.draw(st.sampled_from(list(self.nodes)))]
+        room = now.capacity.cpu - self.ledger.on_node(now.name)[0]
+        others = Resources(data.draw(st.sampled_from((0, room // 2, room))))
+        self.nodes[now.name] = replace(now, used=others, others=others)
+        self.core.add_node(self.nodes[now.name])
+        self.settle()
 
     @rule(seconds=st.sampled_from((0.5, 1, 3, 10, 100)))
     def time_passes(self, seconds: float) -> None:
@@ -238,7 +256,7 @@ class CoreMachine(RuleBasedStateMachine):
         if rebuilt == decisions:
             return
         at = next(i for i, d in enumerate([*rebuilt, None]) if d != dict(enumerate(decisions)).get(i))
-        held_back = {u for u, e in self.core.state.waiting.items() if e.cls.asleep is Asleep.ANYTHING}
+        held_back = {u for u, e in self.core.state.waiting.items() if e.cls.awaits is Awaits.ANYTHING}
         if at == len(rebuilt):
             assert held_back  # it lost the room that it had to leave, and is promised other room now
             return
@@ -276,7 +294,6 @@ class CoreMachine(RuleBasedStateMachine):
                 running[d.uid] = (held, d.placement, d.devices)
             else:
                 new = waiting.pop(d.uid)
-                assert new.gated is None
                 assert new.workers_min <= d.workers <= new.workers_max
                 assert len(d.placement) == d.workers + new.ps
                 stopped_for = {p.uid: p.preemptor for p in decisions if isinstance(p, Preempt)}

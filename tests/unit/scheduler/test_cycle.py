@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.scheduler.core import Core, plan_cycle
-from mlp_hub.scheduler.model import Admit, SchedulingPolicy, Snapshot, Wait
+from mlp_hub.scheduler.model.types import Admit, SchedulingPolicy, Snapshot, Wait
+from mlp_language.message import msg
+from said import about, who
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 
@@ -30,17 +32,16 @@ def test_a_gang_that_does_not_fit_whole_gets_nothing() -> None:
     wait = waits(s)["a"]
     assert admitted(s) == []
     assert wait.verdict.reason is Reason.WAITING_FOR_RESOURCES
-    assert wait.verdict.message == (
-        "needs 5 ranks of 2 cpu and 100 MiB ram at once; 4 would fit now; "
-        "free: 2 nodes have 4 cpu and 8192 MiB ram each"
-    )
+    assert (wait.verdict.numbers["ranks"], wait.verdict.numbers["fitting"]) == (5, 4)
+    free = next(f for f in wait.verdict.facts if f.key == "free_on")
+    assert str(msg("{free}", free=free.value)) == "2 nodes: 4 cpu and 8192 MiB ram each"
 
 
 def test_a_job_may_be_withdrawn_after_its_tenant_moved_to_another_cohort() -> None:
     core = Core(SchedulingPolicy(), (node(),), (tenant(cpu=1, cohort="x"),))
     core.submit(job("a"))
     core.submit(job("b", at=1.0))
-    core.plan(1.0)  # b sleeps until quota comes free in x
+    core.plan(1.0)  # b is inadmissible until quota comes free in x
     core.set_tenant(tenant(cpu=1, cohort="y"))
     core.withdraw("b")
     assert core.plan(2.0) == []
@@ -61,9 +62,7 @@ def test_over_the_quota_a_job_waits_with_the_numbers_and_their_users() -> None:
     wait = waits(s)["second"]
     assert wait.position == 1
     assert wait.verdict.reason is Reason.WAITING_FOR_QUOTA
-    assert wait.verdict.message == (
-        "red may use 2.2 cpu; 2.2 in use by bob's notebook (0.2) and job first of bob (2); this job asks for 2"
-    )
+    assert who(wait.verdict, "cpu_inuse") == "bob's notebook (0.2) and job first of bob (2)"
     assert wait.verdict.numbers == {"cpu_limit": 2.2, "cpu_inuse": 2.2, "cpu_free": 0, "cpu_asked": 2}
     assert wait.verdict.blocked_by == ("first",)
 
@@ -133,7 +132,7 @@ def test_a_small_job_may_pass_a_blocked_gang_only_if_it_ends_in_time() -> None:
         s = snapshot(gang, late, running=(busy,))
         assert admitted(s) == []
         assert waits(s)[late.uid].verdict.reason is Reason.RESERVED
-        assert "gang of ann" in waits(s)[late.uid].verdict.message
+        assert about(waits(s)[late.uid].verdict) == ["gang"]
 
 
 def test_a_small_endless_job_passes_where_nothing_is_reserved() -> None:
@@ -160,12 +159,6 @@ def test_an_elastic_job_starts_with_what_fits() -> None:
     assert plan_cycle(s, 0)[0] == Admit("e", ("n",) * 5, 5, Resources(5000, 0, 500), ((),) * 5)
 
 
-def test_suspended_jobs_keep_their_place_and_are_not_tried() -> None:
-    s = snapshot(job("s", gated=Reason.SUSPENDED), job("t", at=1.0))
-    assert admitted(s) == ["t"]
-    assert waits(s)["s"].verdict.reason is Reason.SUSPENDED
-
-
 def test_a_parameter_server_sits_beside_its_worker() -> None:
     s = snapshot(job("p", workers=2, ps=2, cpu=2), nodes=(node("n-0"), node("n-1")))
     placement = plan_cycle(s, 0)[0].placement  # type: ignore[union-attr]
@@ -177,7 +170,7 @@ def test_a_parameter_server_sits_beside_its_worker() -> None:
 def test_a_gpu_kind_is_matched_and_its_quota_counted() -> None:
     nodes = (node("a", gpu=2, gpu_kind="a100"), node("v", gpu=2, gpu_kind="v100"))
     from mlp_hub.domain.resources import Quota
-    from mlp_hub.scheduler.model import TenantQueue
+    from mlp_hub.scheduler.model.types import TenantQueue
 
     capped = TenantQueue("red", Quota(kinds={"a100": 1000}))
     any_kind = snapshot(job("x", workers=2, gpu=1), nodes=nodes, tenants=(capped,))
@@ -187,7 +180,7 @@ def test_a_gpu_kind_is_matched_and_its_quota_counted() -> None:
     running = runs(job("a", gpu=1, gpu_kind="a100"), "a")
     one = snapshot(job("x", gpu=1, gpu_kind="a100"), nodes=nodes, tenants=(capped,), running=(running,))
     assert waits(one)["x"].verdict.reason is Reason.WAITING_FOR_QUOTA
-    assert "a100 gpu" in waits(named)["x"].verdict.message
+    assert "a100 gpu" in str(waits(named)["x"].verdict.headline)
 
 
 def test_same_node_and_same_rack_hold_the_gang_together() -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.ordering import POLICIES
-from mlp_hub.scheduler.simulate.engine import Simulation, typical_of
-from mlp_hub.scheduler.simulate.reading import read, read_value
+from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.policy import POLICIES
+from mlp_hub.simulate.engine import Simulation, typical_of
+from mlp_hub.simulate.reading import read, read_value
 from simulated import ONE, Line, job, run, story, told
 
 
@@ -43,7 +43,7 @@ def test_a_job_that_can_never_run_is_refused_with_the_numbers() -> None:
         (0.0, "started", "c", None),
         (100.0, "finished", "c", None),
     ]
-    assert "red may use 4 cpu in all and this job asks for 5" in lines[1]["message"]
+    assert lines[1]["message"].startswith("Needs 5 cpu, red may use 4.")
     assert lines[-1]["summary"]["jobs"] == 3
 
 
@@ -103,7 +103,7 @@ def test_a_lost_node_takes_whole_gangs_with_it_and_they_start_again_from_nothing
     ]
     evicted = next(x for x in lines if x.get("event") == "evicted")
     assert evicted["reason"] == "NodeLost"
-    assert evicted["message"] == "node n-0 was lost; all 6 workers stop, and start again together"
+    assert evicted["message"] == "node n-0 was lost; all its workers (6) stop, and start again together"
     summary = lines[-1]["summary"]
     assert summary["lost_work_s"] >= 180.0
     assert summary["preemptions"] == 0
@@ -336,7 +336,7 @@ STATE = {
 
 
 @settings(max_examples=60, deadline=None)
-@given(jobs=JOBS, events=EVENTS, policy=st.sampled_from(POLICIES))
+@given(jobs=JOBS, events=EVENTS, policy=st.sampled_from(list(POLICIES)))
 def test_whatever_happens_every_job_has_a_story_that_makes_sense(
     jobs: list[Line], events: list[tuple[int, str, int]], policy: str
 ) -> None:

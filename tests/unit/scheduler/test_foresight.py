@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.scheduler.forward import Forecast
-from mlp_hub.scheduler.model import Decision
-from mlp_hub.scheduler.simulate import foresight
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.reading import read_value
+from mlp_hub.scheduler.forecast.forecast import Forecast
+from mlp_hub.scheduler.model.types import Decision
+from mlp_hub.simulate import foresight
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.reading import read_value
 from simulated import ONE, job, run, story
 
 
@@ -67,7 +67,7 @@ def test_a_job_that_does_not_fit_waits_once_with_a_reason_and_the_expected_start
         (1.0, "b", "WaitingForResources", 150.0),
         (2.0, "c", "WaitingForResources", None),
     ]
-    assert waits[0]["message"].startswith("needs 4 ranks of 1 cpu and 100 MiB ram at once; 0 would fit now")
+    assert waits[0]["message"].startswith("Needs 4 ranks at once, 0 fit now.")
     assert story(lines, "b") == [
         (1.0, "submitted"),
         (1.0, "waiting"),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.gantt import (
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.gantt import (
     CHART,
     LEFT,
     MOST_ROWS,
@@ -23,7 +23,7 @@ from mlp_hub.scheduler.simulate.gantt import (
     _step,
     _tick,
 )
-from mlp_hub.scheduler.simulate.reading import read_value
+from mlp_hub.simulate.reading import read_value
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,4 +1,4 @@
-"""Forks that share what did not change: a large dict, the log of the nodes, and groups of sleepers that keep their places."""
+"""Forks that share what did not change: a large dict, the log of the nodes, and groups of inadmissible classes that keep their places."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.scheduler import layered, views
-from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.layered import Layered
-from mlp_hub.scheduler.model import Node
-from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.queues import JobClass
-from mlp_hub.scheduler.sleeping import Groups
+from mlp_hub.scheduler.cache.inadmissible import RequestGroups
+from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.types import Node
+from mlp_hub.scheduler.nodes import persistent_dict, views
+from mlp_hub.scheduler.nodes.index import NodeIndex
+from mlp_hub.scheduler.nodes.persistent_dict import Layered
+from mlp_hub.scheduler.workloads.pending import JobClass
 
 MOVES = st.lists(
     st.tuples(st.sampled_from(("set", "set", "delete", "fork")), st.integers(0, 3), st.integers(0, 12)),
@@ -24,7 +24,7 @@ MOVES = st.lists(
 
 @given(MOVES)
 def test_a_layered_dict_and_its_forks_are_dicts_of_their_own(moves) -> None:
-    layered.MOST_ABOVE, before = 4, layered.MOST_ABOVE
+    persistent_dict.MOST_ABOVE, before = 4, persistent_dict.MOST_ABOVE
     try:
         pairs: list[tuple[Layered[int, int], dict[int, int]]] = [(Layered(), {})]
         for serial, (what, which, key) in enumerate(moves):
@@ -41,7 +41,7 @@ def test_a_layered_dict_and_its_forks_are_dicts_of_their_own(moves) -> None:
                 assert [one.get(k) for k in range(13)] == [other.get(k) for k in range(13)]
                 assert all(k in one and one[k] == v for k, v in other.items())
     finally:
-        layered.MOST_ABOVE = before
+        persistent_dict.MOST_ABOVE = before
 
 
 def test_views_of_forks_of_forks_follow_their_own_changes_alone() -> None:
@@ -101,7 +101,7 @@ def test_ranks_that_fit_in_two_indexes_are_counted_node_by_node() -> None:
 
 def test_groups_come_back_to_their_places_and_a_fork_has_its_own() -> None:
     classes = [JobClass("t", Demand(cpu=n), 1, 1, 0, None, 100, "", n) for n in range(5)]
-    groups = Groups()
+    groups = RequestGroups()
     for cls in classes:
         groups.add(cls)
     groups.remove(classes[1])

@@ -7,12 +7,12 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.scheduler.cells import cell_of
-from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.lines import Line
-from mlp_hub.scheduler.nodes import NodeIndex
-from mlp_hub.scheduler.ordering import JobKey
-from mlp_hub.scheduler.queues import Asleep, Head, JobClass
+from mlp_hub.scheduler.fairness.lines import Line
+from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.nodes.index import NodeIndex
+from mlp_hub.scheduler.policy import JobKey
+from mlp_hub.scheduler.workloads.pending import Awaits, Head, JobClass
+from mlp_hub.scheduler.workloads.size_classes import cell_of
 from scheduler_builders import node
 
 # --- lines
@@ -32,9 +32,9 @@ class PlainLine:
     def pop(self) -> JobClass | None:
         return self._heads.pop(0)[2] if self._heads else None
 
-    def pass_sleepers(self, promised: str | None) -> tuple[JobKey, float] | None:
+    def pass_inadmissible(self, promised: str | None) -> tuple[JobKey, float] | None:
         latest = -math.inf
-        while self._heads and self._heads[0][2].asleep is not Asleep.NO:
+        while self._heads and self._heads[0][2].awaits is not Awaits.NOTHING:
             (key, uid), _, _ = self._heads.pop(0)
             if uid != promised:
                 latest = max(latest, key[1])
@@ -43,20 +43,20 @@ class PlainLine:
     def next(self) -> JobKey | None:
         return self._heads[0][0][0] if self._heads else None
 
-    def leave_sleepers(self) -> None:
-        self._heads = [head for head in self._heads if head[2].asleep is Asleep.NO]
+    def leave_inadmissible(self) -> None:
+        self._heads = [head for head in self._heads if head[2].awaits is Awaits.NOTHING]
 
 
 def classes_of(spec: list[tuple[list[int], bool]]) -> list[JobClass]:
-    """Return one class for each entry: the times at which its jobs were queued, and whether it sleeps."""
+    """Return one class for each entry: the times at which its jobs were queued, and whether it is inadmissible."""
     classes, serial = [], 0
-    for n, (ats, sleeps) in enumerate(spec):
+    for n, (ats, inadmissible) in enumerate(spec):
         cls = JobClass("red", Demand(cpu=n), 1, 1, 0, None, 0, "", n)
         for at in ats:
             uid = f"j{serial}"
             serial += 1
             cls.add((float(at % 3), float(at), uid), uid)
-        cls.asleep = Asleep.NODES if sleeps else Asleep.NO
+        cls.awaits = Awaits.NODES if inadmissible else Awaits.NOTHING
         classes.append(cls)
     return classes
 
@@ -64,7 +64,7 @@ def classes_of(spec: list[tuple[list[int], bool]]) -> list[JobClass]:
 lists_of_jobs = st.lists(
     st.tuples(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.booleans()), max_size=8
 )
-doings = st.lists(st.sampled_from(("served", "sleeps", "stays awake", "pass", "narrow")), max_size=30)
+doings = st.lists(st.sampled_from(("served", "is set aside", "stays active", "pass", "narrow")), max_size=30)
 
 
 @given(lists_of_jobs, doings)
@@ -72,39 +72,39 @@ def test_a_line_goes_on_as_one_that_is_kept_sorted(
     spec: list[tuple[list[int], bool]], todo: list[str]
 ) -> None:
     classes = classes_of(spec)
-    awake = {cls.serial: cls for cls in classes if cls.asleep is Asleep.NO}
+    active = {cls.serial: cls for cls in classes if cls.awaits is Awaits.NOTHING}
     heads = sorted((cls.jobs[0], cls.serial, cls) for cls in classes)
     line, plain = Line(heads), PlainLine(heads)
     for doing in todo:
         if doing == "pass":
-            assert line.pass_sleepers(PROMISED) == plain.pass_sleepers(PROMISED)
+            assert line.pass_inadmissible(PROMISED) == plain.pass_inadmissible(PROMISED)
         elif doing == "narrow":
-            line.narrow(awake.values())
-            plain.leave_sleepers()
+            line.narrow(active.values())
+            plain.leave_inadmissible()
         else:
             cls = line.pop()
             assert cls is plain.pop()
-            if cls is None or cls.asleep is not Asleep.NO:
+            if cls is None or cls.awaits is not Awaits.NOTHING:
                 continue
             if doing == "served":
                 cls.remove(*cls.jobs[0])
-            elif doing == "sleeps":
-                cls.asleep = Asleep.QUOTA
+            elif doing == "is set aside":
+                cls.awaits = Awaits.QUOTA
             if doing == "served" and cls.jobs:
                 line.push(cls)
                 plain.push(cls)
-            elif doing != "stays awake":
-                del awake[cls.serial]
+            elif doing != "stays active":
+                del active[cls.serial]
         assert line.next() == plain.next()
 
 
-def test_those_behind_sleepers_wait_for_the_turn_of_the_youngest_but_not_of_who_was_promised_a_start() -> (
+def test_those_behind_inadmissible_ones_wait_for_the_turn_of_the_youngest_but_not_of_who_was_promised_a_start() -> (
     None
 ):
     classes = classes_of([([3], True), ([6], True), ([9], False)])  # all of one priority; the second is j1
     heads = sorted((cls.jobs[0], cls.serial, cls) for cls in classes)
-    assert Line(heads).pass_sleepers(None) == ((0.0, 9.0, "j2"), 6.0)
-    assert Line(heads).pass_sleepers(PROMISED) == ((0.0, 9.0, "j2"), 3.0)
+    assert Line(heads).pass_inadmissible(None) == ((0.0, 9.0, "j2"), 6.0)
+    assert Line(heads).pass_inadmissible(PROMISED) == ((0.0, 9.0, "j2"), 3.0)
 
 
 # --- cells

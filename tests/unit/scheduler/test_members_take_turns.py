@@ -10,14 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.scheduler.core import Core, plan_cycle
-from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.lines import MemberLines
-from mlp_hub.scheduler.members import MemberKey
-from mlp_hub.scheduler.model import Admit, Decision, Preempt, Resize, SchedulingPolicy, Wait, WaitingJob
-from mlp_hub.scheduler.ordering import JobKey
-from mlp_hub.scheduler.queues import Asleep, Head, JobClass
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.reading import read_value
+from mlp_hub.scheduler.fairness.lines import MemberLines
+from mlp_hub.scheduler.fairness.members import MemberKey
+from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.types import (
+    Admit,
+    Decision,
+    PendingWorkload,
+    Preempt,
+    Resize,
+    SchedulingPolicy,
+    Wait,
+)
+from mlp_hub.scheduler.policy import JobKey
+from mlp_hub.scheduler.workloads.pending import Awaits, Head, JobClass
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.reading import read_value
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 TURNS = ("fair", "maxmin")
@@ -27,7 +35,7 @@ def admitted(plan: list[Decision]) -> list[str]:
     return [d.uid for d in plan if isinstance(d, Admit)]
 
 
-def flood(user: str = "ann", count: int = 6, **more: Any) -> list[WaitingJob]:
+def flood(user: str = "ann", count: int = 6, **more: Any) -> list[PendingWorkload]:
     return [job(f"{user}-{i}", user=user, at=float(i), **more) for i in range(count)]
 
 
@@ -252,7 +260,7 @@ def test_lines_of_members_serve_as_sorting_them_each_time_does(
         if due is not None:
             plain.left.remove(due)
             share[due[2].user] += gain
-    assert all(cls.asleep is Asleep.NO for lane in lanes.values() for _, _, cls in lane)
+    assert all(cls.awaits is Awaits.NOTHING for lane in lanes.values() for _, _, cls in lane)
 
 
 def test_a_queue_that_is_copied_keeps_its_turns() -> None:

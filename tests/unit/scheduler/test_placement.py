@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.fragmentation import Fragmentation
-from mlp_hub.scheduler.model import Node
-from mlp_hub.scheduler.node_states import RULES
-from mlp_hub.scheduler.nodes import NodeIndex
+from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.types import Node
+from mlp_hub.scheduler.nodes.fragmentation import Fragmentation
+from mlp_hub.scheduler.nodes.index import NodeIndex
+from mlp_hub.scheduler.nodes.states import RULES
 from scheduler_builders import node
 
 CORE = Demand(cpu=1000)

@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 
 from mlp_hub.scheduler.core import Core, plan_cycle
-from mlp_hub.scheduler.model import Admit, Decision, Preempt, SchedulingPolicy, Snapshot
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.errors import ScenarioError
-from mlp_hub.scheduler.simulate.reading import read_value
+from mlp_hub.scheduler.model.types import (
+    Admit,
+    Decision,
+    PendingWorkload,
+    Preempt,
+    SchedulingPolicy,
+    Snapshot,
+)
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.errors import ScenarioError
+from mlp_hub.simulate.reading import read_value
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 ONE = (node(cpu=1),)
@@ -111,5 +118,63 @@ def test_a_scenario_says_what_a_queue_goes_by(order: str, starts: list[str]) -> 
 
 
 def test_a_scenario_with_an_unknown_order_is_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"queue_order.*choose one of priority, fifo"):
+    with pytest.raises(ScenarioError, match=r"queue_order.*one of priority, fifo"):
         read_value(scenario("random"))
+
+
+# -------------------------------------------- what goes first in the line of its tenant
+
+
+def asks(uid: str, at: float, name: str = "red") -> PendingWorkload:
+    return job(uid, at=at, tenant=name, kind="server", goes_first=True, gives_way=False, preemptible=False)
+
+
+def line(policy: str, *waiting: PendingWorkload) -> list[str]:
+    return admitted(
+        plan_cycle(snapshot(*waiting, nodes=ONE, tenants=(tenant(), tenant("blue")), name=policy), 10)
+    )
+
+
+@pytest.mark.parametrize("policy", ["fair", "maxmin"])
+def test_a_server_stands_before_the_older_and_more_urgent_jobs_of_its_tenant(policy: str) -> None:
+    assert line(policy, job("older", at=1.0, priority=200), asks("server", at=5.0)) == ["server"]
+
+
+@pytest.mark.parametrize("policy", ["fair", "maxmin"])
+def test_of_two_servers_of_a_tenant_the_older_one_is_first(policy: str) -> None:
+    assert line(policy, asks("a", at=6.0), asks("b", at=5.0)) == ["b"]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "priority", "finish"])
+@pytest.mark.parametrize(("at", "first"), [(5.0, "theirs"), (1.0, "server")])
+def test_where_all_tenants_wait_in_one_line_a_server_passes_no_older_job_of_another(
+    policy: str, at: float, first: str
+) -> None:
+    assert line(policy, job("theirs", at=2.0, tenant="blue"), asks("server", at=at)) == [first]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "priority", "finish"])
+@pytest.mark.parametrize(("at", "first"), [(1.0, "server"), (3.0, "theirs")])
+@pytest.mark.parametrize("alike", [True, False])
+def test_in_the_line_of_all_tenants_a_server_has_the_place_of_the_oldest_job_of_its_own(
+    policy: str, at: float, first: str, alike: bool
+) -> None:
+    ours = job("ours", at=at, ram=100 if alike else 90)
+    theirs = job("theirs", at=2.0, tenant="blue")
+    assert line(policy, ours, theirs, asks("server", at=5.0)) == [first]
+
+
+def test_in_the_line_of_all_tenants_a_server_stops_nothing_of_others_that_came_long_before() -> None:
+    policy = {"name": "priority", "aging_s": 1.0}
+
+    def victims(at: float) -> list[str]:
+        s = snapshot(
+            asks("server", at=at),
+            nodes=ONE,
+            tenants=(tenant(), tenant("blue")),
+            running=(runs(job("theirs", at=0.0, tenant="blue", priority=50), "n"),),
+            **policy,
+        )
+        return stopped(plan_cycle(s, at + 1))
+
+    assert (victims(10.0), victims(1000.0)) == (["theirs"], [])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mlp_hub.domain.resources import Quota
-from mlp_hub.scheduler.model import TenantQueue
-from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.model.types import TenantQueue
+from mlp_hub.scheduler.quota.tree import QuotaTree
 
 DIMENSIONS = ("cpu", "gpu:a100")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mlp_hub.domain.resources import Quota
-from mlp_hub.scheduler.model import TenantQueue
-from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.model.types import TenantQueue
+from mlp_hub.scheduler.quota.tree import QuotaTree
 from quota_builders import TWO_GROUPS, tenant, tree_of
 
 

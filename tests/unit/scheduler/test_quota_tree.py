@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mlp_hub.domain.resources import Quota
-from mlp_hub.scheduler.model import TenantQueue
-from mlp_hub.scheduler.quota import QuotaTree
+from mlp_hub.scheduler.model.types import TenantQueue
+from mlp_hub.scheduler.quota.tree import QuotaTree
 from quota_builders import TWO_GROUPS, table, tenant, tree_of
 
 NO = None

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.scheduler.model import Booking, Snapshot
-from mlp_hub.scheduler.simulate.compare import Lives, figures, moves
-from mlp_hub.scheduler.simulate.continued import Continued
-from mlp_hub.scheduler.simulate.engine import Simulation
-from mlp_hub.scheduler.simulate.reading import read
-from mlp_hub.scheduler.simulate.recorded import (
+from mlp_hub.scheduler.model.types import CapacityWindow, PendingWorkload, Snapshot
+from mlp_hub.simulate.compare import Lives, figures, moves
+from mlp_hub.simulate.continued import Continued
+from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.reading import read
+from mlp_hub.simulate.recorded import (
     DEFAULT_LENGTH_S,
     Lengths,
     RecordedJob,
@@ -25,12 +25,7 @@ from mlp_hub.scheduler.simulate.recorded import (
     remarks,
     stem_of,
 )
-from mlp_hub.scheduler.simulate.recorded_file import (
-    document_of,
-    from_its_first_job,
-    notes_of,
-    shown_as,
-)
+from mlp_hub.simulate.recorded_file import document_of, from_its_first_job, notes_of, shown_as
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 NONE = Lengths(())
@@ -141,7 +136,7 @@ def test_the_file_of_a_recording_is_a_scenario_that_runs_alike() -> None:
     lines = list(Simulation(scenario).lines())
     began = {x["job"]: x["t"] for x in lines if x.get("event") == "started"}
     assert began == {"ann/busy": 0.0, "ann/next": 40.0}
-    assert any("time limit" in said for said in remarks(recording))
+    assert any("time limit" in said for said in map(str, remarks(recording)))
 
 
 def test_a_recording_survives_the_way_to_another_process() -> None:
@@ -176,7 +171,7 @@ def test_two_runs_are_compared_by_tenant_and_by_start() -> None:
 
 
 def test_booked_windows_count_from_now_on_and_are_written_down() -> None:
-    booked = Booking("t", 30.0, 90.0, Quota(cpu=4000), "demo")
+    booked = CapacityWindow("t", 30.0, 90.0, Quota(cpu=4000), "demo")
     waits = job("next", workers=4, time_limit=50.0, tenant="other")
     s = snapshot(waits, nodes=(node("n-1"),), tenants=(tenant("t"), tenant("other")))
     assert starts(recorded(s, now=10.0)) == {"ann/next": 0.0}
@@ -220,13 +215,13 @@ def test_an_export_has_readable_times_and_says_of_each_job_what_stands_behind_it
     unknown = replace(past, jobs=(replace(past.jobs[0], ran=3725.0, told_by="widest"),))
     assert (
         "1 elastic job is taken to have had the most workers all the time, since nothing tells how many it had."
-    ) in remarks(unknown)
+    ) in map(str, remarks(unknown))
     several = "1 job ran in several attempts: taken to run as long as all of them together, what was done again included."
-    assert several in remarks(again)
-    assert several not in remarks(past)
-    assert "`--export now` has those" in shown_as(past)[0]
-    assert "they come first, at second 0, with what is left of them" in shown_as(now)[0]
-    assert not [said for said in shown_as(now) if "notebook" in said]
+    assert several in map(str, remarks(again))
+    assert several not in map(str, remarks(past))
+    assert "`--export now` has those" in str(shown_as(past)[0])
+    assert "they come first, at second 0, with what is left of them" in str(shown_as(now)[0])
+    assert not [said for said in shown_as(now) if "notebook" in str(said)]
 
 
 def test_an_export_writes_whole_amounts_as_people_do_and_says_what_notebooks_hold() -> None:
@@ -243,6 +238,46 @@ def test_an_export_writes_whole_amounts_as_people_do_and_says_what_notebooks_hol
     assert '"cpu": 0.5, ' in texts
     assert '"cpu": 4, ' in texts
     assert '{"cpu": 2.8}' in texts
-    assert shown_as(now)[-1] == (
+    assert str(shown_as(now)[-1]) == (
         "What notebook servers hold now is taken off the nodes and quotas below, for good."
     )
+
+
+# ----------------------------------------------------- a notebook server that waits
+
+
+def asks(uid: str = "sp/bob/gpu", at: float = -10.0) -> PendingWorkload:
+    """A request of a notebook server, as a hub's snapshot has it."""
+    made = job(uid, at=at, user="bob", kind="server", goes_first=True, gives_way=False, preemptible=False)
+    return replace(made, name="notebook")
+
+
+def test_a_server_that_waits_takes_part_before_the_jobs_of_its_tenant_and_is_told_of() -> None:
+    waiting = (job("digits", at=-500.0, user="bob"), asks())
+    recording = recorded(
+        snapshot(*waiting, nodes=(node(cpu=1),)), lengths=Lengths([("bob", "notebook", 5.0)])
+    )
+    assert starts(recording) == {"bob/notebook server gpu": 0.0, "bob/digits": DEFAULT_LENGTH_S}
+    said = "1 notebook server that waits is taken to hold its room for 60 min."
+    assert said in map(str, remarks(recording))
+
+
+def test_a_server_that_waits_is_stopped_for_nobody() -> None:
+    urgent = job("urgent", at=0.0, user="ann", priority=200, tenant="blue")
+    s = snapshot(
+        asks(), urgent, nodes=(node(cpu=1),), tenants=(tenant(), tenant("blue")), name="priority", aging_s=0.0
+    )
+    first = changed_recording(recorded(s))
+    assert starts(first)["ann/urgent"] == 0.0
+    alone = replace(
+        first, jobs=tuple(replace(j, submitted=60.0) if j.name == "urgent" else j for j in first.jobs)
+    )
+    assert starts(alone) == {"bob/notebook server gpu": 0.0, "ann/urgent": DEFAULT_LENGTH_S}
+
+
+def test_a_server_that_waits_is_a_line_of_the_file_that_is_not_stopped() -> None:
+    recording = recorded(snapshot(asks("sp/bob/"), job("digits", at=-500.0, user="bob")))
+    lines = {line["name"]: line for line in document_of(recording)["jobs"]}
+    assert lines["bob/notebook server"]["preemptible"] is False
+    assert "preemptible" not in lines["bob/digits"]
+    read(json.dumps(document_of(recording)))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from itertools import islice
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.scheduler.model import Node, SchedulingPolicy, TenantQueue
-from mlp_hub.scheduler.ordering import POLICIES
-from mlp_hub.scheduler.placement import TOPOLOGIES
-from mlp_hub.scheduler.simulate import keys
-from mlp_hub.scheduler.simulate.errors import ScenarioError
-from mlp_hub.scheduler.simulate.reading import read, read_value
-from mlp_hub.scheduler.simulate.scenario import Cancel, JobLine, NodeDown, NodeUp, QuotaChange
-from mlp_hub.service.runtimes import RUNTIME_NAMES
+from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.scheduler.model.types import Node, SchedulingPolicy, TenantQueue
+from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
+from mlp_hub.scheduler.policy import POLICIES
+from mlp_hub.simulate import forms
+from mlp_hub.simulate.errors import ScenarioError
+from mlp_hub.simulate.reading import read, read_value
+from mlp_hub.simulate.scenario import Cancel, JobLine, NodeDown, NodeUp, QuotaChange
 
 WHOLE = """
 version: 1
@@ -48,6 +51,12 @@ def scenario(jobs: str = "[{name: a}]", **more: str):
 def faults(jobs: str = "[{name: a}]", **more: str) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
         scenario(jobs, **more)
+    return [re.sub(r"^line \d+, (?!column)", "", fault) for fault in caught.value.faults]
+
+
+def found_in(text: str) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        read(text)
     return list(caught.value.faults)
 
 
@@ -175,42 +184,49 @@ def test_every_topology_is_read(topology: str) -> None:
 
 
 def test_runtimes_are_those_of_the_platform() -> None:
-    assert set(keys.RUNTIMES) == set(RUNTIME_NAMES)
+    assert set(forms.RUNTIMES) == set(BUILT_IN)
 
 
 def test_every_default_of_a_policy_is_that_of_the_hub() -> None:
     defaults = SchedulingPolicy()
-    for key in keys.POLICY:
-        value = getattr(defaults, key.name)
-        assert key.default == (f"{value:g}" if type(value) in (int, float) else str(value).lower())
+    assert msgspec.structs.asdict(forms.PolicyForm()) == dataclasses.asdict(defaults)
 
 
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
         ("cpuu: 1", "jobs[0].cpuu: there is no such key here; did you mean cpu?"),
-        ("cpu: -1", "jobs[0].cpu: -1 is negative; write a number from 0 on"),
-        ("cpu: .nan", "jobs[0].cpu: nan is not finite; write a number from 0 on"),
-        ("duration: .inf", "jobs[0].duration: inf is not finite; write a number from 0 on"),
-        ("duration: -.inf", "jobs[0].duration: -inf is not finite; write a number from 0 on"),
-        ("duration: '5'", 'jobs[0].duration: "5" is no number; write a number from 0 on'),
-        ("duration: null", "jobs[0].duration: null is no number; write a number from 0 on"),
-        ("submit: true", "jobs[0].submit: true is no number; write a number from 0 on"),
-        ("submit: 1e15", "jobs[0].submit: 1000000000000000.0 is too large; the largest is 1000000000000"),
-        ("ram: 0.5", "jobs[0].ram: 0.5 is no whole number"),
+        ("cpu: -1", "jobs[0].cpu: -1 is wrong here; it takes cores from 0 on"),
+        ("cpu: .nan", "jobs[0].cpu: nan is wrong here; it takes cores from 0 on"),
+        ("duration: .inf", "jobs[0].duration: inf is too much; the most is 1000000000000"),
+        ("duration: -.inf", "jobs[0].duration: -inf is wrong here; it takes seconds from 0 on"),
+        ("duration: '5'", 'jobs[0].duration: "5" is wrong here; it takes seconds from 0 on'),
+        ("duration: null", "jobs[0].duration: null is wrong here; it takes seconds from 0 on"),
+        ("submit: true", "jobs[0].submit: true is wrong here; it takes seconds from 0 on"),
+        ("submit: 1e15", "jobs[0].submit: 1000000000000000 is too much; the most is 1000000000000"),
+        ("ram: 0.5", "jobs[0].ram: 0.5 is wrong here; it takes MiB, a whole number from 0 on"),
         ("gpu: 0.0001", "jobs[0].gpu: 0.0001 is below a thousandth, the least amount there is"),
-        ("time_limit: 0", "jobs[0].time_limit: is 0; write a number above 0"),
-        ("count: 0", "jobs[0].count: is 0; the least is 1"),
-        ("workers: 0", "jobs[0].workers: is 0; the least is 1"),
+        ("time_limit: 0", "jobs[0].time_limit: 0 is wrong here; it takes seconds above 0"),
+        ("count: 0", "jobs[0].count: 0 is wrong here; it takes a whole number above 0"),
+        (
+            "workers: 0",
+            'jobs[0].workers: 0 is wrong here; it takes a whole number above 0, as 4, or a range, as "2:4"',
+        ),
         ("workers: '4:2'", 'jobs[0].workers: "4:2" has its least above its most; write "2:4"'),
         ("workers: '0:2'", 'jobs[0].workers: "0:2" begins below 1; a job has at least one worker'),
-        ("workers: '2-4'", 'jobs[0].workers: "2-4" is neither a whole number nor a range; write 4 or "2:4"'),
-        ("workers: 1.5", "jobs[0].workers: 1.5 is no whole number"),
+        (
+            "workers: '2-4'",
+            'jobs[0].workers: "2-4" is wrong here; it takes a whole number above 0, as 4, or a range, as "2:4"',
+        ),
+        (
+            "workers: 1.5",
+            'jobs[0].workers: 1.5 is wrong here; it takes a whole number above 0, as 4, or a range, as "2:4"',
+        ),
         ("tenant: rad", "jobs[0].tenant: there is no tenant rad; did you mean red?"),
         ("priority: hig", 'jobs[0].priority: "hig" is unknown; choose one of high, normal, low'),
-        ("runtime: spark", 'jobs[0].runtime: "spark" is unknown; choose one of mpi, tf, torch, plain'),
-        ("preemptible: 1", "jobs[0].preemptible: 1 is neither true nor false"),
-        ("user: 5", 'jobs[0].user: 5 is no text; in quotes it would be: "5"'),
+        ("runtime: spark", 'jobs[0].runtime: "spark" is wrong here; it takes one of mpi, tf, torch, plain'),
+        ("preemptible: 1", "jobs[0].preemptible: 1 is wrong here; it takes true or false"),
+        ("user: 5", 'jobs[0].user: 5 is wrong here; it takes text, in quotes as "5"'),
         (
             "topology: {require: rack}",
             "jobs[0].topology: a mapping is unknown; write same-node, same-rack, same-zone, spread, "
@@ -225,35 +241,38 @@ def test_a_wrong_value_of_a_job_is_named_with_what_would_be_right(line: str, fau
 @pytest.mark.parametrize(
     ("parts", "fault"),
     [
-        ({"version": "2"}, "version: 2 is unknown; this is version 1"),
-        ({"version": "true"}, "version: true is unknown; this is version 1"),
+        ({"version": "2"}, "version: 2 is wrong here; it takes 1"),
+        ({"version": "true"}, "version: true is wrong here; it takes 1"),
         ({"polcy": "{}"}, "polcy: there is no such key here; did you mean policy?"),
         (
             {"policy": "{name: fare}"},
-            f'policy.name: "fare" is unknown; choose one of {", ".join(POLICIES)}',
+            f'policy.name: "fare" is wrong here; it takes one of {", ".join(POLICIES)}',
         ),
         ({"policy": "fair"}, 'policy: "fair" is no mapping; write its keys as in {name: ...}'),
-        ({"until": "-1"}, "until: -1 is negative; write a number from 0 on"),
-        ({"nodes": "{}"}, "nodes: a mapping is no list"),
-        ({"nodes": ""}, "nodes: is null; write a list, [] for none"),
+        ({"until": "-1"}, "until: -1 is wrong here; it takes seconds from 0 on"),
+        ({"nodes": "{}"}, "nodes: a mapping is wrong here; it takes a list, [] for none"),
+        ({"nodes": ""}, "nodes: null is wrong here; it takes a list, [] for none"),
         ({"nodes": "[5]"}, "nodes[0]: 5 is no mapping; write its keys as in {name: ...}"),
         ({"nodes": "[{cpu: 1}]"}, "nodes[0].name: is missing: its name; with `count`, its names begin so"),
         (
             {"nodes": "[{name: n, count: 2}, {name: n-1}]"},
             "nodes[1].name: there is a node n-1 already; give this one another name",
         ),
-        ({"nodes": "[{name: n, gpu: 0.5}]"}, "nodes[0].gpu: 0.5 is no whole number"),
+        (
+            {"nodes": "[{name: n, gpu: 0.5}]"},
+            "nodes[0].gpu: 0.5 is wrong here; it takes a whole number from 0 on",
+        ),
         (
             {"nodes": "[{name: n, count: 300000}]"},
-            "nodes[0].count: 300000 is too many; the most is 200000",
+            "nodes[0].count: 300000 is too much; the most is 200000",
         ),
         (
             {"nodes": "[{name: n, taints: [1]}]"},
-            "nodes[0].taints: holds something that is no text; write a list of text",
+            "nodes[0].taints: a list is wrong here; it takes a list of text",
         ),
         (
             {"nodes": "[{name: n, labels: {rack: [1]}}]"},
-            'nodes[0].labels: "rack": a list is no label; write NAME: TEXT',
+            "nodes[0].labels.rack: a list is wrong here; it takes a mapping of text",
         ),
         (
             {"tenants": "[{name: red}, {name: red}]"},
@@ -269,13 +288,16 @@ def test_a_wrong_value_of_a_job_is_named_with_what_would_be_right(line: str, fau
         ),
         (
             {"tenants": "[{name: red, quota: {cpus: 1}}]"},
-            "tenants[0].quota.cpus: there is no such key here; did you mean cpu?",
+            "tenants[0].quota.cpus: 1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom",
         ),
         (
             {"tenants": "[{name: red, lending_limit: {gpu:a100: -1}}]"},
-            "tenants[0].lending_limit.gpu:a100: -1 is negative; write a number from 0 on",
+            "tenants[0].lending_limit.gpu:a100: -1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom",
         ),
-        ({"priorities": "{high: x}"}, 'priorities.high: "x" is no number; write a number from 0 on'),
+        (
+            {"priorities": "{high: x}"},
+            'priorities.high: "x" is wrong here; it takes a mapping of whole numbers from 0 on',
+        ),
         (
             {"events": "[{at: 1}]"},
             "events[0]: says nothing that happens; write one of node_down, node_up, cancel, or tenant with quota",
@@ -294,6 +316,21 @@ def test_a_wrong_value_of_a_job_is_named_with_what_would_be_right(line: str, fau
 )
 def test_a_fault_anywhere_else_is_named_with_its_place(parts: dict[str, str], fault: str) -> None:
     assert faults(**({"jobs": "[]"} if "tenants" in parts else {}), **parts)[0] == fault
+
+
+def test_a_fault_of_yaml_has_its_line_and_one_of_json_its_place_alone() -> None:
+    block = "version: 1\nnodes: []\ntenants:\n- name: red\n  quota:\n    cpu: -1\n  wieght: 1\njobs: []\n"
+    assert found_in(block) == [
+        "line 7, tenants[0].wieght: there is no such key here; did you mean weight?",
+        "line 5, tenants[0].quota.cpu: -1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom",
+    ]
+    assert found_in('{"version": 2, "nodes": [], "tenants": [], "jobs": []}') == [
+        "version: 2 is wrong here; it takes 1"
+    ]
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    assert job("ram: 256.0, workers: 2.0").per_worker.ram == 256
 
 
 @pytest.mark.parametrize(
@@ -339,10 +376,10 @@ def test_a_quota_that_falls_later_below_what_is_lent_is_no_fault() -> None:
 def test_workers_are_bounded_of_one_job_and_of_all_together_whatever_they_ask_for() -> None:
     nothing = "cpu: 0, ram: 0"
     assert faults(f"[{{name: a, workers: 100001, {nothing}}}]") == [
-        "jobs[0].workers: 100001 is too many; the most is 100000"
+        "jobs[0].workers: 100001 is too much; the most is 100000"
     ]
     assert faults(f'[{{name: a, workers: "1:100001", {nothing}}}]') == [
-        "jobs[0].workers: 100001 is too many; the most is 100000"
+        "jobs[0].workers: 100001 is too much; the most is 100000"
     ]
     assert scenario(f"[{{name: a, workers: 100000, count: 100, {nothing}}}]").number_of_jobs == 100
     many = f'[{{name: a, workers: "2:100000", count: 100, {nothing}}}, {{name: b, workers: 3, {nothing}}}]'
@@ -385,11 +422,11 @@ def test_all_faults_are_told_at_once_up_to_twenty() -> None:
         ("version: 1\nversion: 1\n", "line 2, column 1: the key version is given twice here; give it once"),
         ('{"version": 1, "version": 1}', "line 1, column 16: the key version is given twice here; give it once"),
         ("a: [1\nb: 2\n", "line 2, column 2: this is neither YAML nor JSON: while parsing a flow sequence did not find expected ',' or ']'"),
-        ("--- 1\n--- 2\n", "line 2, column 1: a second document begins; a scenario is one document"),
+        ("--- 1\n--- 2\n", "line 2, column 1: this is neither YAML nor JSON: expected a single document in the stream but found another document"),
         ("a: !!python/name:os.system x\n", "line 1, column 4: tags like tag:yaml.org,2002:python/name:os.system are not known here; leave it out"),
-        ("a: *b\n", "line 1, column 4: there is no &b before this"),
+        ("a: *b\n", "line 1, column 4: this is neither YAML nor JSON: found undefined alias"),
         ("? [1]\n: 2\n", "line 1, column 3: a list or a mapping cannot be a key"),
-        ("[" * 100_000, "line 1, column 33: nested more than 32 deep, which no scenario is"),
+        ("[" * 100_000, "line 1, column 32: this is nested more than 32 deep, which no scenario is"),
         ("\x00", 'this is neither YAML nor JSON: unacceptable character #x0000: control characters are not allowed in "<unicode string>", position 0'),
     ],
 )  # fmt: skip
@@ -422,7 +459,7 @@ VALUES = st.recursive(
     | st.sampled_from(["n", "red", "a", "2:4", "", "gpu:x", "fair"]),
     lambda inner: st.lists(inner, max_size=3)
     | st.dictionaries(
-        st.sampled_from(sorted({k.name for section in keys.SECTIONS.values() for k in section})), inner, max_size=8
+        st.sampled_from(sorted({k.encode_name for form in forms.SECTIONS.values() for k, _ in forms.keys_of(form)})), inner, max_size=8
     ),
     max_leaves=30,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whose turn is next, and who is exposed, are kept from cycle to cycle: they are what looking at all tenants would find."""
+"""Whose turn is next, and which tenants are above nominal, are kept from cycle to cycle: they are what looking at all tenants would find."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.scheduler.cache.state import ClusterState
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.model import Node, RunningJob, SchedulingPolicy, TenantQueue, WaitingJob
-from mlp_hub.scheduler.state import State
-from mlp_hub.scheduler.turns import MOST_NEAR, Turns
-from mlp_hub.scheduler.usage import UsageMeter
+from mlp_hub.scheduler.fairness.tenants import MOST_NEAR, TenantTurns
+from mlp_hub.scheduler.fairness.usage import UsageMeter
+from mlp_hub.scheduler.model.types import (
+    AdmittedWorkload,
+    Node,
+    PendingWorkload,
+    SchedulingPolicy,
+    TenantQueue,
+)
 
 COUNT = 24
 STEPS = st.lists(
@@ -48,7 +54,7 @@ STEPS = st.lists(
 ORDERS = ("priority", "fair", "maxmin", "fifo")
 
 
-def a_state(policy: str, half_life: float, *, idle: bool = False) -> State:
+def a_state(policy: str, half_life: float, *, idle: bool = False) -> ClusterState:
     """Return one in which a job of each tenant waits; `idle`: nobody held anything lately."""
     tenants = [
         TenantQueue(
@@ -62,17 +68,19 @@ def a_state(policy: str, half_life: float, *, idle: bool = False) -> State:
         for i in range(COUNT)
     ]
     nodes = (Node("n", Resources(cpu=100_000, ram=10**6)),)
-    state = State(SchedulingPolicy(name=policy, half_life_s=half_life), nodes, tenants)
+    state = ClusterState(SchedulingPolicy(name=policy, half_life_s=half_life), nodes, tenants)
     for i in range(COUNT):
         state.submit(a_job(f"first-{i}", i, 0))
     return state
 
 
-def a_job(uid: str, tenant: int, n: int) -> WaitingJob:
-    return WaitingJob(uid, uid, f"u{n % 3}", f"t{tenant}", Resources(cpu=100 + 400 * n, ram=n), 1, 1, n / 2)
+def a_job(uid: str, tenant: int, n: int) -> PendingWorkload:
+    return PendingWorkload(
+        uid, uid, f"u{n % 3}", f"t{tenant}", Resources(cpu=100 + 400 * n, ram=n), 1, 1, n / 2
+    )
 
 
-def keys(state: State) -> dict[str, Any]:
+def keys(state: ClusterState) -> dict[str, Any]:
     """Return the key of each tenant with waiting jobs, worked out from nothing."""
     firsts = {
         name: state.members.first_of(queue, state.now, state.promised)
@@ -82,7 +90,7 @@ def keys(state: State) -> dict[str, Any]:
     return {name: state.tenant_key(name, first) for name, first in firsts.items()}
 
 
-def change(state: State, what: str, tenant: int, n: int, serial: int) -> State:
+def change(state: ClusterState, what: str, tenant: int, n: int, serial: int) -> ClusterState:
     name, uid = f"t{tenant}", f"j{serial}"
     if what == "fork":
         return state.fork()
@@ -91,7 +99,7 @@ def change(state: State, what: str, tenant: int, n: int, serial: int) -> State:
     elif name not in state.queues:
         state.set_tenants([TenantQueue(name, Quota(cpu=1000), cohort="c")])
     elif what == "start":
-        state.hold(RunningJob(a_job(uid, tenant, n), ("n",), state.now), force=True)
+        state.hold(AdmittedWorkload(a_job(uid, tenant, n), ("n",), state.now), force=True)
     elif what == "end" and state.running:
         state.give_back(list(state.running)[n % len(state.running)])
     elif what == "submit":
@@ -162,7 +170,9 @@ def a_crowd(policy: str, many: int, order: str, usage: Callable[[int], float]) -
     ]
     core = Core(SchedulingPolicy(name=policy), [Node("n", Resources(cpu=8000, ram=10**9))], tenants)
     for i in range(many):
-        core.submit(WaitingJob(f"j{i}", f"j{i}", "u", f"t{i}", Resources(cpu=1000, ram=1), 1, 1, float(i)))
+        core.submit(
+            PendingWorkload(f"j{i}", f"j{i}", "u", f"t{i}", Resources(cpu=1000, ram=1), 1, 1, float(i))
+        )
     core.plan(1.0)
     return core
 
@@ -173,7 +183,7 @@ def a_crowd(policy: str, many: int, order: str, usage: Callable[[int], float]) -
 def test_a_cycle_looks_at_a_few_tenants_however_many_wait(monkeypatch, policy, order, usage) -> None:
     core = a_crowd(policy, 500, order, usage)
     lines = calls_of(monkeypatch, UsageMeter, "standings")
-    looked_up = calls_of(monkeypatch, Turns, "key")
+    looked_up = calls_of(monkeypatch, TenantTurns, "key")
     cycles = 8
     for i in range(cycles):
         core.end(f"j{i}", 3.0 + i)
@@ -199,11 +209,11 @@ def test_a_line_whose_shares_have_moved_is_made_anew_once(monkeypatch) -> None:
     # the first ones hold on to what they always held; the others held a little more, which is forgotten
     a_tenth = 0.1 * policy.half_life_s / math.log(2)
     usage = [a_tenth if i < 5 else 2 * a_tenth + 0.001 * i for i in range(500)]
-    state = State(policy, nodes, [TenantQueue(f"t{i}", decayed_usage=u) for i, u in enumerate(usage)])
+    state = ClusterState(policy, nodes, [TenantQueue(f"t{i}", decayed_usage=u) for i, u in enumerate(usage)])
     for i in range(500):
         state.submit(a_job(f"j{i}", i, 0))
     for i in range(5):
-        state.hold(RunningJob(a_job(f"r{i}", i, 0), ("n",), 0.0))
+        state.hold(AdmittedWorkload(a_job(f"r{i}", i, 0), ("n",), 0.0))
     lines = calls_of(monkeypatch, UsageMeter, "standings")
     for now in (0.0, 1.0, 200.0, 200.0, 201.0):
         state.begin_cycle(now)
@@ -213,27 +223,27 @@ def test_a_line_whose_shares_have_moved_is_made_anew_once(monkeypatch) -> None:
 
 
 @given(STEPS)
-def test_who_is_exposed_is_found_whatever_happened(steps) -> None:
+def test_tenants_above_nominal_are_found_whatever_happened(steps) -> None:
     state = a_state("fair", 60.0)
     for serial, (what, tenant, n) in enumerate(steps):
         state = change(state, what, tenant, n, serial)
         holders = state.running.preemptible
-        line = state.exposed.line(holders)
-        exposed = [
+        line = state.overshare.line(holders)
+        above = [
             name
             for name in holders
             if name in state.queues
             and (used := state.quotas.used(name))
             and (state.quotas.borrows(name, used) or any(state.quotas.nominal(name, d) is None for d in used))
         ]
-        exposed.sort(key=state.weighted_share, reverse=True)
-        assert [name for _, _, name in line] == exposed
-        assert state.exposed.any_but("t0", holders) == any(name != "t0" for name in exposed)
+        above.sort(key=state.weighted_share, reverse=True)
+        assert [name for _, _, name in line] == above
+        assert state.overshare.any_but("t0", holders) == any(name != "t0" for name in above)
 
 
 @pytest.mark.parametrize("many", [5, 40])
 def test_the_place_of_a_job_counts_those_before_it_in_all_classes(many: int) -> None:
-    state = State(SchedulingPolicy(), (), (TenantQueue("t0"),))
+    state = ClusterState(SchedulingPolicy(), (), (TenantQueue("t0"),))
     uids = [f"j{i:02}" for i in range(many)]
     for i, uid in enumerate(uids):
         job = a_job(uid, 0, 0)

@@ -10,35 +10,36 @@ from hypothesis import strategies as st
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.resources import MILLI
 from mlp_hub.scheduler.core import Core, plan_cycle
-from mlp_hub.scheduler.model import (
+from mlp_hub.scheduler.model.types import (
     Admit,
+    AdmittedWorkload,
     Decision,
+    PendingWorkload,
     Preempt,
-    RunningJob,
     SchedulingPolicy,
     Snapshot,
     TenantQueue,
     Wait,
-    WaitingJob,
 )
+from mlp_language.message import Moment, msg
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 TEAMS = (tenant("red", cpu=3, cohort="main"), tenant("blue", cpu=3, cohort="main"))
 
 
-def urgent(workers: int, **more: Any) -> WaitingJob:
+def urgent(workers: int, **more: Any) -> PendingWorkload:
     return job("urgent", workers=workers, tenant="blue", at=100.0, priority=200, **more)
 
 
-def own(uid: str, workers: int, since: float = 2.0, **more: Any) -> RunningJob:
+def own(uid: str, workers: int, since: float = 2.0, **more: Any) -> AdmittedWorkload:
     return runs(job(uid, workers=workers, tenant="blue", at=since, **more), *["n"] * workers, since=since)
 
 
-def red(uid: str, workers: int, since: float = 0.0, **more: Any) -> RunningJob:
+def red(uid: str, workers: int, since: float = 0.0, **more: Any) -> AdmittedWorkload:
     return runs(job(uid, workers=workers, at=since, **more), *["n"] * workers, since=since)
 
 
-def at_full(new: WaitingJob, *running: RunningJob, cpu: float = 6, **policy: Any) -> Snapshot:
+def at_full(new: PendingWorkload, *running: AdmittedWorkload, cpu: float = 6, **policy: Any) -> Snapshot:
     return snapshot(new, tenants=TEAMS, nodes=(node(cpu=cpu),), running=running, **policy)
 
 
@@ -51,14 +52,10 @@ def stopped(s: Snapshot, now: float = 100.0) -> set[str]:
 
 def test_a_job_of_just_its_nominal_quota_gets_it_by_both_rights() -> None:
     s = at_full(urgent(3), red("older", 3), red("cheap", 1, since=1.0), own("own", 2))
-    messages = {d.uid: d.verdict.message for d in plan_cycle(s, 100.0) if isinstance(d, Preempt)}
-    tail = "; it keeps its place in the queue by age"
-    assert messages == {
-        "own": "stopped to make room for urgent of ann in blue: its priority is high, that of this job normal"
-        + tail,
-        "cheap": "stopped to make room for urgent of ann in blue: blue takes back what red had borrowed"
-        + tail,
+    rights = {
+        d.uid: str(d.verdict.headline.args["right"]) for d in plan_cycle(s, 100.0) if isinstance(d, Preempt)
     }
+    assert rights == {"own": "its priority is higher", "cheap": "blue takes back what red borrowed"}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +72,7 @@ def test_a_job_of_just_its_nominal_quota_gets_it_by_both_rights() -> None:
     ],
 )
 def test_never_more_than_needed_and_never_beyond_its_own(
-    workers: int, others: tuple[RunningJob, ...], gone: set[str]
+    workers: int, others: tuple[AdmittedWorkload, ...], gone: set[str]
 ) -> None:
     assert stopped(at_full(urgent(workers), *others, own("own", 2))) == gone
 
@@ -134,7 +131,7 @@ def test_nobody_is_told_to_wait_for_those_who_would_not_be_enough() -> None:
     (wait,) = plan_cycle(s, 100.0)
     assert isinstance(wait, Wait)
     assert wait.verdict.reason is Reason.WAITING_FOR_QUOTA
-    assert "may be stopped for it" not in wait.verdict.message
+    assert "may_stop" not in {f.key for f in wait.verdict.facts}
     core = Core.of(s, 100.0)
     core.plan(100.0)
     assert core.next_wake() is None
@@ -147,9 +144,7 @@ def test_who_may_use_both_rights_later_is_told_so_and_then_starts() -> None:
     core = Core.of(s, 100.0)
     (wait,) = core.plan(100.0)
     assert isinstance(wait, Wait)
-    assert wait.verdict.message.endswith(
-        "jobs may be stopped for it once they have run for 30 s, the first in 21 s"
-    )
+    assert wait.verdict.headline.args["way"] == msg("Others may be stopped {at}.", at=Moment(121.0, 100.0))
     assert core.next_wake() == 121.0
     assert {d.uid for d in core.plan(121.0) if isinstance(d, Preempt)} == {"own", "cheap"}
 
@@ -180,10 +175,10 @@ class Checked:
         self.policy = policy
         self.core = Core(policy, (node(cpu=CORES, ram=99_999),), tenants)
         self.nominal = {t.name: t.quota.cpu for t in tenants}
-        self.known: dict[str, WaitingJob] = {}
-        self.waiting: dict[str, WaitingJob] = {}
+        self.known: dict[str, PendingWorkload] = {}
+        self.waiting: dict[str, PendingWorkload] = {}
 
-    def submit(self, new: WaitingJob) -> None:
+    def submit(self, new: PendingWorkload) -> None:
         self.known[new.uid] = self.waiting[new.uid] = new
         self.core.submit(new)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.scheduler.demand import Demand
-from mlp_hub.scheduler.vectors import limits_of, resources_of, vector_of, vector_of_ranks
+from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.resources import limits_of, resources_of, vector_of, vector_of_ranks
 
 
 def test_an_amount_becomes_a_vector_without_zeroes_and_the_vector_that_amount() -> None:

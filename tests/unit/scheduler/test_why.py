@@ -7,14 +7,18 @@ from dataclasses import replace
 import pytest
 
 from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.scheduler.assign.feasible import check_possible
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.feasible import check_possible
-from mlp_hub.scheduler.model import Booking, Snapshot, Wait, WaitingJob, Why
-from mlp_hub.scheduler.quota_words import Told
-from mlp_hub.scheduler.smaller import Tries
-from mlp_hub.scheduler.verdicts import of, reason_of
-from mlp_hub.scheduler.why import explain, explain_planned, offered
+from mlp_hub.scheduler.forecast.smaller_request import Tries
+from mlp_hub.scheduler.forecast.why import NEVER, explain, explain_planned, no_time_limit, offered
+from mlp_hub.scheduler.model.types import CapacityWindow, Node, PendingWorkload, Snapshot, Wait, Why
+from mlp_hub.scheduler.nodes.states import GROUP, Shut
+from mlp_hub.scheduler.reasons.quota import FactCache
+from mlp_hub.scheduler.reasons.verdicts import of, reason_of
+from mlp_language.message import NOTHING, Message, Moment, msg
+from said import job_ref, named, who
 from scheduler_builders import job, node, runs, snapshot, tenant
 
 TRIED = {
@@ -28,7 +32,7 @@ TRIED = {
 def test_the_expected_start_is_when_the_job_in_the_way_must_end() -> None:
     busy = runs(job("busy", workers=3, user="bob"), "n", "n", "n", until=100.0)
     why = explain(snapshot(job("a", workers=4), running=(busy,)), "a", 10.0)
-    assert (why.expected_start, why.expected_because) == (100.0, "job busy of bob ends by then at the latest")
+    assert (why.expected_start, named(why.expected_because)) == (100.0, ["busy"])
     assert why.position == 1
     assert why.would_start_now == ("--workers 1", "--cpu 0.2")
 
@@ -37,7 +41,7 @@ def test_without_time_limits_it_says_that_no_time_can_be_told_and_whose() -> Non
     busy = runs(job("busy", workers=4), "n", "n", "n", "n")
     why = explain(snapshot(job("a"), running=(busy,)), "a", 0.0)
     assert why.expected_start is None
-    assert why.expected_because == "no time can be told: busy of ann has no time limit"
+    assert why.expected_because == no_time_limit([job_ref("busy")])
 
 
 def test_the_forecast_counts_those_ahead_in_the_queue() -> None:
@@ -54,20 +58,22 @@ def test_what_a_notebook_holds_is_not_waited_for_in_vain() -> None:
     why = explain(s, "a", 0.0)
     assert why.expected_start is None
     (verdict,) = why.reasons
-    assert (verdict.reason, verdict.message) == (
-        Reason.WAITING_FOR_QUOTA,
-        "red may use 2 cpu; 0.5 in use by bob's notebook (0.5); 1.5 free now; this job asks for 2. It cannot start while "
-        "bob's notebook holds 0.5 cpu; with --workers 1 it could",
-    )
-    assert why.expected_because == (
-        "it cannot start while bob's notebook holds 0.5 cpu; with --workers 1 it could"
-    )
+    assert (verdict.reason, verdict.numbers["cpu_held"]) == (Reason.WAITING_FOR_QUOTA, 0.5)
+    assert (who(verdict, "cpu_inuse"), who(verdict, "cpu_held")) == ("bob's notebook (0.5)", "bob's notebook")
+    assert why.expected_because == msg("Servers hold the rest. Use --workers {n}.", n=1)
     assert why.would_start_now == ("--workers 1", "--cpu 0.7")
 
 
 def test_a_job_that_fits_starts_with_the_next_cycle() -> None:
     assert explain(snapshot(job("a")), "a", 5.0) == Why(
-        (), None, 1, 5.0, "it fits and starts with the next scheduling cycle", (), "sure", "it fits now"
+        (),
+        None,
+        1,
+        5.0,
+        msg("it fits and starts with the next scheduling cycle"),
+        (),
+        "sure",
+        msg("it fits now"),
     )
     with pytest.raises(KeyError):
         explain(snapshot(), "a", 0.0)
@@ -76,17 +82,17 @@ def test_a_job_that_fits_starts_with_the_next_cycle() -> None:
 @pytest.mark.parametrize(
     ("limit", "sure", "because"),
     [
-        (30.0, "sure", "every job ahead has a time limit"),
-        (None, "likely", "job ahead of ann has no time limit, so others may pass when one of them ends"),
+        (30.0, "sure", []),
+        (None, "likely", ["ahead"]),
     ],
 )
-def test_it_says_how_sure_the_expected_start_is(limit: float | None, sure: str, because: str) -> None:
+def test_it_says_how_sure_the_expected_start_is(limit: float | None, sure: str, because: list[str]) -> None:
     busy = runs(job("busy", workers=4, time_limit=50.0), "n", "n", "n", "n", until=50.0)
     ahead = job("ahead", workers=2, time_limit=limit)
     behind = job("behind", workers=1, at=2.0)
     why = explain(snapshot(ahead, job("a", workers=2, at=1.0), behind, running=(busy,)), "a", 0.0)
     assert why.expected_start is not None
-    assert (why.how_sure, why.sure_because) == (sure, because)
+    assert (why.how_sure, named(why.sure_because)) == (sure, because)
 
 
 def test_where_no_time_can_be_told_nothing_is_sure() -> None:
@@ -96,44 +102,48 @@ def test_where_no_time_can_be_told_nothing_is_sure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason", "message"),
+    ("asked", "reason", "numbers", "way"),
     [
         (
             job("a", workers=9),
             Reason.EXCEEDS_MAX_QUOTA,
-            "red may use 6 cpu in all and this job asks for 9. With --workers 6 it would fit, or ask an administrator of the hub for more quota for red.",
+            {"cpu_asked": 9, "cpu_limit": 6},
+            msg("Use --workers {n}.", n=6),
         ),
         (
             job("a", cpu=5),
             Reason.EXCEEDS_MAX_QUOTA,
-            "each rank asks for 5 cpu, and the largest node has 4. Ask for at most 4 per rank.",
+            {"ranks": 1, "nodes": 2, "cpu_asked": 5, "cpu_limit": 4},
+            None,
         ),
         (
             job("a", workers=3, cpu=1, ram=8192),
             Reason.EXCEEDS_MAX_QUOTA,
-            "3 ranks of 1 cpu and 8192 MiB ram can never run here: there are 2 nodes with 8 cpu and 16384 MiB ram in all. "
-            "With --workers 2 it would fit.",
+            {"ranks": 3, "nodes": 2},
+            msg("Use --workers {n}.", n=2),
         ),
         (
             job("a", gpu=1, gpu_kind="h100"),
             Reason.NO_MATCHING_FLAVOR,
-            "no node has a gpu of kind h100; no node here has a gpu",
+            {"kinds": 0},
+            None,
         ),
         (
             job("a", workers=5, topology="same-node"),
             Reason.TOPOLOGY_PLACEMENT_FAILED,
-            "no node can hold 5 ranks of 1 cpu and 100 MiB ram together. With --workers 4 it would fit.",
+            {"ranks": 5, "nodes": 2},
+            msg("Use --workers {n}.", n=4),
         ),
-        (job("a", tenant="blue"), Reason.NOT_FOUND, "there is no tenant blue"),
+        (job("a", tenant="blue"), Reason.NOT_FOUND, {}, None),
     ],
 )
 def test_what_can_never_run_is_told_with_limit_and_way_out(
-    asked: object, reason: Reason, message: str
+    asked: PendingWorkload, reason: Reason, numbers: dict[str, float], way: Message | None
 ) -> None:
     s = snapshot(nodes=(node("n-0"), node("n-1")), tenants=(tenant(cpu=6),))
-    verdict = check_possible(s, asked)  # type: ignore[arg-type]
+    verdict = check_possible(s, asked)
     assert verdict is not None
-    assert (verdict.reason, verdict.message) == (reason, message)
+    assert (verdict.reason, verdict.numbers, verdict.headline.args.get("way")) == (reason, numbers, way)
 
 
 def test_what_only_waits_is_possible() -> None:
@@ -142,7 +152,7 @@ def test_what_only_waits_is_possible() -> None:
     assert check_possible(snapshot(nodes=(node(up=False),)), job("a")) is None
 
 
-def crowded(n: int) -> tuple[Snapshot, list[WaitingJob]]:
+def crowded(n: int) -> tuple[Snapshot, list[PendingWorkload]]:
     """One tenant holds all that it may; another has room left, and big jobs of it wait."""
     busy = runs(job("busy", workers=4, tenant="blue"), *["n"] * 4)
     waiting = [
@@ -163,23 +173,21 @@ def test_a_core_that_is_kept_answers_with_the_same_changes_however_much_waits() 
     answers = [explain_planned(planned(s), j.uid, 0.0) for j in waiting[:2]]
     assert answers == [explain(s, j.uid, 0.0) for j in waiting[:2]]
     assert [a and a.would_start_now for a in answers] == [("--workers 2", "--cpu 1.3"), ()]
-    assert [a and a.cut_short for a in answers] == ["", ""]
+    assert [a and a.cut_short for a in answers] == [NOTHING, NOTHING]
 
 
 def test_a_look_for_smaller_requests_ends_at_its_bound_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     s, waiting = crowded(400)
-    monkeypatch.setattr("mlp_hub.scheduler.why.MOST_TRYING", 1)
+    monkeypatch.setattr("mlp_hub.scheduler.forecast.why.MOST_TRYING", 1)
     why = explain_planned(planned(s), waiting[0].uid, 0.0)
     assert why is not None
     assert why.would_start_now == ("--workers 1",)
-    assert why.cut_short == "with 400 jobs waiting only 1 smaller request was tried, there may be better ones"
-    monkeypatch.setattr("mlp_hub.scheduler.why.MOST_TRYING", 0)
+    assert why.cut_short.args == {"n": 1, "waiting": 400, "found": msg("there may be better ones")}
+    monkeypatch.setattr("mlp_hub.scheduler.forecast.why.MOST_TRYING", 0)
     none = explain_planned(planned(s), waiting[0].uid, 0.0)
     assert none is not None
-    assert (none.would_start_now, none.cut_short) == (
-        (),
-        "with 400 jobs waiting no smaller request was tried, there may be one that starts now",
-    )
+    assert none.would_start_now == ()
+    assert none.cut_short.args == {"waiting": 400, "found": msg("there may be one that starts now")}
 
 
 def test_tries_leave_the_core_as_it_is() -> None:
@@ -197,13 +205,10 @@ def test_a_job_above_its_quota_is_told_that_it_can_never_start_and_with_what_it_
     mine = runs(job("mine", workers=1), "n")
     why = explain(snapshot(job("a", workers=3), tenants=(tenant(cpu=2),), running=(mine,)), "a", 0.0)
     (verdict,) = why.reasons
-    assert (verdict.reason, verdict.message) == (
-        Reason.EXCEEDS_MAX_QUOTA,
-        "red may use 2 cpu in all now and this job asks for 3: it can never start under this quota; with --workers 2 it "
-        "could, or ask an administrator of the hub for more quota for red",
-    )
+    assert verdict.reason is Reason.EXCEEDS_MAX_QUOTA
+    assert verdict.headline.args["way"] == msg("Use --workers {n}.", n=2)
     assert verdict.numbers == {"cpu_limit": 2.0, "cpu_asked": 3.0}
-    assert (why.expected_start, why.expected_because) == (None, "it can never start under this quota")
+    assert (why.expected_start, why.expected_because) == (None, NEVER)
     assert why.would_start_now == ("--workers 1", "--cpu 0.3")
 
 
@@ -219,16 +224,14 @@ def test_who_waits_is_told_when_its_quota_is_lowered_below_it_and_raised_again()
     core.set_tenant(tenant(cpu=3, used=Resources(cpu=1000)))
     (again,) = core.plan(2.0)
     assert isinstance(again, Wait)
-    assert again.verdict.message == (
-        "red may use 3 cpu; 1 in use by others (1); 2 free now; this job asks for 3. It cannot start while others than "
-        "jobs hold 1 cpu; with --workers 2 it could"
-    )
+    assert again.verdict.headline.args["way"] == msg("Servers hold the rest. Use --workers {n}.", n=2)
+    assert again.verdict.numbers["cpu_held"] == 1
 
 
 def test_an_open_window_of_another_makes_no_job_one_that_can_never_start() -> None:
     s = replace(
         snapshot(job("a", workers=4), tenants=(tenant(cpu=4), tenant("blue", cpu=4))),
-        bookings=(Booking("blue", 0.0, 100.0, Quota(cpu=2000)),),
+        bookings=(CapacityWindow("blue", 0.0, 100.0, Quota(cpu=2000)),),
     )
     why = explain(s, "a", 50.0)
     assert [v.reason for v in why.reasons] == [Reason.WAITING_FOR_QUOTA]
@@ -236,36 +239,39 @@ def test_an_open_window_of_another_makes_no_job_one_that_can_never_start() -> No
 
 
 @pytest.mark.parametrize(
-    ("used", "blue", "message"),
+    ("used", "blue", "beside"),
     [
-        (200, 0, "With --workers 6 it would fit (5 while ann's notebook holds part of it)"),
-        (0, 200, "With --workers 6 it would fit (5 while notebooks of other tenants hold part of it)"),
-        (6000, 0, "With --workers 6 it would fit (none while ann's notebook holds part of it)"),
-        (0, 0, "With --workers 6 it would fit"),
+        (200, 0, (5, "ann's notebook")),
+        (0, 200, (5, "notebooks of other tenants")),
+        (6000, 0, (0, "ann's notebook")),
+        (0, 0, None),
     ],
 )
-def test_what_could_start_beside_notebooks_is_told_with_a_refusal(used: int, blue: int, message: str) -> None:
+def test_what_could_start_beside_notebooks_is_told_with_a_refusal(
+    used: int, blue: int, beside: tuple[int, str] | None
+) -> None:
     teams = (
         tenant(cpu=3, cohort="c", used=Resources(cpu=used), others=("ann's notebook",) if used else ()),
         tenant("blue", cpu=3, cohort="c", used=Resources(cpu=blue)),
     )
     verdict = check_possible(snapshot(nodes=(node(cpu=64),), tenants=teams), job("a", workers=20))
     assert verdict is not None
-    assert verdict.message == (
-        f"red may use 6 cpu in all and this job asks for 20. {message}, or ask an administrator of the hub for more "
-        "quota for red."
-    )
+    assert verdict.headline.args["way"] == msg("Use --workers {n}.", n=6)
+    told = verdict.numbers.get("beside")
+    assert (None if told is None else (told, who(verdict, "beside"))) == beside
 
 
 def test_what_would_pass_is_told_by_the_time_that_is_left() -> None:
     busy = runs(job("busy", workers=3), "n", "n", "n", until=90.0)
     s = snapshot(job("ahead", workers=4), job("a", at=1.0), running=(busy,))
     (verdict,) = explain(s, "a", 10.0).reasons
-    assert (verdict.reason, verdict.message) == (
-        Reason.RESERVED,
-        "would fit, but starting it now would delay ahead of ann, which is ahead of it and is to start in 80 s; with "
-        "--time-limit 80s or less it would not",
+    assert verdict.reason is Reason.RESERVED
+    assert verdict.headline == msg(
+        "{said} {way}",
+        said=msg("Would delay {job}.", job=job_ref("ahead")),
+        way=msg("Use --time-limit {n}s or less.", n=80),
     )
+    assert Fact("ahead_starts", Moment(90.0, 10.0)) in verdict.facts
     short = replace(s, waiting=(s.waiting[0], job("a", at=1.0, time_limit=80.0)))
     assert explain(short, "a", 10.0).expected_start == 10.0
     longer = replace(s, waiting=(s.waiting[0], job("a", at=1.0, time_limit=81.0)))
@@ -276,9 +282,7 @@ def test_where_nobody_knows_when_who_is_ahead_starts_any_time_limit_will_do() ->
     busy = runs(job("busy", workers=3), "n", "n", "n")
     s = snapshot(job("ahead", workers=4), job("a", at=1.0), running=(busy,))
     (verdict,) = explain(s, "a", 10.0).reasons
-    assert verdict.message == (
-        "would fit, but starting it now would delay ahead of ann, which is ahead of it; with a --time-limit it would not"
-    )
+    assert verdict.headline.args["way"] == msg("Use --time-limit.")
     given = replace(s, waiting=(s.waiting[0], job("a", at=1.0, time_limit=1e6)))
     assert explain(given, "a", 10.0).expected_start == 10.0
 
@@ -287,14 +291,14 @@ def test_without_backfill_no_time_limit_is_said_to_help() -> None:
     busy = runs(job("busy", workers=3), "n", "n", "n", until=90.0)
     s = snapshot(job("ahead", workers=4), job("a", at=1.0), running=(busy,), backfill=False)
     (verdict,) = explain(s, "a", 10.0).reasons
-    assert verdict.message == "would fit, but starting it now would delay ahead of ann, which is ahead of it"
+    assert verdict.headline == msg("Would delay {job}.", job=job_ref("ahead"))
 
 
 def test_who_was_not_looked_at_yet_is_told_so() -> None:
     core = Core.of(snapshot(job("a")), 0.0)
     wait = core.verdict("a")
     assert wait is not None
-    assert wait.verdict.message == "not looked at yet: the next scheduling cycle decides"
+    assert wait.verdict.headline == msg("Not looked at yet. The next cycle decides.")
 
 
 def test_every_reason_of_a_job_that_is_tried_has_its_words() -> None:
@@ -305,10 +309,10 @@ def test_every_reason_of_a_job_that_is_tried_has_its_words() -> None:
         entry.cls.reason = reason
         if reason in TRIED:
             assert reason_of(core.state, entry) is reason
-            assert of(core.state, entry, Told(0.0)).message
+            assert of(core.state, entry, FactCache(0.0)).headline
         else:
             with pytest.raises(ValueError, match=f"no job that is tried waits for {reason.value}"):
-                of(core.state, entry, Told(0.0))
+                of(core.state, entry, FactCache(0.0))
 
 
 def test_an_offer_beside_many_who_wait_looks_at_none_of_them_again() -> None:
@@ -322,9 +326,79 @@ def test_an_offer_beside_many_who_wait_looks_at_none_of_them_again() -> None:
 
 
 def test_a_look_ahead_ends_at_its_bound_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlp_hub.scheduler.why.MOST_EFFORT", 3)
+    monkeypatch.setattr("mlp_hub.scheduler.forecast.why.MOST_EFFORT", 3)
     busy = tuple(runs(job(f"busy{n}", workers=1), "n", since=-1.0, until=10.0 + n) for n in range(4))
     ahead = [job(f"w{n}", workers=3, time_limit=10.0, at=float(n)) for n in range(6)]
     why = explain(snapshot(*ahead, job("a", workers=3, at=9.0), running=busy), "a", 0.0)
     assert why.expected_start is None
-    assert why.expected_because == "more than 3 jobs have to end before it"
+    assert why.expected_because == msg("more than {n} jobs have to end before it", n=3)
+
+
+def test_nodes_that_take_nothing_are_counted_by_why() -> None:
+    nodes = (
+        node("ok", cpu=1),
+        node("c1", up=False, wrong=("Cordoned",)),
+        node("c2", up=False, wrong=("Cordoned", "DiskPressure")),
+        node("down", up=False),
+        node("full", up=False, wrong=("DiskPressure",)),
+        node("mine", taints=("gpu=only",)),
+        node("kept", taints=("tenant=blue",)),
+    )
+    (verdict,) = explain(snapshot(job("a", workers=2), nodes=nodes), "a", 0.0).reasons
+    assert verdict.reason is Reason.WAITING_FOR_RESOURCES
+    assert verdict.numbers["shut"] == 5
+    assert (
+        who(verdict, "shut")
+        == "2 nodes cordoned, 1 node short of disk, 1 node not ready and 1 node tainted gpu=only"
+    )
+    assert str(verdict.headline) == "Needs 2 ranks at once, 1 fit now. Starts when others end."
+
+
+def test_nodes_without_the_gpus_that_are_asked_for_are_not_counted_and_where_all_are_shut_it_waits_for_one() -> (
+    None
+):
+    nodes = (
+        node("a", gpu=1, gpu_kind="a100", up=False, wrong=("NotReady",)),
+        node("h", gpu=1, gpu_kind="h100", up=False, wrong=("Cordoned",)),
+        node("n"),
+    )
+    asked = job("a", gpu=1, gpu_kind="a100")
+    core = Core.of(snapshot(asked, nodes=nodes), 0.0)
+    core.plan(0.0)
+    wait = core.verdict("a")
+    assert wait is not None
+    assert who(wait.verdict, "shut") == "1 node not ready"
+    assert str(wait.verdict.headline) == "Needs 1 rank at once, 0 fit now. Starts when a node is open."
+    core.fork().set_node("a", up=True)
+    assert core.state.index.shut(core.state.waiting["a"].cls.demand) == {Shut("NotReady"): 1}
+    core.set_node("a", up=True)
+    assert [d.uid for d in core.plan(1.0)] == ["a"]
+
+
+def test_a_job_that_fits_no_node_but_one_that_could_be_added_says_which_group_must_grow() -> None:
+    def absent(name: str, group: str, gpu: int) -> Node:
+        labels = {GROUP: group}
+        return node(name, cpu=8, gpu=gpu, gpu_kind="a100", up=False, wrong=("Absent",), labels=labels)
+
+    nodes = (node(), absent("s+1", "small", 1), absent("l+1", "large", 4), absent("l+2", "large", 4))
+    core = Core.of(snapshot(job("a", gpu=2), job("b", cpu=1), job("c", cpu=6), nodes=nodes), 0.0)
+    core.plan(0.0)
+    waits = core.verdicts(("a", "c"))
+    assert str(waits["a"].verdict.headline) == "Needs 1 rank at once, 0 fit now. Group large must grow."
+    assert who(waits["a"].verdict, "shut") == (
+        "2 nodes of group large that could be added and 1 node of group small that could be added"
+    )
+    assert str(waits["c"].verdict.headline) == "Needs 1 rank at once, 0 fit now. Group large must grow."
+    assert check_possible(snapshot(nodes=nodes), job("a", gpu=2)) is None
+    core.fork().set_nodes((), ("l+1", "l+2"))  # another's nodes
+    core.set_nodes((), ("l+2",))
+    (wait,) = core.verdicts(("a",)).values()
+    assert str(wait.verdict.headline) == "Needs 1 rank at once, 0 fit now. Group large must grow."
+    core.set_nodes((node("new", cpu=8, gpu=4, gpu_kind="a100"),), ("l+1",))
+    assert sorted(d.uid for d in core.plan(1.0) if not isinstance(d, Wait)) in (["a"], ["a", "c"])
+
+
+def test_where_an_open_node_could_hold_it_no_group_has_to_grow() -> None:
+    more = node("g+1", up=False, wrong=("Absent",), labels={GROUP: "g"})
+    why = explain(snapshot(job("a", workers=2, cpu=3), nodes=(node(), more)), "a", 0.0)
+    assert str(why.reasons[0].headline) == "Needs 2 ranks at once, 1 fit now. Starts when others end."

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
-from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -13,16 +11,14 @@ from mlp_api import types as api
 from mlp_api.whatif import WhatIfTenant
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant import Tenant
-from mlp_hub.scheduler.model import TenantQueue
-from mlp_hub.scheduler.simulate import keys, recorded_file
-from mlp_hub.scheduler.simulate.reading import read_value
-from mlp_hub.service import wire
-from mlp_hub.service.quota import owner_of
+from mlp_hub.scheduler.model.types import TenantQueue
+from mlp_hub.service.quota.accounting import owner_of
+from mlp_hub.service.tenants import wire
+from mlp_hub.simulate import forms, recorded_file
+from mlp_hub.simulate.reading import read_value
 from mlp_hub.store import codec
 
-WIRE = Path(__file__).parents[3] / "widgets/src/core/wire.ts"
 QUOTA = {"cpu", "gpu", "ram", "rom", "gpu_kinds"}
-NO_MATTER_OF_SCHEDULING = {"isolation", "description"}
 OF_THE_MOMENT = {"used", "decayed_usage", "member_usage", "others"}
 FULL = api.TenantCreate(
     name="red",
@@ -38,6 +34,8 @@ FULL = api.TenantCreate(
     lending_limit={"cpu": 2, "gpu:h100": 0.5},
     reserved={"ram": 512},
     queue_order="fifo",
+    network="outbound",
+    leavers="stop",
     description="a team",
 )
 
@@ -64,26 +62,15 @@ def test_the_scheduler_is_told_of_every_field_that_is_its_matter() -> None:
     plain = TenantQueue("other")
     told = {f.name for f in fields(TenantQueue) if getattr(owner, f.name) != getattr(plain, f.name)}
     assert told == {f.name for f in fields(TenantQueue)} - OF_THE_MOMENT
-    configured = {f.name for f in fields(Tenant)} - {"idle_since", "lowered"}
-    assert told == configured - NO_MATTER_OF_SCHEDULING
+    assert told == {f.name for f in fields(TenantQueue)} & {f.name for f in fields(Tenant)}
 
 
 def test_a_scenario_and_a_what_if_have_what_the_scheduler_knows() -> None:
     known = {f.name for f in fields(TenantQueue)} - OF_THE_MOMENT
-    assert {key.name for key in keys.TENANT} == known
+    assert names(forms.TenantForm) == known
     owner = owner_of(wire.tenant_from(FULL, FULL.name))
     exported = recorded_file._tenant(owner)
     assert set(exported) == known
     scenario = {"version": 1, "nodes": [{"name": "n"}], "tenants": [{"name": "org"}, exported], "jobs": []}
     assert read_value(scenario).tenants[1] == owner
-    assert names(WhatIfTenant) == names(api.TenantCreate) - NO_MATTER_OF_SCHEDULING - {"name"}
-    assert names(WhatIfTenant) - QUOTA == known - {"name", "quota"}
-
-
-def test_the_browser_knows_a_tenant_by_the_same_fields() -> None:
-    found = re.search(
-        r"export interface TenantSettings extends Amounts \{(.*?)\n\}", WIRE.read_text(), re.DOTALL
-    )
-    assert found is not None
-    plain = {"cpu", "gpu", "ram", "rom"}
-    assert set(re.findall(r"^  (\w+)\??:", found[1], re.MULTILINE)) == names(api.TenantCreate) - plain
+    assert names(WhatIfTenant) == QUOTA | known - {"name", "quota"}

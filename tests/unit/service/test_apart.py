@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.service.apart import MOST_BAD, Outcome, apart
-from mlp_hub.service.batch import Batch
-from mlp_hub.service.lease import LeaseLost
-from mlp_hub.service.shelf import Shelf
+from mlp_hub.service.admission.backoff import JobBackoff
+from mlp_hub.service.state.leadership import LeaseLost
+from mlp_hub.service.support.batching import MOST_BAD, Batch, PartOutcome, in_parts
 from mlp_hub.store.errors import StatementFailed
 
 
@@ -37,7 +36,7 @@ class Work:
 def test_all_but_the_bad_ones_are_done_once_and_in_order(count: int, bad: set[int]) -> None:
     bad &= set(range(count))
     work = Work(bad)
-    outcomes = asyncio.run(apart(range(count), work))
+    outcomes = asyncio.run(in_parts(range(count), work))
     assert [n for o in outcomes for n in o.items] == list(range(count))
     assert work.done == [n for n in range(count) if n not in bad]
     assert {n for o in outcomes if o.error is not None for n in o.items} == bad
@@ -46,14 +45,14 @@ def test_all_but_the_bad_ones_are_done_once_and_in_order(count: int, bad: set[in
 
 def test_what_goes_well_is_done_together() -> None:
     work = Work(set())
-    asyncio.run(apart(range(100), work))
+    asyncio.run(in_parts(range(100), work))
     assert work.calls == 1
 
 
 def test_an_error_that_is_everybodys_is_not_looked_for() -> None:
     for error in (Unavailable, lambda _: LeaseLost()):
         work = Work({3}, error)  # type: ignore[arg-type]
-        outcomes = asyncio.run(apart(range(8), work))
+        outcomes = asyncio.run(in_parts(range(8), work))
         assert work.calls == 1
         assert [o.items for o in outcomes] == [range(8)]
         assert isinstance(outcomes[0].error, Unavailable)
@@ -70,7 +69,7 @@ def test_where_the_database_goes_away_meanwhile_the_rest_is_told_so() -> None:
         done.extend(part)
         return list(part)
 
-    outcomes = asyncio.run(apart(range(8), work))
+    outcomes = asyncio.run(in_parts(range(8), work))
     assert done == [0, 1, 2, 3]
     assert [list(o.items) for o in outcomes if o.error is None] == [[0, 1], [2, 3]]
     assert [list(o.items) for o in outcomes if isinstance(o.error, Unavailable)] == [[4, 5], [6, 7]]
@@ -78,7 +77,7 @@ def test_where_the_database_goes_away_meanwhile_the_rest_is_told_so() -> None:
 
 def test_where_nearly_all_fail_the_rest_is_not_tried() -> None:
     work = Work(set(range(512)))
-    outcomes: list[Outcome[int, list[int | Exception]]] = asyncio.run(apart(range(512), work))
+    outcomes: list[PartOutcome[int, list[int | Exception]]] = asyncio.run(in_parts(range(512), work))
     assert work.calls < 3 * MOST_BAD
     assert sum(len(o.items) for o in outcomes if o.error is not None) == 512
 
@@ -94,21 +93,21 @@ def test_in_a_lot_everybody_but_the_bad_one_gets_an_answer() -> None:
 
 
 def test_a_job_is_left_alone_for_longer_each_time_and_no_longer_than_that() -> None:
-    shelf = Shelf(0.5, 3.0)
+    backoff = JobBackoff(0.5, 3.0)
     waits = []
     now = 100.0
     for _ in range(5):
-        waits.append(shelf.put("a", now))
-        assert "a" in shelf
-        assert shelf.next() == now + waits[-1]
-        assert shelf.ripe(now + waits[-1] - 0.01) == []
+        waits.append(backoff.put("a", now))
+        assert "a" in backoff
+        assert backoff.next() == now + waits[-1]
+        assert backoff.ripe(now + waits[-1] - 0.01) == []
         now += waits[-1]
-        assert shelf.ripe(now) == ["a"]
-        assert "a" not in shelf
-        assert shelf.next() is None
+        assert backoff.ripe(now) == ["a"]
+        assert "a" not in backoff
+        assert backoff.next() is None
     assert waits == [0.5, 1.0, 2.0, 3.0, 3.0]
-    shelf.forget("a")
-    assert shelf.put("a", now) == 0.5
-    shelf.forget("a")
-    assert shelf.next() is None
-    assert "a" not in shelf
+    backoff.forget("a")
+    assert backoff.put("a", now) == 0.5
+    backoff.forget("a")
+    assert backoff.next() is None
+    assert "a" not in backoff

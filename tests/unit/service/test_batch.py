@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from mlp_hub.service.batch import MOST, Batch
+from mlp_hub.service.support.batching import MOST, Batch
 
 
 def test_what_comes_during_one_lot_makes_up_the_next() -> None:

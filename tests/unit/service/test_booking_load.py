@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.service.booking_load import Load
+from mlp_hub.service.bookings.load import Load
 
 spans = st.tuples(st.integers(0, 30), st.integers(1, 20), st.integers(0, 9)).map(
     lambda s: (s[0], s[0] + s[1], s[2])

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.job import TRANSITIONS, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
+from mlp_hub.domain.job import JOB_MACHINE, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.service import decide as d
+from mlp_hub.service.lifecycle import next_action as d
+from mlp_hub.service.state.moves import Move, Step
+from mlp_language.message import msg
 
 P, T, A = Phase, Target, AttemptPhase
 NOW, GRACE = 1000.0, 30.0
@@ -30,10 +32,10 @@ def seen(phase: AttemptPhase, failure: Failure | None = None, **more: Any) -> Ob
 
 def outline(actions: list[d.Action]) -> list[str]:
     """Actions as words: a move by the phase it leads to."""
-    return [a.job.phase.value if isinstance(a, d.Move) else type(a).__name__ for a in actions]
+    return [a.new.phase.value if isinstance(a, Move) else type(a).__name__ for a in actions]
 
 
-LEAVE = ["Forget", "Sweep"]
+LEAVE = ["Collect", "Forget", "Sweep"]
 TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
     (P.QUEUED, T.RUN, A.ABSENT, []),
     (P.QUEUED, T.SUSPEND, A.ABSENT, ["suspended"]),
@@ -61,7 +63,7 @@ TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
     (P.RUNNING, T.PREEMPT, A.RUNNING, ["preempting", "Stop"]),
     (P.RUNNING, T.CANCEL, A.SUCCEEDED, ["finishing"]),
     (P.RUNNING, T.CANCEL, A.STOPPED, ["cancelling"]),
-    (P.SUSPENDING, T.SUSPEND, A.RUNNING, ["Stop", "LookAgain"]),
+    (P.SUSPENDING, T.SUSPEND, A.RUNNING, ["Stop", "CheckAgain"]),
     (P.SUSPENDING, T.SUSPEND, A.STOPPED, [*LEAVE, "suspended"]),
     (P.SUSPENDING, T.SUSPEND, A.ABSENT, [*LEAVE, "suspended"]),
     (P.SUSPENDING, T.SUSPEND, A.LOST, [*LEAVE, "suspended"]),
@@ -72,7 +74,7 @@ TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
     (P.SUSPENDED, T.SUSPEND, A.ABSENT, []),
     (P.SUSPENDED, T.RUN, A.ABSENT, ["queued"]),
     (P.SUSPENDED, T.CANCEL, A.ABSENT, ["cancelled"]),
-    (P.PREEMPTING, T.PREEMPT, A.RUNNING, ["Stop", "LookAgain"]),
+    (P.PREEMPTING, T.PREEMPT, A.RUNNING, ["Stop", "CheckAgain"]),
     (P.PREEMPTING, T.PREEMPT, A.STOPPED, [*LEAVE, "queued"]),
     (P.PREEMPTING, T.PREEMPT, A.SUCCEEDED, ["finishing"]),
     (P.PREEMPTING, T.SUSPEND, A.RUNNING, ["suspending", "Stop"]),
@@ -83,7 +85,7 @@ TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
     (P.RUNNING, T.RESIZE, A.RUNNING, ["resizing", "Stop"]),
     (P.RUNNING, T.RESIZE, A.STOPPED, ["resizing"]),
     (P.RUNNING, T.RESIZE, A.SUCCEEDED, ["finishing"]),
-    (P.RESIZING, T.RESIZE, A.RUNNING, ["Stop", "LookAgain"]),
+    (P.RESIZING, T.RESIZE, A.RUNNING, ["Stop", "CheckAgain"]),
     (P.RESIZING, T.RESIZE, A.STOPPED, [*LEAVE, "admitted"]),
     (P.RESIZING, T.RESIZE, A.ABSENT, [*LEAVE, "admitted"]),
     (P.RESIZING, T.RESIZE, A.SUCCEEDED, ["finishing"]),
@@ -93,7 +95,7 @@ TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
     (P.RESIZING, T.SUSPEND, A.RUNNING, ["suspending", "Stop"]),
     (P.RESIZING, T.CANCEL, A.STOPPED, ["cancelling", "Stop"]),
     (P.SUSPENDED, T.RESIZE, A.ABSENT, ["queued"]),
-    (P.CANCELLING, T.CANCEL, A.RUNNING, ["Stop", "LookAgain"]),
+    (P.CANCELLING, T.CANCEL, A.RUNNING, ["Stop", "CheckAgain"]),
     (P.CANCELLING, T.CANCEL, A.STOPPED, [*LEAVE, "cancelled"]),
     (P.CANCELLING, T.CANCEL, A.ABSENT, [*LEAVE, "cancelled"]),
     (P.CANCELLING, T.CANCEL, A.FAILED, [*LEAVE, "cancelled"]),
@@ -119,9 +121,9 @@ def test_the_table_of_decisions(phase: Phase, target: Target, sight: AttemptPhas
 def test_every_combination_is_answered_by_legal_moves(
     phase: Phase, target: Target, sight: AttemptPhase
 ) -> None:
-    moves = [a for a in d.decide(job(phase, target), seen(sight), NOW, GRACE) if isinstance(a, d.Move)]
+    moves = [a for a in d.decide(job(phase, target), seen(sight), NOW, GRACE) if isinstance(a, Move)]
     assert len(moves) <= 1
-    assert all(m.job.phase in TRANSITIONS[phase] for m in moves)
+    assert all(m.new.phase in JOB_MACHINE.transitions[phase] for m in moves)
 
 
 @pytest.mark.parametrize("target", list(Target))
@@ -149,46 +151,75 @@ def test_how_a_failed_attempt_goes_on(
     failure: Failure, failures: int, target: Target, want: tuple[str, int, int]
 ) -> None:
     stored = job(
-        P.FINISHING, target, failure=failure, failures=failures, message="it failed", finished_at=9.0
+        P.FINISHING, target, failure=failure, failures=failures, message=msg("it failed"), finished_at=9.0
     )
     move = d.decide(stored, seen(A.ABSENT), NOW, GRACE)[-1]
-    assert isinstance(move, d.Move)
-    assert (move.job.phase.value, move.job.restarts, move.job.failures) == want
-    assert move.job.queued_at == 1.0
+    assert isinstance(move, Move)
+    assert (move.new.phase.value, move.new.restarts, move.new.failures) == want
+    assert move.new.queued_at == 1.0
 
 
 def test_a_requeued_job_forgets_its_attempt_and_no_longer_wants_to_be_preempted() -> None:
     stored = job(P.PREEMPTING, T.PREEMPT, started_at=5.0, admitted_at=4.0)
     move = d.decide(stored, seen(A.STOPPED), NOW, GRACE)[-1]
-    assert isinstance(move, d.Move)
-    fresh = replace(job(P.QUEUED), restarts=1, placement=(), message=move.message, target=T.RUN)
-    assert move.job == replace(fresh, waiting_since=NOW, ran=NOW - 5.0)
+    assert isinstance(move, Move)
+    fresh = replace(job(P.QUEUED), restarts=1, placement=(), message=move.step.message, target=T.RUN)
+    assert move.new == replace(fresh, waiting_since=NOW, ran=NOW - 5.0)
 
 
 def test_the_stop_is_sent_once_and_then_waited_for_and_then_made_sure_of() -> None:
     stored = job(P.CANCELLING, T.CANCEL)
-    assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 1) == [d.LookAgain(NOW - 1 + 40)]
-    assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 41) == [d.Forget()]
+    assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 1) == [d.CheckAgain(NOW - 1 + 40)]
+    assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 41) == [
+        d.Collect(),
+        d.Forget(),
+    ]
 
 
 def test_a_time_limit_that_nobody_enforced_is_enforced_after_all() -> None:
     stored = job(P.RUNNING, started_at=NOW - 100, spec={"time_limit": 50})
     assert outline(d.decide(stored, seen(A.RUNNING), NOW, GRACE)) == ["finishing"]
     earlier = d.decide(stored, seen(A.RUNNING), NOW - 20, GRACE)
-    assert earlier == [d.LookAgain(NOW - 100 + 50 + GRACE + d.KILL_MARGIN_S)]
+    assert earlier == [d.CheckAgain(NOW - 100 + 50 + GRACE + d.KILL_MARGIN_S)]
 
 
 def test_times_and_ranks_are_those_that_the_executor_saw() -> None:
     ranks = (RankStatus(0, "worker", "n1", "failed", exit_code=3),)
     sight = seen(A.FAILED, BAD, started_at=5.0, finished_at=7.5, ranks=ranks)
     move = d.decide(job(P.STARTING), sight, NOW, GRACE)[0]
-    assert isinstance(move, d.Move)
-    assert (move.job.started_at, move.job.finished_at, move.job.ranks) == (5.0, 7.5, ranks)
-    assert (move.job.failure, move.message, move.reason) == (
+    assert isinstance(move, Move)
+    assert (move.new.started_at, move.new.finished_at, move.new.ranks) == (5.0, 7.5, ranks)
+    assert (move.new.failure, str(move.step.message), move.step.reason) == (
         BAD,
         "rank 1 failed with exit code 3",
         "program-error",
     )
+
+
+@pytest.mark.parametrize(
+    ("phase", "target", "sight", "told"),
+    [
+        (P.RUNNING, T.RUN, A.SUCCEEDED, 1),
+        (P.RUNNING, T.RUN, A.FAILED, 1),
+        (P.CANCELLING, T.CANCEL, A.STOPPED, 1),
+        (P.SUSPENDING, T.SUSPEND, A.STOPPED, 1),
+        (P.RUNNING, T.SUSPEND, A.STOPPED, 0),  # it is told with the next move
+        (P.RUNNING, T.RUN, A.RUNNING, 0),
+    ],
+)
+def test_lost_lines_are_told_once_before_the_end(
+    phase: Phase, target: Target, sight: AttemptPhase, told: int
+) -> None:
+    actions = d.decide(job(phase, target), seen(sight, lost_lines=320), 100.0, 30.0)
+    before = [(step.kind, str(step.message)) for a in actions if isinstance(a, Move) for step in a.before]
+    text = "320 lines of its output could not be kept; its log says where and why"
+    assert before == [("output-lost", text)] * told
+
+
+def test_what_is_told_before_a_move_stands_before_it_in_the_timeline() -> None:
+    first, last = Step("output-lost", msg("1 line")), Step("ended", msg("all ranks ended well"))
+    move = Move(job(P.RUNNING), job(P.FINISHING), last, before=(first,))
+    assert move.steps == (first, last)
 
 
 def test_a_change_of_ranks_is_stored_without_an_event() -> None:
@@ -200,28 +231,40 @@ def test_a_change_of_ranks_is_stored_without_an_event() -> None:
 
 def test_giving_up_to_start_fails_the_job_with_its_error() -> None:
     move = d.give_up_starting(job(P.STARTING), "no sandbox", 5, NOW)
-    assert (move.job.phase, move.job.failure) == (
+    text = "could not be started in 5 tries: no sandbox"
+    assert move.new.failure is not None
+    assert (move.new.phase, move.new.failure.cause, move.new.failure.message) == (
         P.FINISHING,
-        Failure(Cause.START_FAILED, message="could not be started in 5 tries: no sandbox"),
+        Cause.START_FAILED,
+        text,
     )
+    assert move.new.failure.told == move.step.message  # told to each reader in their language
 
 
 def test_a_resized_job_goes_on_with_its_new_placement_and_uses_up_no_retry() -> None:
     stored = job(P.RESIZING, T.RESIZE, started_at=5.0, admitted_at=4.0, failures=1)
     stored = replace(stored, resize_to=("n1",) * 3)
     *_, move = d.decide(stored, seen(A.STOPPED), NOW, GRACE)
-    assert isinstance(move, d.Move)
-    new = move.job
+    assert isinstance(move, Move)
+    new = move.new
     assert (new.phase, new.target, new.placement, new.resize_to) == (P.ADMITTED, T.RUN, ("n1",) * 3, ())
     assert (new.restarts, new.failures) == (stored.restarts + 1, 1)
     assert (new.admitted_at, new.started_at, new.queued_at) == (NOW, None, stored.queued_at)
-    assert move.message == "goes on with 3 workers on node n1"
+    assert str(move.step.message) == "goes on with 3 workers on node n1"
 
 
 def test_a_resized_job_whose_node_is_lost_waits_again_and_uses_up_no_retry() -> None:
     stored = replace(job(P.RESIZING, T.RESIZE), resize_to=("n1",))
     (move,) = d.decide(stored, seen(A.LOST), NOW, GRACE)
-    assert isinstance(move, d.Move)
-    *_, back = d.decide(move.job, seen(A.LOST), NOW, GRACE)
-    assert isinstance(back, d.Move)
-    assert (back.job.phase, back.job.target, back.job.failures) == (P.QUEUED, T.RUN, 0)
+    assert isinstance(move, Move)
+    *_, back = d.decide(move.new, seen(A.LOST), NOW, GRACE)
+    assert isinstance(back, Move)
+    assert (back.new.phase, back.new.target, back.new.failures) == (P.QUEUED, T.RUN, 0)
+
+
+def test_what_a_start_waits_for_is_told_once() -> None:
+    waits = msg("the cluster makes no pods of it yet: {why}", why="exceeded quota")
+    (told,) = d.decide(job(P.STARTING), seen(A.STARTING, waits=waits), NOW, GRACE)
+    assert isinstance(told, d.Update)
+    assert told.job.message == waits
+    assert d.decide(told.job, seen(A.STARTING, waits=waits), NOW, GRACE) == []

@@ -8,10 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mlp_hub.domain.job import FINAL, HOLDING, TRANSITIONS, Cause, Failure, Job, JobSpec, Phase, Target
+from mlp_hub.domain.job import FINAL, HOLDING, JOB_MACHINE, Cause, Failure, Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.service import decide as d
+from mlp_hub.service.lifecycle import next_action as d
+from mlp_hub.service.state.moves import Move
 
 A, P, T = AttemptPhase, Phase, Target
 ALIVE = (A.STARTING, A.RUNNING)
@@ -68,11 +69,11 @@ class JobMachine(RuleBasedStateMachine):
         action = self.todo.pop(0)
         attempt = self.job.attempt
         match action:
-            case d.Move():
+            case Move():
                 if self.stale:
                     self.todo = []
                 else:
-                    self.store(action.job)
+                    self.store(action.new)
             case d.Start():
                 # executors start an attempt once
                 if attempt not in self.world and attempt not in self.started:
@@ -97,7 +98,7 @@ class JobMachine(RuleBasedStateMachine):
     def store(self, new: Job) -> None:
         assert self.job is not None
         old = self.job
-        assert new.phase in TRANSITIONS[old.phase], f"{old.phase} to {new.phase}"
+        assert new.phase in JOB_MACHINE.transitions[old.phase], f"{old.phase} to {new.phase}"
         if old.phase in HOLDING and new.phase not in HOLDING:
             assert self.world.get(old.attempt) not in ALIVE, "quota was given back while ranks were alive"
             self.held.discard(old.attempt)

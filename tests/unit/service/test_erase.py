@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.service import erase
-from mlp_hub.service.erase import remove_workspace
+from mlp_hub.executors.mounted import erase
+from mlp_hub.executors.mounted.erase import remove_directory
 
 
 def test_directories_nested_deeper_than_a_path_is_long_are_removed(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_directories_nested_deeper_than_a_path_is_long_are_removed(tmp_path: Pat
         os.close(at)
         at = below
     os.close(at)
-    remove_workspace(job)
+    remove_directory(job)
     assert not job.exists()
 
 
@@ -37,7 +37,7 @@ def test_links_are_removed_and_what_they_name_stays(tmp_path: Path) -> None:
         (place / "loop").symlink_to(place)
         os.mkfifo(place / "pipe")
     os.link(outside / "kept", job / "hard")
-    remove_workspace(job)
+    remove_directory(job)
     assert not job.exists()
     assert (outside / "kept").read_text() == "kept"
 
@@ -47,7 +47,7 @@ def test_a_directory_that_was_closed_to_everybody_is_removed(tmp_path: Path) -> 
     closed.mkdir(parents=True)
     (closed / "file").touch()
     closed.chmod(0)
-    remove_workspace(tmp_path / "job")
+    remove_directory(tmp_path / "job")
     assert not (tmp_path / "job").exists()
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_directory_is_no_obstacle(tmp_path: Path, what: str) -> None:
         job.symlink_to(tmp_path / "outside")
     elif what == "file":
         job.touch()
-    remove_workspace(job)
+    remove_directory(job)
     assert not os.path.lexists(job)
     assert (tmp_path / "outside").exists()
 
@@ -71,7 +71,7 @@ def test_many_directories_are_removed_some_at_a_time(tmp_path: Path, monkeypatch
         for k in range(8):
             (job / f"d{n}" / f"e{k}" / "more").mkdir(parents=True)
             (job / f"d{n}" / f"f{k}").touch()
-    remove_workspace(job)
+    remove_directory(job)
     assert not job.exists()
 
 
@@ -87,7 +87,7 @@ def test_what_is_left_when_it_may_not_go_on_is_removed_by_the_next(tmp_path: Pat
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        remove_workspace(job, goes_on)
+        remove_directory(job, goes_on)
     assert job.exists()
-    remove_workspace(job)
+    remove_directory(job)
     assert not job.exists()

@@ -1,53 +1,24 @@
-"""Orders, placement rules, topologies and priorities are named in several places: each test names the one that was forgotten."""
+"""Orders, placement rules and topologies are known to the core and explained: each test names what was forgotten."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from dataclasses import fields
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from mlp.options import SUBMIT
-from mlp.tables import ORDERS as WORDS_OF_ORDERS
 from mlp_api.jobs import JobCreate
-from mlp_api.types import QueueOrder
-from mlp_api.whatif import PlacementRule, PolicyName
-from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import PRIORITIES
-from mlp_hub.scheduler.node_states import RULES
-from mlp_hub.scheduler.ordering import ONE_QUEUE, ORDERS, POLICIES, WITHOUT_PRIORITY
-from mlp_hub.scheduler.placement import TOPOLOGIES, domain_label
-from mlp_hub.scheduler.simulate.keys import PLACEMENTS
-from mlp_hub.service.config import Paths
-from mlp_hub.service.preview_words import WAITS_FOR
-from mlp_hub.service.submit import checked_spec
-from mlp_hub.settings import Settings
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.scheduler.nodes.placement import TOPOLOGIES, domain_label
+from mlp_hub.scheduler.nodes.states import RULES
+from mlp_hub.scheduler.policy import ORDERS, POLICIES
+from mlp_hub.service.jobs.validation import checked_spec
+from mlp_hub.simulate.forms import PLACEMENTS
 
 ROOT = Path(__file__).parents[3]
-ANSWERS = {
-    *(Reason.INVALID, Reason.NOT_FOUND, Reason.CONFLICT, Reason.WRONG_STATE, Reason.FORBIDDEN),
-    Reason.EXCEEDS_MAX_QUOTA,
-}
-"""Why a request is refused: for these no job waits."""
-
-
-def choices_of(setting: str) -> tuple[str, ...]:
-    (found,) = (f.metadata["choices"] for f in fields(Settings) if f.name == setting)
-    return tuple(found)
-
-
-def offered(option: str) -> list[str]:
-    (found,) = (o.choices for o in SUBMIT if o.name == option)
-    return found.split()
-
-
-def test_every_order_can_be_set_and_asked_about() -> None:
-    assert choices_of("scheduling_policy") == POLICIES
-    assert get_args(PolicyName) == POLICIES
-    assert set(POLICIES) > ONE_QUEUE
-    assert set(POLICIES) | set(ORDERS) > WITHOUT_PRIORITY
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -60,21 +31,13 @@ def test_every_order_is_explained(name: str) -> None:
     assert f"`{name}`" in text
 
 
-def test_every_order_of_a_queue_can_be_chosen_and_is_explained() -> None:
-    assert get_args(QueueOrder) == ORDERS
-    words = re.search(
-        r"ORDER_WORDS.*?= \{\n(.*?)\n\};", (ROOT / "widgets/src/core/policy.ts").read_text(), re.DOTALL
-    )
-    assert words is not None
-    assert re.findall(r"^  (\w+):", words[1], re.MULTILINE) == list(ORDERS) == list(WORDS_OF_ORDERS)
+def test_every_order_of_a_queue_is_explained() -> None:
     for page in ("docs/how-to/sharing.md", "docs/explanation/scheduling.md"):
         text = (ROOT / page).read_text()
         assert all(f"`{order}`" in text for order in ORDERS), page
 
 
-def test_every_placement_rule_that_is_offered_can_be_set_and_asked_about() -> None:
-    assert choices_of("scheduling_placement") == PLACEMENTS
-    assert get_args(PlacementRule) == PLACEMENTS
+def test_every_placement_rule_that_is_offered_is_there() -> None:
     assert set(PLACEMENTS) < set(RULES)  # one is there for comparisons only
 
 
@@ -89,16 +52,8 @@ def test_every_topology_is_known_to_the_core_and_may_be_asked_for(topology: str,
             "spread": (None, False),
         }[topology]
     )
-    paths = Paths(homes=tmp_path, jobs=tmp_path)
+    workspace = MountedWorkspace(Directories(homes=tmp_path, jobs=tmp_path), Fence())
     asked = JobCreate(name="a", code="1", topology=topology)
-    assert checked_spec(asked, "ann", {"red"}, "red", paths).topology == topology
+    spec = asyncio.run(checked_spec(asked, "ann", {"red"}, "red", workspace))
+    assert spec.topology == topology
     assert f"`{topology}`" in (ROOT / "docs/explanation/scheduling.md").read_text()
-
-
-def test_the_extension_offers_every_topology_and_priority() -> None:
-    assert offered("topology") == list(TOPOLOGIES)
-    assert set(offered("priority")) == set(PRIORITIES)
-
-
-def test_a_preview_has_words_for_every_reason_of_waiting() -> None:
-    assert set(Reason) - set(WAITS_FOR) == ANSWERS

@@ -9,10 +9,11 @@ from typing import Any
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.service.config import Paths, RunPolicy
-from mlp_hub.service.launch import launch_spec
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.workspace import JobRun
+from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.lifecycle.launch import launch_spec
 
-PATHS = Paths(homes=Path("/homes"), jobs=Path("/jobs"))
 SPEC = JobSpec("digits", "ann", "red", "tf", Resources(1000, 0, 1024), workers_max=4, ps=1, code="x")
 
 
@@ -20,28 +21,49 @@ def launched(**asked: Any) -> LaunchSpec:
     job = Job(
         "uid", replace(SPEC, **asked), Phase.ADMITTED, Target.RUN, 1.0, restarts=2, placement=("n1",) * 4
     )
-    return launch_spec(job, 300_001, "secret", PATHS, RunPolicy(api_url="http+unix://x/api/v1"))
+    return launch_spec(job, 300_001, "secret", RunPolicy(api_url="http+unix://x/api/v1"))
 
 
 def test_ranks_are_told_whose_job_they_are_and_where_to_save() -> None:
     assert launched().env == {
         "MLP_JOB": "digits",
+        "MLP_RUN": "1",
         "MLP_USER": "ann",
         "MLP_TENANT": "red",
         "MLP_API_URL": "http+unix://x/api/v1",
         "MLP_JOB_TOKEN": "secret",
         "MLP_CHECKPOINT_DIR": "/workspace/ckpt",
         "MLP_RESTART_COUNT": "2",
+        "MLP_METRICS_MAX": str(64 * 2**20),
     }
+
+
+def test_a_later_run_has_its_name_and_a_directory_of_its_own() -> None:
+    job = Job("uid", replace(SPEC, name="Big_run"), Phase.ADMITTED, Target.RUN, 1.0, run=2, placement=("n1",))
+    spec = launch_spec(job, None, "secret", RunPolicy())
+    assert (spec.env["MLP_JOB"], spec.env["MLP_RUN"]) == ("Big_run", "2")
+    assert spec.of == JobRun("ann", "Big_run", 2)
+    assert Directories(Path("/homes"), Path("/jobs")).workspace(spec.of) == "/jobs/ann/_big__run@2"
 
 
 def test_ranks_are_told_how_often_to_save_in_seconds() -> None:
     assert launched(checkpoint_every=1800).env["MLP_CHECKPOINT_EVERY"] == "1800"
 
 
+def test_ranks_are_told_where_event_files_are_not_to_be_drawn() -> None:
+    assert launched(tensorboard="off").env["MLP_TENSORBOARD"] == "off"
+    assert "MLP_TENSORBOARD" not in launched().env
+
+
 def test_the_users_variables_are_among_them_and_replace_none_of_the_platforms() -> None:
     env = launched(env={"SEED": "1", "MLP_USER": "root"}).env
     assert (env["SEED"], env["MLP_USER"]) == ("1", "ann")
+
+
+def test_ranks_are_spoken_to_in_the_language_of_who_submitted_unless_they_say_otherwise() -> None:
+    assert launched(language="zh-CN").env["MLP_LANGUAGE"] == "zh-CN"
+    assert launched(language="zh-CN", env={"MLP_LANGUAGE": "en"}).env["MLP_LANGUAGE"] == "en"
+    assert "MLP_LANGUAGE" not in launched().env
 
 
 def test_an_elastic_job_has_the_workers_that_it_was_given() -> None:

@@ -9,9 +9,10 @@ import pytest
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import WhatIfTenant
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.scheduler.model import TenantQueue
-from mlp_hub.service.whatif import _tenant
-from mlp_hub.service.wire import MOST_KINDS, tenant_from
+from mlp_hub.scheduler.model.types import TenantQueue
+from mlp_hub.service.support.units import MOST_KINDS
+from mlp_hub.service.tenants.wire import tenant_from
+from mlp_hub.service.whatif.service import _tenant
 
 CRUMBS: list[dict[str, Any]] = [
     {"cpu": 0.0004},

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.job import Cause, Failure
-from mlp_hub.scheduler.usage import UsageMeter
-from mlp_hub.service import spool
-from mlp_hub.service.broker import RESYNC, Broker, job_topic
-from mlp_hub.service.sentences import behind, ended, ranks_on
-from mlp_hub.service.tokens import digest, make_token
-from mlp_hub.service.uids import UidMaker
+from mlp_hub.executors.mounted import spool
+from mlp_hub.scheduler.fairness.usage import UsageMeter
+from mlp_hub.service.lifecycle.job_tokens import digest, make_token
+from mlp_hub.service.lifecycle.messages import behind, ended, ranks_on
+from mlp_hub.service.metrics.service import _renumbered
+from mlp_hub.service.state.bus import RESYNC, Broker, job_topic
+from mlp_hub.service.support.uids import UidMaker
 
 
 def test_a_subscriber_gets_its_topic_only_and_in_order() -> None:
@@ -96,13 +97,13 @@ def test_usage_does_not_depend_on_how_often_it_is_measured(spans: list[float]) -
     ],
 )
 def test_failures_are_told_in_sentences(failure: Failure, text: str) -> None:
-    assert ended(failure) == text
+    assert str(ended(failure)) == text
 
 
 def test_places_are_told_in_sentences() -> None:
-    assert ranks_on(("a",)) == "on node a"
-    assert ranks_on(("a", "a", "b")) == "on nodes a (2) and b (1)"
-    assert [behind(n) for n in (1, 2, 4)] == [
+    assert str(ranks_on(("a",))) == "on node a"
+    assert str(ranks_on(("a", "a", "b"))) == "on nodes a (2), b (1)"
+    assert [str(behind(n)) for n in (1, 2, 4)] == [
         "first in its queue",
         "queued behind 1 job",
         "queued behind 3 jobs",
@@ -124,6 +125,6 @@ def test_a_spool_file_is_read_from_a_number_on_and_torn_lines_are_left_out(tmp_p
     points = [p for part in spool.read(tmp_path, "0.0.x", 1) for p in part]
     assert [p.n for p in points] == [2, 4]
     assert all(math.isnan(p.v["a"]) for p in points)
-    assert [p.n for p in spool.renumbered(points, 1)] == [2, 3]
+    assert [p.n for p in _renumbered(points, 1)] == [2, 3]
     assert spool.sources(tmp_path / "nowhere") == []
     assert list(spool.read(tmp_path, "0.0.gone", 0)) == []

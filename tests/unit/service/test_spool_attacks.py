@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from mlp_hub.service import spool
+from mlp_hub.executors.mounted import spool
 
 
 def _metrics(workspace: Path) -> Path:
@@ -23,13 +24,23 @@ def test_a_name_that_cannot_be_stored_is_changed_and_its_point_kept(tmp_path: Pa
     msgspec.msgpack.encode(point.v)
 
 
+def test_an_integer_that_is_no_float_becomes_one_that_the_service_can_calculate_with(tmp_path: Path) -> None:
+    nines = "9" * 400
+    line = (
+        f'{{"n": 1, "t": 1, "v": {{"progress": {nines}, "loss": -{nines}, "step": {2**64}, "epoch": 3}}}}\n'
+    )
+    (_metrics(tmp_path) / "0.0.a.jsonl").write_text(line)
+    [[point]] = spool.read(tmp_path, "0.0.a", 0)
+    assert point.v == {"progress": math.inf, "loss": -math.inf, "step": 2.0**64, "epoch": 3}
+
+
 def test_the_files_of_a_job_share_the_bytes_that_are_read(tmp_path: Path) -> None:
     directory = _metrics(tmp_path)
     (directory / "0.0.a.jsonl").write_text('{"n": 1, "t": 1, "v": {"loss": 1}}\n')
     for name in "bcd":
         with (directory / f"0.0.{name}.jsonl").open("wb") as file:
             file.truncate(5 * 2**30)  # a hole: costs its user nothing
-    room = spool.Room(2**20)
+    room = spool.ByteAllowance(2**20)
     read = [list(spool.read(tmp_path, source, 0, room=room)) for source in spool.sources(tmp_path)]
     assert [len(batches) for batches in read] == [1, 0, 0, 0]
     assert -spool.MOST_LINE < room.left <= 0
@@ -43,3 +54,37 @@ def test_a_directory_of_countless_names_is_not_read_to_its_end(
     for number in range(50):
         (directory / f"0.0.{number}.jsonl").touch()
     assert len(spool.sources(tmp_path)) == 10
+
+
+def test_thousands_of_sources_are_stored_some_at_a_time_and_not_one_by_one(tmp_path: Path) -> None:
+    directory = _metrics(tmp_path)
+    for number in range(250):
+        (directory / f"0.{number}.a.jsonl").write_text(
+            '{"n": 1, "t": 1, "v": {}}\n{"n": 2, "t": 1, "v": {}}\n'
+        )
+    (directory / "1.0.b.jsonl").write_text('{"n": 1, "t": 1, "v": {}}\n' * 300)
+    lots = list(spool.read_all(tmp_path, {"0.7.a": 1, "0.8.a": 2}, spool.ByteAllowance()))
+    assert max(map(len, lots)) == spool.LOT
+    assert len(lots) <= 4
+    found = {source: [p.n for p in points] for lot in lots for source, points in lot}
+    assert len(found) == 250
+    assert (found["0.7.a"], found["0.9.a"], found["1.0.b"]) == ([2], [1, 2], [1])
+    assert "0.8.a" not in found
+
+
+def test_no_transaction_has_more_points_than_one_may_have_whatever_they_come_from(tmp_path: Path) -> None:
+    directory = _metrics(tmp_path)
+
+    def write(source: str, points: int) -> None:
+        lines = (f'{{"n": {n}, "t": 1, "v": {{}}}}\n' for n in range(1, points + 1))
+        (directory / f"{source}.jsonl").write_text("".join(lines))
+
+    for number in range(99):
+        write(f"0.{number:02}.a", 99)
+    write("1.0.b", 12_000)
+    counts = [
+        sum(len(points) for _, points in lot) for lot in spool.read_all(tmp_path, {}, spool.ByteAllowance())
+    ]
+    assert sum(counts) == 99 * 99 + 12_000
+    assert max(counts) == 5000
+    assert len(counts) == 5

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.service.stops import MOST_FILES, Stop, kept_words, last_stop, newest_checkpoint
+from mlp_hub.executors.mounted.checkpoints import MOST_FILES, newest_checkpoint
+from mlp_hub.service.jobs.history import RecordedStop, kept_words, last_stop
 from mlp_hub.store.records import JobEvent
+from mlp_language.message import NOTHING, msg, verbatim
 
 
 def told(*kinds: str) -> list[JobEvent]:
-    return [JobEvent(i + 1, float(i), kind, f"{kind} {i}") for i, kind in enumerate(kinds)]
+    return [JobEvent(i + 1, float(i), kind, verbatim(f"{kind} {i}")) for i, kind in enumerate(kinds)]
 
 
 RAN = ("submitted", "admitted", "starting", "running")
@@ -25,22 +27,33 @@ RAN = ("submitted", "admitted", "starting", "running")
         (RAN, None),
         (("submitted", "waiting", "suspended"), None),
         (("submitted", "admitted", "preempted"), None),
-        ((*RAN, "preempted", "preempting", "requeued"), Stop("preempted", 6.0, "preempted 4", 3.0)),
+        (
+            (*RAN, "preempted", "preempting", "requeued"),
+            RecordedStop("preempted", 6.0, verbatim("preempted 4"), 3.0),
+        ),
         (
             (*RAN, "preempted", "preempting", "requeued", "suspended"),
-            Stop("preempted", 6.0, "preempted 4", 3.0),
+            RecordedStop("preempted", 6.0, verbatim("preempted 4"), 3.0),
         ),
-        ((*RAN, "asked", "suspending", "suspended"), Stop("suspended", 6.0, "suspended by its user", 3.0)),
-        ((*RAN, "preempted", "asked", "suspended"), Stop("suspended", 6.0, "suspended by its user", 3.0)),
-        ((*RAN, "attempt-failed", "requeued"), Stop("requeued", 5.0, "requeued 5", 3.0)),
+        (
+            (*RAN, "asked", "suspending", "suspended"),
+            RecordedStop("suspended", 6.0, msg("suspended by its user"), 3.0),
+        ),
+        (
+            (*RAN, "preempted", "asked", "suspended"),
+            RecordedStop("suspended", 6.0, msg("suspended by its user"), 3.0),
+        ),
+        ((*RAN, "attempt-failed", "requeued"), RecordedStop("requeued", 5.0, verbatim("requeued 5"), 3.0)),
         ((*RAN, "resized", "starting", "running"), None),
         (
             (*RAN, "preempted", "requeued", "admitted", "starting", "running", "attempt-failed", "requeued"),
-            Stop("requeued", 10.0, "requeued 10", 8.0),
+            RecordedStop("requeued", 10.0, verbatim("requeued 10"), 8.0),
         ),
     ],
 )
-def test_the_last_attempt_that_was_stopped_is_found(kinds: tuple[str, ...], stop: Stop | None) -> None:
+def test_the_last_attempt_that_was_stopped_is_found(
+    kinds: tuple[str, ...], stop: RecordedStop | None
+) -> None:
     assert last_stop(told(*kinds)) == stop
 
 
@@ -55,7 +68,7 @@ def test_the_last_attempt_that_was_stopped_is_found(kinds: tuple[str, ...], stop
     ],
 )
 def test_what_is_kept_is_said(checkpoint: float | None, says: str) -> None:
-    assert says in kept_words(Stop("preempted", 1000.0, "", 500.0), checkpoint)
+    assert says in str(kept_words(RecordedStop("preempted", 1000.0, NOTHING, 500.0), checkpoint))
 
 
 def test_the_newest_file_counts_and_links_are_not_followed(tmp_path: Path) -> None:

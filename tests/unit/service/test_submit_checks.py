@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import JobSpec
+from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.service.config import Paths
-from mlp_hub.service.submit import check_runtime, checked_spec, free_name, name_taken
+from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.service.jobs.validation import check_runtime, checked_spec, fingerprint, still_there
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> Paths:
+def directories(tmp_path: Path) -> Directories:
     home = tmp_path / "homes/ann"
     (home / "project").mkdir(parents=True)
     (home / "train.py").write_text("print(1)")
     (home / "project/a b.py").write_text("print(1)")
     (tmp_path / "secret.py").write_text("print(1)")
     (home / "link.py").symlink_to(tmp_path / "secret.py")
-    return Paths(homes=tmp_path / "homes", jobs=tmp_path / "jobs")
+    return Directories(homes=tmp_path / "homes", jobs=tmp_path / "jobs")
 
 
-def check(paths: Paths, **fields: Any) -> JobSpec:
+def check(directories: Directories, **fields: Any) -> JobSpec:
     fields = {"name": "j", **({} if "entry" in fields else {"code": "x"}), **fields}
-    return checked_spec(JobCreate(**fields), "ann", {"red"}, "red", paths)
+    workspace = MountedWorkspace(directories, Fence())
+    return asyncio.run(checked_spec(JobCreate(**fields), "ann", {"red"}, "red", workspace))
 
 
-def test_what_was_left_out_is_filled_in(paths: Paths) -> None:
-    assert check(paths) == JobSpec("j", "ann", "red", "plain", Resources(1000, 0, 1024), code="x")
+def test_what_was_left_out_is_filled_in(directories: Directories) -> None:
+    assert check(directories) == JobSpec("j", "ann", "red", "plain", Resources(1000, 0, 1024), code="x")
 
 
 @pytest.mark.parametrize(
@@ -46,9 +53,9 @@ def test_what_was_left_out_is_filled_in(paths: Paths) -> None:
     ],
 )
 def test_the_runtime_follows_from_the_shape(
-    paths: Paths, fields: dict[str, Any], runtime: str, workers: tuple[int, int]
+    directories: Directories, fields: dict[str, Any], runtime: str, workers: tuple[int, int]
 ) -> None:
-    spec = check(paths, **fields)
+    spec = check(directories, **fields)
     assert (spec.runtime, (spec.workers_min, spec.workers_max)) == (runtime, workers)
 
 
@@ -63,8 +70,8 @@ def test_the_runtime_follows_from_the_shape(
         ("project/../train.py", "train.py"),
     ],
 )
-def test_a_script_is_found_in_the_home_directory(paths: Paths, entry: str, want: str) -> None:
-    assert check(paths, entry=entry).entry == want
+def test_a_script_is_found_in_the_home_directory(directories: Directories, entry: str, want: str) -> None:
+    assert check(directories, entry=entry).entry == want
 
 
 @pytest.mark.parametrize(
@@ -96,36 +103,51 @@ def test_a_script_is_found_in_the_home_directory(paths: Paths, entry: str, want:
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_a_way_out(
-    paths: Paths, fields: dict[str, Any], words: str
+    directories: Directories, fields: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(Refused) as caught:
-        check(paths, **fields)
+        check(directories, **fields)
     assert caught.value.reason is Reason.INVALID
     assert words in caught.value.msg
 
 
-def test_a_tenant_that_one_is_not_in_does_not_exist(paths: Paths) -> None:
+def test_a_tenant_that_one_is_not_in_does_not_exist(directories: Directories) -> None:
     with pytest.raises(Refused) as caught:
-        check(paths, tenant="blue")
+        check(directories, tenant="blue")
     assert (caught.value.reason, caught.value.msg) == (Reason.NOT_FOUND, "there is no tenant blue")
 
 
-def test_a_free_name_is_suggested() -> None:
-    assert free_name("digits", {"digits"}) == "digits-2"
-    assert free_name("digits-2", {"digits", "digits-2", "digits-3"}) == "digits-4"
-    assert free_name("a" * 50, {"a" * 50}) == "a" * 48 + "-2"
-    assert "such as digits-2" in name_taken("digits", {"digits"}).msg
+def test_a_run_that_has_not_ended_is_named_with_what_to_do(directories: Directories) -> None:
+    job = Job("u1", check(directories, name="digits"), Phase.RUNNING, Target.RUN, 1.0, run=2)
+    refused = still_there(job)
+    assert refused.reason is Reason.CONFLICT
+    assert refused.msg.startswith(
+        "digits run 2 has not ended, it is running; to run it again cancel it first"
+    )
+
+
+def test_a_key_that_was_remembered_before_there_were_runs_still_means_its_request() -> None:
+    asked = JobCreate(name="j", code="x", cpu=1.5, env={"A": "1"})
+    before = msgspec.json.encode(asked).replace(b',"replace":false', b"")
+    assert b"replace" not in before
+    assert fingerprint(asked) == hashlib.sha256(before).hexdigest()
+    assert fingerprint(JobCreate(name="j", code="x", cpu=1.5, env={"A": "1"}, replace=True)) != fingerprint(
+        asked
+    )
 
 
 @pytest.mark.parametrize("user", ["..", ".", "", "a/b", "a\0b"])
-def test_a_user_name_that_is_no_directory_name_is_refused(paths: Paths, user: str) -> None:
+def test_a_user_name_that_is_no_directory_name_is_refused(directories: Directories, user: str) -> None:
     with pytest.raises(Refused):
-        paths.home(user)
+        directories.home(user)
 
 
+@pytest.mark.differs("A runtime whose package is not there", only="local")
 def test_a_runtime_whose_package_is_missing_is_refused_with_those_that_are_there() -> None:
-    lacking = {"torch": "torch", "tf": "tensorflow"}
+    async def lacks(package: str) -> bool:
+        return package in {"torch", "tensorflow"}
+
     with pytest.raises(Refused, match=r"torch is not installed on this hub.* use one of mpi, plain, or ask"):
-        check_runtime("torch", lacking.get, {})
-    check_runtime("mpi", lacking.get, {})
-    check_runtime("torch", lacking.get, {"PYTHONPATH": "/home/ann/packages"})
+        asyncio.run(check_runtime(BUILT_IN["torch"], lacks, {}))
+    asyncio.run(check_runtime(BUILT_IN["mpi"], lacks, {}))
+    asyncio.run(check_runtime(BUILT_IN["torch"], lacks, {"PYTHONPATH": "/home/ann/packages"}))

@@ -10,10 +10,12 @@ import pytest
 from mlp_hub.domain.job import Cause, Failure, Job, JobSpec, Phase, Target, wait_ends, with_progress
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.service import decide as d
-from mlp_hub.service.left import put_aside
-from mlp_hub.service.snapshot import waiting_of
-from mlp_hub.service.wire_jobs import job_to, queue_to
+from mlp_hub.service.admission.snapshot import waiting_of
+from mlp_hub.service.jobs.wire import job_to, queue_to
+from mlp_hub.service.lifecycle import next_action as d
+from mlp_hub.service.state.former_members import put_aside
+from mlp_hub.service.state.moves import Move, Step
+from mlp_language.message import NOTHING
 
 P, T, A = Phase, Target, AttemptPhase
 SPEC = JobSpec("digits", "ann", "red", "mpi", Resources(1000, 0, 100), 1, 4, code="x", retries=3)
@@ -31,9 +33,9 @@ def admitted(job: Job, at: float, workers: int = 2) -> Job:
 def last_of(job: Job, phase: AttemptPhase, at: float, **seen: Any) -> Job:
     """The job after all that follows of what the executor sees."""
     moves = [
-        a for a in d.decide(job, Observation(job.attempt, phase, **seen), at, 30.0) if isinstance(a, d.Move)
+        a for a in d.decide(job, Observation(job.attempt, phase, **seen), at, 30.0) if isinstance(a, Move)
     ]
-    return moves[-1].job
+    return moves[-1].new
 
 
 def running(job: Job, at: float) -> Job:
@@ -77,9 +79,9 @@ def test_a_resize_is_no_wait_and_what_ran_before_it_counts() -> None:
     )
     done = last_of(running(resized, 54.0), A.SUCCEEDED, 60.0, finished_at=60.0)
     assert (done.ran, done.ran_in_all) == (50.0, 56.0)
-    finished = d.finish_of(d.Move(done, "ended", ""))
+    finished = d.finish_of(Move(done, done, Step("ended", NOTHING)))
     assert finished is not None
-    assert finished.message == "finished after 56.0 s, 6.0 s of it in its last attempt"
+    assert str(finished.step.message) == "finished after 56.0 s, 6.0 s of it in its last attempt"
 
 
 def test_the_time_suspended_is_neither_waited_nor_run() -> None:
@@ -123,9 +125,9 @@ def test_who_gives_way_before_it_started_waits_again() -> None:
 
 def told(job: Job, at: float = 20.0) -> str:
     (move,) = d.decide(replace(job, target=T.CANCEL), Observation(job.attempt, A.ABSENT), at, 30.0)
-    assert isinstance(move, d.Move)
-    assert move.job.waiting_since is None
-    return move.message
+    assert isinstance(move, Move)
+    assert move.new.waiting_since is None
+    return str(move.step.message)
 
 
 def test_a_cancelled_job_is_told_as_one_that_ran_if_it_did() -> None:
@@ -142,9 +144,9 @@ def test_a_cancelled_job_is_told_as_one_that_ran_if_it_did() -> None:
 
 def test_a_job_of_one_attempt_is_told_as_before() -> None:
     done = last_of(running(admitted(new(), 2.0), 3.0), A.SUCCEEDED, 13.0, finished_at=13.0)
-    finished = d.finish_of(d.Move(done, "ended", ""))
+    finished = d.finish_of(Move(done, done, Step("ended", NOTHING)))
     assert finished is not None
-    assert finished.message == "finished after 10.0 s"
+    assert str(finished.step.message) == "finished after 10.0 s"
 
 
 def test_the_wire_has_all_attempts_and_since_when_it_waits() -> None:
@@ -168,13 +170,15 @@ def test_what_a_first_attempt_reports_counts_from_its_start_and_from_nothing() -
 
 
 def test_what_a_later_attempt_reports_first_is_what_it_goes_on_from() -> None:
-    job = running(admitted(replace(requeued(13.0), progress=60), 20.0), 21.0)
+    job = running(admitted(requeued(13.0), 20.0), 21.0)
     wire = job_to(job)
-    assert (wire.progress, wire.progress_from, wire.progress_since) == (60, 0, None)
-    job = with_progress(job, 60, 30.0)  # the same as before, and all the same known only now
+    assert (wire.progress, wire.progress_from, wire.progress_since) == (0, 0, None)
+    job = with_progress(job, 60, 30.0)
     assert (job.progress, job.progress_from, job.progress_since) == (60, 60, 30.0)
     job = with_progress(job, 70, 40.0)
     assert (job.progress, job.progress_from, job.progress_since) == (70, 60, 30.0)
     assert with_progress(job, 70, 50.0) is job
     again = stopped(job, P.PREEMPTING, T.PREEMPT, 60.0)
-    assert (again.progress, again.progress_from, again.progress_since) == (70, None, None)
+    assert (again.progress, again.progress_from, again.progress_since) == (0, None, None), (
+        "the next attempt begins anew"
+    )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.service.weights import Scales, Weights, kind_of, size_of
+from mlp_hub.service.state.user_limits import Scales, Weights, kind_of, size_of
 
 MIB = 2**20
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mlp_hub.executors.sandbox import ensure_home
+from mlp_hub.sandbox import ensure_home
 from mlp_spawner.homes import place_samples
 
 
@@ -35,9 +35,17 @@ def test_samples_are_placed_once(tmp_path, sample):
     placed = tmp_path / "run" / "samples.json"
     assert place_samples(home, [sample], placed, None) == ["first.ipynb"]
     assert (home / "first.ipynb").read_text() == "ours"
-    (home / "first.ipynb").unlink()
+    (home / "first.ipynb").rename(home / "mine.ipynb")
     assert place_samples(home, [sample], placed, None) == []
     assert not (home / "first.ipynb").exists()
+
+
+def test_a_user_whose_home_is_new_gets_them_again(tmp_path, sample):
+    placed = tmp_path / "run" / "samples.json"
+    place_samples(ensure_home(tmp_path / "homes", "ann", None), [sample], placed, None)
+    elsewhere = ensure_home(tmp_path / "files" / "homes", "ann", None)
+    assert place_samples(elsewhere, [sample], placed, None) == ["first.ipynb"]
+    assert place_samples(elsewhere, [sample], placed, None) == []
 
 
 def test_a_file_of_the_users_is_never_overwritten(tmp_path, sample):

@@ -4,8 +4,6 @@ from mlp_spawner.environment import Who, build, pip_settings
 
 WHO = Who(
     user="ann",
-    tenant="red",
-    token="t0ken",
     base_url="/user/ann/",
     home="/home/ann",
     python="/opt/env/bin/python",
@@ -18,6 +16,7 @@ def test_the_environment_holds_what_a_server_needs_and_nothing_of_the_hub():
         "JUPYTERHUB_API_TOKEN": "t0ken",
         "JUPYTERHUB_SERVICE_URL": "http://127.0.0.1:0/user/ann/",
         "MEM_LIMIT": "1",
+        "MLP_TENANT": "red",
         "CONFIGPROXY_AUTH_TOKEN": "secret",
         "PATH": "/hub/bin",
         "LD_PRELOAD": "x",
@@ -31,8 +30,6 @@ def test_the_environment_holds_what_a_server_needs_and_nothing_of_the_hub():
         "MEM_LIMIT": "1",
         "MLP_API_URL": "http+unix://%2Frun%2Ftenant%2Fmlp.sock/services/mlp/api/v1",
         "MLP_TENANT": "red",
-        "MLP_TOKEN": "t0ken",
-        "MLP_USER": "ann",
         "PATH": "/home/ann/.local/bin:/opt/env/bin:/usr/local/bin:/usr/bin:/bin",
         "SHELL": "/bin/bash",
         "TMPDIR": "/tmp",

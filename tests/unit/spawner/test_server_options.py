@@ -75,7 +75,16 @@ def test_what_is_free_of_the_quota_is_shown():
     assert "Tenant <strong>red</strong>: 0.4 of 2 cpu and 1536 of 4096 MiB memory free." in page
     several = form(DEFAULTS, account("red", "blue", red=red, blue=Room()), {})
     assert ">red: 0.4 of 2 cpu and 1536 of 4096 MiB memory free</option>" in several
-    assert ">blue: no limit of its own, only the machine's</option>" in several
+    assert ">blue: no limit of its own, only the machine&#x27;s</option>" in several
+
+
+def test_what_may_be_borrowed_is_told_apart_from_what_is_the_tenants_own():
+    red = Room(cpu=3, cpu_free=3, ram=4096, ram_free=1024, cpu_borrow=3, ram_borrow=512)
+    page = form(DEFAULTS, account("red", red=red), {})
+    assert (
+        "Tenant <strong>red</strong>: 3 of 3 cpu and 1024 of 4096 MiB memory free, 3 cpu and 512 MiB memory more to "
+        "borrow." in page
+    )
 
 
 def test_what_others_borrowed_is_told_as_what_may_be_taken_back_with_the_tenants_that_have_it():
@@ -88,7 +97,9 @@ def test_what_others_borrowed_is_told_as_what_may_be_taken_back_with_the_tenants
     assert "work of theirs is stopped, and the start waits until that has ended" in page
     two = Room(cpu=4, cpu_free=0, cpu_back=3, back_from=("blue", "<b>"))
     several = form(DEFAULTS, account("red", "teal", red=two, teal=Room()), {})
-    assert "; 3 cpu more of its own, lent to tenants blue, &lt;b&gt;, may be taken back</option>" in several
+    assert (
+        "; 3 cpu more of its own, lent to tenants blue and &lt;b&gt;, may be taken back</option>" in several
+    )
     assert "mlp-back" in several
     assert "mlp-back" not in form(DEFAULTS, account("red", red=Room(cpu=2, cpu_free=1)), {})
 
@@ -128,3 +139,45 @@ def test_whatever_the_api_sends_is_a_choice_or_a_refusal(options):
     assert choice.tenant == "red"
     assert 0.1 <= choice.cpu <= 1_000_000
     assert choice.ram >= 100
+
+
+def test_the_form_says_of_which_tenants_jobs_and_notebooks_have_no_network():
+    red, blue = Room(), Room(network="outbound", job_network="outbound")
+    assert "mlp-network" not in form(DEFAULTS, account("blue", blue=blue), {}, network="none")
+    said = form(DEFAULTS, account("red", "blue", red=red, blue=blue), {})
+    assert "Jobs of tenant red have no network; an administrator of the hub can allow it." in said
+    said = form(DEFAULTS, account("red", "<b>", red=red), {}, network="none")
+    assert "Notebooks of tenants red and &lt;b&gt; have no network; an administrator" in said
+
+
+def test_gpus_are_chosen_where_servers_can_have_some():
+    options = from_form({"gpu": ["2"], "gpu_kind": ["a100"]}, gpus=True)
+    assert options == {"gpu": 2, "gpu_kind": "a100"}
+    assert choose(options, DEFAULTS, ("red",), "red", gpus=True) == Choice("red", 0.2, 1024, 2, "a100")
+    none = {"gpu": 0, "gpu_kind": "a100"}
+    assert choose(none, DEFAULTS, ("red",), "red", gpus=True) == Choice("red", 0.2, 1024)
+
+
+@pytest.mark.parametrize("options", [{"gpu": 1}, {"gpu": 0}, {"gpu_kind": "a100"}])
+def test_where_servers_can_have_no_gpus_that_is_said(options):
+    with pytest.raises(OptionsError, match="have no GPUs; submit a job instead"):
+        choose(options, DEFAULTS, ("red",), "red")
+
+
+@pytest.mark.parametrize(
+    "options", [{"gpu": -1}, {"gpu": 0.5}, {"gpu": True}, {"gpu": 65}, {"gpu": "1"}, {"gpu_kind": 3}]
+)
+def test_no_number_of_gpus_is_refused_with_what_is_one(options):
+    with pytest.raises(OptionsError, match=r"whole number of GPUs, 64 at most|name of a kind of GPU"):
+        choose(options, DEFAULTS, ("red",), "red", gpus=True)
+
+
+def test_the_page_asks_for_gpus_where_a_tenant_may_use_some():
+    some = Room(gpu=8, gpu_free=6, gpu_kinds=("a100", "<b>"))
+    page = form(DEFAULTS, account("red", red=some), {"gpu": 2, "gpu_kind": "a100"}, gpus=True)
+    assert 'name="gpu" type="number" value="2"' in page
+    assert '<option value="a100" selected>a100</option>' in page
+    assert "<b>" not in page
+    assert "6 of 8 gpu" in page
+    assert 'name="gpu"' not in form(DEFAULTS, account("red", red=some), {})
+    assert 'name="gpu"' not in form(DEFAULTS, account("red", red=Room(gpu=0)), {}, gpus=True)

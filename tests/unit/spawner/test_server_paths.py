@@ -14,9 +14,8 @@ def paths(user: str, server: str = "") -> Paths:
 
 def test_a_server_has_its_places():
     p = paths("ann")
-    assert p.key == "ann/"
     assert str(p.run_dir) == "/s/ann/-"
-    assert str(p.holding_file) == "/s/ann/-.holding.json"
+    assert str(p.ended_file) == "/s/ann/-.ended.json"
     assert str(paths("ann", "big").run_dir) == "/s/ann/big"
 
 

@@ -2,25 +2,32 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { paths, type Client } from "../core/api";
+import { t } from "../core/language";
 import { actions, type ActionName } from "../core/phase";
+import { reference, title } from "../core/runs";
 import type { Job } from "../core/wire";
 import { ErrorBox } from "./basics";
 import { Confirm } from "./Dialog";
 
-const LABEL: Record<ActionName, string> = {
-  suspend: "Suspend", resume: "Resume", cancel: "Cancel job", resubmit: "Resubmit", delete: "Delete",
+const LABEL: Record<ActionName, () => string> = {
+  suspend: () => t("Suspend"), resume: () => t("Resume"), cancel: () => t("Cancel job"), resubmit: () => t("Resubmit"), delete: () => t("Delete"),
 };
 
-const LOSS: Partial<Record<ActionName, (job: Job) => string>> = {
-  cancel: (job) => `The ranks of ${job.name} are stopped for good. What it has written so far stays.`,
-  delete: (job) => `The record of ${job.name}, its logs, curves and the files of its job directory are removed. This cannot be undone.`,
+/** What is asked before it is done, and what is lost. */
+const LOSS: Partial<Record<ActionName, (title: string) => { ask: string; loss: string }>> = {
+  cancel: (job) => ({
+    ask: t("Cancel {job}?", { job }), loss: t("The ranks of {job} are stopped for good. What it has written so far stays.", { job }),
+  }),
+  delete: (job) => ({
+    ask: t("Delete {job}?", { job }), loss: t("The record of {job}, its logs, curves and the files of its job directory are removed. This cannot be undone.", { job }),
+  }),
 };
 
 /** Do one action; a deleted job's answer is its last record. */
 export function act(client: Client, job: Job, action: ActionName): Promise<Job> {
   return action === "delete"
-    ? client.delete<Job>(paths.job(job.user, job.name))
-    : client.put<Job>(paths.jobAction(job.user, job.name, action));
+    ? client.delete<Job>(paths.job(job.user, reference(job)))
+    : client.put<Job>(paths.jobAction(job.user, reference(job), action));
 }
 
 export function Actions({ client, job, onDone, disabled }: {
@@ -53,7 +60,7 @@ export function Actions({ client, job, onDone, disabled }: {
   };
   const possible = actions(job.phase);
   return (
-    <div class="mlp-actions" role="group" aria-label={`Actions on ${job.name}`}>
+    <div class="mlp-actions" role="group" aria-label={t("Actions on {job}", { job: title(job) })}>
       {possible.map((action) => (
         <button
           key={action}
@@ -62,15 +69,15 @@ export function Actions({ client, job, onDone, disabled }: {
           disabled={disabled || busy !== null}
           onClick={() => click(action)}
         >
-          {LABEL[action]}
+          {LABEL[action]()}
         </button>
       ))}
       {error && !asking ? <ErrorBox error={error} /> : null}
       {asking ? (
         <Confirm
-          title={`${LABEL[asking].replace(" job", "")} ${job.name}?`}
-          text={<p>{LOSS[asking]?.(job)}</p>}
-          yes={LABEL[asking]}
+          title={LOSS[asking]?.(title(job)).ask ?? ""}
+          text={<p>{LOSS[asking]?.(title(job)).loss}</p>}
+          yes={LABEL[asking]()}
           busy={busy !== null}
           error={error ? <ErrorBox error={error} /> : null}
           onYes={() => void go(asking)}

@@ -1,11 +1,12 @@
 /** One chart per metric; points are drawn straight from the store, once a frame, without rendering components. */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { JobStore } from "../core/jobstore";
 import type { XMode } from "../core/series";
-import { Earlier } from "./basics";
+import { Earlier, Heading } from "./basics";
 import { Chart, type Readout } from "./chart";
 import { clock, metric as show } from "../core/format";
+import { t } from "../core/language";
 
 export interface CurveOptions {
   ranks: boolean;
@@ -16,8 +17,9 @@ export interface CurveOptions {
 function ChartBox({ store, name, options }: { store: JobStore; name: string; options: CurveOptions }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<Chart | null>(null);
-  const [readout, setReadout] = useState<Readout>({ last: null, x: null, values: [], note: "" });
-  useEffect(() => {
+  const [readout, setReadout] = useState<Readout>({ last: null, x: null, at: 0, most: 0, values: [], note: "" });
+  // with the rest of the page, not after it is painted: a key that follows is for the curve that is there to be seen
+  useLayoutEffect(() => {
     const host = box.current;
     if (!host) return undefined;
     const made = new Chart(host, store, name, options, setReadout);
@@ -51,8 +53,12 @@ function ChartBox({ store, name, options }: { store: JobStore; name: string; opt
         ref={box}
         class="mlp-plot"
         tabIndex={0}
-        role="img"
-        aria-label={`Curve of ${name}, last value ${show(readout.last)}. Arrow keys read single values.`}
+        role="slider"
+        aria-label={t("Curve of {name}", { name })}
+        aria-valuemin={0}
+        aria-valuemax={readout.most}
+        aria-valuenow={readout.at}
+        aria-valuetext={hovered ? `${readout.xLabel} ${readout.x}: ${spoken}` : t("last value {value}; arrow keys read single values", { value: show(readout.last) })}
         onKeyDown={keys}
         onBlur={() => chart.current?.leave()}
       />
@@ -67,7 +73,6 @@ function ChartBox({ store, name, options }: { store: JobStore; name: string; opt
         </ul>
       ) : null}
       {readout.note ? <p class="mlp-dim mlp-chart-note">{readout.note}</p> : null}
-      <span class="mlp-hidden" aria-live="polite">{hovered ? `${readout.xLabel} ${readout.x}: ${spoken}` : ""}</span>
     </figure>
   );
 }
@@ -90,18 +95,18 @@ export function Curves({ store, names, ends, earlier, now }: {
     </button>
   );
   return (
-    <section class="mlp-section" aria-label="Curves">
+    <section role="group" class="mlp-section" aria-label={t("Curves")}>
       <div class="mlp-section-head">
-        <h3>Curves</h3>
+        <Heading>{t("Curves")}</Heading>
         <div class="mlp-tools">
-          {many ? toggle("All ranks", options.ranks, { ranks: !options.ranks }) : null}
-          {toggle("Log scale", options.log, { log: !options.log })}
-          {toggle("By time", options.x === "time", { x: options.x === "time" ? "step" : "time" })}
+          {many ? toggle(t("All ranks"), options.ranks, { ranks: !options.ranks }) : null}
+          {toggle(t("Log scale"), options.log, { log: !options.log })}
+          {toggle(t("By time"), options.x === "time", { x: options.x === "time" ? "step" : "time" })}
         </div>
       </div>
       {earlier ? <Earlier attempts={ends.length} /> : null}
       {followed.length ? (
-        <p class="mlp-dim mlp-attempts">{`A dashed line is where another attempt began to report, after the one before ended ${followed.slice(-3).map((t) => clock(t, now)).join(", ")}.`}</p>
+        <p class="mlp-dim mlp-attempts">{t("A dashed line is where another attempt began to report, after the one before ended {times}.", { times: followed.slice(-3).map((end) => clock(end, now)).join(t(", ")) })}</p>
       ) : null}
       <div class="mlp-charts">
         {names.map((name) => (

@@ -1,6 +1,7 @@
 /** A question in front of everything else; the browser's own modal dialog keeps the focus inside. */
 import type { ComponentChildren, JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { t } from "../core/language";
 import { useId } from "./hooks";
 
 const FOCUSABLE = "button:not([disabled]), [href], input:not([disabled]), select:not([disabled]), textarea, [tabindex='0']";
@@ -55,7 +56,7 @@ export function Dialog({ title, onClose, children }: {
 }
 
 /** Ask before something that cannot be undone. `text` says what is lost. */
-export function Confirm({ title, text, yes, no = "Keep it", busy, error, onYes, onNo }: {
+export function Confirm({ title, text, yes, no = t("Keep it"), busy, error, onYes, onNo }: {
   title: string;
   text: ComponentChildren;
   yes: string;

@@ -2,11 +2,14 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { paths, words, type Client } from "../core/api";
-import { decisionOf, lostWork, priorityName, victimName } from "../core/decisions";
-import { plural, trim } from "../core/format";
-import { capital } from "../core/reasons";
-import type { Decision, JobEvent } from "../core/wire";
+import { decisionOf, jobName, lostWork, priorityName } from "../core/decisions";
+import { trim } from "../core/format";
+import { orderWords } from "../core/policy";
+import { capital, reasonWords } from "../core/reasons";
+import { eventWord } from "../core/words";
+import type { Decision, Event as JobEvent } from "../core/wire";
 import { useId } from "./hooks";
+import { n, t } from "../core/language";
 
 export interface Asks {
   client: Client;
@@ -32,22 +35,28 @@ export function WhyButton({ event, timeline, asks }: { event: JobEvent; timeline
   return (
     <>
       {" "}
-      <button type="button" class="mlp-link" aria-expanded={open} aria-controls={id} aria-label={`Why ${event.kind}?`} onClick={ask}>
-        why?
+      <button type="button" class="mlp-link" aria-expanded={open} aria-controls={id} aria-label={t("Why {what}?", { what: eventWord(event.kind) })} onClick={ask}>
+        {t("why?")}
       </button>
       {open ? (
-        <div id={id} class="mlp-decision" role="group" aria-label={`Why ${event.kind}`}>
-          {answer === "asking" ? <p class="mlp-dim" role="status">Asking …</p> : null}
+        <div id={id} class="mlp-decision" role="group" aria-label={t("Why {what}", { what: eventWord(event.kind) })}>
+          {answer === "asking" ? <p class="mlp-dim" role="status">{t("Asking …")}</p> : null}
           {answer !== "asking" && "error" in answer ? <p class="mlp-decision-bad" role="alert">{words(answer.error)}</p> : null}
-          {answer !== "asking" && "decision" in answer ? answer.decision ? <Story d={answer.decision} /> : <p>What stood behind it is not kept any more.</p> : null}
+          {answer !== "asking" && "decision" in answer ? answer.decision ? <Story d={answer.decision} /> : <p>{t("What stood behind it is not kept any more.")}</p> : null}
         </div>
       ) : null}
     </>
   );
 }
 
-const ended = (text: string): string => `${text}${/[.!?]$/.test(text) ? "" : "."}`;
+const ended = (text: string): string => (/[.!?。！？]$/.test(text) ? text : t("{text}.", { text }));
 const sentence = (text: string): string => ended(capital(text));
+
+function passedWords(d: Decision): string {
+  const named = d.passed.map((p) => t("{job} ({why})", { job: jobName(p), why: reasonWords(p.reason) }));
+  const more = d.passed_count - named.length;
+  return [...named, ...(more > 0 ? [n("1 more", "{n} more", more)] : [])].join(t(", "));
+}
 
 /** All that stands behind a decision. */
 export function Story({ d }: { d: Decision }): JSX.Element {
@@ -56,18 +65,19 @@ export function Story({ d }: { d: Decision }): JSX.Element {
   return (
     <>
       <p>{sentence(d.summary)}</p>
-      {d.waited_for ? <p title={d.waited_reason ?? undefined}><b>Until then:</b> {ended(d.waited_for)}</p> : null}
-      {d.changed.length ? <p><b>What changed:</b> {ended(d.changed.join("; "))}</p> : null}
+      {d.waited_for ? <p title={d.waited_reason ?? undefined}><b>{t("Until then:")}</b> {ended(d.waited_for)}</p> : null}
+      {d.changed.length ? <p><b>{t("What changed:")}</b> {ended(d.changed.join(t("; ")))}</p> : null}
+      {d.passed.length ? <p><b>{t("Before it, and could not start:")}</b> {ended(passedWords(d))}</p> : null}
       {chosen.length ? (
         <table class="mlp-table mlp-decision-table">
-          <caption>{others.length ? "The places with room, the best first" : "Where it was placed"}</caption>
-          <thead><tr><th scope="col">Node</th><th scope="col">Ranks</th><th scope="col">Free after that</th></tr></thead>
+          <caption>{others.length ? t("The places with room, the best first") : t("Where it was placed")}</caption>
+          <thead><tr><th scope="col">{t("Node")}</th><th scope="col">{t("Ranks")}</th><th scope="col">{t("Free after that")}</th></tr></thead>
           <tbody>
-            {d.nodes.map((n) => (
-              <tr key={`${n.node} ${n.chosen}`} class={n.chosen ? "mlp-selected" : ""}>
-                <td>{n.node}{n.chosen ? <span class="mlp-dim"> chosen</span> : null}</td>
-                <td>{n.ranks}</td>
-                <td>{n.free_after}</td>
+            {d.nodes.map((place) => (
+              <tr key={`${place.node} ${place.chosen}`} class={place.chosen ? "mlp-selected" : ""}>
+                <td>{place.node}{place.chosen ? <span class="mlp-dim">{" "}{t("chosen")}</span> : null}</td>
+                <td>{place.ranks}</td>
+                <td>{place.free_after}</td>
               </tr>
             ))}
           </tbody>
@@ -75,26 +85,28 @@ export function Story({ d }: { d: Decision }): JSX.Element {
       ) : null}
       {d.victims.length ? (
         <table class="mlp-table mlp-decision-table">
-          <caption>Who could have been stopped, the cheapest first</caption>
-          <thead><tr><th scope="col">Job</th><th scope="col">Priority</th><th scope="col" title="Seconds times GPUs, or cores where it has none, since its last checkpoint; less what it saves when it is asked to end">Work lost, at most</th><th scope="col">Why</th></tr></thead>
+          <caption>{t("Who could have been stopped, the cheapest first")}</caption>
+          <thead><tr><th scope="col">{t("Job")}</th><th scope="col">{t("Priority")}</th><th scope="col" title={t("Seconds times GPUs, or cores where it has none, since its last checkpoint; less what it saves when it is asked to end")}>{t("Work lost, at most")}</th><th scope="col">{t("Why")}</th></tr></thead>
           <tbody>
             {d.victims.map((v, i) => (
               <tr key={i} class={v.chosen ? "mlp-selected" : ""}>
-                <td>{victimName(v)}{v.chosen ? <span class="mlp-dim">{v.gives ? ` gives up ${plural(v.gives, "worker")}` : " stopped"}</span> : null}</td>
+                <td>{jobName(v)}{v.chosen ? <span class="mlp-dim">{" "}{v.gives ? n("gives up 1 worker", "gives up {n} workers", v.gives) : t("stopped")}</span> : null}</td>
                 <td>{priorityName(v.priority)}</td>
                 <td>{lostWork(v)}</td>
-                <td>{v.why}{v.over_nominal ? "; its tenant holds more than its own quota" : ""}</td>
+                <td>{v.over_nominal ? t("{why}; its tenant holds more than its own quota", { why: v.why }) : v.why}</td>
               </tr>
             ))}
           </tbody>
         </table>
       ) : null}
-      {d.spared.length ? <p><b>Could not be stopped:</b> {ended(d.spared.join("; "))}</p> : null}
+      {d.spared.length ? <p><b>{t("Could not be stopped:")}</b> {ended(d.spared.join(t("; ")))}</p> : null}
       <p class="mlp-dim">
         {[
-          `Policy ${d.policy}`,
-          d.position !== null ? `place ${d.position} in its queue` : "",
-          d.share !== null ? `its tenant held ${trim(d.share * 100, 1)} % of the cluster` : "",
+          t("Policy {name}", { name: d.policy }),
+          d.order !== null ? t("its queue goes by {order}", { order: orderWords(d.order) }) : "",
+          d.position !== null ? t("place {n} in its queue", { n: d.position }) : "",
+          d.rule !== null ? t("nodes by {rule}", { rule: d.rule }) : "",
+          d.share !== null ? t("its tenant held {percent} % of the cluster", { percent: trim(d.share * 100, 1) }) : "",
         ].filter(Boolean).join(" · ")}
       </p>
     </>

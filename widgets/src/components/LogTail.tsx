@@ -4,15 +4,11 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { JobStore } from "../core/jobstore";
 import type { Line } from "../core/logs";
 import { withMarks } from "../core/attempts";
-import { plural } from "../core/format";
-import { Earlier } from "./basics";
+import { Earlier, Heading } from "./basics";
+import { n, t } from "../core/language";
 
 const ROW = 18;
 const SPARE = 8;
-
-/** ANSI colours and the like are meant for terminals. */
-// eslint-disable-next-line no-control-regex
-const CONTROL = /\u001b\[[0-9;?]*[A-Za-z]|[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
 function useLines(store: JobStore, paused: boolean): { lines: Line[]; version: number } {
   const [version, setVersion] = useState(0);
@@ -30,12 +26,19 @@ function useLines(store: JobStore, paused: boolean): { lines: Line[]; version: n
   return { lines: held.current, version };
 }
 
-export function LogTail({ store, rank, onRank, settled, ends, earlier }: {
+function silence(rank: number | null, settled: boolean): string {
+  if (rank === null) return settled ? t("Nothing was printed") : t("Nothing was printed yet");
+  return settled ? t("Nothing was printed by rank {rank}", { rank }) : t("Nothing was printed by rank {rank} yet", { rank });
+}
+
+export function LogTail({ store, rank, onRank, settled, known, ends, earlier }: {
   store: JobStore;
   rank: number | null;
   onRank: (rank: number | null) => void;
   /** No more lines will come: the box may be as small as what it holds. */
   settled: boolean;
+  /** All that was written until now has come: an empty log is one. */
+  known: boolean;
   /** When earlier attempts ended, in milliseconds. */
   ends: number[];
   /** The job waits: all that is here is of earlier attempts. */
@@ -77,48 +80,50 @@ export function LogTail({ store, rank, onRank, settled, ends, earlier }: {
   const last = Math.min(shown.length, Math.ceil((start + height) / ROW) + SPARE);
   const several = ranks.length > 1;
   return (
-    <section class="mlp-section mlp-logs" aria-label="Log">
+    <section role="group" class="mlp-section mlp-logs" aria-label={t("Log")}>
       <div class="mlp-section-head">
-        <h3>Log</h3>
+        <Heading>{t("Log")}</Heading>
         <div class="mlp-tools">
           <label class="mlp-inline">
-            <span class="mlp-hidden">Lines of</span>
+            <span class="mlp-hidden">{t("Lines of")}</span>
             <select class="mlp-select mlp-small" value={rank === null ? "" : String(rank)} onChange={(e) => onRank(e.currentTarget.value === "" ? null : Number(e.currentTarget.value))}>
-              <option value="">All ranks</option>
+              <option value="">{t("All ranks")}</option>
               {(rank !== null && !ranks.includes(rank) ? [...ranks, rank] : ranks).map((r) => (
-                <option key={r} value={String(r)}>{`Rank ${r}`}</option>
+                <option key={r} value={String(r)}>{t("Rank {rank}", { rank: r })}</option>
               ))}
             </select>
           </label>
           <button type="button" class="mlp-toggle" aria-pressed={errOnly} onClick={() => setErrOnly(!errOnly)}>
-            Errors only
+            {t("Errors only")}
           </button>
-          <button type="button" class="mlp-toggle" aria-pressed={follow} onClick={() => setFollow(!follow)}>
-            {follow ? "Following" : "Follow"}
-          </button>
+          {settled ? null : (
+            <button type="button" class="mlp-toggle" aria-pressed={follow} onClick={() => setFollow(!follow)}>
+              {follow ? t("Following") : t("Follow")}
+            </button>
+          )}
         </div>
       </div>
       {earlier ? <Earlier attempts={ends.length} /> : null}
-      <div ref={box} class={settled ? "mlp-log mlp-log-settled" : "mlp-log"} role="log" aria-live="off" aria-label="Log lines" tabIndex={0} onScroll={scrolled}>
+      <div ref={box} class={settled ? "mlp-log mlp-log-settled" : "mlp-log"} role="log" aria-live="off" aria-label={t("Log lines")} tabIndex={0} onScroll={scrolled}>
         {shown.length === 0 ? (
-          <p class="mlp-log-none">{errOnly ? "Nothing on the error output" : rank === null ? "Nothing printed yet" : `Nothing printed by rank ${rank} yet`}</p>
+          <p class="mlp-log-none">{!known ? t("Loading") : errOnly ? t("Nothing on the error output") : silence(rank, settled)}</p>
         ) : (
           // rows keep their place by padding alone: a moved layer of its own is at times not painted by Chromium
           <div class="mlp-log-all" style={{ height: `${total}px`, paddingTop: `${first * ROW}px` }}>
             {shown.slice(first, last).map((line) => "attempt" in line ? (
-              <div key={line.key} class="mlp-line mlp-line-attempt">{`Attempt ${line.attempt}`}</div>
+              <div key={line.key} class="mlp-line mlp-line-attempt">{t("Attempt {n}", { n: line.attempt })}</div>
             ) : (
               <div key={line.id} class={line.err ? "mlp-line mlp-line-err" : "mlp-line"} title={line.time}>
                 {several ? <span class="mlp-line-rank">{line.rank}</span> : null}
-                <span class="mlp-line-mark" aria-label={line.err ? "error output" : undefined}>{line.err ? "!" : ""}</span>
-                <span class="mlp-line-text">{line.text.replace(CONTROL, "")}</span>
+                <span class="mlp-line-mark" aria-label={line.err ? t("error output") : undefined}>{line.err ? "!" : ""}</span>
+                <span class="mlp-line-text">{line.text}</span>
               </div>
             ))}
           </div>
         )}
       </div>
       {store.logs.dropped > 0 ? (
-        <p class="mlp-dim mlp-foot">{plural(store.logs.dropped, "earlier line")} left out here; the files hold them.</p>
+        <p class="mlp-dim mlp-foot">{n("1 earlier line left out here; the files hold them.", "{n} earlier lines left out here; the files hold them.", store.logs.dropped)}</p>
       ) : null}
     </section>
   );

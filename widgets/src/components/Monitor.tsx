@@ -3,9 +3,11 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Client } from "../core/api";
 import { attemptEnds } from "../core/attempts";
-import { ago, clock, cores, duration, ms, ram } from "../core/format";
+import { ago, clock, duration, ms, sizeWords } from "../core/format";
 import type { LiveJob } from "../core/live";
-import { isFinal, isWaiting, word, workersWords, type ActionName } from "../core/phase";
+import { priorityName } from "../core/decisions";
+import { isFinal, isWaiting, restarts, word, workersWords, type ActionName } from "../core/phase";
+import { commandName, reference, title } from "../core/runs";
 import { ran, timing } from "../core/spans";
 import type { View } from "../core/jobstore";
 import type { Job } from "../core/wire";
@@ -13,8 +15,10 @@ import { Actions } from "./Actions";
 import { Empty, ErrorBox, Icon, Loading, StateBadge } from "./basics";
 import { Curves } from "./Curves";
 import { useNow, useView } from "./hooks";
+import { rich } from "./language";
 import { LogTail } from "./LogTail";
 import { FailureBox, Progress, RankGrid, Timeline, WhyBox } from "./parts";
+import { t } from "../core/language";
 
 export interface MonitorProps {
   client: Client;
@@ -32,13 +36,15 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
   const running = job !== null && !isFinal(job.phase) && view.saved === null;
   const now = useNow(1000, running || view.connection === "reconnecting");
   const [rank, setRank] = useState<number | null>(null);
+  const [again, setAgain] = useState<Job | null>(null);
   const ends = useMemo(() => attemptEnds(view.events), [view.events]);
   if (!job) return <Absent view={view} live={live} client={client} user={user} name={name} />;
   return (
     <div class="mlp-monitor" data-phase={job.phase} data-connection={view.connection} data-synced={view.synced}>
-      <header class="mlp-head">
+      <div class="mlp-head">
         <div class="mlp-title">
           {page ? <h1 title={job.name}>{job.name}</h1> : <h2 title={job.name}>{job.name}</h2>}
+          {job.run ? <span class="mlp-dim mlp-run">{t("run {run}", { run: job.run })}</span> : null}
           <StateBadge phase={job.phase} />
           <Connection view={view} live={live} now={now} />
         </div>
@@ -47,30 +53,37 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
           job={job}
           disabled={view.saved !== null || view.connection === "refused"}
           onDone={(action, answer) => {
-            if (action !== "resubmit" || answer.name === job.name) live.store.job(answer);
+            if (action === "resubmit") setAgain(answer);
+            else live.store.job(answer);
             onAction(action, answer);
           }}
         />
-      </header>
-      <p class="mlp-hidden" role="status" aria-live="polite">{`Job ${job.name}: ${word(job.phase)}`}</p>
+      </div>
+      <p class="mlp-hidden" role="status" aria-live="polite">{t("Job {job}: {state}", { job: title(job), state: word(job.phase) })}</p>
+      {again && !page ? (
+        <p class="mlp-again" role="status">
+          {rich(t("Submitted again as run {run}. To see it: {command}", { run: again.run }), { command: <code>{`%mlp watch ${commandName(again)}`}</code> })}
+        </p>
+      ) : null}
       <Facts job={job} now={now} />
       <StateReason job={job} view={view} />
       <LoginNote view={view} client={client} live={live} />
       <WhyBox job={job} why={view.why} now={now} />
       <FailureBox job={job} onRank={setRank} />
       <Progress job={job} left={view.saved === null ? live.store.timeLeft() : null} />
-      {view.metrics.length ? <Curves store={live.store} names={view.metrics} ends={ends} earlier={isWaiting(job.phase)} now={now} /> : <NoCurves job={job} />}
+      {view.metrics.length ? <Curves store={live.store} names={view.metrics} ends={ends} earlier={isWaiting(job.phase)} now={now} /> : view.synced ? <NoCurves job={job} /> : null}
       {job.ranks.length || !isWaiting(job.phase) || live.store.logs.lines.length ? (
         <div class={job.ranks.length ? "mlp-two" : ""}>
           {job.ranks.length ? <RankGrid job={job} selected={rank} onSelect={setRank} /> : null}
-          <LogTail store={live.store} rank={rank} onRank={setRank} settled={isFinal(job.phase)} ends={ends} earlier={isWaiting(job.phase)} />
+          <LogTail store={live.store} rank={rank} onRank={setRank} settled={isFinal(job.phase)} known={view.synced || view.saved !== null} ends={ends} earlier={isWaiting(job.phase)} />
         </div>
       ) : null}
       <Timeline
         events={view.events}
+        attempts={view.attempts}
         now={now}
         open={page}
-        asks={view.saved !== null || view.connection === "refused" ? null : { client, user, name }}
+        asks={view.saved !== null || view.connection === "refused" ? null : { client, user, name: reference(job) }}
       />
     </div>
   );
@@ -79,19 +92,20 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
 function Facts({ job, now }: { job: Job; now: number }): JSX.Element {
   const started = ms(job.started_at);
   const ended = ms(job.finished_at);
-  const each = `${cores(job.cpu)} cpu, ${ram(job.ram)}${job.gpu ? `, ${cores(job.gpu)} gpu${job.gpu_kind ? ` ${job.gpu_kind}` : ""}` : ""} each`;
   const time =
     ended !== null && ran(job, now)
-      ? `ran ${duration(ran(job, now))}, ended ${clock(ended, now)}`
+      ? t("ran {span}, ended {time}", { span: duration(ran(job, now)), time: clock(ended, now) })
       : started !== null && !isWaiting(job.phase)
-        ? `started ${ago(started, now)}${job.ran_s ? `, runs ${duration(ran(job, now))} in all` : ""}`
+        ? job.ran_s
+          ? t("started {ago}, runs {span} in all", { ago: ago(started, now), span: duration(ran(job, now)) })
+          : t("started {ago}", { ago: ago(started, now) })
         : timing(job, now);
   const facts = [
-    ["Tenant", job.tenant], ["Runtime", job.runtime], ["Workers", `${workersWords(job)}, ${each}`],
-    ...(job.priority !== "normal" ? [["Priority", job.priority]] : []),
-    ...(job.time_limit ? [["Time limit", duration(job.time_limit)]] : []),
-    ...(job.restarts ? [["Restarts", String(job.restarts)]] : []),
-    ["Time", time],
+    [t("Tenant"), job.tenant], [t("Runtime"), job.runtime], [t("Workers"), t("{workers}, {size} each", { workers: workersWords(job), size: sizeWords(job) })],
+    ...(job.priority !== "normal" ? [[t("Priority"), priorityName(job.priority)]] : []),
+    ...(job.time_limit ? [[t("Time limit"), duration(job.time_limit)]] : []),
+    ...(restarts(job) ? [[t("Restarts"), String(restarts(job))]] : []),
+    [t("Time"), time],
   ] as [string, string][];
   return (
     <dl class="mlp-facts">
@@ -115,7 +129,7 @@ function NoCurves({ job }: { job: Job }): JSX.Element | null {
   if (job.phase !== "running") return null;
   return (
     <p class="mlp-dim mlp-hint">
-      No metrics yet. Call <code>mlp.report(loss=..., accuracy=...)</code> in the program to see curves here.
+      {rich(t("No metrics yet. Call {call} in the program to see curves here."), { call: <code>mlp.report(loss=..., accuracy=...)</code> })}
     </p>
   );
 }
@@ -123,35 +137,41 @@ function NoCurves({ job }: { job: Job }): JSX.Element | null {
 function Connection({ view, live, now }: { view: View; live: LiveJob; now: number }): JSX.Element | null {
   const retry = (
     <button type="button" class="mlp-link" onClick={() => live.stream.retryNow()}>
-      Retry now
+      {t("Retry now")}
     </button>
   );
   if (view.saved !== null) {
-    const when = view.saved ? ` of ${clock(view.saved, now)}` : "";
-    return <span class="mlp-connection">{`Saved picture${when}`}{view.connection === "reconnecting" ? <> · connecting</> : null}</span>;
+    const said = view.saved ? t("Saved picture of {time}", { time: clock(view.saved, now) }) : t("Saved picture");
+    return <span class="mlp-connection">{view.connection === "reconnecting" ? t("{said} · connecting", { said }) : said}</span>;
   }
   if (view.connection === "reconnecting") {
     return (
       <span class="mlp-connection mlp-connection-lost" role="status">
         <Icon name="busy" />
-        Reconnecting {retry}
+        {t("Reconnecting")} {retry}
       </span>
     );
   }
-  if (view.connection === "refused" && view.detail !== "login") return <span class="mlp-connection" title={view.detail}>Not connected {retry}</span>;
+  if (view.connection === "refused" && view.detail !== "login") return <span class="mlp-connection" title={view.detail}>{t("Not connected")} {retry}</span>;
   return null;
 }
 
-/** No silent login was possible: the person has to do it. */
+/** The login is over: the person has to begin another. */
 function LoginNote({ view, client, live }: { view: View; client: Client; live: LiveJob }): JSX.Element | null {
   if (view.connection !== "refused" || view.detail !== "login") return null;
+  const again = (text: string): JSX.Element => <button type="button" class="mlp-link" onClick={() => live.stream.retryNow()}>{text}</button>;
+  if (client.passed) {
+    return (
+      <ErrorBox error={rich(t("Your notebook server does not know this page any more, so this is not live: load the page again, or {try}"), { try: again(t("try once more")) })} />
+    );
+  }
   return (
-    <ErrorBox error="You are not logged in to MLP Hub, so this is not live.">
-      {" "}
-      <a class="mlp-link" href={client.loginUrl(location.pathname + location.search)} target="_blank" rel="noopener">Log in</a>
-      {", then "}
-      <button type="button" class="mlp-link" onClick={() => live.stream.retryNow()}>connect again</button>
-    </ErrorBox>
+    <ErrorBox
+      error={rich(t("You are not logged in to MLP Hub, so this is not live. {login}, then {connect}"), {
+        login: <a class="mlp-link" href={client.loginUrl(location.pathname + location.search)} target="_blank" rel="noopener">{t("Log in")}</a>,
+        connect: again(t("connect again")),
+      })}
+    />
   );
 }
 
@@ -165,16 +185,16 @@ function Absent({ view, live, client, user, name }: {
   if (view.connection === "refused") {
     if (view.detail === "login") return <LoginNote view={view} client={client} live={live} />;
     return (
-      <Empty title={`No picture of job ${name} of ${user}`}>
+      <Empty title={t("No picture of job {job} of {user}", { job: name, user })}>
         <p>{view.detail}</p>
-        <button type="button" class="mlp-button mlp-small" onClick={() => live.stream.retryNow()}>Try again</button>
+        <button type="button" class="mlp-button mlp-small" onClick={() => live.stream.retryNow()}>{t("Try again")}</button>
       </Empty>
     );
   }
   return (
     <div class="mlp-monitor" data-connection={view.connection}>
-      {view.connection === "reconnecting" ? <p class="mlp-dim">MLP Hub cannot be reached; trying again.</p> : null}
-      <Loading what={`job ${name}`} lines={5} />
+      {view.connection === "reconnecting" ? <p class="mlp-dim">{t("MLP Hub cannot be reached; trying again.")}</p> : null}
+      <Loading what={t("Loading job {job}", { job: name })} lines={5} />
     </div>
   );
 }

@@ -1,8 +1,10 @@
 /** Small parts: icons, badges, bars, states of a page. */
-import type { ComponentChildren, JSX } from "preact";
-import { words } from "../core/api";
+import { createContext, type ComponentChildren, type JSX } from "preact";
+import { useContext } from "preact/hooks";
+import { ApiError, words } from "../core/api";
 import { tone, word } from "../core/phase";
 import { legend, segments, standingWords, type Standing } from "../core/sharing";
+import { n, t } from "../core/language";
 
 const ICONS: Record<string, string> = {
   wait: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3.2l2 1.6",
@@ -14,12 +16,20 @@ const ICONS: Record<string, string> = {
   warn: "M8 2.5l6 11H2zM8 6.5v3.2M8 11.6v.2",
 };
 
+/** The level of the monitor's inner headings: one below its title, which is the page's heading or the cell's. */
+export const HeadingLevel = createContext<"h2" | "h3">("h3");
+
+export function Heading({ children }: { children: ComponentChildren }): JSX.Element {
+  const Tag = useContext(HeadingLevel);
+  return <Tag class="mlp-heading">{children}</Tag>;
+}
+
 /** What stands below is of attempts that ended; the job waits for its next one. */
 export function Earlier({ attempts }: { attempts: number }): JSX.Element {
   return (
     <p class="mlp-earlier">
       <Icon name="wait" />
-      {attempts > 1 ? "Of its earlier attempts; it waits to go on" : "Of its earlier attempt; it waits to go on"}
+      {n("Of its earlier attempt; it waits to go on", "Of its earlier attempts; it waits to go on", attempts)}
     </p>
   );
 }
@@ -85,7 +95,7 @@ export function BarLegend({ bars }: { bars: Standing[] }): JSX.Element | null {
   const parts = legend(bars);
   if (!parts.length) return null;
   return (
-    <ul class="mlp-bar-legend" aria-label="What the colours of the bars mean">
+    <ul class="mlp-bar-legend" aria-label={t("What the colours of the bars mean")}>
       {parts.map(([part, text]) => (
         <li key={part}>
           <span class={`mlp-bar-key mlp-bar-${part === "own" ? "fill" : part === "over" ? "beyond" : part}`} aria-hidden="true" />
@@ -103,7 +113,7 @@ export function QuotaBar({ name, of, show }: {
   show: (n: number) => string;
 }): JSX.Element {
   const { used, limit } = of;
-  const text = limit === null ? `${show(used)} used${of.free === null ? ", no limit" : ""}` : `${show(used)} of ${show(limit)}`;
+  const text = limit !== null ? t("{some} of {all}", { some: show(used), all: show(limit) }) : of.free === null ? t("{amount} used, no limit", { amount: show(used) }) : t("{amount} used", { amount: show(used) });
   const more = standingWords(of, show);
   return (
     <div class="mlp-quota">
@@ -117,21 +127,28 @@ export function QuotaBar({ name, of, show }: {
   );
 }
 
-export function ErrorBox({ error, retry, children }: {
+export function ErrorBox({ error, retry }: {
+  /** What was thrown, or a sentence with elements in it. */
   error: unknown;
   retry?: () => void;
-  children?: ComponentChildren;
 }): JSX.Element {
   return (
     <div class="mlp-note mlp-note-bad" role="alert">
       <Icon name="warn" />
       <div class="mlp-note-text">
-        {words(error)}
-        {children}
+        {Array.isArray(error) ? (error as ComponentChildren[]) : words(error)}
+        {error instanceof ApiError && error.way ? (
+          <>
+            {" "}
+            <a class="mlp-link" href={error.way.href} target="_blank" rel="noopener">
+              {error.way.text}
+            </a>
+          </>
+        ) : null}
       </div>
       {retry ? (
         <button type="button" class="mlp-button mlp-small" onClick={retry}>
-          Try again
+          {t("Try again")}
         </button>
       ) : null}
     </div>
@@ -147,10 +164,10 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Grey lines in the place of what is being loaded. */
+/** Grey lines in the place of what is being loaded; `what` says so: "Loading jobs". */
 export function Loading({ lines = 4, what }: { lines?: number; what: string }): JSX.Element {
   return (
-    <div class="mlp-loading" role="status" aria-label={`Loading ${what}`}>
+    <div class="mlp-loading" role="status" aria-label={what}>
       {Array.from({ length: lines }, (_, i) => (
         <span key={i} class={`mlp-skeleton mlp-skeleton-${i % 3}`} />
       ))}
@@ -160,6 +177,8 @@ export function Loading({ lines = 4, what }: { lines?: number; what: string }): 
 
 export interface Column<T> {
   title: string;
+  /** The title is only spoken. */
+  hideTitle?: boolean;
   cell: (row: T) => ComponentChildren;
   /** "num": right-aligned figures; "grow": takes the room that is left; "low": hidden where it is narrow. */
   kind?: string;
@@ -183,7 +202,7 @@ export function Table<T>({ columns, rows, rowKey, caption, stack, selected }: {
           <tr>
             {columns.map((c) => (
               <th key={c.title} scope="col" class={cls(c)}>
-                {c.title}
+                {c.hideTitle ? <span class="mlp-hidden">{c.title}</span> : c.title}
               </th>
             ))}
           </tr>
@@ -192,7 +211,7 @@ export function Table<T>({ columns, rows, rowKey, caption, stack, selected }: {
           {rows.map((row) => (
             <tr key={rowKey(row)} class={selected?.(row) ? "mlp-selected" : ""}>
               {columns.map((c) => (
-                <td key={c.title} class={cls(c)} data-title={c.title}>
+                <td key={c.title} class={cls(c)} data-title={c.hideTitle ? "" : c.title}>
                   {c.cell(row)}
                 </td>
               ))}

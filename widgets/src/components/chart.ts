@@ -3,6 +3,7 @@ import uPlot from "uplot";
 import { attemptEnds, breaks } from "../core/attempts";
 import { mean, perRank, positive, type Aligned, type Range } from "../core/decimate";
 import { metric as show, trim } from "../core/format";
+import { t } from "../core/language";
 import { elapsed, STEPS, tickWords } from "../core/timeaxis";
 import type { JobStore } from "../core/jobstore";
 import type { Track } from "../core/series";
@@ -13,6 +14,10 @@ export interface Readout {
   last: number | null;
   xLabel?: string;
   x: string | null;
+  /** Which of the drawn points is read, counted from 0: the last one where none was asked for. */
+  at: number;
+  /** The number of the last drawn point. */
+  most: number;
   values: { label: string; value: number | null; color: string }[];
   note: string;
 }
@@ -193,16 +198,17 @@ export class Chart {
     if (c && (at !== null || many)) {
       const columns = many ? Math.min(all.length, RANKS_MAX) : 1;
       for (let s = 0; s < columns; s += 1) {
-        const label = many ? `rank ${all[s]?.[0]}` : all.length > 1 ? "mean" : `rank ${all[0]?.[0]}`;
+        const label = many || all.length === 1 ? t("rank {rank}", { rank: all[s]?.[0] ?? 0 }) : t("mean");
         const value = at === null ? (all[s]?.[1].last ?? null) : near(c.data[s + 1] as (number | null)[], at);
         values.push({ label, value, color: pal[s % pal.length] as string });
       }
     }
     const x = c && at !== null ? (c.data[0][at] ?? null) : null;
-    const note = this.options.ranks && all.length > RANKS_MAX ? `Showing ${RANKS_MAX} of ${all.length} ranks` : "";
+    const note = this.options.ranks && all.length > RANKS_MAX ? t("Showing {some} of {all} ranks", { some: RANKS_MAX, all: all.length }) : "";
     const time = this.options.x === "time";
-    const xLabel = time ? "after" : all.some(([, t]) => !t.ascends) ? "report" : "step";
-    this.tell({ last, xLabel, x: x === null ? null : time ? elapsed(x) : trim(x, 1), values, note });
+    const xLabel = time ? t("after") : all.some(([, track]) => !track.ascends) ? t("report") : t("step");
+    const most = Math.max(0, (c?.data[0].length ?? 0) - 1);
+    this.tell({ last, xLabel, x: x === null ? null : time ? elapsed(x) : trim(x, 4), at: at ?? most, most, values, note });
   }
 
   /** A dashed line at the first point of each attempt but the first. */

@@ -1,6 +1,7 @@
 /** Hooks shared by the widget and the pages. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { JobStore, View } from "../core/jobstore";
+import { useLanguage } from "./language";
 
 /** The store's view; renders again when it changes, at most once a frame. */
 export function useView(store: JobStore): View {
@@ -34,20 +35,29 @@ export interface Loaded<T> {
 /**
  * Load when `key` changes and, when `every` is given, again and again while the page is seen.
  * An error keeps the last data: a page does not go blank because one request failed.
+ * Answers that come in another order than they were asked for are shown in that: an older one does not replace a newer one.
  */
 export function useLoad<T>(key: string, load: () => Promise<T>, every = 0): Loaded<T> {
   const [state, setState] = useState<{ key: string; data: T | null; error: unknown }>({ key, data: null, error: null });
   const current = useRef(key);
   current.current = key;
+  const spoken = useLanguage(); // the service's sentences are in it
   const loader = useRef(load);
   loader.current = load;
+  const turns = useRef({ asked: 0, shown: 0 });
   const reload = useCallback(async () => {
     const asked = current.current;
+    const turn = (turns.current.asked += 1);
+    const isNews = (): boolean => {
+      if (current.current !== asked || turn < turns.current.shown) return false;
+      turns.current.shown = turn;
+      return true;
+    };
     try {
       const data = await loader.current();
-      if (current.current === asked) setState({ key: asked, data, error: null });
+      if (isNews()) setState({ key: asked, data, error: null });
     } catch (error) {
-      if (current.current === asked) setState((old) => ({ key: asked, data: old.key === asked ? old.data : null, error }));
+      if (isNews()) setState((old) => ({ key: asked, data: old.key === asked ? old.data : null, error }));
     }
   }, []);
   useEffect(() => {
@@ -57,9 +67,19 @@ export function useLoad<T>(key: string, load: () => Promise<T>, every = 0): Load
       if (!document.hidden) void reload();
     }, every);
     return () => clearInterval(timer);
-  }, [key, every, reload]);
+  }, [key, every, reload, spoken]);
   const mine = state.key === key;
   return { data: mine ? state.data : null, error: mine ? state.error : null, reload };
+}
+
+/** The value, once it has stood still for `ms`: so that not every key that is pressed asks the service. */
+export function useSettled<T>(value: T, ms = 250): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return settled;
 }
 
 const SIGN_UPS = "mlp-sign-ups";

@@ -1,25 +1,32 @@
 /** Parts of the job monitor: progress, why it waits, how it failed, ranks, timeline. */
 import type { JSX } from "preact";
 import { isExplained } from "../core/decisions";
-import { clock, cores, duration, ms, plural, ram, ramOf, starts } from "../core/format";
-import { causeWords, ending, isFinal, isWaiting, rankState } from "../core/phase";
+import { clock, cores, duration, ms, ram, ramOf, starts } from "../core/format";
+import { causeWords, ending, isFinal, isWaiting, rankState, stateWord } from "../core/phase";
 import { capital, numberName, numberText, reasonWords, unknownStart } from "../core/reasons";
-import type { Failure, Job, JobEvent, Rank, Why } from "../core/wire";
-import { Bar, Icon } from "./basics";
+import { eventWord } from "../core/words";
+import { commandName, title as jobTitle } from "../core/runs";
+import { cpuUsed, ramUsed, usedWords } from "../core/used";
+import type { Failure, Job, JobAttempt, Event as JobEvent, Rank, Why } from "../core/wire";
+import { Facts } from "./Facts";
+import { Bar, Heading, Icon } from "./basics";
+import { rich } from "./language";
+import { Stages } from "./Stages";
 import { WhyButton, type Asks } from "./Explained";
+import { n, t } from "../core/language";
 
 export function Progress({ job, left }: { job: Job; left: number | null }): JSX.Element | null {
   if (isWaiting(job.phase) && job.progress === 0) return null;
   if (job.phase === "admitted" || (isFinal(job.phase) && job.phase !== "finished" && job.progress === 0)) return null;
   const known = job.progress > 0 || isFinal(job.phase);
   const value = job.phase === "finished" ? 100 : job.progress;
-  const text = known ? `${value} %` : "No progress reported yet";
+  const text = known ? `${value} %` : t("No progress reported yet");
   return (
     <div class="mlp-progress">
       <div
         class={`mlp-progress-track${known ? "" : " mlp-progress-open"} mlp-progress-${job.phase}`}
         role="progressbar"
-        aria-label="Progress"
+        aria-label={t("Progress")}
         aria-valuemin={0}
         aria-valuemax={100}
         {...(known ? { "aria-valuenow": value } : {})}
@@ -28,7 +35,7 @@ export function Progress({ job, left }: { job: Job; left: number | null }): JSX.
       </div>
       <span class="mlp-progress-text">
         {text}
-        {left !== null ? <span class="mlp-dim"> · about {duration(left / 1000)} left</span> : null}
+        {left !== null ? <span class="mlp-dim">{" · "}{t("about {span} left", { span: duration(left / 1000) })}</span> : null}
       </span>
     </div>
   );
@@ -38,8 +45,8 @@ export function Progress({ job, left }: { job: Job; left: number | null }): JSX.
 function Stopped({ stopped, now }: { stopped: NonNullable<Why["stopped"]>; now: number }): JSX.Element {
   return (
     <p class="mlp-stopped">
-      <b title={stopped.kind}>{`Its last attempt ended ${clock(stopped.time, now)}: `}</b>
-      {`${stopped.message}. ${capital(stopped.kept)}.`}
+      <b title={eventWord(stopped.kind)}>{t("Its last attempt ended {time}:", { time: clock(stopped.time, now) })}</b>{" "}
+      {t("{what}. {kept}.", { what: stopped.message, kept: capital(stopped.kept) })}
     </p>
   );
 }
@@ -47,7 +54,7 @@ function Stopped({ stopped, now }: { stopped: NonNullable<Why["stopped"]>; now: 
 /** "14:20, in 25 min"; where it is soon "in 26 s" says it all. */
 const expectedStart = (start: number, now: number): string => {
   const when = starts(start, now);
-  return start > now && when === clock(start, now) ? `${when}, in ${duration((start - now) / 1000)}` : when;
+  return start > now && when === clock(start, now) ? t("{time}, in {span}", { time: when, span: duration((start - now) / 1000) }) : when;
 };
 
 export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: number }): JSX.Element | null {
@@ -55,26 +62,26 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
   const position = why?.position ?? job.position;
   const start = ms(why?.expected_start ?? job.expected_start);
   const reasons = why?.reasons ?? [];
-  const title = job.phase === "suspended" ? "Suspended" : "Why it waits";
+  const title = job.phase === "suspended" ? t("Suspended") : t("Why it waits");
   return (
-    <section class="mlp-note mlp-note-wait mlp-why" aria-label="Why it waits">
+    <section role="group" class="mlp-note mlp-note-wait mlp-why" aria-label={t("Why it waits")}>
       <Icon name="wait" />
       <div class="mlp-note-text">
         <p class="mlp-why-head">
           <b>{title}</b>
           {position !== null ? (
-            <span>{`Position ${position}${why && why.queue_length ? ` of ${why.queue_length}` : ""}`}</span>
+            <span>{why?.queue_length ? t("Position {n} of {all}", { n: position, all: why.queue_length }) : t("Position {n}", { n: position })}</span>
           ) : null}
           {start !== null ? (
             <span>
-              Expected start {expectedStart(start, now)}
-              {why?.expected_because ? ` (${why.expected_because})` : ""}
+              {why?.expected_because
+                ? t("Expected start {time} ({because})", { time: expectedStart(start, now), because: why.expected_because })
+                : t("Expected start {time}", { time: expectedStart(start, now) })}
             </span>
           ) : null}
           {start !== null && why?.sure_because ? (
             <span class={`mlp-sure mlp-sure-${why.how_sure}`} title={why.sure_because}>
-              {why.how_sure === "sure" ? "Sure" : "Likely"}
-              <span class="mlp-dim">{`: ${why.sure_because}`}</span>
+              {rich(why.how_sure === "sure" ? t("Sure{because}") : t("Likely{because}"), { because: <span class="mlp-dim">{t(": {because}", { because: why.sure_because })}</span> })}
             </span>
           ) : null}
         </p>
@@ -84,10 +91,12 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
         {reasons.map((reason, i) => (
           <div key={i} class="mlp-reason">
             <p>
-              <b title={reason.reason}>{`${capital(reasonWords(reason.reason))}: `}</b>
+              <b title={reason.reason}>{t("{reason}:", { reason: capital(reasonWords(reason.reason)) })}</b>{" "}
               {reason.message}
             </p>
-            {Object.keys(reason.numbers).length ? (
+            {reason.facts?.length ? (
+              <Facts facts={reason.facts} />
+            ) : Object.keys(reason.numbers).length ? (
               <dl class="mlp-numbers">
                 {Object.entries(reason.numbers).map(([key, value]) => (
                   <div key={key}>
@@ -101,23 +110,20 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
         ))}
         {why?.would_start_now.length ? (
           <p>
-            Would start now with{" "}
-            {why.would_start_now.map((option, i) => (
-              <span key={option}>
-                {i ? ", or " : ""}
-                <code>{option}</code>
-              </span>
-            ))}
-            {". To have it so: "}
-            <code>{`%mlp cancel ${job.name}`}</code>
-            {", then "}
-            <code>{`%mlp resubmit ${job.name} ${why.would_start_now[0]}`}</code>
-            {why.stopped?.checkpoint_at
-              ? `. That is a new job, which begins anew: the checkpoint of ${job.name} is not taken along.`
-              : null}
+            {rich(t("Would start now with {options}. To have it so: {cancel}, then {resubmit}"), {
+              options: why.would_start_now.map((option, i) => (
+                <span key={option}>
+                  {i ? t(", or ") : ""}
+                  <code>{option}</code>
+                </span>
+              )),
+              cancel: <code>{`%mlp cancel ${commandName(job)}`}</code>,
+              resubmit: <code>{`%mlp resubmit ${commandName(job)} ${why.would_start_now[0]}`}</code>,
+            })}
+            {why.stopped?.checkpoint_at ? t(". That is a new job, which begins anew: the checkpoint of {job} is not taken along.", { job: jobTitle(job) }) : null}
           </p>
         ) : null}
-        {why?.cut_short ? <p class="mlp-dim">{`${capital(why.cut_short)}.`}</p> : null}
+        {why?.cut_short ? <p class="mlp-dim">{t("{text}.", { text: capital(why.cut_short) })}</p> : null}
       </div>
     </section>
   );
@@ -128,21 +134,24 @@ export function FailureBox({ job, onRank }: { job: Job; onRank: (rank: number) =
   if (!failure || job.phase === "finished") return null;
   const how = ending(failure);
   return (
-    <section class="mlp-note mlp-note-bad mlp-failure" aria-label="What went wrong">
+    <section role="group" class="mlp-note mlp-note-bad mlp-failure" aria-label={t("What went wrong")}>
       <Icon name="bad" />
       <div class="mlp-note-text">
         <p>
           <b>{causeWords(failure.cause)}</b>
           {failure.rank !== null ? (
             <>
-              {" · first failed: "}
-              <button type="button" class="mlp-link" onClick={() => onRank(failure.rank as number)}>{`rank ${failure.rank}`}</button>
+              {" · "}
+              {rich(t("first failed: {rank}"), {
+                rank: <button type="button" class="mlp-link" onClick={() => onRank(failure.rank as number)}>{t("rank {rank}", { rank: failure.rank })}</button>,
+              })}
             </>
           ) : null}
           {how ? ` · ${how}` : ""}
         </p>
         {failure.message ? <p>{failure.message}</p> : null}
-        {failure.tail ? <pre class="mlp-tail" tabIndex={0} aria-label="Last lines of its error output">{failure.tail}</pre> : null}
+        {failure.remedy ? <p class="mlp-remedy"><b>{t("{text}.", { text: capital(failure.remedy) })}</b></p> : null}
+        {failure.tail ? <pre class="mlp-tail" tabIndex={0} aria-label={t("Last lines of its error output")}>{failure.tail}</pre> : null}
       </div>
     </section>
   );
@@ -169,29 +178,33 @@ export function RankGrid({ job, selected, onSelect }: {
   const { ranks } = job;
   const failed = ranks.filter((r) => rankTone(r) === "bad").length;
   const pick = (rank: number): void => onSelect(selected === rank ? null : rank);
+  const used = usedWords(job);
   return (
-    <section class="mlp-section mlp-ranks" aria-label="Ranks">
+    <section role="group" class="mlp-section mlp-ranks" aria-label={t("Ranks")}>
       <div class="mlp-section-head">
-        <h3>Ranks</h3>
-        <span class="mlp-dim">{plural(ranks.length, "rank")}{failed ? `, ${failed} failed` : ""}</span>
+        <Heading>{t("Ranks")}</Heading>
+        <span class="mlp-dim">{failed ? n("1 rank, {failed} failed", "{n} ranks, {failed} failed", ranks.length, { failed }) : n("1 rank", "{n} ranks", ranks.length)}</span>
       </div>
       {ranks.length > ROWS_MAX ? <Cells job={job} selected={selected} pick={pick} /> : <Rows job={job} selected={selected} pick={pick} />}
+      {used ? <p class="mlp-dim mlp-foot mlp-used">{t("{text}.", { text: used })}</p> : null}
     </section>
   );
 }
 
 function Rows({ job, selected, pick }: { job: Job; selected: number | null; pick: (rank: number) => void }): JSX.Element {
+  // the heads say it once where it holds for all rows: a word in each cell makes the table too wide for a notebook
+  const ended = job.ranks.every((r) => (r.cpu ?? null) === null && (r.ram ?? null) === null && (r.cpu_mean ?? r.ram_peak ?? null) !== null);
   return (
     <div class="mlp-table-box">
       <table class="mlp-table mlp-rank-table">
-        <caption class="mlp-hidden">Ranks of the job; a rank's button shows its log lines only</caption>
+        <caption class="mlp-hidden">{t("Ranks of the job; a rank's button shows its log lines only")}</caption>
         <thead>
           <tr>
-            <th scope="col">Rank</th>
-            <th scope="col">State</th>
-            <th scope="col" class="mlp-col-grow">Node</th>
-            <th scope="col" class="mlp-col-num">CPU</th>
-            <th scope="col" class="mlp-col-num">Memory</th>
+            <th scope="col">{t("Rank")}</th>
+            <th scope="col">{t("State")}</th>
+            <th scope="col" class="mlp-col-grow">{t("Node")}</th>
+            <th scope="col" class="mlp-col-num">{ended ? t("Mean CPU") : t("CPU")}</th>
+            <th scope="col" class="mlp-col-num">{ended ? t("Peak memory") : t("Memory")}</th>
           </tr>
         </thead>
         <tbody>
@@ -203,16 +216,16 @@ function Rows({ job, selected, pick }: { job: Job; selected: number | null; pick
                 </button>
                 {r.role && r.role !== "worker" ? <span class="mlp-dim"> {r.role}</span> : null}
               </td>
-              <td>
+              <td class="mlp-rank-state">
                 <span class={`mlp-dot mlp-tone-${rankTone(r)}`} />
                 {rankState(job, r)}
               </td>
               <td class="mlp-col-grow">{r.node}</td>
               <td class="mlp-col-num">
-                {r.cpu === null ? "–" : <Use text={`${cores(r.cpu)} / ${cores(job.cpu)}`} value={r.cpu} of={job.cpu} calm />}
+                <Cpu rank={r} of={job.cpu} said={ended} />
               </td>
               <td class="mlp-col-num">
-                {r.ram === null ? "–" : <Use text={ramOf(r.ram, job.ram)} value={r.ram} of={job.ram} />}
+                <Memory rank={r} of={job.ram} said={ended} />
               </td>
             </tr>
           ))}
@@ -222,9 +235,25 @@ function Rows({ job, selected, pick }: { job: Job; selected: number | null; pick
   );
 }
 
-function Use({ text, value, of, calm = false }: { text: string; value: number; of: number; calm?: boolean }): JSX.Element {
+/** Of a rank that runs what it uses now, of one that has ended its mean, which the column's head may have said. */
+function Cpu({ rank, of, said }: { rank: Rank; of: number; said: boolean }): JSX.Element {
+  const now = rank.cpu ?? null;
+  const value = now ?? rank.cpu_mean ?? null;
+  if (value === null) return <>–</>;
+  return <Use text={now === null && !said ? t("mean {used}", { used: `${cores(value)} / ${cores(of)}` }) : `${cores(value)} / ${cores(of)}`} title={cpuUsed(rank)} value={value} of={of} calm />;
+}
+
+/** Of a rank that runs what it holds now, of one that has ended the most. */
+function Memory({ rank, of, said }: { rank: Rank; of: number; said: boolean }): JSX.Element {
+  const now = rank.ram ?? null;
+  const value = now ?? rank.ram_peak ?? null;
+  if (value === null) return <>–</>;
+  return <Use text={now === null && !said ? t("peak {used}", { used: ramOf(value, of) }) : ramOf(value, of)} title={ramUsed(rank)} value={value} of={of} />;
+}
+
+function Use({ text, title, value, of, calm = false }: { text: string; title: string; value: number; of: number; calm?: boolean }): JSX.Element {
   return (
-    <span class="mlp-use">
+    <span class="mlp-use" title={title || undefined}>
       {text}
       <Bar value={Math.min(value, of)} of={of} calm={calm} />
     </span>
@@ -238,7 +267,8 @@ function Cells({ job, selected, pick }: { job: Job; selected: number | null; pic
     <>
       <div class="mlp-cells">
         {ranks.map((r) => {
-          const label = `Rank ${r.rank}: ${r.state}${r.node ? ` on ${r.node}` : ""}`;
+          const said = { rank: r.rank, state: stateWord(r.state), node: r.node };
+          const label = r.node ? t("Rank {rank}: {state} on {node}", said) : t("Rank {rank}: {state}", said);
           return (
             <button
               key={r.rank}
@@ -256,15 +286,19 @@ function Cells({ job, selected, pick }: { job: Job; selected: number | null; pic
       </div>
       <p class="mlp-dim mlp-foot">
         {chosen
-          ? `Rank ${chosen.rank}: ${rankState(job, chosen)}, node ${chosen.node || "–"}, cpu ${chosen.cpu === null ? "–" : cores(chosen.cpu)}, memory ${chosen.ram === null ? "–" : ram(chosen.ram)}`
-          : "Choose a rank to see it and its log lines"}
+          ? t("Rank {rank}: {state}, node {node}, cpu {cpu}, memory {memory}", {
+              rank: chosen.rank, state: rankState(job, chosen), node: chosen.node || "–",
+              cpu: chosen.cpu === null ? cpuUsed(chosen) || "–" : cores(chosen.cpu), memory: chosen.ram === null ? ramUsed(chosen) || "–" : ram(chosen.ram),
+            })
+          : t("Choose a rank to see it and its log lines")}
       </p>
     </>
   );
 }
 
-export function Timeline({ events, now, open, asks }: {
+export function Timeline({ events, attempts, now, open, asks }: {
   events: JobEvent[];
+  attempts: JobAttempt[];
   now: number;
   open: boolean;
   /** Who can be asked why; null in a saved picture. */
@@ -274,14 +308,15 @@ export function Timeline({ events, now, open, asks }: {
   return (
     <details class="mlp-section mlp-timeline" open={open}>
       <summary>
-        <h3>Timeline</h3>
-        <span class="mlp-dim">{plural(events.length, "event")}</span>
+        <Heading>{t("Timeline")}</Heading>
+        <span class="mlp-dim">{n("1 event", "{n} events", events.length)}</span>
       </summary>
+      <Stages attempts={attempts} now={now} />
       <ol>
         {events.map((event) => (
           <li key={event.seq}>
             <time dateTime={event.time}>{clock(event.time, now, true)}</time>
-            <span class="mlp-event-kind">{event.kind}</span>
+            <span class="mlp-event-kind">{eventWord(event.kind)}</span>
             <span class="mlp-event-text">
               {event.message}
               {asks && isExplained(event) ? <WhyButton event={event} timeline={events} asks={asks} /> : null}

@@ -1,12 +1,15 @@
 /**
- * The REST client of pages and widgets. A request that finds no login tries a silent one once and goes again;
- * requests that change something carry the XSRF token of the session.
+ * The REST client of pages and widgets. In our pages a session's cookie says who asks, and what changes something
+ * carries the session's XSRF token. A widget asks its page's notebook server, which passes it on in its user's name:
+ * there every request carries that server's own XSRF token.
  */
+import { secondsText } from "./format";
+import { fill, language, t, zone, type Args } from "./language";
 import type { Session } from "./wire";
 
 export type ErrorKind =
   | "refused" // 403: the service says what was wrong
-  | "auth" // 401, and a silent login did not help
+  | "auth" // no login, or one that is over
   | "fault" // 503 or another server fault
   | "network" // no answer
   | "foreign"; // an answer, but not from our service (a saved notebook elsewhere)
@@ -17,6 +20,10 @@ export class ApiError extends Error {
     message: string,
     readonly status = 0,
     readonly reason = "",
+    /** Where a person can do something about it, in a tab of its own. */
+    readonly way: { href: string; text: string } | null = null,
+    /** The same in English, whoever reads it: what tells which field a refusal speaks of. */
+    readonly plain = message,
   ) {
     super(message);
   }
@@ -24,31 +31,29 @@ export class ApiError extends Error {
 
 export interface ClientDeps {
   fetch: typeof fetch;
-  /** Try to log in without asking the person; true when it worked. */
-  login: (root: string) => Promise<boolean>;
+  /** The XSRF token of the page's notebook server, where that passes requests on. */
+  xsrf?: () => string;
   /** Where relative addresses start. */
   origin: string;
 }
 
-export type Method = "GET" | "POST" | "PUT" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 export interface Page<T> {
   items: T[];
   next: string | null;
+  /** How many there are on all pages, where the service says so. */
+  total: number | null;
 }
-
-const SAFE = new Set<Method>(["GET"]);
-/** GETs that give something away, for which the service asks for the XSRF token as for a change. */
-const GUARDED = /\/token$/;
-const guarded = (method: Method, path: string): boolean => !SAFE.has(method) || GUARDED.test(path);
 
 export class Client {
   readonly base: string;
   /** The service's pages: the base without /api/v1. */
   readonly root: string;
+  /** The language of the last answer: that of the user's setting, where there is one. Empty: nothing was answered. */
+  answeredIn = "";
   private known: Session | null = null;
   private asking: Promise<Session> | null = null;
-  private loggingIn: Promise<boolean> | null = null;
 
   constructor(
     base: string,
@@ -58,6 +63,11 @@ export class Client {
     this.root = this.base.replace(/\/api\/v1$/, "");
   }
 
+  /** Whether a notebook server passes the requests on: then logging in is that server's matter. */
+  get passed(): boolean {
+    return this.deps.xsrf !== undefined;
+  }
+
   /** Address of the page that logs in and comes back to `next`. */
   loginUrl(next: string): string {
     return `${this.root}/login?next=${encodeURIComponent(next)}`;
@@ -65,6 +75,9 @@ export class Client {
 
   socketUrl(path: string): string {
     const url = new URL(this.base + path, this.deps.origin);
+    // a WebSocket of a browser can have no headers
+    url.searchParams.set("zone", zone());
+    url.searchParams.set("language", language());
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     return url.href;
   }
@@ -90,10 +103,12 @@ export class Client {
   /** A list with the cursor of its next page: a bare array (cursor in a header), or an object with `items`. */
   async list<T>(path: string): Promise<Page<T>> {
     let next: string | null = null;
+    let total: number | null = null;
     const body = await this.send<T[] | { items: T[]; next_cursor?: string | null }>("GET", path, undefined, {}, (r) => {
       next = r.headers.get("X-Next-Cursor");
+      total = r.headers.has("X-Total-Count") ? Number(r.headers.get("X-Total-Count")) : null;
     });
-    return Array.isArray(body) ? { items: body, next } : { items: body.items, next: body.next_cursor ?? next };
+    return Array.isArray(body) ? { items: body, next, total } : { items: body.items, next: body.next_cursor ?? next, total };
   }
 
   post<T>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
@@ -102,6 +117,10 @@ export class Client {
 
   put<T>(path: string, body?: unknown): Promise<T> {
     return this.send<T>("PUT", path, body);
+  }
+
+  patch<T>(path: string, body: unknown): Promise<T> {
+    return this.send<T>("PATCH", path, body);
   }
 
   delete<T>(path: string): Promise<T> {
@@ -116,21 +135,19 @@ export class Client {
     seen?: (r: Response) => void,
   ): Promise<T> {
     let response = await this.once(method, path, body, headers);
-    if (response.status === 401 && (await this.silentLogin())) {
-      this.known = null;
-      response = await this.once(method, path, body, headers);
-    } else if (response.status === 403 && guarded(method, path) && (await mentionsXsrf(response))) {
+    if (response.status === 403 && method !== "GET" && (await mentionsXsrf(response))) {
       // the session's token changed (a new login in another tab): fetch it anew, once
       this.known = null;
       response = await this.once(method, path, body, headers);
     }
-    if (!response.ok) throw await failure(response);
+    if (!response.ok) throw await this.failure(response);
+    this.answeredIn = response.headers.get("Content-Language") ?? "";
     seen?.(response);
     const type = response.headers.get("Content-Type") ?? "";
     if (response.status === 204) return undefined as T;
     if (!type.includes("json")) {
       if (type.includes("text/plain")) return (await response.text()) as T;
-      throw new ApiError("foreign", "MLP Hub does not answer at this address", response.status);
+      throw new ApiError("foreign", t("MLP Hub does not answer at this address"), response.status);
     }
     return (await response.json()) as T;
   }
@@ -141,8 +158,9 @@ export class Client {
   }
 
   private async once(method: Method, path: string, body: unknown, extra: Record<string, string>): Promise<Response> {
-    const headers: Record<string, string> = { Accept: "application/json", ...extra };
-    if (guarded(method, path)) headers["X-XSRFToken"] = (await this.session()).xsrf;
+    const headers: Record<string, string> = { Accept: "application/json", "Accept-Language": language(), "Time-Zone": zone(), ...extra };
+    if (this.deps.xsrf) headers["X-XSRFToken"] = this.deps.xsrf();
+    else if (method !== "GET") headers["X-XSRFToken"] = (await this.session()).xsrf;
     const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
     if (body !== undefined) {
       headers["Content-Type"] = "application/json";
@@ -151,16 +169,43 @@ export class Client {
     try {
       return await this.deps.fetch(new URL(path.startsWith("/") ? this.base + path : `${this.root}/${path}`, this.deps.origin).href, init);
     } catch {
-      throw new ApiError("network", "MLP Hub cannot be reached");
+      throw new ApiError("network", t("MLP Hub cannot be reached"));
     }
   }
 
-  /** Requests that find no login at the same time share one try. */
-  private silentLogin(): Promise<boolean> {
-    this.loggingIn ??= this.deps.login(this.root).finally(() => {
-      this.loggingIn = null;
-    });
-    return this.loggingIn;
+  private async failure(response: Response): Promise<ApiError> {
+    const { status } = response;
+    let msg = "";
+    let reason = "";
+    let plain = "";
+    let server = ""; // what a notebook server says for itself
+    try {
+      const body = (await response.json()) as { msg?: unknown; reason?: unknown; message?: unknown; detail?: { id: string; args?: Args } };
+      if (typeof body.msg === "string") msg = body.msg;
+      if (typeof body.reason === "string") reason = body.reason;
+      plain = body.detail ? fill(body.detail.id, body.detail.args ?? {}) : msg;
+      if (typeof body.message === "string") server = body.message;
+    } catch {
+      // not JSON: an answer of the proxy or of somebody else
+    }
+    if (this.passed && status === 403 && !msg && server) {
+      return new ApiError("auth", t("This page's notebook server does not know you any more: load the page again"), status);
+    }
+    if (status === 401) {
+      return new ApiError("auth", t("You are not logged in"), status, "", { href: this.loginUrl(`${this.root}/`), text: t("Log in") });
+    }
+    if (status === 429) {
+      const after = response.headers.get("Retry-After");
+      return new ApiError("fault", msg || (after ? t("Too many requests; try again in {span}", { span: secondsText(after) }) : t("Too many requests; try again soon")), status);
+    }
+    if (status === 403 && reason === "LoginTooOld") {
+      const way = { href: this.root.replace(/services\/[^/]+$/, "hub/confirm"), text: t("Enter your password") };
+      return new ApiError("refused", t("This asks for your password again; then do it once more."), status, reason, way);
+    }
+    if (status === 403 && msg) return new ApiError("refused", msg, status, reason, null, plain);
+    if (status >= 500) return new ApiError("fault", msg || t("MLP Hub does not answer just now"), status);
+    if (msg) return new ApiError("refused", msg, status, reason);
+    return new ApiError("foreign", t("MLP Hub does not answer at this address"), status);
   }
 }
 
@@ -172,48 +217,40 @@ async function mentionsXsrf(response: Response): Promise<boolean> {
   }
 }
 
-async function failure(response: Response): Promise<ApiError> {
-  let msg = "";
-  let reason = "";
-  try {
-    const body = (await response.json()) as { msg?: unknown; reason?: unknown };
-    if (typeof body.msg === "string") msg = body.msg;
-    if (typeof body.reason === "string") reason = body.reason;
-  } catch {
-    // not JSON: an answer of the proxy or of somebody else
-  }
-  const { status } = response;
-  if (status === 401) return new ApiError("auth", "You are not logged in", status);
-  if (status === 429) {
-    const after = response.headers.get("Retry-After");
-    return new ApiError("fault", msg || `Too many requests; try again${after ? ` in ${after} s` : " soon"}`, status);
-  }
-  if (status === 403 && msg) return new ApiError("refused", msg, status, reason);
-  if (status >= 500) return new ApiError("fault", msg || "MLP Hub does not answer just now", status);
-  if (msg) return new ApiError("refused", msg, status, reason);
-  return new ApiError("foreign", "MLP Hub does not answer at this address", status);
-}
-
 /** What to show for anything thrown. */
 export function words(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** The same in English, where the service told that. */
+export const plain = (error: unknown): string => (error instanceof ApiError ? error.plain : words(error));
+
 const enc = encodeURIComponent;
 export const paths = {
   jobs: (user: string): string => `/users/${enc(user)}/jobs`,
   job: (user: string, job: string): string => `/users/${enc(user)}/jobs/${enc(job)}`,
+  models: (user: string): string => `/users/${enc(user)}/models`,
+  model: (user: string, model: string): string => `/users/${enc(user)}/models/${enc(model)}`,
+  /** Of a job or a model, by its path. */
+  files: (of: string, directory: string, limit: number): string => `${of}/files?limit=${limit}&path=${enc(directory)}`,
+  content: (of: string, path: string): string => `${of}/files/content?path=${enc(path)}`,
   jobAction: (user: string, job: string, action: string): string => `/users/${enc(user)}/jobs/${enc(job)}:${action}`,
+  why: (user: string, job: string): string => `/users/${enc(user)}/jobs/${enc(job)}/why`,
+  preferences: (user: string): string => `/users/${enc(user)}/preferences`,
   decisions: (user: string, job: string): string => `/users/${enc(user)}/jobs/${enc(job)}/decisions`,
   scheduling: "/scheduling",
   simulate: "/simulate?chart=true",
   jobStream: (user: string, job: string, since: number): string =>
     `/users/${enc(user)}/jobs/${enc(job)}:stream?since=${since}`,
   quota: (user: string): string => `/users/${enc(user)}/quota`,
-  token: (user: string): string => `/users/${enc(user)}/token`,
   user: (user: string): string => `/users/${enc(user)}`,
-  approve: (user: string): string => `/users/${enc(user)}:approve`,
-  users: "/users",
+  tokens: (user: string): string => `/users/${enc(user)}/tokens`,
+  leaving: (user: string): string => `/users/${enc(user)}/leaving`,
+  leave: (user: string, jobs: string, files: string): string => `/users/${enc(user)}?jobs=${enc(jobs)}&files=${enc(files)}`,
+  userAction: (user: string, action: "approve" | "password" | "logout" | "stop_servers" | "admin"): string => `/users/${enc(user)}:${action}`,
+  /** Users by name whose name holds `search`. */
+  users: (search: string, limit: number): string => `/users?limit=${limit}${search ? `&search=${enc(search)}` : ""}`,
+  waiting: "/users?waiting=true&limit=1000",
   tenants: "/tenants",
   tenant: (tenant: string): string => `/tenants/${enc(tenant)}`,
   preview: (tenant: string): string => `/tenants/${enc(tenant)}:preview`,
@@ -221,6 +258,12 @@ export const paths = {
   queue: (tenant: string): string => `/tenants/${enc(tenant)}/queue`,
   bookings: (tenant: string): string => `/tenants/${enc(tenant)}/bookings`,
   booking: (tenant: string, name: string): string => `/tenants/${enc(tenant)}/bookings/${enc(name)}`,
+  runtimes: (tenant: string): string => `/tenants/${enc(tenant)}/runtimes`,
+  runtime: (tenant: string, name: string): string => `/tenants/${enc(tenant)}/runtimes/${enc(name)}`,
+  runtimeAction: (tenant: string, name: string, verb: "approve" | "disable"): string => `/tenants/${enc(tenant)}/runtimes/${enc(name)}:${verb}`,
+  services: (tenant: string): string => `/tenants/${enc(tenant)}/services`,
+  service: (tenant: string, name: string): string => `/tenants/${enc(tenant)}/services/${enc(name)}`,
+  turnService: (tenant: string, name: string): string => `/tenants/${enc(tenant)}/services/${enc(name)}:rotate`,
   members: (tenant: string): string => `/tenants/${enc(tenant)}/members`,
   member: (tenant: string, user: string): string => `/tenants/${enc(tenant)}/members/${enc(user)}`,
 };

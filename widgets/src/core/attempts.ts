@@ -2,7 +2,7 @@
 import { lower } from "./decimate";
 import { ms } from "./format";
 import type { Track, XMode } from "./series";
-import type { JobEvent } from "./wire";
+import type { Event as JobEvent } from "./wire";
 
 const BEGINS = new Set(["starting", "running"]);
 const ENDS = new Set(["requeued", "suspended", "resized"]);

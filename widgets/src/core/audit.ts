@@ -1,6 +1,8 @@
 /** The audit log and the scheduler's decisions: from filters to requests, from entries to words. Pure. */
 import { bytes, clock, ram, trim } from "./format";
+import { n, t } from "./language";
 import type { AuditEntry } from "./wire";
+import { fieldWord } from "./words";
 
 export interface Filters {
   /** Which of the two is shown. */
@@ -37,16 +39,15 @@ const fieldsOf = (value: unknown): Fields | null => (typeof value === "object" &
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/;
 /** What a missing limit means; whatever else is missing is none. */
 const LIMITS = new Set(["cpu", "gpu", "ram", "rom", "borrowing_limit", "lending_limit"]);
-const label = (key: string): string => key.replaceAll("_", " ");
 
 /** A value of an entry: memory and storage in their units, times as they are here, a list as its members. */
 function text(key: string, value: unknown, now: number): string {
   if (typeof value === "number") return key === "ram" ? ram(value) : key === "rom" ? bytes(value) : trim(value, 3);
   if (typeof value === "string") return TIME.test(value) ? clock(value, now) : value;
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (Array.isArray(value)) return value.map((one) => text("", one, now)).join(", ");
+  if (typeof value === "boolean") return value ? t("yes") : t("no");
+  if (Array.isArray(value)) return value.map((one) => text("", one, now)).join(t(", "));
   const fields = fieldsOf(value);
-  return fields ? Object.entries(fields).map(([k, v]) => `${label(k)} ${text(k, v, now)}`).join(", ") : "none";
+  return fields ? Object.entries(fields).map(([k, v]) => t("{field} {value}", { field: fieldWord(k), value: text(k, v, now) })).join(t(", ")) : t("none");
 }
 
 const isNothing = (value: unknown): boolean => value === undefined || value === null || value === "";
@@ -58,9 +59,9 @@ export function changeWords(before: Fields, after: Fields, now: number, of = "")
     if (JSON.stringify(was) === JSON.stringify(is)) return [];
     const [a, b] = [fieldsOf(was), fieldsOf(is)];
     // of amounts by dimension only those are told that are other; a whole that comes or goes is told as a whole
-    if (a && b) return changeWords(a, b, now, key).map((one) => `${label(key)} ${one}`);
-    const show = (value: unknown): string => (isNothing(value) ? (LIMITS.has(of || key) ? "no limit" : "none") : text(key, value, now));
-    return [`${label(key)} ${show(was)} -> ${show(is)}`];
+    if (a && b) return changeWords(a, b, now, key).map((one) => t("{field} {value}", { field: fieldWord(key), value: one }));
+    const show = (value: unknown): string => (isNothing(value) ? (LIMITS.has(of || key) ? t("no limit") : t("none")) : text(key, value, now));
+    return [t("{field} {was} -> {is}", { field: fieldWord(key), was: show(was), is: show(is) })];
   });
 }
 
@@ -68,7 +69,7 @@ export function changeWords(before: Fields, after: Fields, now: number, of = "")
 export function detailWords(entry: AuditEntry, now: number): string {
   const { message, before, after, times, last, ...rest } = entry.detail;
   const changed = changeWords(fieldsOf(before) ?? {}, fieldsOf(after) ?? {}, now);
-  const others = Object.entries(rest).filter(([, value]) => !isNothing(value)).map(([key, value]) => `${label(key)} ${text(key, value, now)}`);
-  const again = isNothing(last) ? [] : [`${isNothing(times) ? "" : `${text("", times, now)} times, `}last ${text("", last, now)}`];
+  const others = Object.entries(rest).filter(([, value]) => !isNothing(value)).map(([key, value]) => t("{field} {value}", { field: fieldWord(key), value: text(key, value, now) }));
+  const again = isNothing(last) ? [] : [isNothing(times) ? t("last {time}", { time: text("", last, now) }) : n("once, last {time}", "{n} times, last {time}", Number(times), { time: text("", last, now) })];
   return [...(isNothing(message) ? [] : [text("", message, now)]), ...changed, ...others, ...again].join(" · ");
 }

@@ -1,7 +1,9 @@
 /** The form of a booked window as data: texts that people typed, what is wrong with them, and the request. Pure. */
 import { badName, clock, duration, ms, parseAmount, parseRam } from "./format";
+import { t } from "./language";
 import { amounts } from "./sharing";
-import type { Booking, BookingAsked, ByDimension } from "./wire";
+import type { ByDimension } from "./sharing";
+import type { Booking, BookingCreate } from "./wire";
 
 export type BookingField = "name" | "start" | "end" | "cpu" | "gpu" | "ram";
 export type BookingTexts = Record<BookingField, string>;
@@ -22,24 +24,24 @@ export function newBooking(now: number): BookingTexts {
   return { name: "", start: localText(start), end: localText(start + 8 * HOUR), cpu: "", gpu: "", ram: "" };
 }
 
-export function readBooking(texts: BookingTexts, names: string[], now: number): { asked: BookingAsked | null; faults: BookingFaults } {
+export function readBooking(texts: BookingTexts, names: string[], now: number): { asked: BookingCreate | null; faults: BookingFaults } {
   const faults: BookingFaults = {};
   const name = texts.name.trim();
-  const bad = badName(name) ?? (names.includes(name) ? `there is a window ${name} already` : null);
+  const bad = badName(name) ?? (names.includes(name) ? t("there is a window {name} already", { name }) : null);
   if (bad) faults.name = bad;
   const start = ms(texts.start);
   const end = ms(texts.end);
-  if (start === null) faults.start = "a day and a time are needed";
-  if (end === null) faults.end = "a day and a time are needed";
-  else if (end <= now) faults.end = "is over";
-  else if (start !== null && end <= start) faults.end = "is not after the start";
+  if (start === null) faults.start = t("a day and a time are needed");
+  if (end === null) faults.end = t("a day and a time are needed");
+  else if (end <= now) faults.end = t("is over");
+  else if (start !== null && end <= start) faults.end = t("is not after the start");
   const amount: ByDimension = {};
   for (const d of ["cpu", "gpu", "ram"] as const) {
-    const parsed = d === "ram" ? parseRam(texts[d]) : parseAmount(texts[d], d);
-    if (!parsed.ok) faults[d] = parsed.msg.replace("; empty means no limit", "; empty means none");
+    const parsed = d === "ram" ? parseRam(texts[d], t("empty means none")) : parseAmount(texts[d], d, 0, t("empty means none"));
+    if (!parsed.ok) faults[d] = parsed.msg;
     else if (parsed.value) amount[d] = parsed.value;
   }
-  if (!faults.cpu && !faults.gpu && !faults.ram && !Object.keys(amount).length) faults.cpu = "name an amount of something";
+  if (!faults.cpu && !faults.gpu && !faults.ram && !Object.keys(amount).length) faults.cpu = t("name an amount of something");
   if (Object.keys(faults).length || start === null || end === null) return { asked: null, faults };
   return { asked: { name, start: new Date(start).toISOString(), end: new Date(end).toISOString(), amount }, faults };
 }
@@ -50,14 +52,14 @@ export function windowWords(window: Booking, now: number): { open: boolean; text
   const end = ms(window.end) ?? 0;
   const open = start <= now && now < end;
   const left = (until: number): string => duration(Math.floor((until - now) / 60_000) * 60);
-  if (open) return { open, text: `until ${clock(end, now)}, ${left(end)} left` };
-  return { open, text: `${clock(start, now)} to ${clock(end, now)}, in ${left(start)}` };
+  if (open) return { open, text: t("until {time}, {span} left", { time: clock(end, now), span: left(end) }) };
+  return { open, text: t("{start} to {end}, in {span}", { start: clock(start, now), end: clock(end, now), span: left(start) }) };
 }
 
 /** What is kept free for a window: all of it, or what can be held of it. */
 export function keptWords(window: Booking): string {
   const all = amounts(window.amount);
-  return window.short ? `${amounts(window.short.left)} of ${all}` : all;
+  return window.short ? t("{some} of {all}", { some: amounts(window.short.left), all }) : all;
 }
 
 /** What is to be known of windows, each thing once. */

@@ -1,6 +1,8 @@
 /**
  * From tracks to the few points that a chart of a given width can show. Pure.
- * Where there are more points than pixels, a curve keeps the lowest and the highest of each bucket.
+ * Where there are more points than pixels, a curve keeps its first, its last, and the lowest and the highest of each
+ * bucket, at the steps where they were reported. A mean is that of one step, over time at the moment when the last rank
+ * reported it. Over time the curves of several ranks have no points in common: there they share the buckets' own times.
  */
 import type { Track, XMode } from "./series";
 
@@ -26,6 +28,8 @@ export function lower(xs: Float64Array, n: number, x: number): number {
 
 interface Slice {
   xs: Float64Array;
+  /** When each point was reported, where `xs` does not say it. */
+  at?: Float64Array;
   ys: Float64Array;
   from: number;
   to: number;
@@ -58,7 +62,91 @@ function extent(parts: Slice[]): Range {
 export function perRank(tracks: Track[], mode: XMode, width: number, range: Range | null = null): Aligned {
   const parts = slices(tracks, mode, range);
   const most = parts.reduce((m, p) => Math.max(m, p.to - p.from), 0);
-  return most > width * 2 || parts.length * most > width * 8 ? bucketed(parts, width) : exact(parts);
+  if (most <= width * 2 && parts.length * most <= width * 8) return exact(parts);
+  if (mode === "time" && parts.length > 1) return bucketed(parts, width);
+  const steps = merged(parts);
+  const xs = spread(steps.x, steps.low, steps.high, width).map((i) => steps.x[i] as number);
+  return [xs, ...parts.map((p) => at(p, xs))];
+}
+
+/** What the tracks say at each x that one of them has, and when the last of them did. */
+interface Steps {
+  x: number[];
+  time: number[];
+  mean: number[];
+  low: number[];
+  high: number[];
+}
+
+function merged(parts: Slice[]): Steps {
+  const out: Steps = { x: [], time: [], mean: [], low: [], high: [] };
+  const next = parts.map((p) => p.from);
+  for (;;) {
+    let x = Number.POSITIVE_INFINITY;
+    parts.forEach((p, k) => {
+      if ((next[k] as number) < p.to) x = Math.min(x, p.xs[next[k] as number] as number);
+    });
+    if (x === Number.POSITIVE_INFINITY) return out;
+    let sum = 0;
+    let count = 0;
+    let low = Number.POSITIVE_INFINITY;
+    let high = Number.NEGATIVE_INFINITY;
+    let time = out.time.at(-1) ?? Number.NEGATIVE_INFINITY; // it never goes back
+    parts.forEach((p, k) => {
+      let i = next[k] as number;
+      // of several reports of one step the last one counts
+      while (i + 1 < p.to && p.xs[i] === x && p.xs[i + 1] === x) i += 1;
+      if (i >= p.to || p.xs[i] !== x) return;
+      next[k] = i + 1;
+      time = Math.max(time, p.at?.[i] ?? time);
+      const y = p.ys[i] as number;
+      if (!Number.isFinite(y)) return;
+      sum += y;
+      count += 1;
+      low = Math.min(low, y);
+      high = Math.max(high, y);
+    });
+    out.x.push(x);
+    out.time.push(time);
+    out.mean.push(count ? sum / count : Number.NaN);
+    out.low.push(count ? low : Number.NaN);
+    out.high.push(count ? high : Number.NaN);
+  }
+}
+
+/** Which of these to show, in their order: the first, the last, and where `low` is lowest and `high` highest in each bucket. */
+function spread(xs: number[], low: number[], high: number[], width: number): number[] {
+  const n = xs.length;
+  if (n <= width) return xs.map((_, i) => i);
+  const buckets = Math.max(1, Math.floor(width / 2));
+  const min = xs[0] as number;
+  const size = ((xs[n - 1] as number) - min) / buckets || 1;
+  const found = new Set<number>([0]);
+  let i = 0;
+  for (let b = 0; b < buckets; b += 1) {
+    const end = b === buckets - 1 ? Number.POSITIVE_INFINITY : min + (b + 1) * size;
+    let lowest = -1;
+    let highest = -1;
+    for (; i < n && (xs[i] as number) < end; i += 1) {
+      if (!Number.isFinite(low[i] as number)) continue;
+      if (lowest < 0 || (low[i] as number) < (low[lowest] as number)) lowest = i;
+      if (highest < 0 || (high[i] as number) >= (high[highest] as number)) highest = i;
+    }
+    if (lowest < 0) continue;
+    found.add(Math.min(lowest, highest)).add(Math.max(lowest, highest));
+  }
+  return [...found.add(n - 1)];
+}
+
+/** A track's values at these x, null where it has none. */
+function at(p: Slice, xs: number[]): Cell[] {
+  let i = p.from;
+  return xs.map((x) => {
+    while (i < p.to && (p.xs[i] as number) < x) i += 1;
+    while (i + 1 < p.to && p.xs[i + 1] === x) i += 1;
+    const y = i < p.to && p.xs[i] === x ? (p.ys[i] as number) : Number.NaN;
+    return Number.isFinite(y) ? y : null;
+  });
 }
 
 function exact(parts: Slice[]): Aligned {
@@ -132,38 +220,29 @@ export function mean(tracks: Track[], mode: XMode, width: number, range: Range |
     return [one[0], one[1] ?? []];
   }
   const parts = slices(tracks, mode, range);
-  const most = parts.reduce((m, p) => Math.max(m, p.to - p.from), 0);
-  const { min, max } = extent(parts);
-  const fine = most <= width * 2 && mode === "step";
-  const xs = fine ? union(parts) : [];
-  const buckets = fine ? xs.length : Math.max(1, Math.min(Math.floor(width), most));
-  const size = (max - min) / buckets || 1;
-  const sum = new Float64Array(buckets);
-  const count = new Float64Array(buckets);
-  const low = new Float64Array(buckets).fill(Number.POSITIVE_INFINITY);
-  const high = new Float64Array(buckets).fill(Number.NEGATIVE_INFINITY);
-  for (const p of parts) {
-    let b = 0;
-    for (let i = p.from; i < p.to; i += 1) {
-      const x = p.xs[i] as number;
-      if (fine) while ((xs[b] as number) < x) b += 1;
-      else b = Math.min(buckets - 1, Math.floor((x - min) / size));
-      const y = p.ys[i] as number;
-      if (!Number.isFinite(y)) continue;
-      sum[b] = (sum[b] as number) + y;
-      count[b] = (count[b] as number) + 1;
-      if (y < (low[b] as number)) low[b] = y;
-      if (y > (high[b] as number)) high[b] = y;
-    }
-  }
+  if (mode === "step") return meanOfSteps(merged(parts), width * 2);
+  const byIndex = tracks.some((t) => !t.ascends);
+  const steps = merged(parts.map((p, k) => ({ ...p, xs: (tracks[k] as Track).x("step", byIndex), at: p.xs })));
+  return meanOfSteps({ ...steps, x: steps.time }, width * 2);
+}
+
+function meanOfSteps(steps: Steps, width: number): Aligned {
   const out: Aligned = [[], [], [], []];
-  for (let b = 0; b < buckets; b += 1) {
-    if (!count[b] && !fine) continue;
-    const some = (count[b] as number) > 0;
-    out[0].push(fine ? (xs[b] as number) : b === buckets - 1 ? max : min + b * size);
-    (out[1] as Cell[]).push(some ? (sum[b] as number) / (count[b] as number) : null);
-    (out[2] as Cell[]).push(some ? (low[b] as number) : null);
-    (out[3] as Cell[]).push(some ? (high[b] as number) : null);
+  let from = 0;
+  for (const i of spread(steps.x, steps.mean, steps.mean, width)) {
+    // the band is as wide as what was left out before this step
+    let low = Number.POSITIVE_INFINITY;
+    let high = Number.NEGATIVE_INFINITY;
+    for (; from <= i; from += 1) {
+      if (!Number.isFinite(steps.mean[from] as number)) continue;
+      low = Math.min(low, steps.low[from] as number);
+      high = Math.max(high, steps.high[from] as number);
+    }
+    const some = Number.isFinite(steps.mean[i] as number);
+    out[0].push(steps.x[i] as number);
+    (out[1] as Cell[]).push(some ? (steps.mean[i] as number) : null);
+    (out[2] as Cell[]).push(some ? low : null);
+    (out[3] as Cell[]).push(some ? high : null);
   }
   return out;
 }

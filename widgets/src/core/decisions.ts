@@ -1,6 +1,7 @@
 /** Which decision of the scheduler an event of the timeline tells of. Pure. */
-import { ms, trim } from "./format";
-import type { Decision, JobEvent } from "./wire";
+import { ms, secondsText, trim } from "./format";
+import { t } from "./language";
+import type { Decision, Event as JobEvent } from "./wire";
 
 /** By the kind of event that is stored with a decision, the decision's kind. */
 const EXPLAINED: Record<string, Decision["kind"]> = { admitted: "admitted", preempted: "preempted", resize: "resized" };
@@ -29,15 +30,22 @@ export function decisionOf(event: JobEvent, decisions: Decision[], timeline: Job
 }
 
 /** "digits of ann", or whose tenant's it is. */
-export function victimName(v: Decision["victims"][number]): string {
-  if (v.job !== null) return `${v.job} of ${v.user}`;
-  return v.tenant !== null ? `a job of tenant ${v.tenant}` : "a job of another tenant";
+export function jobName(v: { job: string | null; user: string | null; tenant: string | null }): string {
+  if (v.job !== null) return t("{job} of {user}", { job: v.job, user: v.user ?? "" });
+  return v.tenant !== null ? t("a job of tenant {tenant}", { tenant: v.tenant }) : t("a job of another tenant");
 }
 
 const PRIORITIES: Record<number, string> = { 200: "high", 100: "normal", 50: "low" };
 
-/** "high"; a priority that has no name as its number. */
-export const priorityName = (priority: number): string => PRIORITIES[priority] ?? String(priority);
+/** "high"; a priority that has no name as it is. */
+export function priorityName(priority: number | string): string {
+  const name = typeof priority === "string" ? priority : (PRIORITIES[priority] ?? String(priority));
+  return name === "high" ? t("high") : name === "normal" ? t("normal") : name === "low" ? t("low") : name;
+}
 
 /** "234.6 core-seconds": the most that stopping it loses. */
-export const lostWork = (v: Decision["victims"][number]): string => `${trim(v.lost_work, 1)} ${v.lost_unit || "s"}`;
+export function lostWork(v: Decision["victims"][number]): string {
+  const amount = trim(v.lost_work, 1);
+  if (v.lost_unit === "gpu-seconds") return t("{amount} gpu-seconds", { amount });
+  return v.lost_unit === "core-seconds" ? t("{amount} core-seconds", { amount }) : secondsText(amount);
+}

@@ -1,4 +1,5 @@
 /** Numbers, amounts and times as people read them, and back. Pure. */
+import { t } from "./language";
 
 const MIB = 1024 * 1024;
 const FACTORS: Record<string, number> = {
@@ -45,15 +46,13 @@ export const bytes = (n: number): string => sized(n, ["B", "KiB", "MiB", "GiB", 
 /** Seconds as "8 s", "2 min 5 s", "3 h 10 min", "2 d 4 h". */
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return join(Math.floor(s / 60), "min", s % 60, "s");
-  if (s < 86400) return join(Math.floor(s / 3600), "h", Math.floor((s % 3600) / 60), "min");
-  return join(Math.floor(s / 86400), "d", Math.floor((s % 86400) / 3600), "h");
+  const [days, hours, minutes] = [Math.floor(s / 86400), Math.floor((s % 86400) / 3600), Math.floor((s % 3600) / 60)];
+  const parts = [days && t("{n} d", { n: days }), hours && t("{n} h", { n: hours }), minutes && t("{n} min", { n: minutes }), s % 60 && secondsText(s % 60)];
+  const first = parts.findIndex(Boolean);
+  return first < 0 ? secondsText(0) : parts.slice(first, first + 2).filter(Boolean).join(" ");
 }
 
-function join(big: number, bigUnit: string, small: number, smallUnit: string): string {
-  return small ? `${big} ${bigUnit} ${small} ${smallUnit}` : `${big} ${bigUnit}`;
-}
+export const secondsText = (n: number | string): string => t("{n} s", { n });
 
 /** An RFC 3339 time in milliseconds since the epoch, or null. */
 export function ms(time: string | null | undefined): number | null {
@@ -84,9 +83,9 @@ export function ago(time: string | number | null, now: number): string {
   const at = typeof time === "number" ? time : ms(time);
   if (at === null) return "";
   const s = (now - at) / 1000;
-  if (s < 2 && s > -SLACK_S) return "just now";
+  if (s < 2 && s > -SLACK_S) return t("just now");
   const coarse = Math.abs(s) < 3600 ? (Math.abs(s) < 60 ? Math.abs(s) : Math.floor(Math.abs(s) / 60) * 60) : Math.abs(s);
-  return s > 0 ? `${duration(coarse)} ago` : `in ${duration(coarse)}`;
+  return s > 0 ? t("{span} ago", { span: duration(coarse) }) : t("in {span}", { span: duration(coarse) });
 }
 
 /** Up to so many seconds from now an expected time is told as how long it is until then: a clock's minutes say too little. */
@@ -98,13 +97,13 @@ export function starts(time: string | number | null, now: number): string {
   if (at === null) return "";
   const left = (at - now) / 1000;
   if (Math.abs(left) >= SOON_S) return clock(at, now);
-  return left >= 0.5 ? `in ${duration(left)}` : "any moment now";
+  return left >= 0.5 ? t("in {span}", { span: duration(left) }) : t("any moment now");
 }
 
 /** A metric's value: four significant digits, exponent where it is very big or small. */
 export function metric(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
-  if (!Number.isFinite(value)) return "not a number";
+  if (!Number.isFinite(value)) return t("not a number");
   if (value === 0) return "0";
   const abs = Math.abs(value);
   if (Number.isInteger(value) && abs < 1e7) return String(value);
@@ -112,19 +111,25 @@ export function metric(value: number | null | undefined): string {
   return String(Number(value.toPrecision(4)));
 }
 
-export function plural(n: number, one: string, many = `${one}s`): string {
-  return `${n} ${n === 1 ? one : many}`;
-}
+/** "2 cpu": of two of these the first reads "3 of 8". */
+export const cpus = (value: number): string => t("{amount} cpu", { amount: cores(value) });
+
+/** "2 gpu", "2 gpu a100". */
+export const gpus = (value: number, kind: string | null = null): string => t("{amount} gpu", { amount: cores(value) }) + (kind ? ` ${kind}` : "");
+
+/** "1 cpu, 1 gpu a100, 4 GiB". */
+export const sizeWords = (of: { cpu: number; gpu: number; ram: number; gpu_kind?: string | null }): string =>
+  [cpus(of.cpu), ...(of.gpu ? [gpus(of.gpu, of.gpu_kind)] : []), ram(of.ram)].join(t(", "));
 
 export type Parsed = { ok: true; value: number | null } | { ok: false; msg: string };
 
-/** A plain number at least `least`; empty means no limit (null). */
-export function parseAmount(text: string, what: string, least = 0): Parsed {
-  const t = text.trim();
-  if (t === "") return { ok: true, value: null };
-  const value = /^\d+(\.\d+)?$/.test(t) ? Number(t) : Number.NaN;
+/** A plain number at least `least`; empty means no limit (null), or what `empty` says. */
+export function parseAmount(text: string, what: string, least = 0, empty = t("empty means no limit")): Parsed {
+  const typed = text.trim();
+  if (typed === "") return { ok: true, value: null };
+  const value = /^\d+(\.\d+)?$/.test(typed) ? Number(typed) : Number.NaN;
   if (!Number.isFinite(value) || value < least) {
-    return { ok: false, msg: `${what} is a number from ${least} up, such as 4 or 0.5; empty means no limit` };
+    return { ok: false, msg: t("{what} is a number from {least} up, such as 4 or 0.5; {empty}", { what, least, empty }) };
   }
   return { ok: true, value };
 }
@@ -138,32 +143,33 @@ function parseUnit(text: string, binary = false): number | null {
 }
 
 /** Memory in MiB from "512", "512 MiB", "16 GiB"; a bare number is MiB, "16 GB" is meant as GiB as in `--ram`; empty is null. */
-export function parseRam(text: string): Parsed {
-  const t = text.trim();
-  if (t === "") return { ok: true, value: null };
-  const value = /^\d+(\.\d+)?$/.test(t) ? Number(t) * MIB : parseUnit(t, true);
-  if (value === null) return { ok: false, msg: `"${t}" is no amount of memory: write 512 MiB or 16 GiB; empty means no limit` };
+export function parseRam(text: string, empty = t("empty means no limit")): Parsed {
+  const typed = text.trim();
+  if (typed === "") return { ok: true, value: null };
+  const value = /^\d+(\.\d+)?$/.test(typed) ? Number(typed) * MIB : parseUnit(typed, true);
+  if (value === null) return { ok: false, msg: t('"{typed}" is no amount of memory: write 512 MiB or 16 GiB; {empty}', { typed, empty }) };
   return { ok: true, value: Math.round(value / MIB) };
 }
 
 /** Storage in bytes from "100 GiB", "1 TB"; a bare number is bytes; empty is null. */
 export function parseBytes(text: string): Parsed {
-  const t = text.trim();
-  if (t === "") return { ok: true, value: null };
-  const value = parseUnit(t);
-  if (value === null) return { ok: false, msg: `"${t}" is no amount of storage: write 100 GiB or 1 TB; empty means no limit` };
+  const typed = text.trim();
+  if (typed === "") return { ok: true, value: null };
+  const value = parseUnit(typed);
+  if (value === null) return { ok: false, msg: t('"{typed}" is no amount of storage: write 100 GiB or 1 TB; empty means no limit', { typed }) };
   return { ok: true, value: Math.round(value) };
 }
 
 const NAME = /^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$/;
 
-/** Why a name will not do, or null. */
-export function badName(name: string): string | null {
-  if (name === "") return "a name is needed";
+/** Why a name will not do, or null; `what` is whose name it is. */
+export function badName(name: string, what = t("a name")): string | null {
+  if (name === "") return t("{what} is needed", { what });
   if (NAME.test(name)) return null;
-  if (name.length > 50) return `a name has at most 50 characters, this one has ${name.length}`;
+  if (name.length > 50) return t("{what} has at most 50 characters, this one has {n}", { what, n: name.length });
   const close = name.normalize("NFKD").toLowerCase().replace(/[\u0300-\u036f]/g, "").replace(/[^a-z0-9]+/g, "-").replace(/^[-0-9]+|-+$/g, "").slice(0, 50).replace(/-+$/, "");
-  return `a name holds only a-z, 0-9 and dashes, starts with a letter and does not end with a dash${NAME.test(close) ? `, such as ${close}` : ""}`;
+  const rule = t("{what} holds only a-z, 0-9 and dashes, starts with a letter and does not end with a dash", { what });
+  return NAME.test(close) ? t("{rule}, such as {close}", { rule, close }) : rule;
 }
 
 /** A sentence of the hub with the times in it as they are here: "2026-11-21T09:00:00Z", "Saturday 2026-11-21 09:00 UTC". */

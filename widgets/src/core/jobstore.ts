@@ -6,10 +6,10 @@ import { Eta } from "./eta";
 import { LogStore } from "./logs";
 import { isWaiting } from "./phase";
 import { MetricStore } from "./series";
-import { points, readable, take, type Snapshot } from "./snapshot";
+import { points, readable } from "./snapshot";
 import type { Connection } from "./stream";
 import { ms } from "./format";
-import type { Frame, Job, JobEvent, Why } from "./wire";
+import type { JobAttempt, Frame, Job, Event as JobEvent, Why } from "./wire";
 
 export type Change = "view" | "metrics" | "logs";
 export type Listener = (changes: ReadonlySet<Change>) => void;
@@ -18,6 +18,7 @@ export interface View {
   job: Job | null;
   why: Why | null;
   events: JobEvent[];
+  attempts: JobAttempt[];
   connection: Connection;
   detail: string;
   /** True while only the notebook's saved picture is shown. */
@@ -34,7 +35,7 @@ const EVENTS_MAX = 500;
 
 export class JobStore {
   view: View = {
-    job: null, why: null, events: [], connection: "connecting", detail: "", saved: null, metrics: [], synced: false,
+    job: null, why: null, events: [], attempts: [], connection: "connecting", detail: "", saved: null, metrics: [], synced: false,
   };
   metrics = new MetricStore();
   logs = new LogStore();
@@ -67,17 +68,13 @@ export class JobStore {
       job: snapshot.job,
       why: snapshot.why ?? null,
       events: Array.isArray(snapshot.events) ? snapshot.events : [],
+      attempts: Array.isArray(snapshot.attempts) ? snapshot.attempts : [],
       saved: snapshot.saved_at ?? "",
       metrics: this.metrics.names(),
     });
     this.mark("metrics");
     this.mark("logs");
     return true;
-  }
-
-  snapshot(): Snapshot | null {
-    const { job, why, events } = this.view;
-    return job ? take(job, why, events, this.metrics, this.logs, new Date(this.now())) : null;
   }
 
   connection(state: Connection, detail: string): void {
@@ -98,6 +95,9 @@ export class JobStore {
         break;
       case "events":
         this.events(frame.events);
+        break;
+      case "attempts":
+        this.update({ attempts: frame.attempts });
         break;
       case "log":
         this.logs.add(frame.rank, frame.lines, replay);
@@ -145,7 +145,7 @@ export class JobStore {
     this.logs = new LogStore();
     this.eta = new Eta();
     this.shape = 0;
-    this.update({ why: null, events: [], saved: null, metrics: [], synced: false });
+    this.update({ why: null, events: [], attempts: [], saved: null, metrics: [], synced: false });
     this.mark("metrics");
     this.mark("logs");
   }

@@ -1,5 +1,6 @@
 /** Brings a job's store and its stream together in a browser. */
 import { ApiError, paths, type Client } from "./api";
+import { t } from "./language";
 import { JobStore } from "./jobstore";
 import { JobStream, type Socket, type Verdict } from "./stream";
 import type { Job } from "./wire";
@@ -39,7 +40,7 @@ async function check(client: Client, user: string, name: string, store: JobStore
     if (!(error instanceof ApiError)) return { retry: true }; // an answer cut short: try again
     if (error.kind === "auth") return { retry: false, detail: "login" };
     if (error.kind === "refused") return { retry: false, detail: error.message };
-    if (error.kind === "foreign") return { retry: false, detail: "MLP Hub does not answer at this address" };
+    if (error.kind === "foreign") return { retry: false, detail: t("MLP Hub does not answer at this address") };
     return { retry: true }; // a fault or no network passes by itself
   }
 }

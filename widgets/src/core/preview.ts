@@ -1,9 +1,10 @@
 /** The service's answer to what a change of a tenant would mean, as lines to read. Pure. */
 import { clock, withLocalTimes } from "./format";
-import type { TenantPreview, Tone } from "./wire";
+import { t } from "./language";
+import type { PreviewNote, TenantPreview } from "./wire";
 
 export interface Line {
-  tone: Tone;
+  tone: PreviewNote["tone"];
   text: string;
 }
 
@@ -11,8 +12,8 @@ export interface Line {
 export function backWords(p: TenantPreview | null, now: number): string {
   if (!p?.over.some((o) => o.tenant === p.tenant)) return "";
   return p.back_inside
-    ? `Expected to be inside it by ${clock(p.back_inside, now)}: ${p.back_inside_because}`
-    : `When it is inside it again: ${p.back_inside_because}`;
+    ? t("Expected to be inside it by {time}: {because}", { time: clock(p.back_inside, now), because: p.back_inside_because })
+    : t("When it is inside it again: {because}", { because: p.back_inside_because });
 }
 
 export function previewLines(p: TenantPreview, now: number): Line[] {
@@ -27,6 +28,6 @@ export function previewLines(p: TenantPreview, now: number): Line[] {
 }
 
 /** The tone of the whole box: its worst line's. */
-export function toneOf(lines: Line[]): Tone {
+export function toneOf(lines: Line[]): Line["tone"] {
   return (["bad", "wait", "good"] as const).find((t) => lines.some((l) => l.tone === t)) ?? "idle";
 }

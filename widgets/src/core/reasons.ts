@@ -1,25 +1,10 @@
-/** Typed reasons in words; the hub (`domain/errors.py`) and `mlp.words` have the same table, and a test compares them. Pure. */
+/** Typed reasons in words, and their numbers. Pure. */
 import { bytes, duration, ram, trim } from "./format";
-
-const WORDS: Record<string, string> = {
-  Invalid: "not allowed",
-  NotFound: "not there",
-  Conflict: "there already",
-  WrongState: "not in this state",
-  Forbidden: "no right to it",
-  ExceedsMaxQuota: "more than the whole quota",
-  WaitingForQuota: "waits for quota",
-  NoMatchingFlavor: "no such device here",
-  WaitingForResources: "waits for room on the nodes",
-  TopologyPlacementFailed: "waits for room in the right place",
-  WaitingForPreempted: "waits for others to stop",
-  Reserved: "the room is kept for others",
-  Suspended: "suspended",
-  Gated: "held back",
-};
+import { t } from "./language";
+import { REASONS } from "./terms";
 
 /** "waits for quota"; a type that is newer than this page as it is. */
-export const reasonWords = (reason: string): string => (Object.hasOwn(WORDS, reason) ? (WORDS[reason] as string) : reason);
+export const reasonWords = (reason: string): string => (Object.hasOwn(REASONS, reason) ? (REASONS[reason]?.() ?? reason) : reason);
 
 /** Of the numbers of a reason, those in seconds; those in MiB and bytes begin with what they are an amount of. */
 const SECONDS = new Set(["opens_in", "window"]);
@@ -38,6 +23,5 @@ export const capital = (text: string): string => `${text.charAt(0).toUpperCase()
 
 /** "No time can be told: long of bob has no time limit." */
 export function unknownStart(because: string): string {
-  const text = because.startsWith("no time can be told") ? because : `no time can be told: ${because}`;
-  return `${capital(text)}.`;
+  return because.startsWith(t("no time can be told")) ? t("{text}.", { text: capital(because) }) : t("No time can be told: {because}.", { because });
 }

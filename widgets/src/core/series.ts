@@ -58,10 +58,10 @@ export class Track {
     this.value = bigger(this.value);
   }
 
-  /** Thin the older half: of each four points the lowest and the highest stay, in their order. */
+  /** Thin the older half: the very first stays, of each four after it the lowest and the highest, in their order. */
   private compact(): void {
-    const half = (this.n >> 3) << 2;
-    let to = 0;
+    const half = ((this.n >> 3) << 2) + 1;
+    let to = 1;
     const move = (from: number): void => {
       this.step[to] = this.step[from] as number;
       this.index[to] = this.index[from] as number;
@@ -69,7 +69,7 @@ export class Track {
       this.value[to] = this.value[from] as number;
       to += 1;
     };
-    for (let i = 0; i < half; i += 4) {
+    for (let i = 1; i < half; i += 4) {
       let low = i;
       let high = i;
       for (let k = i + 1; k < i + 4; k += 1) {

@@ -1,43 +1,57 @@
 /** Whom a tenant shares with and within what limits, and how much of a dimension is whose. Pure. */
-import { bytes, clock, cores, ram, trim } from "./format";
-import type { ByDimension, Tenant, TenantSettings } from "./wire";
+import { bytes, clock, cores, cpus, gpus, ram, trim } from "./format";
+import { t } from "./language";
+import type { Tenant, TenantCreate } from "./wire";
+
+/** Amounts by dimension (cpu, gpu, gpu:KIND, ram, rom); what is left out is zero, or has no limit. */
+export type ByDimension = Record<string, number>;
+/** All that is configured of a tenant. */
+export type TenantSettings = Pick<Tenant, keyof TenantCreate>;
 
 const SHOW: Record<string, (n: number) => string> = {
-  cpu: (n) => `${cores(n)} cpu`,
-  gpu: (n) => `${cores(n)} gpu`,
-  ram: (n) => `${ram(n)} memory`,
-  rom: (n) => `${bytes(n)} storage`,
+  cpu: cpus,
+  gpu: gpus,
+  ram: (n) => t("{amount} memory", { amount: ram(n) }),
+  rom: (n) => t("{amount} storage", { amount: bytes(n) }),
 };
 
 /** "3 cpu, 4 GiB memory". */
 export function amounts(limits: ByDimension): string {
   return Object.entries(limits)
-    .map(([d, n]) => (d.startsWith("gpu:") ? `${cores(n)} ${d.slice(4)} gpu` : (SHOW[d] ?? String)(n)))
-    .join(", ");
+    .map(([d, n]) => (d.startsWith("gpu:") ? t("{amount} {kind} gpu", { amount: cores(n), kind: d.slice(4) }) : (SHOW[d] ?? String)(n)))
+    .join(t(", "));
 }
 
 /** "cohort main", "below org"; empty for who shares with nobody. */
 export function place(tenant: Pick<TenantSettings, "cohort" | "parent">): string {
-  if (tenant.parent) return `below ${tenant.parent}`;
-  return tenant.cohort ? `cohort ${tenant.cohort}` : "";
+  if (tenant.parent) return t("below {parent}", { parent: tenant.parent });
+  return tenant.cohort ? t("cohort {cohort}", { cohort: tenant.cohort }) : "";
 }
 
 /** "In cohort main · borrows at most 2 cpu · lends at most 1 cpu"; empty for who shares with nobody. */
 export function sharingWords(tenant: TenantSettings): string {
-  const where = tenant.parent ? `Below ${tenant.parent}` : tenant.cohort ? `In cohort ${tenant.cohort}` : "";
+  const where = tenant.parent ? t("Below {parent}", { parent: tenant.parent }) : tenant.cohort ? t("In cohort {cohort}", { cohort: tenant.cohort }) : "";
   const parts = [where];
   if (where) {
-    parts.push(tenant.borrowing_limit ? `borrows at most ${amounts(tenant.borrowing_limit)}` : "borrows what others leave idle");
-    parts.push(tenant.lending_limit ? `lends at most ${amounts(tenant.lending_limit)}` : "lends what it leaves idle");
+    parts.push(tenant.borrowing_limit ? t("borrows at most {amounts}", { amounts: amounts(tenant.borrowing_limit) }) : t("borrows what others leave idle"));
+    parts.push(tenant.lending_limit ? t("lends at most {amounts}", { amounts: amounts(tenant.lending_limit) }) : t("lends what it leaves idle"));
   }
-  if (tenant.reserved && Object.keys(tenant.reserved).length) parts.push(`keeps ${amounts(tenant.reserved)} reserved`);
+  if (tenant.reserved && Object.keys(tenant.reserved).length) parts.push(t("keeps {amounts} reserved", { amounts: amounts(tenant.reserved) }));
   return parts.filter(Boolean).join(" · ");
 }
+
+/** Whether its jobs reach other machines, and who can change that; `mlp.words` says the same. */
+export const networkWords = (tenant: Pick<Tenant, "name" | "job_network">): string =>
+  tenant.job_network === "outbound"
+    ? t("Jobs of tenant {tenant} may reach other machines.", { tenant: tenant.name })
+    : t("Jobs of tenant {tenant} have no network; an administrator of the hub can allow it.", { tenant: tenant.name });
 
 /** "Guarantee lowered since 14:20 ...": what an idle tenant lends beyond what it is configured to; empty when all of it holds. */
 export function loweredWords(tenant: Tenant, now: number): string {
   if (!tenant.lowered) return "";
-  return `Guarantee lowered to ${trim(tenant.lowered.share * 100, 0)}% since ${clock(tenant.lowered.since, now)}: it has been idle for long. Restored as soon as one of its jobs waits or a notebook server of it starts`;
+  return t("Guarantee lowered to {percent}% since {time}: it has been idle for long. Restored as soon as one of its jobs waits or a notebook server of it starts", {
+    percent: trim(tenant.lowered.share * 100, 0), time: clock(tenant.lowered.since, now),
+  });
 }
 
 /** One dimension of a tenant's quota. */
@@ -79,27 +93,29 @@ export function left(s: Standing): { own: number; borrow: number; held: number }
 export function standingWords(s: Standing, show: (n: number) => string): string[] {
   const parts: string[] = [];
   const borrowed = s.borrowed - s.over;
-  if (s.over > 1e-9) parts.push(`${show(s.over)} beyond quota`);
-  if (borrowed > 1e-9) parts.push(`${show(borrowed)} borrowed`);
-  if (s.lent) parts.push(`${show(s.lent)} lent`);
+  if (s.over > 1e-9) parts.push(t("{amount} beyond quota", { amount: show(s.over) }));
+  if (borrowed > 1e-9) parts.push(t("{amount} borrowed", { amount: show(borrowed) }));
+  if (s.lent) parts.push(t("{amount} lent", { amount: show(s.lent) }));
   if (s.free !== null && s.over <= 1e-9) {
     const { own, borrow, held } = left(s);
-    if (held > 1e-9) parts.push(`${show(held)} kept or held by others`);
-    if (own > 1e-9 || borrow <= 1e-9) parts.push(`${show(own)} free`);
-    if (borrow > 1e-9) parts.push(`${show(borrow)} more to borrow`);
+    if (held > 1e-9) parts.push(t("{amount} kept or held by others", { amount: show(held) }));
+    if (own > 1e-9 || borrow <= 1e-9) parts.push(t("{amount} free", { amount: show(own) }));
+    if (borrow > 1e-9) parts.push(t("{amount} more to borrow", { amount: show(borrow) }));
   }
   return parts;
 }
 
 /** What becomes of that which a tenant holds beyond its quota, and of what it borrowed; empty where it is inside its own. */
 export function beyondWords(tenant: Tenant): string {
-  const where = tenant.parent ? `who shares ${tenant.parent} with it` : tenant.cohort ? `another tenant of cohort ${tenant.cohort}` : "";
-  const back = where ? `, and is taken back from the cheapest of its jobs as soon as ${where} needs its own` : "";
+  const who = tenant.parent ? t("who shares {parent} with it", { parent: tenant.parent }) : tenant.cohort ? t("another tenant of cohort {cohort}", { cohort: tenant.cohort }) : "";
   if (Object.keys(tenant.over).length) {
-    return `${amounts(tenant.over)} in use beyond the quota. Nothing is stopped for that alone: what runs goes on${back}. Nothing new starts until enough is given back`;
+    const said = { amounts: amounts(tenant.over), who };
+    return who
+      ? t("{amounts} in use beyond the quota. Nothing is stopped for that alone: what runs goes on, and is taken back from the cheapest of its jobs as soon as {who} needs its own. Nothing new starts until enough is given back", said)
+      : t("{amounts} in use beyond the quota. Nothing is stopped for that alone: what runs goes on. Nothing new starts until enough is given back", said);
   }
-  if (!back || !Object.keys(tenant.borrowed).length) return "";
-  return `${amounts(tenant.borrowed)} of what is in use is borrowed: it stays until its jobs end${back}`;
+  if (!who || !Object.keys(tenant.borrowed).length) return "";
+  return t("{amounts} of what is in use is borrowed: it stays until its jobs end, and is taken back from the cheapest of its jobs as soon as {who} needs its own", { amounts: amounts(tenant.borrowed), who });
 }
 
 /** The parts of a bar in percent of its length: its own use, what is borrowed, what is beyond that, what is lent (at the far end). */
@@ -111,15 +127,16 @@ export function segments(s: Standing): Record<Part, number> {
 }
 
 export type Part = "own" | "borrowed" | "over" | "lent";
-const PARTS: [Part, string][] = [
-  ["own", "own use"],
-  ["borrowed", "borrowed: others take it back when they need it"],
-  ["over", "beyond what it may hold"],
-  ["lent", "lent: others use it now, it comes back when needed"],
+const partWords = (): [Part, string][] => [
+  ["own", t("own use")],
+  ["borrowed", t("borrowed: others take it back when they need it")],
+  ["over", t("beyond what it may hold")],
+  ["lent", t("lent: others use it now, it comes back when needed")],
 ];
 
 /** What the colours of some bars mean; nothing where all show plain use. */
 export function legend(bars: Standing[]): [Part, string][] {
-  const shown = new Set(bars.filter((s) => s.limit !== null).flatMap((s) => PARTS.filter(([part]) => segments(s)[part] > 0).map(([part]) => part)));
-  return shown.size > 1 || (shown.size === 1 && !shown.has("own")) ? PARTS.filter(([part]) => shown.has(part)) : [];
+  const words = partWords();
+  const shown = new Set(bars.filter((s) => s.limit !== null).flatMap((s) => words.filter(([part]) => segments(s)[part] > 0).map(([part]) => part)));
+  return shown.size > 1 || (shown.size === 1 && !shown.has("own")) ? words.filter(([part]) => shown.has(part)) : [];
 }

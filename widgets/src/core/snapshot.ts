@@ -1,15 +1,8 @@
 /**
  * The picture of a job that a saved notebook keeps: its record, some points of each curve, the last log lines.
- * The same shape is read by mlp.picture (Python), which draws it where no JavaScript runs.
+ * The kernel makes it (`History.snapshot` of mlp.history); mlp.picture draws it where no JavaScript runs.
  */
-import { mean } from "./decimate";
-import type { LogStore } from "./logs";
-import type { MetricStore } from "./series";
-import type { Job, JobEvent, LogLine, Point, Why } from "./wire";
-
-export const CURVE_POINTS = 120;
-export const LOG_LINES = 40;
-export const EVENTS = 40;
+import type { JobAttempt, Job, Event as JobEvent, LogLine, Point, Why } from "./wire";
 
 export interface Curve {
   x: number[];
@@ -20,26 +13,10 @@ export interface Snapshot {
   job?: Job;
   why?: Why | null;
   events?: JobEvent[];
+  attempts?: JobAttempt[];
   curves?: Record<string, Curve>;
   log?: (LogLine & { rank: number })[];
   saved_at?: string;
-}
-
-export function take(job: Job, why: Why | null, events: JobEvent[], metrics: MetricStore, logs: LogStore, now: Date): Snapshot {
-  const curves: Record<string, Curve> = {};
-  for (const name of metrics.names()) {
-    const tracks = [...(metrics.tracks.get(name) ?? new Map()).values()];
-    const [x, y] = mean(tracks, "step", CURVE_POINTS / 2);
-    curves[name] = { x, y: y ?? [] };
-  }
-  return {
-    job,
-    why,
-    events: events.slice(-EVENTS),
-    curves,
-    log: logs.lines.slice(-LOG_LINES).map((l) => ({ rank: l.rank, time: l.time, stream: l.err ? "stderr" : "stdout", text: l.text })),
-    saved_at: now.toISOString(),
-  };
 }
 
 /** The points of a snapshot's curves, as rank 0 reported them; their numbers are below any real one. */

@@ -1,5 +1,6 @@
 /** How long a job waits and runs, over all its attempts. Pure; a saved picture of an older hub may lack what it goes by. */
 import { ago, clock, duration, ms } from "./format";
+import { t } from "./language";
 import { isWaiting } from "./phase";
 import type { Job, QueueEntry } from "./wire";
 
@@ -21,10 +22,13 @@ export function timing(job: Job, now: number): string {
   const [started, ended] = [ms(job.started_at), ms(job.finished_at)];
   const whole = ran(job, now);
   // before any rank ran it failed, or was cancelled
-  if (ended !== null) return whole ? `${clock(ended, now)}, ran ${duration(whole)}` : clock(ended, now);
-  const [wait, before] = [waits(job, now), job.ran_s ? `ran ${duration(job.ran_s)}` : ""];
-  if (isWaiting(job.phase) || started === null)
-    return wait !== null && before ? `waits ${duration(wait)}, ${before}` : before || `submitted ${ago(job.submitted_at, now)}`;
-  const running = `running ${duration((now - started) / 1000)}`;
-  return job.ran_s ? `${running}, ${duration(whole)} in all` : running;
+  if (ended !== null) return whole ? t("{time}, ran {span}", { time: clock(ended, now), span: duration(whole) }) : clock(ended, now);
+  const wait = waits(job, now);
+  if (isWaiting(job.phase) || started === null) {
+    if (!job.ran_s) return t("submitted {ago}", { ago: ago(job.submitted_at, now) });
+    const before = duration(job.ran_s);
+    return wait === null ? t("ran {span}", { span: before }) : t("waits {wait}, ran {span}", { wait: duration(wait), span: before });
+  }
+  const running = duration((now - started) / 1000);
+  return job.ran_s ? t("running {span}, {whole} in all", { span: running, whole: duration(whole) }) : t("running {span}", { span: running });
 }

@@ -24,7 +24,7 @@ export type Verdict = { retry: true } | { retry: false; detail: string };
 
 export interface StreamDeps {
   open: (since: number) => Socket;
-  /** Asked after a connection was lost, before the next try: is there a point in it? May log in silently. */
+  /** Asked after a connection was lost, before the next try: is there a point in it? */
   check: () => Promise<Verdict>;
   later: (fn: () => void, ms: number) => number;
   forget: (timer: number) => void;

@@ -1,14 +1,41 @@
 /** The tenant form as data: texts that people typed, what is wrong with them, and the request they make. Pure. */
 import { badName, bytes, parseAmount, parseBytes, parseRam, ram, trim, type Parsed } from "./format";
-import type { Amounts, ByDimension, Tenant, TenantSettings } from "./wire";
+import { t } from "./language";
+import type { ByDimension, TenantSettings } from "./sharing";
+import { TENANT_FIELDS } from "./terms";
+import type { Tenant } from "./wire";
 
 export const DIMENSIONS = ["cpu", "gpu", "ram", "rom"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
+type Amounts = Pick<TenantSettings, Dimension>;
 /** The limits of sharing, by the word that begins the names of their fields. */
 export const LIMITS = { borrow: "borrowing_limit", lend: "lending_limit", reserve: "reserved" } as const;
 export type LimitWord = keyof typeof LIMITS;
 export type LimitField = `${LimitWord}_${Dimension}`;
-export type FieldName = "name" | Dimension | "weight" | "description" | "cohort" | "parent" | "queue_order" | LimitField;
+interface Plain {
+  label: () => string;
+  hint: () => string;
+  /** What may be chosen, with its words; an empty one is null. Without these it is a text. */
+  options?: () => [string, string][];
+}
+/** Settings that are what was typed or chosen; the form shows them in this order. */
+export const PLAIN = {
+  description: { label: () => t("Description"), hint: () => t("At most 500 characters") },
+  network: {
+    label: () => t("Network of its jobs and notebooks"),
+    hint: () => t("Outbound: other machines, never this one. What is started after the change goes by it."),
+    options: () => [["", t("As the hub's settings say")], ["none", t("None")], ["outbound", t("Outbound")]],
+  },
+  leavers: {
+    label: () => t("Running jobs of who leaves it"),
+    hint: () => t("Also of people whose account is taken away. What waits is suspended, and notebook servers end, either way."),
+    options: () => [["finish", t("Go on to their end")], ["stop", t("Are cancelled")]],
+  },
+} satisfies Partial<Record<keyof TenantSettings, Plain>>;
+export type PlainField = keyof typeof PLAIN;
+export const PLAIN_FIELDS = Object.keys(PLAIN) as PlainField[];
+export const plain = (field: PlainField): Plain => PLAIN[field];
+export type FieldName = "name" | Dimension | "weight" | PlainField | "cohort" | "parent" | "queue_order" | LimitField;
 export type Texts = Record<FieldName, string>;
 export type Faults = Partial<Record<FieldName, string>>;
 export type Sharing = Pick<TenantSettings, "cohort" | "parent" | "borrowing_limit" | "lending_limit" | "reserved" | "queue_order">;
@@ -22,7 +49,7 @@ export const SHARING_FIELDS: FieldName[] = ["queue_order", "cohort", "parent", .
 
 const NO_LIMITS = Object.fromEntries(LIMIT_FIELDS.map((f) => [f, ""])) as Record<LimitField, string>;
 export const EMPTY: Texts = {
-  name: "", cpu: "", gpu: "", ram: "", rom: "", weight: "1", description: "", cohort: "", parent: "", queue_order: "priority", ...NO_LIMITS,
+  name: "", cpu: "", gpu: "", ram: "", rom: "", weight: "1", ...plainTexts(unsaid), cohort: "", parent: "", queue_order: "priority", ...NO_LIMITS,
 };
 
 export function textsOf(tenant: TenantSettings): Texts {
@@ -37,12 +64,21 @@ export function textsOf(tenant: TenantSettings): Texts {
     ram: text("ram", tenant.ram),
     rom: text("rom", tenant.rom),
     weight: trim(tenant.weight, 3),
-    description: tenant.description,
+    ...plainTexts((field) => tenant[field] ?? unsaid(field)),
     cohort: tenant.cohort ?? "",
     parent: tenant.parent ?? "",
     queue_order: tenant.queue_order,
     ...limits,
   };
+}
+
+/** What a setting is of which nothing is said. */
+function unsaid(field: PlainField): string {
+  return field === "leavers" ? "finish" : "";
+}
+
+function plainTexts(of: (field: PlainField) => string): Record<PlainField, string> {
+  return Object.fromEntries(PLAIN_FIELDS.map((field) => [field, of(field)])) as Record<PlainField, string>;
 }
 
 function text(dimension: Dimension, value: number | null): string {
@@ -78,7 +114,7 @@ export function read(texts: Texts, names: string[] | null, kept: TenantSettings 
     return null;
   };
   if (names) {
-    const bad = badName(texts.name) ?? (names.includes(texts.name) ? `tenant ${texts.name} exists already` : null);
+    const bad = badName(texts.name) ?? (names.includes(texts.name) ? t("tenant {name} exists already", { name: texts.name }) : null);
     if (bad) faults.name = bad;
   }
   const amounts: Amounts = {
@@ -87,9 +123,9 @@ export function read(texts: Texts, names: string[] | null, kept: TenantSettings 
     ram: take("ram", parse("ram", texts.ram)),
     rom: take("rom", parse("rom", texts.rom)),
   };
-  const weight = parseAmount(texts.weight, "the weight");
-  if (!weight.ok || weight.value === null || weight.value <= 0) faults.weight = "the weight is a number above 0, such as 1";
-  if (texts.description.length > 500) faults.description = `at most 500 characters, this has ${texts.description.length}`;
+  const weight = parseAmount(texts.weight, t("the weight"));
+  if (!weight.ok || weight.value === null || weight.value <= 0) faults.weight = t("the weight is a number above 0, such as 1");
+  if (texts.description.length > 500) faults.description = t("at most 500 characters, this has {n}", { n: texts.description.length });
   return { amounts, weight: weight.ok && weight.value ? weight.value : 1, sharing: readSharing(texts, amounts, kept, faults), faults };
 }
 
@@ -103,10 +139,10 @@ function readSharing(texts: Texts, amounts: Amounts, kept: TenantSettings | null
     queue_order: texts.queue_order,
   };
   for (const field of ["cohort", "parent"] as const) {
-    const bad = sharing[field] === null ? null : badName(sharing[field]);
-    if (bad) faults[field] = bad.replace("a name", `a ${field}'s name`);
+    const bad = sharing[field] === null ? null : badName(sharing[field], field === "cohort" ? t("a cohort's name") : t("a parent's name"));
+    if (bad) faults[field] = bad;
   }
-  if (sharing.cohort && sharing.parent) faults.parent = "name a cohort or a parent, not both: with a parent it shares with its siblings";
+  if (sharing.cohort && sharing.parent) faults.parent = t("name a cohort or a parent, not both: with a parent it shares with its siblings");
   for (const word of WORDS) {
     const name = LIMITS[word];
     // limits of single kinds of gpu have no field here, and stay
@@ -127,9 +163,9 @@ function readSharing(texts: Texts, amounts: Amounts, kept: TenantSettings | null
 }
 
 function limitFault(word: LimitWord, value: number, quota: number | null, shares: boolean): string | null {
-  if (word !== "reserve" && !shares) return "needs a cohort or a parent";
-  if (word !== "reserve" && quota === null) return "needs a quota above; 0 means to own nothing";
-  if (word !== "borrow" && quota !== null && value > quota) return "is above the quota";
+  if (word !== "reserve" && !shares) return t("needs a cohort or a parent");
+  if (word !== "reserve" && quota === null) return t("needs a quota above; 0 means to own nothing");
+  if (word !== "borrow" && quota !== null && value > quota) return t("is above the quota");
   return null;
 }
 
@@ -139,13 +175,13 @@ export function placeFaults(name: string, all: ReadonlyMap<string, Pick<Texts, "
   const own = all.get(name);
   const [cohort, parent] = [own?.cohort.trim() ?? "", own?.parent.trim() ?? ""];
   // one name for a cohort and a tenant would mix up their trees
-  if (cohort && all.has(cohort)) faults.cohort = `${cohort} is a tenant: give the cohort another name, or make ${cohort} the parent`;
-  if (name && [...all.values()].some((t) => t.cohort.trim() === name)) faults.name = `${name} is the name of a cohort: use another one`;
-  if (parent && !all.has(parent)) faults.parent = `there is no tenant ${parent}`;
+  if (cohort && all.has(cohort)) faults.cohort = t("{cohort} is a tenant: give the cohort another name, or make {cohort} the parent", { cohort });
+  if (name && [...all.values()].some((own) => own.cohort.trim() === name)) faults.name = t("{name} is the name of a cohort: use another one", { name });
+  if (parent && !all.has(parent)) faults.parent = t("there is no tenant {parent}", { parent });
   const seen = new Set([name]);
   for (let at = parent; at && all.has(at); at = all.get(at)?.parent.trim() ?? "") {
     if (seen.has(at)) {
-      faults.parent = parent === name ? "a tenant cannot be its own parent" : `${parent} is below ${name}, so it cannot be above it too`;
+      faults.parent = parent === name ? t("a tenant cannot be its own parent") : t("{parent} is below {name}, so it cannot be above it too", { parent, name });
       break;
     }
     seen.add(at);
@@ -153,31 +189,29 @@ export function placeFaults(name: string, all: ReadonlyMap<string, Pick<Texts, "
   return faults;
 }
 
+function plainOf(texts: Texts): Partial<TenantSettings> {
+  return Object.fromEntries(PLAIN_FIELDS.map((field) => [field, plain(field).options ? texts[field] || null : texts[field]]));
+}
+
+/** The body of a POST: a new tenant; what the form does not show is as the hub has it. */
+export function create(texts: Texts, r: Read): Partial<TenantSettings> {
+  return { name: texts.name, ...r.amounts, weight: r.weight, ...r.sharing, ...plainOf(texts) };
+}
+
 /** The body of a PUT: all that the tenant is from now on; what the form does not show stays as it is. */
 export function update(tenant: Tenant, texts: Texts, r: Read): TenantSettings {
-  return {
-    name: tenant.name,
-    ...r.amounts,
-    gpu_kinds: tenant.gpu_kinds,
-    weight: r.weight,
-    ...r.sharing,
-    isolation: tenant.isolation,
-    description: texts.description,
-  };
+  return { ...unchanged(tenant), ...create(texts, r), name: tenant.name };
 }
 
 /** The body of a PUT that changes nothing. */
-export function unchanged(t: Tenant): TenantSettings {
-  const { name, cpu, gpu, ram, rom, gpu_kinds, weight, cohort, parent, borrowing_limit, lending_limit, reserved, queue_order, isolation, description } = t;
-  return { name, cpu, gpu, ram, rom, gpu_kinds, weight, cohort, parent, borrowing_limit, lending_limit, reserved, queue_order, isolation, description };
-}
+export const unchanged = (tenant: Tenant): TenantSettings => Object.fromEntries(TENANT_FIELDS.map((name) => [name, tenant[name]])) as unknown as TenantSettings;
 
 /** Which field a refusal speaks of, when its message names one. */
 export function fieldOf(msg: string): FieldName | null {
   const limit = /^(borrowing_limit|lending_limit|reserved)\.(cpu|gpu|ram|rom)\b/.exec(msg);
   if (limit) return `${WORDS.find((w) => LIMITS[w] === limit[1]) ?? "borrow"}_${limit[2] as Dimension}`;
-  const found = /^(?:field )?[`"$.]*(name|cpu|gpu|ram|rom|weight|description|cohort)\b/.exec(msg);
-  if (found) return found[1] as FieldName;
+  const found = /^(?:field )?[`"$.]*(\w+)/.exec(msg)?.[1] as FieldName | undefined;
+  if (found && ["name", ...DIMENSIONS, "weight", ...PLAIN_FIELDS, "cohort"].includes(found)) return found;
   if (/^the parent \S+ does not exist|cannot be the parent of/.test(msg)) return "parent";
   return /\btenant\b.*\b(exists|taken)\b/.test(msg) ? "name" : null;
 }

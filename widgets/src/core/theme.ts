@@ -1,7 +1,8 @@
 /** Light, dark, or as the system has it; kept in the browser. */
+import { t } from "./language";
 
 export type Theme = "system" | "light" | "dark";
-export const THEMES: [Theme, string][] = [["system", "◐ System"], ["light", "◐ Light"], ["dark", "◐ Dark"]];
+export const themes = (): [Theme, string][] => [["system", t("◐ System")], ["light", t("◐ Light")], ["dark", t("◐ Dark")]];
 const KEY = "mlp-theme";
 
 /** What of a browser this needs. */

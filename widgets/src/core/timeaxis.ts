@@ -1,5 +1,6 @@
 /** Time since the begin of a run as people read it: one unit along the axis, whole steps of it between the ticks. Pure. */
-import { duration, trim } from "./format";
+import { duration, secondsText, trim } from "./format";
+import { t } from "./language";
 
 const MIN = 60;
 const H = 3600;
@@ -17,15 +18,15 @@ export function tickWords(ticks: (number | null)[]): string[] {
   const known = ticks.filter((t): t is number => t !== null);
   const most = Math.max(0, ...known.map(Math.abs));
   const step = known.length > 1 ? Math.abs((known[1] as number) - (known[0] as number)) : most;
-  const [size, unit] = most >= 2 * DAY && step >= DAY / 2 ? [DAY, "d"] : most >= 2 * H && step >= H / 2 ? [H, "h"] : most >= 2 * MIN && step >= MIN / 2 ? [MIN, "min"] : [1, "s"];
-  return ticks.map((t) => {
-    if (t === null) return "";
-    const n = t / size;
-    return `${trim(n, size === 1 && step < 1 ? 3 : 1)} ${unit}`;
+  const size = most >= 2 * DAY && step >= DAY / 2 ? DAY : most >= 2 * H && step >= H / 2 ? H : most >= 2 * MIN && step >= MIN / 2 ? MIN : 1;
+  return ticks.map((at) => {
+    if (at === null) return "";
+    const n = trim(at / size, size === 1 && step < 1 ? 3 : 1);
+    return size === DAY ? t("{n} d", { n }) : size === H ? t("{n} h", { n }) : size === MIN ? t("{n} min", { n }) : secondsText(n);
   });
 }
 
 /** One moment, exactly: "4.2 s", "1 h 30 min". */
 export function elapsed(seconds: number): string {
-  return seconds < MIN && seconds % 1 ? `${trim(seconds, 1)} s` : duration(seconds);
+  return seconds < MIN && seconds % 1 ? secondsText(trim(seconds, 1)) : duration(seconds);
 }

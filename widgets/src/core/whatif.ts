@@ -1,8 +1,12 @@
 /** What-if: from what the form says to the request, and from two runs to better and worse. Pure. */
-import { clock, cores, duration, parseAmount, parseRam, plural, ram, trim } from "./format";
+import { clock, duration, parseAmount, parseRam, secondsText, sizeWords, trim } from "./format";
+import { n, t } from "./language";
 import { reasonWords } from "./reasons";
 import { EMPTY, LIMITS, placeFaults, read, SHARING_FIELDS, textsOf, type FieldName, type Read, type Texts } from "./tenantform";
-import type { Node, Simulated, SimulatedMove, SimulatedRun, SimulatedWait, SimulatedWork, Tenant } from "./wire";
+import type { Node, Simulated, SimulatedMove, SimulatedRun, SimulatedTenant, SimulatedWait, Tenant } from "./wire";
+
+/** What became of some jobs in a run: of all, or of a tenant's. */
+export type SimulatedWork = Pick<SimulatedRun, keyof SimulatedRun & keyof SimulatedTenant>;
 
 /** The fields of a tenant that have a column of their own; those of sharing are below the row. */
 export const AMOUNTS = ["cpu", "gpu", "ram", "weight"] as const;
@@ -44,18 +48,17 @@ const MOST_NODES = 10_000;
 export function kindsOf(nodes: Node[]): Kind[] {
   const found = new Map<string, Kind>();
   for (const n of nodes) {
-    const key = `${n.cpu_allocatable}/${n.ram_allocatable}/${n.gpu}/${n.gpu_kind ?? ""}`;
-    const kind = found.get(key) ?? { key, cpu: n.cpu_allocatable, ram: n.ram_allocatable, gpu: n.gpu, gpu_kind: n.gpu_kind, names: [] };
+    // what others hold there comes and goes: it makes no kind of its own
+    const cpu = n.cpu_allocatable + n.cpu_others, all = n.ram_allocatable + n.ram_others;
+    const key = `${cpu}/${all}/${n.gpu}/${n.gpu_kind ?? ""}`;
+    const kind = found.get(key) ?? { key, cpu, ram: all, gpu: n.gpu, gpu_kind: n.gpu_kind, names: [] };
     kind.names.push(n.name);
     found.set(key, kind);
   }
   return [...found.values()];
 }
 
-export function kindWords(kind: Pick<Kind, "cpu" | "ram" | "gpu" | "gpu_kind">): string {
-  const gpu = kind.gpu ? `, ${cores(kind.gpu)} gpu${kind.gpu_kind ? ` ${kind.gpu_kind}` : ""}` : "";
-  return `${cores(kind.cpu)} cpu, ${ram(kind.ram)}${gpu}`;
-}
+export const kindWords = (kind: Pick<Kind, "cpu" | "ram" | "gpu" | "gpu_kind">): string => sizeWords(kind);
 
 export function draftOf(tenants: Tenant[], kinds: Kind[]): Draft {
   return {
@@ -164,7 +167,7 @@ function nodeChanges(draft: Draft, kinds: Kind[], faults: Record<string, string>
     const there = kind.names.length;
     const wanted = whole(draft.kinds[kind.key] ?? String(there), 0, MOST_NODES);
     if (wanted === null) {
-      faults[`kind.${kind.key}`] = `How many nodes: a whole number up to ${MOST_NODES}`;
+      faults[`kind.${kind.key}`] = t("How many nodes: a whole number up to {most}", { most: MOST_NODES });
       return;
     }
     if (wanted === there) return;
@@ -175,12 +178,12 @@ function nodeChanges(draft: Draft, kinds: Kind[], faults: Record<string, string>
   draft.nodes.forEach((n, i) => {
     const many = whole(n.count, 1, MOST_NODES);
     const gpu = whole(n.gpu, 0, 1024);
-    const cpu = parseAmount(n.cpu, "CPU", 0.1);
+    const cpu = parseAmount(n.cpu, t("CPU"), 0.1);
     const memory = parseRam(n.ram);
-    if (many === null) faults[`nodes-${i}.count`] = `How many: a whole number from 1 to ${MOST_NODES}`;
-    if (gpu === null) faults[`nodes-${i}.gpu`] = "GPUs of each node: a whole number up to 1024";
-    if (!cpu.ok || cpu.value === null) faults[`nodes-${i}.cpu`] = "Cores of each node: a number from 0.1 up";
-    if (!memory.ok || memory.value === null || memory.value < 100) faults[`nodes-${i}.ram`] = "Memory of each node: 100 MiB or more, such as 32 GiB";
+    if (many === null) faults[`nodes-${i}.count`] = t("How many: a whole number from 1 to {most}", { most: MOST_NODES });
+    if (gpu === null) faults[`nodes-${i}.gpu`] = t("GPUs of each node: a whole number up to 1024");
+    if (!cpu.ok || cpu.value === null) faults[`nodes-${i}.cpu`] = t("Cores of each node: a number from 0.1 up");
+    if (!memory.ok || memory.value === null || memory.value < 100) faults[`nodes-${i}.ram`] = t("Memory of each node: 100 MiB or more, such as 32 GiB");
     count += 1;
     come.push({
       name: `new-${i + 1}`, count: many ?? 1, cpu: cpu.ok ? cpu.value : null, ram: memory.ok ? memory.value : null, gpu: gpu ?? 0,
@@ -193,6 +196,8 @@ function nodeChanges(draft: Draft, kinds: Kind[], faults: Record<string, string>
 export type Mark = "better" | "worse" | "same";
 
 export interface Row {
+  /** Nothing is said of it where there is nothing. */
+  silent: boolean;
   title: string;
   hint: string;
   before: string;
@@ -203,39 +208,41 @@ export interface Row {
 }
 
 interface Figure {
-  title: string;
-  hint: string;
+  title: () => string;
+  hint: () => string;
   of: (run: SimulatedWork) => number;
   show: (value: number) => string;
+  /** Nothing is said of it where there is nothing. */
+  rare?: boolean;
   /** Whether less is better, more is better, or neither. */
   wish: -1 | 0 | 1;
 }
 
-export const seconds = (value: number): string => (value < 10 && value % 1 ? `${trim(value, 1)} s` : duration(value));
+export const seconds = (value: number): string => (value < 10 && value % 1 ? secondsText(trim(value, 1)) : duration(value));
 const percent = (value: number): string => `${trim(value * 100, 1)} %`;
 const plain = (value: number): string => trim(value, 2);
 
-const NEVER: Figure = { title: "Never started", hint: "Jobs that found no place, those refused included", of: (r) => r.never_started + r.refused, show: String, wish: -1 };
+const NEVER: Figure = { title: () => t("Never started"), hint: () => t("Jobs that found no place, those refused included"), of: (r) => r.never_started + r.refused, show: String, wish: -1 };
 export const WORK: Figure[] = [
-  { title: "Average wait", hint: "All the time that a job is in the queue, of the jobs that had yet to start", of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
-  { title: "Half wait at most", hint: "The median wait", of: (r) => r.p50_wait_s, show: seconds, wish: -1 },
-  { title: "99 % wait at most", hint: "The wait of the unlucky", of: (r) => r.p99_wait_s, show: seconds, wish: -1 },
-  { title: "Worst unfairness", hint: "Time taken, divided by the time alone on the tenant's fair share; above 1 is worse than alone", of: (r) => r.ftf_worst, show: plain, wish: -1 },
-  { title: "Preemptions", hint: "Times that running jobs were stopped for others", of: (r) => r.preemptions, show: String, wish: -1 },
+  { title: () => t("Average wait"), hint: () => t("All the time that a job is in the queue, of the jobs that had yet to start"), of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
+  { title: () => t("Half wait at most"), hint: () => t("The median wait"), of: (r) => r.p50_wait_s, show: seconds, wish: -1 },
+  { title: () => t("99 % wait at most"), hint: () => t("The wait of the unlucky"), of: (r) => r.p99_wait_s, show: seconds, wish: -1 },
+  { title: () => t("Worst unfairness"), hint: () => t("Time taken, divided by the time alone on the tenant's fair share; above 1 is worse than alone"), of: (r) => r.ftf_worst, show: plain, wish: -1 },
+  { title: () => t("Preemptions"), hint: () => t("Times that running jobs were stopped for others"), of: (r) => r.preemptions, show: String, wish: -1 },
   NEVER,
 ];
 
 const whole_ = (run: SimulatedWork): SimulatedRun => run as SimulatedRun;
 const AGAIN: Figure = {
-  title: "Waits after a stop", hint: "What jobs that were stopped for others, or lost their nodes, waited until they went on, all together",
-  of: (r) => r.waited_again_s, show: seconds, wish: -1,
+  title: () => t("Waits after a stop"), hint: () => t("What jobs that were stopped for others, or lost their nodes, waited until they went on, all together"),
+  of: (r) => r.waited_again_s, show: seconds, wish: -1, rare: true,
 };
 export const WHOLE: Figure[] = [
   ...WORK,
   AGAIN,
-  { title: "All done after", hint: "From the first submission to the last end", of: (r) => whole_(r).makespan_s, show: seconds, wish: -1 },
-  { title: "CPU in use", hint: "Of all cores, until the last end", of: (r) => whole_(r).utilization["cpu"] ?? 0, show: percent, wish: 0 },
-  { title: "GPU in use", hint: "Of all gpus, until the last end", of: (r) => whole_(r).utilization["gpu"] ?? 0, show: percent, wish: 0 },
+  { title: () => t("All done after"), hint: () => t("From the first submission to the last end"), of: (r) => whole_(r).makespan_s, show: seconds, wish: -1 },
+  { title: () => t("CPU in use"), hint: () => t("Of all cores, until the last end"), of: (r) => whole_(r).utilization["cpu"] ?? 0, show: percent, wish: 0 },
+  { title: () => t("GPU in use"), hint: () => t("Of all gpus, until the last end"), of: (r) => whole_(r).utilization["gpu"] ?? 0, show: percent, wish: 0, rare: true },
 ];
 
 /** Less than a hundredth of difference is none. */
@@ -251,8 +258,10 @@ export function rowOf(figure: Figure, before: SimulatedWork, after: SimulatedWor
   const others = figure !== NEVER && NEVER.of(before) !== NEVER.of(after);
   const found = others ? "same" : mark(a, b, figure.wish);
   const differs = mark(a, b, -1) !== "same";
-  const by = found !== "same" ? `${figure.show(Math.abs(b - a))} ${b < a ? "less" : "more"}` : others && figure.wish && differs ? "of other jobs: not all start in both" : "";
-  return { title: figure.title, hint: figure.hint, before: figure.show(a), after: figure.show(b), mark: found, by };
+  const amount = figure.show(Math.abs(b - a));
+  const change = b < a ? t("{amount} less", { amount }) : t("{amount} more", { amount });
+  const by = found !== "same" ? change : others && figure.wish && differs ? t("of other jobs: not all start in both") : "";
+  return { silent: figure.rare === true && !a && !b, title: figure.title(), hint: figure.hint(), before: figure.show(a), after: figure.show(b), mark: found, by };
 }
 
 /** Why nothing is other than before, from what the jobs waited for; null where something is. */
@@ -261,53 +270,61 @@ export function whyTheSame(answer: Simulated): string | null {
   if (!before || !moves) return null;
   const moved = moves.earlier + moves.later + moves.only_before + moves.only_after;
   if (moved || WHOLE.some((f) => mark(f.of(before), f.of(after), -1) !== "same")) return null;
-  if (!before.waits.length) return "Nothing changes: as it is, no job has to wait.";
+  if (!before.waits.length) return t("Nothing changes: as it is, no job has to wait.");
   const [was, is] = [waitWords(before.waits), waitWords(after.waits)];
   const shown = after.waits[0];
-  const numbers = shown ? ` Of ${shown.job} of ${shown.user}, with the changes: ${shown.message}.` : "";
-  if (was !== is) return `Nothing changes: what is other here lets no job start sooner or later, something else holds them back then. They wait for, as it is: ${was}. With the changes: ${is}.${numbers}`;
-  const quota = before.waits.some((w) => w.reason === "WaitingForQuota");
-  const why = quota ? "what is other here lets no job start sooner or later" : "nobody waits for quota in this work, so other quotas alone move no start";
-  return `Nothing changes: ${why}. They wait for, in both runs: ${was}.${numbers}`;
+  const one = shown ? t("Of {job} of {user}, with the changes: {why}.", { job: shown.job, user: shown.user, why: shown.message }) : "";
+  const whole = (said: string): string => [said, one].filter(Boolean).join(" ");
+  if (was !== is) {
+    return whole(t("Nothing changes: what is other here lets no job start sooner or later, something else holds them back then. They wait for, as it is: {was}. With the changes: {is}.", { was, is }));
+  }
+  return whole(
+    before.waits.some((w) => w.reason === "WaitingForQuota")
+      ? t("Nothing changes: what is other here lets no job start sooner or later. They wait for, in both runs: {was}.", { was })
+      : t("Nothing changes: nobody waits for quota in this work, so other quotas alone move no start. They wait for, in both runs: {was}.", { was }),
+  );
 }
 
 /** "2 jobs: waits for quota; 1 job, which never starts: the room is kept for others". */
 function waitWords(waits: SimulatedWait[]): string {
   return waits
     .map((w) => {
-      const never = !w.never ? "" : w.never < w.jobs ? ` (${w.never} of them in vain)` : " (in vain)";
-      return `${plural(w.jobs, "job")}${never}: ${reasonWords(w.reason)}`;
+      const reason = reasonWords(w.reason);
+      if (!w.never) return n("1 job: {reason}", "{n} jobs: {reason}", w.jobs, { reason });
+      if (w.never === w.jobs) return n("1 job (in vain): {reason}", "{n} jobs (in vain): {reason}", w.jobs, { reason });
+      return n("1 job ({never} of them in vain): {reason}", "{n} jobs ({never} of them in vain): {reason}", w.jobs, { reason, never: w.never });
     })
-    .join("; ");
+    .join(t("; "));
 }
 
 /** Of which jobs the waits are: "3 ran already and wait no more; the waits are of the 5 others that start". */
 export function waitsOf(before: SimulatedWork, after: SimulatedWork): string {
-  const n = before.waits_of;
-  if (!n && !after.waits_of) return before.running ? `${before.running} ran already, and no other starts: there are no waits to tell` : "None starts";
-  const starts = n === after.waits_of ? String(n) : `${n} (with the changes ${after.waits_of})`;
-  const one = n === 1 && after.waits_of === 1;
-  if (!before.running) return `The waits are of the ${starts} that ${one ? "starts" : "start"}`;
-  const ran = before.running === 1 ? "1 ran already, and its wait is over" : `${before.running} ran already, and their waits are over`;
-  return `${ran}: the waits are of the ${starts} ${one ? "other that starts" : "others that start"}`;
+  const count = before.waits_of;
+  const { running } = before;
+  if (!count && !after.waits_of) return running ? t("{n} ran already, and no other starts: there are no waits to tell", { n: running }) : t("None starts");
+  const starts = count === after.waits_of ? String(count) : t("{n} (with the changes {after})", { n: count, after: after.waits_of });
+  const many = count === 1 && after.waits_of === 1 ? 1 : 2;
+  if (!running) return n("The waits are of the {starts} that starts", "The waits are of the {starts} that start", many, { starts });
+  const ran = n("1 ran already, and its wait is over", "{n} ran already, and their waits are over", running);
+  return n("{ran}: the waits are of the {starts} other that starts", "{ran}: the waits are of the {starts} others that start", many, { ran, starts });
 }
 
 /** A start in words: "at once", "after 5 min", "not at all". */
 export function startWords(at: number | null): string {
-  if (at === null) return "not at all";
-  return at < 1 ? "at once" : `after ${seconds(at)}`;
+  if (at === null) return t("not at all");
+  return at < 1 ? t("at once") : t("after {span}", { span: seconds(at) });
 }
 
 /** What a job whose start moves waits for, in the run in which it starts later or never: "As it is: red may use ...". */
 export function whyWords(m: SimulatedMove): string {
-  if (!m.why) return "Not told";
+  if (!m.why) return t("Not told");
   const sooner = m.before_s === null || (m.after_s !== null && m.after_s < m.before_s);
-  return `${sooner ? "As it is" : "With the changes"}: ${m.why}`;
+  return sooner ? t("As it is: {why}", { why: m.why }) : t("With the changes: {why}", { why: m.why });
 }
 
 /** A start in recorded history as the time of day that it would have been; "after 6 d 23 h" would read as a wait. */
 export function startClock(at: number | null, begin: string, now: number): string {
-  return at === null ? "not at all" : clock(Date.parse(begin) + at * 1000, now);
+  return at === null ? t("not at all") : clock(Date.parse(begin) + at * 1000, now);
 }
 
 /** A picture of recorded history with the time of day on its axis, as everything else says it. */

@@ -1,11 +1,72 @@
-/** Objects of the REST contract as they cross the wire (hub/mlp_api/types.py is the original). */
+/** Objects of the REST contract as they cross the wire: made from the OpenAPI document by `make docs`, not by hand. */
+/**
+ */
+export type Frame = JobFrame | MetricsFrame | EventsFrame | AttemptsFrame | LogFrame | WhyFrame | SyncedFrame | EndFrame;
 
-export type JobState = "creating" | "running" | "finished" | "error" | "deleting";
-export type Phase =
-  | "queued" | "admitted" | "starting" | "running" | "suspending" | "suspended" | "preempting"
-  | "resizing"
-  | "finishing" | "finished" | "failed" | "cancelling" | "cancelled" | "deleting";
-
+/**
+ * Body of every refused request (403). `msg` is in the reader's language, `detail` the same as data.
+ *
+ * `facts` are there where the scheduler says why, as for a job that waits; else there are none.
+ */
+export interface Refusal {
+  msg: string;
+  reason:
+    | "Invalid"
+    | "NotFound"
+    | "Conflict"
+    | "WrongState"
+    | "Forbidden"
+    | "LoginTooOld"
+    | "ExceedsMaxQuota"
+    | "WaitingForQuota"
+    | "NoMatchingFlavor"
+    | "WaitingForResources"
+    | "TopologyPlacementFailed"
+    | "WaitingForPreempted"
+    | "Reserved"
+    | "DiskFull"
+    | "Suspended"
+    | "Gated";
+  detail: {
+    [k: string]: unknown;
+  };
+  facts: Fact[];
+}
+/**
+ * A row of the table below a reason: what it is (`label` in the reader's words), how much, and who it is about.
+ *
+ * `key` names it for programs, with its `dimension` where it has one; `number` is its value where that is a number, in the
+ * units of quotas and in seconds.
+ */
+export interface Fact {
+  key: string;
+  dimension: string | null;
+  label: string;
+  value: string;
+  number: number | null;
+  who: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * Body of every server fault (503), as that of refused requests without a reason.
+ */
+export interface Fault {
+  msg: string;
+  detail: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * Who is asking; what a page needs before anything else.
+ *
+ * `warnings` are for platform admins: what is set less safe than it could be. `language` is the chosen one, empty where
+ * none was.
+ */
 export interface Session {
   username: string;
   admin: boolean;
@@ -14,132 +75,581 @@ export interface Session {
   xsrf: string;
   version: string;
   keeping: Keeping;
+  warnings: string[];
+  language: string;
 }
-
-/** How long jobs are kept that have ended; null: without a limit. */
+/**
+ * How long the hub keeps a user's jobs that have ended; null: without a limit.
+ *
+ * They go `job_days` days after they ended; of more than `jobs`, or of more than `job_mib` in the database, the oldest first.
+ */
 export interface Keeping {
   job_days: number | null;
   jobs: number | null;
   job_mib: number | null;
 }
-
-/** Who did what to which object. */
-export interface AuditEntry {
-  id: number;
-  time: string;
-  actor: string;
-  action: string;
-  object: string;
-  tenant: string | null;
-  detail: Record<string, unknown>;
+/**
+ * How the platform stands: `ok`; `degraded`, with problems beside which requests are served; or `failing`.
+ */
+export interface Health {
+  status: string;
+  version: string;
+  problems: HealthProblem[];
 }
-
+/**
+ * Something that does not work, in words for everybody.
+ */
+export interface HealthProblem {
+  component: string;
+  reason: string;
+  message: string;
+}
+/**
+ * Whether a replica serves requests, its name, and that of the one which decides, where it is known; neither says on which machine.
+ */
+export interface Ready {
+  ready: boolean;
+  replica: string;
+  leader: string | null;
+  msg: string;
+}
+/**
+ * Sign up. The password goes to the hub's authenticator and is kept nowhere else.
+ */
+export interface UserCreate {
+  username: string;
+  password: string;
+  tenant?: string | null;
+}
+/**
+ * A user of the hub. `new` is who asked for an account and was never let in, `applied_for` the tenant they named.
+ *
+ * `servers` is how many notebook servers of theirs run.
+ */
 export interface User {
   username: string;
-  state: "NotActive" | "Actived";
+  state: "Actived" | "NotActive";
   tenants: string[];
   admin: boolean;
   default_tenant: string;
-  /** Asked for an account and was never let in. */
   new: boolean;
   applied_for: string | null;
+  servers: number;
 }
-
-/** Amounts of a quota; null means: what the nodes have. cpu in cores, gpu in devices, ram in MiB, rom in bytes. */
-export interface Amounts {
+/**
+ * What a user has here, all of which somebody decides on who closes the account.
+ *
+ * Notebook servers, tokens and sessions end; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
+ * `suspended` and `ended` ones stay or go with the files. `bytes` is the size of the home where it is known. `departure` is
+ * null unless the account was closed since it was let in last.
+ */
+export interface Leaving {
+  username: string;
+  state: "Actived" | "NotActive";
+  tenants: string[];
+  running: number;
+  waiting: number;
+  suspended: number;
+  ended: number;
+  servers: number;
+  tokens: number;
+  bytes: number | null;
+  departure: Departing | null;
+}
+/**
+ * What was chosen for a user who leaves, and how far that has come: `closing`, `ending`, `removing`, `left`.
+ *
+ * `stopped`, `suspended` and `removed` say with how many jobs that was done so far.
+ */
+export interface Departing {
+  stage: "closing" | "ending" | "left" | "removing";
+  jobs: "finish" | "stop";
+  files: "keep" | "remove";
+  actor: string;
+  since: string;
+  stopped: number;
+  suspended: number;
+  removed: number;
+}
+/**
+ * Another password for somebody. Without one it is made up, and told in the answer, once.
+ */
+export interface PasswordReset {
+  password?: string | null;
+}
+/**
+ * What an administrator tells somebody whose password they set; `password` where it was made up.
+ */
+export interface PasswordSet {
+  username: string;
+  password: string | null;
+}
+/**
+ * Whether somebody is to be an administrator of the platform.
+ */
+export interface AdminRight {
+  admin: boolean;
+}
+/**
+ * What somebody chose for themselves. `language`: all that they read is in it; empty: as browser or terminal asks.
+ */
+export interface Preferences {
+  language: "" | "en" | "zh-CN";
+}
+/**
+ * What the spawner needs to know of a user: `GET /users/{user}:spawn`, with the ledger's scope only.
+ *
+ * Where the hub runs as root, the user's processes run as system user `first_uid` plus `number`.
+ */
+export interface SpawnInfo {
+  number: number;
+  tenants: string[];
+  default_tenant: string;
+  room: {
+    [k: string]: SpawnRoom;
+  };
+}
+/**
+ * What is left of a tenant's quota: cpu in cores, ram in MiB, gpu in devices. Null quotas: what the nodes have.
+ *
+ * `gpu_kinds` are the kinds that nodes have and the tenant may use. `cpu_borrow` and `ram_borrow`: what others leave idle now and it may have besides. `cpu_back` and `ram_back`: of its own quota, what a server would have besides by taking it back from tenants that
+ * borrowed it (`back_from`). `network` is what the tenant says of its jobs and notebooks, null where it says nothing, and
+ * `job_network` what its jobs have: `none` or `outbound`.
+ */
+export interface SpawnRoom {
+  cpu: number | null;
+  cpu_free: number | null;
+  ram: number | null;
+  ram_free: number | null;
+  gpu: number | null;
+  gpu_free: number | null;
+  gpu_kinds: string[];
+  cpu_borrow: number;
+  ram_borrow: number;
+  cpu_back: number;
+  ram_back: number;
+  back_from: string[];
+  network: string | null;
+  job_network: string;
+}
+/**
+ * Why the platform is stopping a user's notebook servers; `why` is empty where it is not.
+ */
+export interface ServerStop {
+  why: string;
+}
+/**
+ * A token of somebody, without what it is. `scopes` are the platform's that it holds.
+ *
+ * `last_used` is kept by the hub, some minutes apart; `last_from` is the address it came from last, empty where it was not
+ * used here. `current` is the token that asks; `ends_soon`: within five days.
+ */
+export interface TokenInfo {
+  id: string;
+  note: string;
+  scopes: string[];
+  created: string | null;
+  expires: string | null;
+  last_used: string | null;
+  last_from: string;
+  current: boolean;
+  ends_soon: boolean;
+}
+/**
+ * A token of one's own for a program.
+ *
+ * No `scopes`: all that the asking token holds. No `expires_in` (seconds): 30 days, or as long as that token holds if less.
+ */
+export interface TokenAsk {
+  note: string;
+  scopes?: string[] | null;
+  expires_in?: number | null;
+}
+/**
+ * A token that was just made. Nobody can show it again.
+ */
+export interface TokenGiven {
+  token: string;
+  note: string;
+  scopes: string[];
+  expires: string;
+}
+/**
+ * A token of somebody, for the operator's command. No `scopes`: all that the user may; no `expires_in`: for ever.
+ */
+export interface TokenCreate {
+  note: string;
+  scopes?: string[] | null;
+  expires_in?: number | null;
+}
+/**
+ * A token that the hub gave somebody on its own page, for the audit log: who asked, what for, what it may, until when.
+ */
+export interface TokenMade {
+  actor: string;
+  note: string;
+  scopes: string;
+  expires: string;
+}
+/**
+ * From where a token was used last, by the hub's id, and since when from there: seconds since 1970.
+ */
+export interface TokenUse {
+  id: string;
+  address: string;
+  at: number;
+}
+/**
+ * How somebody stands at the login's provider, said by the hub that asked it.
+ *
+ * `groups` are theirs now; `left_out` says which are not taken, and why. `ended`: their account was taken away there
+ * (`disabled`), or only that login ended (`session`): then groups are as they were last known.
+ */
+export interface LoginStanding {
+  /**
+   * @maxItems 1000
+   */
+  groups?: string[];
+  /**
+   * @maxItems 20
+   */
+  left_out?: string[];
+  ended?: "" | "disabled" | "session";
+}
+/**
+ * Whether the login's provider answers, said by the hub that asks it.
+ */
+export interface ProviderStanding {
+  away: boolean;
+}
+/**
+ * An account of a tenant: as which user it works, who made it and when, and its tokens.
+ */
+export interface ServiceAccount {
+  name: string;
+  user: string;
+  made_by: string;
+  made_at: string;
+  tokens: TokenInfo[];
+}
+/**
+ * An account of a tenant, with its first token. No `expires_in` (seconds): 90 days.
+ */
+export interface ServiceCreate {
+  name: string;
+  expires_in?: number | null;
+}
+/**
+ * A token of an account of a tenant that was just made. Nobody can show it again. `old_until`: when those before it end.
+ */
+export interface ServiceTokenGiven {
+  user: string;
+  token: string;
+  expires: string;
+  old_until: string | null;
+}
+/**
+ * Another token for an account of a tenant. `grace`: seconds that those before it are taken still.
+ */
+export interface ServiceRotate {
+  expires_in?: number | null;
+  grace?: number;
+}
+/**
+ * A tenant, its quota (null: what the nodes have) and what is in use of it.
+ *
+ * `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), zeroes of the
+ * first three left out. borrowed: held beyond its quota. lent: of its idle quota, what others hold now (where several
+ * could have lent it, each counts in proportion to what it leaves idle). lendable: what it would still lend. free:
+ * what it may take now, borrowing included; where it has no limit nothing is said. over: held beyond all that it may hold
+ * with others as they are, as after its quota was lowered; nothing is stopped for that alone. lowered: what of its guarantee holds
+ * while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured. notes: in
+ * the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
+ * `network` is as configured (null: as the hub's settings say), `job_network` what its jobs have: `none` or `outbound`.
+ */
+export interface Tenant {
+  name: string;
   cpu: number | null;
   gpu: number | null;
   ram: number | null;
   rom: number | null;
-}
-
-export interface TenantSettings extends Amounts {
-  name: string;
-  gpu_kinds: Record<string, number>;
-  weight: number;
-  cohort: string | null;
-  parent: string | null;
-  borrowing_limit: Record<string, number> | null;
-  lending_limit: Record<string, number> | null;
-  reserved: Record<string, number> | null;
-  queue_order: string;
-  isolation: string;
-  description: string;
-}
-
-/** Amounts by dimension (cpu, gpu, gpu:KIND, ram, rom); what is left out is zero, or has no limit. */
-export type ByDimension = Record<string, number>;
-
-export interface LoweredGuarantee {
-  since: string;
-  share: number;
-  lending_limit: ByDimension | null;
-  reserved: ByDimension | null;
-  message: string;
-}
-
-/** A window of time for which an amount is kept free. */
-export interface Booking extends BookingAsked {
-  tenant: string;
-  open: boolean;
-  made_by: string;
-  made_at: string;
-  /** It no longer fits: since when, what is kept free all the same, and why; null while all of it is held. */
-  short: { since: string; left: ByDimension; message: string } | null;
-  /** What else is to be known, in sentences. */
-  notes: string[];
-}
-
-export interface BookingAsked {
-  name: string;
-  start: string;
-  end: string;
-  amount: ByDimension;
-}
-
-export interface Tenant extends TenantSettings {
+  gpu_kinds: {
+    [k: string]: number;
+  };
   cpu_inuse: number;
   gpu_inuse: number;
   ram_inuse: number;
   rom_inuse: number;
-  /** Held beyond its quota. */
-  borrowed: ByDimension;
-  /** Of its idle quota, what others hold now. */
-  lent: ByDimension;
-  /** What it would still lend. */
-  lendable: ByDimension;
-  /** What it may take now, borrowing included; left out where it has no limit. */
-  free: ByDimension;
-  /** What of its guarantee holds while it is lowered, because the tenant is idle for long. */
-  over: ByDimension;
+  weight: number;
+  cohort: string | null;
+  parent: string | null;
+  borrowing_limit: {
+    [k: string]: number;
+  } | null;
+  lending_limit: {
+    [k: string]: number;
+  } | null;
+  reserved: {
+    [k: string]: number;
+  } | null;
+  borrowed: {
+    [k: string]: number;
+  };
+  lent: {
+    [k: string]: number;
+  };
+  lendable: {
+    [k: string]: number;
+  };
+  free: {
+    [k: string]: number;
+  };
+  over: {
+    [k: string]: number;
+  };
   lowered: LoweredGuarantee | null;
+  queue_order: string;
+  isolation: string;
+  network: string | null;
+  job_network: string;
+  leavers: string;
+  description: string;
   members: number;
   running: number;
   waiting: number;
+  notes: string[];
 }
-
-export type Tone = "good" | "wait" | "bad" | "idle";
-
-/** What an update of a tenant would mean. */
+/**
+ * What a tenant that is idle for long keeps back and reserves, until one of its jobs waits or a server of it asks.
+ */
+export interface LoweredGuarantee {
+  since: string;
+  share: number;
+  lending_limit: {
+    [k: string]: number;
+  } | null;
+  reserved: {
+    [k: string]: number;
+  } | null;
+  message: string;
+}
+/**
+ * A new tenant. A quota left out (null) means: what the nodes have.
+ */
+export interface TenantCreate {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  name: string;
+  cpu?: number | null;
+  gpu?: number | null;
+  ram?: number | null;
+  rom?: number | null;
+  gpu_kinds?: {
+    [k: string]: number;
+  };
+  weight?: number;
+  /**
+   * tenants of one cohort lend each other what they leave idle
+   */
+  cohort?: string | null;
+  /**
+   * the tenant out of whose quota this one's is carved; it shares with its siblings
+   */
+  parent?: string | null;
+  /**
+   * the most it may hold beyond its quota; left out: all that the others leave
+   */
+  borrowing_limit?: {
+    [k: string]: number;
+  } | null;
+  /**
+   * the most of its quota that others may hold; left out: all of it
+   */
+  lending_limit?: {
+    [k: string]: number;
+  } | null;
+  /**
+   * kept free for it on the nodes, used or not, whatever others may borrow; not above the quota
+   */
+  reserved?: {
+    [k: string]: number;
+  } | null;
+  /**
+   * what its own jobs go by: `priority` (priority, then age); `fifo` (age alone); `fair` (turns of its members, by what they use now and lately); `maxmin` (turns of its members, by what they use now). Under age alone no job of it stops another for its priority; in turns each member's jobs go by priority. Where the hub orders the jobs of all tenants in one line, that order holds instead
+   */
+  queue_order?: "fair" | "fifo" | "maxmin" | "priority";
+  /**
+   * how the tenant's files are kept: in the tree of all with directories of their own, encrypted with a key of its own, or in a storage root of its own; a hub on one machine has `shared` and refuses the others
+   */
+  isolation?: "dedicated" | "encrypted" | "shared";
+  /**
+   * what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started later goes by it
+   */
+  network?: ("none" | "outbound") | null;
+  /**
+   * what happens to running jobs of who leaves it, or whose account is taken away: `finish`, they go on to their end; `stop`, they are cancelled. Those that wait are put aside, and notebook servers end, either way
+   */
+  leavers?: "finish" | "stop";
+  description?: string;
+}
+/**
+ * All that a tenant is from now on; `name` may be left out and must match the path otherwise.
+ */
+export interface TenantUpdate {
+  name?: string | null;
+  cpu?: number | null;
+  gpu?: number | null;
+  ram?: number | null;
+  rom?: number | null;
+  gpu_kinds?: {
+    [k: string]: number;
+  };
+  weight?: number;
+  /**
+   * tenants of one cohort lend each other what they leave idle
+   */
+  cohort?: string | null;
+  /**
+   * the tenant out of whose quota this one's is carved; it shares with its siblings
+   */
+  parent?: string | null;
+  /**
+   * the most it may hold beyond its quota; left out: all that the others leave
+   */
+  borrowing_limit?: {
+    [k: string]: number;
+  } | null;
+  /**
+   * the most of its quota that others may hold; left out: all of it
+   */
+  lending_limit?: {
+    [k: string]: number;
+  } | null;
+  /**
+   * kept free for it on the nodes, used or not, whatever others may borrow; not above the quota
+   */
+  reserved?: {
+    [k: string]: number;
+  } | null;
+  /**
+   * what its own jobs go by: `priority` (priority, then age); `fifo` (age alone); `fair` (turns of its members, by what they use now and lately); `maxmin` (turns of its members, by what they use now). Under age alone no job of it stops another for its priority; in turns each member's jobs go by priority. Where the hub orders the jobs of all tenants in one line, that order holds instead
+   */
+  queue_order?: "fair" | "fifo" | "maxmin" | "priority";
+  /**
+   * how the tenant's files are kept: in the tree of all with directories of their own, encrypted with a key of its own, or in a storage root of its own; a hub on one machine has `shared` and refuses the others
+   */
+  isolation?: "dedicated" | "encrypted" | "shared";
+  /**
+   * what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started later goes by it
+   */
+  network?: ("none" | "outbound") | null;
+  /**
+   * what happens to running jobs of who leaves it, or whose account is taken away: `finish`, they go on to their end; `stop`, they are cancelled. Those that wait are put aside, and notebook servers end, either way
+   */
+  leavers?: "finish" | "stop";
+  description?: string;
+}
+/**
+ * What an update of a tenant would mean; nothing is changed by asking.
+ *
+ * The update itself stops nothing. `stopped` are jobs that others would take the room of, as the scheduler decides on
+ * the tenants as they would be. `back_inside`: when the tenant is expected to hold no more than it may, from the time
+ * limits of what runs; null when it does anyway or when no time can be told (`back_inside_because` says which end
+ * makes it so, or why there is none). Lists hold 20 jobs at most; `notes` say all in sentences and count all.
+ */
 export interface TenantPreview {
   tenant: string;
-  over: { tenant: string; dimension: string; inuse: number; may_hold: number; above: number }[];
-  could_start: { user: string; name: string; tenant: string }[];
-  waiting: { user: string; name: string; since: string; reason: string; message: string }[];
-  stopped: { user: string; name: string; tenant: string; for_user: string; for_name: string; for_tenant: string; shrunk: boolean; message: string }[];
+  over: PreviewOver[];
+  could_start: PreviewJob[];
+  waiting: PreviewWait[];
+  stopped: PreviewStop[];
   back_inside: string | null;
   back_inside_because: string;
-  bookings: { tenant: string; name: string; start: string; end: string; short: Booking["short"] }[];
-  notes: { tone: Tone; text: string }[];
+  bookings: PreviewBooking[];
+  notes: PreviewNote[];
 }
-
-export interface Member {
+/**
+ * A tenant that would hold more of a dimension than it may hold then, with all others as they are.
+ */
+export interface PreviewOver {
   tenant: string;
-  user: string;
-  role: string;
-  source: string;
+  dimension: string;
+  inuse: number;
+  may_hold: number;
+  above: number;
 }
-
+/**
+ * A job of a preview.
+ */
+export interface PreviewJob {
+  user: string;
+  name: string;
+  tenant: string;
+}
+/**
+ * A job of the tenant that would wait then: since when (the last time that it was put into the queue), and why.
+ */
+export interface PreviewWait {
+  user: string;
+  name: string;
+  since: string;
+  reason: string;
+  message: string;
+}
+/**
+ * A running job that would be stopped (`shrunk`: lose workers) then, for which other job, and why.
+ */
+export interface PreviewStop {
+  user: string;
+  name: string;
+  tenant: string;
+  for_user: string;
+  for_name: string;
+  for_tenant: string;
+  shrunk: boolean;
+  message: string;
+}
+/**
+ * A booked window, of any tenant, that would no longer fit (`short`) or would fit again (null).
+ */
+export interface PreviewBooking {
+  tenant: string;
+  name: string;
+  start: string;
+  end: string;
+  short: BookingShort | null;
+}
+/**
+ * That a window can no longer be held in full: since when, what of it is kept free all the same, and why.
+ */
+export interface BookingShort {
+  since: string;
+  left: {
+    [k: string]: number;
+  };
+  message: string;
+}
+/**
+ * One sentence of a preview, with its tone.
+ */
+export interface PreviewNote {
+  tone: "bad" | "good" | "idle" | "wait";
+  text: string;
+}
+/**
+ * One tenant's quota and who uses it, as its members may see it.
+ */
+export interface Usage {
+  tenant: Tenant;
+  holdings: Holding[];
+  history: {
+    [k: string]: unknown;
+  }[];
+}
+/**
+ * Somebody who holds part of a quota; `job` is the name of the job that does, `name@run` of a later run, where it is one.
+ */
 export interface Holding {
   holder: string;
   user: string;
@@ -149,43 +659,201 @@ export interface Holding {
   ram: number;
   rom: number;
   since: string;
+  job: string | null;
 }
-
-export interface Usage {
-  tenant: Tenant;
-  holdings: Holding[];
-  history: Record<string, unknown>[];
-}
-
-export interface Rank {
-  rank: number;
+/**
+ * A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`.
+ *
+ * `managed_by` is who keeps the place where it follows a group of a login's provider, and it is changed there; else empty.
+ */
+export interface Member {
+  tenant: string;
+  user: string;
   role: string;
-  node: string;
-  state: string;
-  exit_code: number | null;
-  signal: number | null;
-  cpu: number | null;
-  ram: number | null;
+  source: string;
+  note: string;
+  managed_by: string;
 }
-
-export interface Failure {
-  cause: string;
-  rank: number | null;
-  exit_code: number | null;
-  signal: number | null;
-  message: string;
-  tail: string;
+/**
+ * A member's role.
+ */
+export interface MemberUpdate {
+  role?: "admin" | "member";
 }
-
+/**
+ * A booked window that is not over.
+ *
+ * `open`: it has begun. `short`: a quota was lowered or nodes left, and it no longer fits; null while all of it can be
+ * held, and again as soon as it can. `notes`: what else is to be known, in sentences.
+ */
+export interface Booking {
+  tenant: string;
+  name: string;
+  start: string;
+  end: string;
+  amount: {
+    [k: string]: number;
+  };
+  open: boolean;
+  made_by: string;
+  made_at: string;
+  short: BookingShort | null;
+  notes: string[];
+}
+/**
+ * A new booked window: from `start` to before `end` the amount is kept free for the tenant, besides what it reserves.
+ */
+export interface BookingCreate {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  name: string;
+  start: string;
+  end: string;
+  /**
+   * what is kept free: cpu, gpu, gpu:KIND, ram
+   */
+  amount: {
+    [k: string]: number;
+  };
+}
+/**
+ * A way to run a program on several ranks; `ps` says whether it may have parameter servers.
+ *
+ * `tenant` is whose it is, null for the platform's own. New jobs may use it while its `state` is `approved`.
+ */
+export interface RuntimeInfo {
+  name: string;
+  title: string;
+  description: string;
+  ps: boolean;
+  tenant: string | null;
+  state: "approved" | "disabled" | "submitted";
+  program: string[];
+  env: {
+    [k: string]: string;
+  };
+  roles: RuntimeRole[];
+  launcher: string[] | null;
+  rank_env: string;
+  needs: string | null;
+  image: string | null;
+  ends_with: string | null;
+  linger_s: number;
+  success: number[];
+  changed_by: string | null;
+  changed_at: string | null;
+}
+/**
+ * A role of ranks: `count` of those that `--workers` gives, all that are left where it is null.
+ *
+ * Ranks of the role `ps` come besides, as many as `--ps` says. `program` is the command of such a rank, where it is not the
+ * runtime's.
+ */
+export interface RuntimeRole {
+  name: string;
+  count: number | null;
+  program: string[] | null;
+}
+/**
+ * A tenant's runtime. Commands are lists of arguments and no shell reads them; they and `env` may have places in braces.
+ *
+ * `launcher` starts the ranks, each told its number in the variable `rank_env`; without one they are started side by side.
+ * `needs` is the Python package without which no program can start. The job has ended when all ranks have, or `linger_s`
+ * seconds after the first rank of the role `ends_with` at the latest. Exit statuses in `success` are no failure; 0 never is.
+ */
+export interface RuntimeUpdate {
+  title: string;
+  description?: string;
+  /**
+   * @minItems 1
+   * @maxItems 64
+   */
+  program?: string[];
+  env?: {
+    [k: string]: string;
+  };
+  /**
+   * @minItems 1
+   * @maxItems 8
+   */
+  roles?: RuntimeRole[];
+  launcher?: string[] | null;
+  rank_env?: string;
+  needs?: string | null;
+  image?: string | null;
+  ends_with?: string | null;
+  linger_s?: number;
+  /**
+   * @maxItems 16
+   */
+  success?: number[];
+}
+/**
+ * A job to run: `entry` is a path in the user's home, or `code` the program's text; exactly one of them.
+ *
+ * A name that is used again, when its latest run has ended, makes its next run; with `replace` the earlier ones are deleted.
+ * cpu, gpu and ram are per rank, a parameter server's too.
+ */
+export interface JobCreate {
+  runtime?: string | null;
+  workers?: number | string;
+  ps?: number;
+  cpu?: number;
+  gpu?: number;
+  gpu_kind?: string | null;
+  ram?: number;
+  tenant?: string | null;
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  priority?: string;
+  time_limit?: number | null;
+  retries?: number;
+  checkpoint_every?: number | null;
+  topology?: string | null;
+  tensorboard?: "off" | "on";
+  /**
+   * letters, digits, -, _ and ., not beginning with - or ., 1 to 50 characters
+   */
+  name: string;
+  entry?: string | null;
+  code?: string | null;
+  /**
+   * @maxItems 1000
+   */
+  args?: string[];
+  env?: {
+    [k: string]: string;
+  };
+  replace?: boolean;
+}
+/**
+ * A job with its status. `phase` is the fine life cycle, `state` the coarse one.
+ *
+ * A name has runs 1, 2, ...: `run` is which of them this is. In paths `NAME` means the latest one, `NAME@RUN` a certain one.
+ *
+ * A job may run in several attempts: it is stopped and waits again, or goes on in another size. `started_at` and
+ * `finished_at` are of the last one. `ran_s` are the seconds that all attempts which are over ran; the one that runs has run
+ * since `started_at` besides. `waited_s` are the seconds in the queue in all waits that are over; while it waits, it has
+ * waited since `waiting_since` besides. What it is in the queue for counts from `queued_at`: who is stopped for others keeps
+ * its age there. The present attempt began with `progress_from` at `progress_since`, null before it reported anything.
+ *
+ * `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
+ * null for what was submitted here.
+ */
 export interface Job {
   name: string;
+  run: number;
   user: string;
   tenant: string;
   runtime: string;
   entry: string | null;
   code: string | null;
   args: string[];
-  env: Record<string, string>;
+  env: {
+    [k: string]: string;
+  };
   workers: number | string;
   ps: number;
   cpu: number;
@@ -197,11 +865,32 @@ export interface Job {
   retries: number;
   checkpoint_every: number | null;
   topology: string | null;
+  tensorboard: "off" | "on";
   uid: string;
-  state: JobState;
-  phase: Phase;
+  state: "creating" | "deleting" | "error" | "finished" | "running";
+  phase:
+    | "queued"
+    | "admitted"
+    | "starting"
+    | "running"
+    | "suspending"
+    | "suspended"
+    | "preempting"
+    | "resizing"
+    | "finishing"
+    | "finished"
+    | "failed"
+    | "cancelling"
+    | "cancelled"
+    | "deleting";
   reason: string | null;
   message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
   progress: number;
   restarts: number;
   position: number | null;
@@ -214,123 +903,563 @@ export interface Job {
   started_at: string | null;
   finished_at: string | null;
   waiting_since: string | null;
-  /** Seconds of all waits, and of all attempts, that are over. */
   waited_s: number;
   ran_s: number;
-  /** With what the present attempt began, and when; null before it reported anything. */
   progress_from: number;
   progress_since: string | null;
   version: number;
+  source: string | null;
 }
-
-export interface Verdict {
-  reason: string;
+/**
+ * One process of a job.
+ *
+ * `cpu` and `ram` are what it uses now, null when it does not run. Once it has ended the other four say what it used: its
+ * cores on average and the most over a second, its memory on average and the most, cached files not counted.
+ */
+export interface Rank {
+  rank: number;
+  role: string;
+  node: string;
+  state: string;
+  exit_code: number | null;
+  signal: number | null;
+  cpu: number | null;
+  ram: number | null;
+  cpu_mean: number | null;
+  cpu_peak: number | null;
+  ram_mean: number | null;
+  ram_peak: number | null;
+}
+/**
+ * What went wrong first.
+ *
+ * `hint` says what probably stands behind it: `no-network`, the tenant's jobs have none and the program looked for another
+ * machine; `network-missing`, the same, and this machine cannot give what the tenant may have. `remedy` says so in a
+ * sentence, with who can do something about it; empty without a hint.
+ */
+export interface Failure {
+  cause: string;
+  rank: number | null;
+  exit_code: number | null;
+  signal: number | null;
   message: string;
-  numbers: Record<string, number>;
+  tail: string;
+  hint: string | null;
+  remedy: string;
 }
-
+/**
+ * What is to be other than it was; what is left out stays.
+ */
+export interface Resubmit {
+  workers?: number | string;
+  cpu?: number;
+  gpu?: number;
+  ram?: number;
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  priority?: string;
+  time_limit?: number | null;
+}
+/**
+ * A job tells how it is doing.
+ */
+export interface Heartbeat {
+  state: "error" | "finished" | "running";
+  progress: number;
+}
+/**
+ * Why a job waits, and until when. `how_sure` is about the expected start, as long as nothing more important comes.
+ *
+ * `would_start_now` are the smallest changes with which it would; `cut_short` says so where not all could be tried, because
+ * very much waits, and is empty otherwise. `stopped` says what became of an earlier attempt, null where there was none.
+ */
 export interface Why {
   job: string;
-  phase: string;
+  run: number;
+  phase:
+    | "queued"
+    | "admitted"
+    | "starting"
+    | "running"
+    | "suspending"
+    | "suspended"
+    | "preempting"
+    | "resizing"
+    | "finishing"
+    | "finished"
+    | "failed"
+    | "cancelling"
+    | "cancelled"
+    | "deleting";
   reasons: Verdict[];
   position: number | null;
   queue_length: number;
   expected_start: string | null;
   expected_because: string;
-  /** Absent in pictures saved before there was such a field. */
-  how_sure?: "sure" | "likely" | "unknown";
-  sure_because?: string;
+  how_sure: "likely" | "sure" | "unknown";
+  sure_because: string;
   would_start_now: string[];
-  /** What was not looked at, because too much waits; empty where all was. */
-  cut_short?: string;
-  /** How the last attempt of a job that waits again was stopped. */
-  stopped?: { kind: string; time: string; message: string; kept: string; checkpoint_at: string | null } | null;
+  cut_short: string;
+  stopped: Stopped | null;
 }
-
-/** Why the scheduler did something with a job; names of other tenants are null for who may not know them. */
+/**
+ * A typed reason: `message` is its headline in the reader's language, `detail` the same as data, `facts` what is behind it.
+ *
+ * `numbers` are those of the facts, by DIMENSION_KEY or KEY.
+ */
+export interface Verdict {
+  reason: string;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  facts: Fact[];
+  numbers: {
+    [k: string]: number;
+  };
+}
+/**
+ * That a job which waits ran before: how and when its last attempt was stopped, and what of its work is kept.
+ *
+ * `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of its own
+ * tenant only. `checkpoint_at` is when the newest file in its checkpoint directory was written, null where there is none.
+ */
+export interface Stopped {
+  kind: "preempted" | "requeued" | "suspended";
+  time: string;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  kept: string;
+  checkpoint_at: string | null;
+}
+/**
+ * One step of a job's timeline.
+ */
+export interface Event {
+  seq: number;
+  time: string;
+  kind: string;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  reason: string | null;
+}
+/**
+ * An attempt of a job, from 1 on, with the stages that it came to, in order.
+ *
+ * `ended` is the kind of event with which it ended, as in the job's timeline, null while it goes on.
+ */
+export interface JobAttempt {
+  attempt: number;
+  stages: AttemptStage[];
+  ended: string | null;
+  ended_at: string | null;
+}
+/**
+ * A stage that an attempt came to: when, and how many seconds after the one before; null for its first.
+ *
+ * It was queued, admitted, its pods created, bound to nodes, their images pulled and containers begun, its first program
+ * started, the first line of output written. Where jobs run on one machine there are no pods.
+ */
+export interface AttemptStage {
+  stage: "admitted" | "bound" | "created" | "first-line" | "pulled" | "queued" | "started";
+  time: string;
+  seconds: number | null;
+}
+/**
+ * Why the scheduler did something with a job: why then, why there, why this one.
+ *
+ * `kind` is admitted, preempted or resized; it is told at the time of the decision, which an admission follows when those that
+ * make room for it have ended. `waited_for` is what it waited for until then (`waited_reason` the type of that) and
+ * `changed` what had changed since; `passed` are the first of those that were looked at before it and did not start, `passed_count`
+ * how many there were; `order` is what its queue goes by, `rule` the rule of placement;
+ * `nodes` are the best few places, `only` says that there was no other; `victims` are those that could have been stopped, `spared`
+ * why the others could not. `share` is the tenant's dominant share before. Of cycles with very many decisions only `summary` is kept. `detail` is the summary as data.
+ */
 export interface Decision {
   time: string;
   kind: string;
   summary: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
   waited_for: string | null;
   waited_reason: string | null;
   changed: string[];
+  passed: DecisionPassed[];
+  passed_count: number;
   position: number | null;
   policy: string;
+  order: string | null;
   share: number | null;
-  nodes: { node: string; ranks: number; chosen: boolean; free_after: string; score: number[] }[];
+  rule: string | null;
+  nodes: DecisionNode[];
   only: boolean;
-  victims: {
-    job: string | null;
-    user: string | null;
-    tenant: string | null;
-    priority: number;
-    lost_work: number;
-    over_nominal: boolean;
-    chosen: boolean;
-    why: string;
-    /** Workers that it gives up instead of all; 0 where it is stopped or left alone. */
-    gives: number;
-    /** What `lost_work` is counted in: gpu-seconds or core-seconds; empty in what an older hub wrote down. */
-    lost_unit: string;
-  }[];
+  victims: DecisionVictim[];
   spared: string[];
 }
-
-export interface JobDecision {
+/**
+ * A job that was looked at before another one and did not start, by the type of its reason; it stands for all that ask for the same.
+ *
+ * Names are null where they are not the asker's to know.
+ */
+export interface DecisionPassed {
+  job: string | null;
+  user: string | null;
+  tenant: string | null;
+  reason: string;
+}
+/**
+ * A node that was looked at for a job: ranks it got there or would have got, what it has free after that, its score.
+ *
+ * Scores are compared from the left, the smallest is best; what they are made of depends on the placement rule.
+ */
+export interface DecisionNode {
+  node: string;
+  ranks: number;
+  chosen: boolean;
+  free_after: string;
+  score: number[];
+}
+/**
+ * A running job that could have been stopped for another: what that loses, and why it was chosen or not.
+ *
+ * `lost_work` is the most that may be lost, less what it saves when it is asked to end; in `lost_unit`: gpu-seconds, or
+ * core-seconds where it has no gpu; empty where an older hub did not write it down. `gives` are the workers that it gives up instead of all,
+ * 0 where it is stopped or left alone. `right` is that by which a chosen one makes room: reclaim, priority, in-one-piece or extra
+ * (workers beyond the least of an elastic job). Names are null where they are not the
+ * asker's to know; of those that share with the asker's tenant the tenant is named.
+ */
+export interface DecisionVictim {
+  job: string | null;
+  user: string | null;
+  tenant: string | null;
+  priority: number;
+  lost_work: number;
+  over_nominal: boolean;
+  chosen: boolean;
+  right: string | null;
+  why: string;
+  gives: number;
+  lost_unit: string;
+}
+/**
+ * An entry of a directory. `size` is a file's, in bytes; links are shown and never followed.
+ *
+ * `other` is what cannot be fetched: a device, a pipe, a socket, or what has no name that is text.
+ */
+export interface FileEntry {
+  name: string;
+  kind: "directory" | "file" | "link" | "other";
+  size: number;
+  modified: string;
+}
+/**
+ * One point as delivered on the `job_metrics` WebSocket; further metrics are in `values`.
+ */
+export interface JobMetrics {
   user: string;
-  job: string;
-  tenant: string;
-  decision: Decision;
-}
-
-export interface JobEvent {
+  name: string;
   seq: number;
-  time: string;
-  kind: string;
-  message: string;
-  reason: string | null;
+  rank: number;
+  time: number;
+  epoch: number | null;
+  step: number | null;
+  accuracy: number | null;
+  loss: number | null;
+  progress: number | null;
+  values: {
+    [k: string]: number;
+  };
 }
-
-export interface LogLine {
-  time: string;
-  stream: string;
-  text: string;
+/**
+ * Consecutive points of one source (one reporting process).
+ */
+export interface MetricBatch {
+  source: string;
+  /**
+   * @maxItems 20000
+   */
+  points: MetricPoint[];
 }
-
+/**
+ * One report of one process: `n` is its number within its source, from 1 on, without gaps.
+ *
+ * `v` holds the numeric values; epoch, step, loss, accuracy and progress have their known meanings.
+ */
+export interface MetricPoint {
+  n: number;
+  t: number;
+  v: {
+    [k: string]: number | null;
+  };
+}
+/**
+ * How far the source's points are stored; send on from the next one.
+ */
+export interface MetricAck {
+  last: number;
+}
+/**
+ * The job as it is now.
+ */
+export interface JobFrame {
+  type: "job";
+  job: Job;
+}
+/**
+ * Points, in order.
+ */
+export interface MetricsFrame {
+  type: "metrics";
+  points: Point[];
+}
+/**
+ * A stored report of one rank, as its process made it; null stands for what is no finite number.
+ */
 export interface Point {
   seq: number;
   time: number;
   rank: number;
-  step?: number | null;
-  values: Record<string, number | null>;
+  step: number | null;
+  values: {
+    [k: string]: number | null;
+  };
 }
-
-export interface QueueEntry {
+/**
+ * Steps of the timeline, in order.
+ */
+export interface EventsFrame {
+  type: "events";
+  events: Event[];
+}
+/**
+ * The job's newest attempts, all of them anew, in order.
+ */
+export interface AttemptsFrame {
+  type: "attempts";
+  attempts: JobAttempt[];
+}
+/**
+ * Lines of one rank. `offset` is the cursor behind them, `dropped` the bytes that are gone before them.
+ */
+export interface LogFrame {
+  type: "log";
+  rank: number;
+  lines: LogText[];
+  offset: number;
+  dropped: number;
+}
+/**
+ * A line of the frame's rank. One with `partial` has no end yet: the next line of its stream goes on with it.
+ */
+export interface LogText {
+  time: string;
+  stream: string;
+  text: string;
+  partial?: boolean;
+}
+/**
+ * Why the job waits, null where it does not.
+ */
+export interface WhyFrame {
+  type: "why";
+  why: Why | null;
+}
+/**
+ * All that was there is sent; what follows is new.
+ */
+export interface SyncedFrame {
+  type: "synced";
+}
+/**
+ * The job has ended, and all of it is sent.
+ */
+export interface EndFrame {
+  type: "end";
+}
+/**
+ * One line of a rank's output.
+ *
+ * A `partial` one has no end yet, and the next line of its rank and stream goes on with it, as progress bars do.
+ */
+export interface LogLine {
+  rank: number;
+  time: string;
+  stream: string;
+  text: string;
+  partial: boolean;
+}
+/**
+ * The queue is worth fetching.
+ */
+export interface QueueHint {
+  type: "changed";
+}
+/**
+ * A version of a model to register: `src` says which file, or which directory with all below, becomes it.
+ *
+ * With `any_files` it is kept whatever it is; else files that are no model of a known format are an error.
+ */
+export interface ModelCreate {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  name: string;
+  /**
+   * jobs/JOB/PATH or jobs/JOB@RUN/PATH of a job's files, home/PATH of the home; also as /mlp/jobs/USER/JOB/PATH, /mlp/datasets/USER/.home/PATH
+   */
+  src: string;
+  tenant?: string | null;
+  any_files?: boolean;
+}
+/**
+ * A version of a model. In paths `NAME` means the latest, `NAME@VERSION` a certain one.
+ *
+ * `size` are bytes: what is kept for it while it is created, then exactly what its files have. `format` is told by names and
+ * headers, nothing of it is loaded; who loads one that is `pickled` runs code that is in it. `facts` are what its header says.
+ */
+export interface Model {
+  name: string;
+  version: number;
+  user: string;
+  tenant: string;
+  uid: string;
+  size: number;
+  files: number;
+  src: string;
+  state: "creating" | "deleting" | "error" | "ready";
+  stage: "archived" | "none" | "production" | "staging";
+  format: string;
+  main: string;
+  pickled: boolean;
+  facts: {
+    [k: string]: string;
+  };
+  message: string;
+  lineage: Lineage;
+  created_at: string;
+}
+/**
+ * Where a model comes from, as it was when it was registered. Without a job it comes from its owner's home.
+ *
+ * `code_sha256` is of the program's text, null where it is a file of the home, `entry`. `metrics` are the last of each.
+ */
+export interface Lineage {
+  job: string | null;
+  run: number | null;
+  job_uid: string | null;
+  runtime: string | null;
+  entry: string | null;
+  code_sha256: string | null;
+  args: string[];
+  env: {
+    [k: string]: string;
+  };
+  workers: number | string | null;
+  data: string[];
+  metrics: {
+    [k: string]: number;
+  };
+  taken_at: string;
+}
+/**
+ * How far a version is used from now on. Of one version of a model it is `production`: the one before is archived.
+ */
+export interface ModelStageChange {
+  stage: "archived" | "none" | "production" | "staging";
+}
+/**
+ * A dataset to upload: `size` bytes are kept for it of its tenant's `rom` until it is ready.
+ */
+export interface DatasetCreate {
+  /**
+   * a-z, 0-9, - and ., beginning with a letter, 1 to 50 characters
+   */
+  name: string;
+  size: number;
+  tenant?: string | null;
+  user?: string | null;
+}
+/**
+ * A dataset. `size`: bytes that it takes of its tenant's `rom`; what its files take is `used`, which becomes the same.
+ *
+ * `path` is where its files are, below the platform's address. Its machine of states is on the page of phases.
+ */
+export interface Dataset {
+  name: string;
+  user: string;
+  tenant: string;
+  size: number;
+  state: "creating" | "deleting" | "error" | "ready";
+  progress: number;
+  used: number;
+  path: string;
+  message: string;
+  made_at: string;
+}
+/**
+ * How far the upload of a dataset is, by the word of who uploads it.
+ */
+export interface DatasetHeartbeat {
+  state: "creating" | "error" | "ready";
+  progress: number;
+}
+/**
+ * What a token may do with a dataset's files: told to the part of the platform that holds them.
+ *
+ * `owner` is the system uid whose files they are; null: the platform's own.
+ */
+export interface DatasetAccess {
+  uid: string;
   user: string;
   name: string;
-  tenant: string;
-  phase: Phase;
-  priority: string;
-  position: number | null;
-  reason: string | null;
-  message: string;
-  cpu: number;
-  gpu: number;
-  ram: number;
-  submitted_at: string;
-  waiting_since: string | null;
-  waited_s: number;
-  ran_s: number;
-  started_at: string | null;
-  expected_start: string | null;
-  /** Which end makes it possible, or why no start can be told; empty where nobody has looked yet. */
-  expected_because: string;
+  state: "creating" | "deleting" | "error" | "ready";
+  owner: number | null;
 }
-
+/**
+ * So many bytes are going to be written to what has this uid.
+ */
+export interface StorageTake {
+  uid: string;
+  size: number;
+}
+/**
+ * Writing is over: of what was taken so much is not needed any more, and the files have grown by so much, or shrunk.
+ */
+export interface StorageGive {
+  uid: string;
+  granted: number;
+  grown: number;
+}
+/**
+ * A node: what is there, what may be given out and what is in use.
+ *
+ * `up`: it answers. `schedulable`: it takes new ranks, of those who tolerate its `taints`; else `conditions` say why not.
+ * What others than the hub hold there now (`cpu_others` and so on) is not part of what may be given out.
+ */
 export interface Node {
   name: string;
   up: boolean;
+  schedulable: boolean;
+  conditions: NodeCondition[];
+  taints: Taint[];
   cpu: number;
   gpu: number;
   gpu_kind: string | null;
@@ -340,12 +1469,32 @@ export interface Node {
   cpu_inuse: number;
   gpu_inuse: number;
   ram_inuse: number;
-  labels: Record<string, string>;
+  cpu_others: number;
+  gpu_others: number;
+  ram_others: number;
+  labels: {
+    [k: string]: string;
+  };
   holders: Holding[];
 }
-
-/** What became of some jobs in a run; spans in seconds. */
-/** The policy in force. */
+/**
+ * What is wrong with a node, and what is told of it.
+ */
+export interface NodeCondition {
+  kind: "Absent" | "Cordoned" | "DiskPressure" | "MemoryPressure" | "NotReady" | "PIDPressure";
+  message: string;
+}
+/**
+ * What keeps workloads off a node. With the key `tenant` and the effect `NoSchedule` it leaves the node to that tenant.
+ */
+export interface Taint {
+  key: string;
+  value: string;
+  effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+}
+/**
+ * The policy in force, as the settings that begin with `scheduling_` have it; `meaning` says what it goes by.
+ */
 export interface Scheduling {
   policy: string;
   meaning: string;
@@ -357,8 +1506,271 @@ export interface Scheduling {
   restart_cost_s: number;
   aging_s: number;
 }
-
-export interface SimulatedWork {
+/**
+ * A waiting or running job in the cluster's queue, or a notebook server (`kind` server) that waits for its room.
+ *
+ * A server's `name` is that of a named one, empty of its user's own; it has no runs, and `facts` are behind its reason: those of
+ * a job are told by `why`.
+ * `expected_because` says what makes its expected start possible, or why none can be told; empty where nobody has looked yet.
+ * `waiting_since`, `waited_s` and `ran_s` are as in a job.
+ */
+export interface QueueEntry {
+  kind: string;
+  user: string;
+  name: string;
+  run: number;
+  tenant: string;
+  phase:
+    | "queued"
+    | "admitted"
+    | "starting"
+    | "running"
+    | "suspending"
+    | "suspended"
+    | "preempting"
+    | "resizing"
+    | "finishing"
+    | "finished"
+    | "failed"
+    | "cancelling"
+    | "cancelled"
+    | "deleting";
+  priority: string;
+  position: number | null;
+  reason: string | null;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  cpu: number;
+  gpu: number;
+  ram: number;
+  submitted_at: string;
+  waiting_since: string | null;
+  waited_s: number;
+  ran_s: number;
+  started_at: string | null;
+  expected_start: string | null;
+  expected_because: string;
+  facts: Fact[];
+}
+/**
+ * What a job of this shape would get.
+ *
+ * `fits_now`: it would start as soon as those of `gives_way` have made room, at once where there are none. `gives_way` says
+ * of each job that would be stopped or give up workers for it, in a sentence that names other jobs of its own tenant only;
+ * `grace` are the seconds that they have to end, 0 where nobody gives way. `expected_because` says where `expected_start` comes
+ * from, or why no time can be told. `network` is what jobs of `tenant` have: `none` or `outbound`.
+ */
+export interface Offer {
+  fits_now: boolean;
+  expected_start: string | null;
+  placement: {
+    [k: string]: number;
+  };
+  cpu: number;
+  gpu: number;
+  ram: number;
+  reasons: Verdict[];
+  would_start_now: string[];
+  gives_way: string[];
+  grace: number;
+  expected_because: string;
+  tenant: string;
+  network: string;
+}
+/**
+ * Try to hold (request) or to give back (release) an amount.
+ */
+export interface ResourceRequestTry {
+  id: string;
+  applier: "am" | "dm" | "jm" | "mm" | "sp";
+  request_type: "release" | "request";
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  tenant?: string;
+  gpu?: number;
+  cpu?: number;
+  ram?: number;
+  rom?: number;
+  gpu_kind?: string | null;
+  user?: string;
+  holder?: string;
+  node?: string | null;
+}
+/**
+ * Which resource request to confirm or cancel.
+ */
+export interface ResourceRequestKey {
+  id: string;
+  applier: "am" | "dm" | "jm" | "mm" | "sp";
+}
+/**
+ * Who did what to which object: `tenant.update` to `red`. `detail` depends on the action.
+ *
+ * `actor` is a user's name, or `system` for what the hub did by itself.
+ */
+export interface AuditEntry {
+  id: number;
+  time: string;
+  actor: string;
+  action: string;
+  object: string;
+  tenant: string | null;
+  detail: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * A decision of the scheduler with the job that it is about.
+ */
+export interface JobDecision {
+  user: string;
+  job: string;
+  run: number;
+  tenant: string;
+  decision: Decision;
+}
+/**
+ * Either a scenario (the keys of a scenario file) or a what-if: `from` the present or history, with `changes`.
+ */
+export interface SimulateRequest {
+  version?: number;
+  policy?: {
+    [k: string]: unknown;
+  } | null;
+  flavors?: unknown[] | null;
+  nodes?: unknown[];
+  tenants?: unknown[];
+  priorities?: {
+    [k: string]: unknown;
+  } | null;
+  jobs?: unknown[];
+  events?: unknown[] | null;
+  bookings?: unknown[] | null;
+  until?: number | null;
+  from?: "now" | WhatIfHistory;
+  changes?: WhatIfChanges;
+}
+/**
+ * Recorded history.
+ */
+export interface WhatIfHistory {
+  history: WhatIfWindow;
+}
+/**
+ * Jobs that were submitted from `since` on and before `until` (null: now).
+ */
+export interface WhatIfWindow {
+  since: string;
+  until?: string | null;
+}
+/**
+ * What would be other: tenants by name, new tenants by name, nodes that come, go or are down, the policy.
+ */
+export interface WhatIfChanges {
+  tenants?: {
+    [k: string]: WhatIfTenant;
+  };
+  new_tenants?: {
+    [k: string]: WhatIfTenant;
+  };
+  /**
+   * @maxItems 100
+   */
+  new_nodes?: WhatIfNodes[];
+  /**
+   * @maxItems 10000
+   */
+  remove_nodes?: string[];
+  /**
+   * @maxItems 10000
+   */
+  nodes_down?: string[];
+  policy?: WhatIfPolicy | null;
+}
+/**
+ * What would be other about a tenant. What is left out stays; a quota that is null has no limit.
+ */
+export interface WhatIfTenant {
+  cpu?: number | null;
+  gpu?: number | null;
+  ram?: number | null;
+  rom?: number | null;
+  gpu_kinds?: {
+    [k: string]: number;
+  };
+  weight?: number;
+  cohort?: string | null;
+  parent?: string | null;
+  borrowing_limit?: {
+    [k: string]: number | null;
+  } | null;
+  lending_limit?: {
+    [k: string]: number | null;
+  } | null;
+  reserved?: {
+    [k: string]: number | null;
+  } | null;
+  queue_order?: "fair" | "fifo" | "maxmin" | "priority";
+}
+/**
+ * Nodes that would come: `count` of them, named NAME-0 and so on where there is more than one.
+ */
+export interface WhatIfNodes {
+  name: string;
+  count?: number;
+  cpu?: number;
+  ram?: number;
+  gpu?: number;
+  gpu_kind?: string | null;
+  labels?: {
+    [k: string]: string;
+  };
+}
+/**
+ * How the hub would schedule. What is left out stays.
+ */
+export interface WhatIfPolicy {
+  name?: "fair" | "fifo" | "finish" | "maxmin" | "priority";
+  placement?: "bestfit" | "fgd" | "packing" | "random" | "spread";
+  backfill?: boolean;
+  preemption?: boolean;
+  half_life_s?: number;
+  min_run_s?: number;
+  restart_cost_s?: number;
+  aging_s?: number;
+}
+/**
+ * What came out. `before` is as things are and `after` with the changes; a scenario has `after` only.
+ *
+ * `begin` is the instant that seconds count from. `remarks` tell what was assumed and what cannot be told. `lines` are those
+ * of `after`, where asked for; `lines_left_out` of them were too many.
+ */
+export interface Simulated {
+  begin: string | null;
+  before: SimulatedRun | null;
+  after: SimulatedRun;
+  moves: SimulatedMoves | null;
+  recorded: RecordedWaits | null;
+  remarks: string[];
+  lines:
+    | {
+        [k: string]: unknown;
+      }[]
+    | null;
+  lines_left_out: number;
+}
+/**
+ * One run in all. `utilization` is from 0 to 1 by dimension, `lost_work_s` worker-seconds done twice.
+ *
+ * `waits`: what jobs waited for, each counted once; the most first.
+ */
+export interface SimulatedRun {
   jobs: number;
   running: number;
   waits_of: number;
@@ -373,16 +1785,45 @@ export interface SimulatedWork {
   avg_jct_s: number;
   ftf_avg: number;
   ftf_worst: number;
+  makespan_s: number;
+  utilization: {
+    [k: string]: number;
+  };
+  lost_work_s: number;
+  per_tenant: {
+    [k: string]: SimulatedTenant;
+  };
+  waits: SimulatedWait[];
+  gantt: string | null;
 }
-
-export interface SimulatedTenant extends SimulatedWork {
+/**
+ * One tenant's part: what it used in core and gpu hours, its share of all that was used, and its fair share by weight.
+ */
+export interface SimulatedTenant {
+  jobs: number;
+  running: number;
+  waits_of: number;
+  waited_again_s: number;
+  finished: number;
+  refused: number;
+  never_started: number;
+  preemptions: number;
+  avg_wait_s: number;
+  p50_wait_s: number;
+  p99_wait_s: number;
+  avg_jct_s: number;
+  ftf_avg: number;
+  ftf_worst: number;
   cpu_h: number;
   gpu_h: number;
   share: number;
   fair_share: number;
 }
-
-/** What jobs waited for last before they started; `never` of them in vain. */
+/**
+ * What `jobs` of those that did not run when the run began waited for last before they started, by reason.
+ *
+ * `never` of them wait for it in vain. `message` has the numbers of one of them, `job` of `user`, which waits longest.
+ */
 export interface SimulatedWait {
   reason: string;
   jobs: number;
@@ -391,17 +1832,22 @@ export interface SimulatedWait {
   user: string;
   message: string;
 }
-
-export interface SimulatedRun extends SimulatedWork {
-  makespan_s: number;
-  utilization: Record<string, number>;
-  lost_work_s: number;
-  per_tenant: Record<string, SimulatedTenant>;
-  /** Jobs by the reason for which they waited; one with several counts in each. */
-  waits: SimulatedWait[];
-  gantt: string | null;
+/**
+ * How many jobs start earlier, later, as before, or in one of the runs only; `most` lists those that move most.
+ */
+export interface SimulatedMoves {
+  earlier: number;
+  later: number;
+  unmoved: number;
+  only_before: number;
+  only_after: number;
+  most: SimulatedMove[];
 }
-
+/**
+ * A job whose start moves: seconds from the begin of the run, null where it does not start.
+ *
+ * `why`: what it waits for in the run in which it starts later, or never.
+ */
 export interface SimulatedMove {
   job: string;
   user: string;
@@ -410,22 +1856,12 @@ export interface SimulatedMove {
   after_s: number | null;
   why: string | null;
 }
-
-export interface Simulated {
-  begin: string | null;
-  before: SimulatedRun | null;
-  after: SimulatedRun;
-  moves: { earlier: number; later: number; unmoved: number; only_before: number; only_after: number; most: SimulatedMove[] } | null;
-  recorded: { jobs: number; avg_wait_s: number; p50_wait_s: number; p99_wait_s: number } | null;
-  remarks: string[];
+/**
+ * What jobs of a window really waited, each time that they were in the queue, to hold `before` against.
+ */
+export interface RecordedWaits {
+  jobs: number;
+  avg_wait_s: number;
+  p50_wait_s: number;
+  p99_wait_s: number;
 }
-
-/** Server frames of the job's stream, one object a message. */
-export type Frame =
-  | { type: "job"; job: Job }
-  | { type: "metrics"; points: Point[] }
-  | { type: "events"; events: JobEvent[] }
-  | { type: "log"; rank: number; lines: LogLine[]; offset: number }
-  | { type: "why"; why: Why | null }
-  | { type: "synced" }
-  | { type: "end" };

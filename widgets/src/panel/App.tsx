@@ -1,58 +1,32 @@
-/** Frame of the pages: navigation, and which page an address means. */
-import type { ComponentChildren, JSX } from "preact";
+/** Frame of the pages: the bar at their top with the navigation, and what all of them show. */
+import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ErrorBox, Empty, Loading } from "../components/basics";
+import { ErrorBox, Empty, Icon, Loading } from "../components/basics";
 import { ApiError, paths, type Client } from "../core/api";
-import { THEMES, type Theme, type Themes } from "../core/theme";
+import { themes as themeWords, type Theme, type Themes } from "../core/theme";
 import type { Session, User } from "../core/wire";
 import { useLoad, useSignUpsChanged } from "../components/hooks";
-import { plural } from "../core/format";
-import { AuditPage } from "./Audit";
+import { choose, follow } from "./chosen";
 import { HubProvider } from "./context";
-import { JobPage, JobsPage } from "./Jobs";
-import { NodesPage } from "./Nodes";
-import { QueuePage } from "./Queue";
-import { QuotaPage } from "./Quota";
-import { base, href, hubHome, Link, useRoute } from "./router";
-import { NewTenantPage, TenantPage, TenantsPage } from "./Tenants";
-import { UsersPage } from "./Users";
-import { WhatIfPage } from "./WhatIf";
+import { PageHead } from "./form";
+import { base, href, hubPage, Link, useAddress } from "./address";
+import { entries, place, type Place } from "./pages";
+import { useLanguage } from "../components/language";
+import { LANGUAGES, n, t } from "../core/language";
 
-interface Place {
-  title: string;
-  /** Which entry of the navigation it belongs to. */
-  nav: string;
-  page: JSX.Element;
-}
-
-function place(parts: string[], session: Session): Place {
-  const [a = "", b = "", c = ""] = parts;
-  const here = parts.length;
-  if (a === "" || (a === "jobs" && here === 1)) return { title: "Jobs", nav: "jobs", page: <JobsPage /> };
-  if (a === "jobs" && here === 3) return { title: c, nav: b === session.username ? "jobs" : "queue", page: <JobPage key={`${b}/${c}`} user={b} name={c} /> };
-  if (a === "quota" && here === 1) return { title: "Quota", nav: "quota", page: <QuotaPage /> };
-  if (a === "tenants" && here === 2 && (session.admin || session.tenants.includes(b))) {
-    return { title: b, nav: `tenant ${b}`, page: <TenantPage key={b} name={b} /> };
-  }
-  if (a === "admin" && session.admin) {
-    if (b === "" || (b === "tenants" && here === 2)) return { title: "Tenants", nav: "tenants", page: <TenantsPage /> };
-    if (b === "tenants" && c === "new" && here === 3) return { title: "New tenant", nav: "tenants", page: <NewTenantPage /> };
-    if (b === "tenants" && here === 3) return { title: c, nav: "tenants", page: <TenantPage key={c} name={c} /> };
-    if (b === "users" && here === 2) return { title: "Users", nav: "users", page: <UsersPage /> };
-    if (b === "queue" && here === 2) return { title: "Queue", nav: "queue", page: <QueuePage /> };
-    if (b === "nodes" && here === 2) return { title: "Nodes", nav: "nodes", page: <NodesPage /> };
-    if (b === "what-if" && here === 2) return { title: "What-if", nav: "what-if", page: <WhatIfPage /> };
-    if (b === "audit" && here === 2) return { title: "Audit", nav: "audit", page: <AuditPage /> };
-  }
+function nothing(): Place {
   return {
-    title: "Nothing here",
-    nav: "",
+    title: t("Nothing here"),
+    under: "nothing",
     page: (
-      <Empty title="There is no such page, or it is not for you">
-        <p>
-          <Link to={base}>Go to your jobs</Link>
-        </p>
-      </Empty>
+      <>
+        <PageHead title={t("Nothing here")} />
+        <Empty title={t("There is no such page, or it is not for you")}>
+          <p>
+            <Link to={base}>{t("Go to your jobs")}</Link>
+          </p>
+        </Empty>
+      </>
     ),
   };
 }
@@ -64,7 +38,7 @@ function LogOut({ client }: { client: Client }): JSX.Element {
   };
   return (
     <button type="button" class="mlp-nav-link mlp-nav-button" onClick={leave}>
-      Log out
+      {t("Log out")}
     </button>
   );
 }
@@ -73,13 +47,13 @@ const SIGN_UPS_EVERY = 20_000;
 
 /** How many people wait for approval. */
 function SignUps({ client }: { client: Client }): JSX.Element | null {
-  const waiting = useLoad("sign-ups", () => client.list<User>(`${paths.users}?state=NotActive`), SIGN_UPS_EVERY);
+  const waiting = useLoad("sign-ups", () => client.list<User>(paths.waiting), SIGN_UPS_EVERY);
   useSignUpsChanged(() => void waiting.reload());
   const count = waiting.data?.items.filter((u) => u.new).length ?? 0;
   return count ? (
-    <span class="mlp-count" title={`${plural(count, "sign-up")} to approve`}>
+    <span class="mlp-count" title={n("1 sign-up to approve", "{n} sign-ups to approve", count)}>
       {count}
-      <span class="mlp-hidden"> to approve</span>
+      <span class="mlp-hidden">{" "}{t("to approve")}</span>
     </span>
   ) : null;
 }
@@ -91,18 +65,38 @@ function ThemeChoice({ themes }: { themes: Themes }): JSX.Element {
     setTheme(chosen);
   };
   return (
-    <select class="mlp-select mlp-theme" aria-label="Theme" title="Theme" value={theme} onChange={(e) => choose(e.currentTarget.value as Theme)}>
-      {THEMES.map(([key, text]) => (
+    <select class="mlp-select mlp-theme" aria-label={t("Theme")} title={t("Theme")} value={theme} onChange={(e) => choose(e.currentTarget.value as Theme)}>
+      {themeWords().map(([key, text]) => (
         <option key={key} value={key}>{text}</option>
       ))}
     </select>
   );
 }
 
-function Nav({ client, session, nav, themes }: { client: Client; session: Session; nav: string; themes: Themes }): JSX.Element {
-  const item = (key: string, to: string, text: ComponentChildren): JSX.Element => (
-    <Link to={to} cls="mlp-nav-link" current={nav === key}>
+/** The user's setting: it is for all of their browsers, notebooks and commands. */
+function LanguageChoice({ client, session, changed }: { client: Client; session: Session; changed: () => void }): JSX.Element {
+  const set = async (tag: string): Promise<void> => {
+    // stored first: who asks for the session from here on is told the new one, and nothing flips back
+    await client.patch(paths.preferences(session.username), { language: tag });
+    await choose(tag);
+    changed();
+  };
+  return (
+    <select class="mlp-select mlp-theme" aria-label={t("Language")} title={t("Language")} value={session.language} onChange={(e) => void set(e.currentTarget.value).catch(changed)}>
+      <option value="">{t("Automatic")}</option>
+      {LANGUAGES.map(([tag, own]) => (
+        <option key={tag} value={tag} lang={tag}>{own}</option>
+      ))}
+    </select>
+  );
+}
+
+function Nav({ client, session, changed, nav, themes }: { client: Client; session: Session; changed: () => void; nav: string; themes: Themes }): JSX.Element {
+  const shown = entries(session).map(({ to, text }) => ({ key: to.join("/"), admin: to[0] === "admin", to, text }));
+  const item = ({ key, to, text }: (typeof shown)[number]): JSX.Element => (
+    <Link key={key} to={href(...to)} cls="mlp-nav-link" current={nav === key}>
       {text}
+      {key === "admin/users" ? <SignUps key={nav} client={client} /> : null}
     </Link>
   );
   return (
@@ -110,29 +104,22 @@ function Nav({ client, session, nav, themes }: { client: Client; session: Sessio
       <a class="mlp-brand" href={base}>
         MLP Hub
       </a>
-      <nav aria-label="Pages">
-        {item("jobs", base, "Jobs")}
-        {item("quota", href("quota"), "Quota")}
-        {session.admin ? null : session.tenant_admin.map((t) => <span key={t}>{item(`tenant ${t}`, href("tenants", t), `Tenant ${t}`)}</span>)}
-        {session.admin ? (
-          <>
-            <span class="mlp-nav-gap" aria-hidden="true" />
-            {item("tenants", href("admin", "tenants"), "Tenants")}
-            {item("users", href("admin", "users"), <>Users<SignUps key={nav} client={client} /></>)}
-            {item("queue", href("admin", "queue"), "Queue")}
-            {item("nodes", href("admin", "nodes"), "Nodes")}
-            {item("what-if", href("admin", "what-if"), "What-if")}
-            {item("audit", href("admin", "audit"), "Audit")}
-          </>
-        ) : null}
+      <nav aria-label={t("Pages")}>
+        {shown.filter((e) => !e.admin).map(item)}
+        {session.admin ? <span class="mlp-nav-gap" aria-hidden="true" /> : null}
+        {shown.filter((e) => e.admin).map(item)}
       </nav>
       <div class="mlp-top-end">
+        <LanguageChoice client={client} session={session} changed={changed} />
         <ThemeChoice themes={themes} />
-        <span class="mlp-who" title={session.admin ? "Platform admin" : "Logged in"}>
+        <span class="mlp-who" title={session.admin ? t("Platform admin") : t("Logged in")}>
           {session.username}
         </span>
-        <a class="mlp-nav-link" href={hubHome}>
-          Hub home
+        <a class="mlp-nav-link" href={`${base}docs/`}>
+          {t("Help")}
+        </a>
+        <a class="mlp-nav-link" href={hubPage("home")}>
+          {t("Hub home")}
         </a>
         <LogOut client={client} />
       </div>
@@ -141,15 +128,20 @@ function Nav({ client, session, nav, themes }: { client: Client; session: Sessio
 }
 
 export function App({ client, themes }: { client: Client; themes: Themes }): JSX.Element {
-  const parts = useRoute();
+  const parts = useAddress();
+  useLanguage();
   const [session, setSession] = useState<Session | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const load = (): void => {
+  const load = (fresh = false): void => {
     setError(null);
-    client.session().then(setSession, setError);
+    // nothing is shown in another language than the user's
+    client.session(fresh).then(async (found) => {
+      await follow(found.language);
+      setSession(found);
+    }).catch(setError);
   };
-  useEffect(load, [client]);
-  const shown = session ? place(parts, session) : null;
+  useEffect(() => load(), [client]);
+  const shown = session ? place(parts, session) ?? nothing() : null;
   const address = parts.join("/");
   useEffect(() => {
     if (shown) document.title = `${shown.title} · MLP Hub`;
@@ -162,24 +154,62 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
       document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
     }
   }, [address]);
-  if (error) return <NoSession client={client} error={error} retry={load} />;
+  if (error) return <NoSession client={client} error={error} retry={() => load()} />;
   if (!session || !shown) {
     return (
       <main class="mlp-main">
-        <Loading what="MLP Hub" lines={6} />
+        <Loading what={t("Loading MLP Hub")} lines={6} />
       </main>
     );
   }
   return (
     <HubProvider client={client} session={session}>
       <a class="mlp-skip" href="#main">
-        Skip to the page
+        {t("Skip to the page")}
       </a>
-      <Nav client={client} session={session} nav={shown.nav} themes={themes} />
+      <Nav client={client} session={session} changed={() => load(true)} nav={shown.under} themes={themes} />
       <main class="mlp-main" id="main">
+        <Problems client={client} />
+        {parts[0] === "admin" ? session.warnings.map((text) => <Warning key={text} text={text} />) : null}
         {shown.page}
       </main>
     </HubProvider>
+  );
+}
+
+const HEALTH_EVERY_MS = 30_000;
+
+/** What does not work now, for everybody: as the platform says of itself. */
+function Problems({ client }: { client: Client }): JSX.Element | null {
+  const [messages, setMessages] = useState<string[]>([]);
+  const spoken = useLanguage();
+  useEffect(() => {
+    const ask = (): void => {
+      client.get<{ problems?: { message: string }[] }>("/health").then(
+        (health) => setMessages((health.problems ?? []).map((problem) => problem.message)),
+        () => undefined, // what fails altogether, the pages themselves say
+      );
+    };
+    ask();
+    const timer = setInterval(ask, HEALTH_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [client, spoken]);
+  if (!messages.length) return null;
+  return (
+    <div class="mlp-note mlp-note-bad" role="status" aria-label={t("What does not work now")}>
+      <Icon name="warn" />
+      <div class="mlp-note-text">{messages.join(t(". "))}</div>
+    </div>
+  );
+}
+
+/** What an administrator has to know of how the hub is set up. */
+function Warning({ text }: { text: string }): JSX.Element {
+  return (
+    <div class="mlp-note mlp-note-bad" role="note" aria-label={t("Set less safe than it could be")}>
+      <Icon name="warn" />
+      <div class="mlp-note-text">{t("Mind: {text}.", { text })}</div>
+    </div>
   );
 }
 
@@ -188,9 +218,9 @@ function NoSession({ client, error, retry }: { client: Client; error: unknown; r
   return (
     <main class="mlp-main">
       {login ? (
-        <Empty title="You are not logged in">
+        <Empty title={t("You are not logged in")}>
           <a class="mlp-button mlp-primary" href={client.loginUrl(location.pathname + location.search)}>
-            Log in
+            {t("Log in")}
           </a>
         </Empty>
       ) : (

@@ -5,18 +5,21 @@ import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../component
 import { Story } from "../components/Explained";
 import { useId, useLoad, useNow } from "../components/hooks";
 import { detailWords, filtered, NO_FILTERS, request, type Filters } from "../core/audit";
-import { clock, ms, plural } from "../core/format";
-import type { AuditEntry, JobDecision } from "../core/wire";
+import { clock, ms } from "../core/format";
+import { eventWord } from "../core/words";
+import { reference, title } from "../core/runs";
+import type { AuditEntry, Job, JobDecision } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
-import { href, Link } from "./router";
+import { href, Link } from "./address";
+import { n, t } from "../core/language";
 
 const EVERY = 10_000;
-const SPANS: [string, string][] = [["", "All that is kept"], ["3600", "Last hour"], ["86400", "Last day"], ["604800", "Last 7 days"], ["2592000", "Last 30 days"]];
-const KINDS: [string, string][] = [["", "All decisions"], ["admitted", "Admitted"], ["preempted", "Preempted"], ["resized", "Resized"]];
+const spans = (): [string, string][] => [["", t("All that is kept")], ["3600", t("Last hour")], ["86400", t("Last day")], ["604800", t("Last 7 days")], ["2592000", t("Last 30 days")]];
+const kinds = (): [string, string][] => [["", t("All decisions")], ["admitted", t("Admitted")], ["preempted", t("Preempted")], ["resized", t("Resized")]];
 const TONES: Record<string, string> = { admitted: "good", preempted: "wait" };
 /** What the hub writes down; any other action may be typed too. */
-const ACTIONS = ["tenant.", "member.", "user.", "booking.", "quota.", "jobs.expire"];
+const ACTIONS = ["tenant.", "member.", "user.", "service_account.", "booking.", "quota.", "jobs.expire"];
 
 type Row = { key: string; entry: AuditEntry } | { key: string; made: JobDecision };
 
@@ -44,7 +47,7 @@ function usePages(filters: Filters): Pages {
       return { rows: page.items.map((entry) => ({ key: String(entry.id), entry })), next: page.next };
     }
     const page = await client.list<JobDecision>(path);
-    const named = (m: JobDecision): string => `${m.user} ${m.job} ${m.decision.time} ${m.decision.kind}`;
+    const named = (m: JobDecision): string => `${m.user} ${m.job} ${m.run} ${m.decision.time} ${m.decision.kind}`;
     return { rows: page.items.map((made) => ({ key: named(made), made })), next: page.next };
   };
   const first = useLoad(key, () => load(null), mine ? 0 : EVERY);
@@ -88,20 +91,23 @@ function Why({ made }: { made: JobDecision }): JSX.Element {
   const [open, setOpen] = useState(false);
   const id = useId("why");
   const { decision } = made;
+  const said = { what: eventWord(decision.kind), job: title(named(made)), user: made.user };
   return (
     <>
       {decision.summary}{" "}
-      <button type="button" class="mlp-link" aria-expanded={open} aria-controls={id} aria-label={`Why ${decision.kind}, ${made.job} of ${made.user}`} onClick={() => setOpen(!open)}>
-        why?
+      <button type="button" class="mlp-link" aria-expanded={open} aria-controls={id} aria-label={t("Why {what}, {job} of {user}", said)} onClick={() => setOpen(!open)}>
+        {t("why?")}
       </button>
       {open ? (
-        <div id={id} class="mlp-decision" role="group" aria-label={`Why ${made.job} of ${made.user} was ${decision.kind}`}>
+        <div id={id} class="mlp-decision" role="group" aria-label={t("Why {job} of {user} was {what}", said)}>
           <Story d={decision} />
         </div>
       ) : null}
     </>
   );
 }
+
+const named = (made: JobDecision): Pick<Job, "name" | "run"> => ({ name: made.job, run: made.run });
 
 export function AuditPage(): JSX.Element {
   const [filters, setFilters] = useState<Filters>(NO_FILTERS);
@@ -111,49 +117,51 @@ export function AuditPage(): JSX.Element {
   const changes = filters.of === "changes";
   const when = (time: string): JSX.Element => <time dateTime={time} title={time}>{clock(ms(time), now, true)}</time>;
   const columns: Column<Row>[] = changes ? [
-    { title: "When", cell: (r) => ("entry" in r ? when(r.entry.time) : null), kind: "tight" },
-    { title: "Who", cell: (r) => ("entry" in r ? r.entry.actor : null), kind: "name" },
-    { title: "What", cell: (r) => ("entry" in r ? <code>{r.entry.action}</code> : null), kind: "tight" },
-    { title: "To", cell: (r) => ("entry" in r ? <ObjectName entry={r.entry} /> : null) },
-    { title: "Details", cell: (r) => ("entry" in r ? <Details entry={r.entry} now={now} /> : null), kind: "grow" },
+    { title: t("When"), cell: (r) => ("entry" in r ? when(r.entry.time) : null), kind: "tight" },
+    { title: t("Who"), cell: (r) => ("entry" in r ? r.entry.actor : null), kind: "name" },
+    { title: t("What"), cell: (r) => ("entry" in r ? <code>{r.entry.action}</code> : null), kind: "tight" },
+    { title: t("To"), cell: (r) => ("entry" in r ? <ObjectName entry={r.entry} /> : null) },
+    { title: t("Details"), cell: (r) => ("entry" in r ? <Details entry={r.entry} now={now} /> : null), kind: "grow" },
   ] : [
-    { title: "When", cell: (r) => ("made" in r ? when(r.made.decision.time) : null), kind: "tight" },
-    { title: "Job", cell: (r) => ("made" in r ? <Link to={href("jobs", r.made.user, r.made.job)}>{`${r.made.job} of ${r.made.user}`}</Link> : null), kind: "name" },
-    { title: "Tenant", cell: (r) => ("made" in r ? r.made.tenant : null), kind: "low" },
-    { title: "What", cell: (r) => ("made" in r ? <Chip kind={TONES[r.made.decision.kind] ?? "idle"}>{r.made.decision.kind}</Chip> : null), kind: "tight" },
-    { title: "Why", cell: (r) => ("made" in r ? <Why made={r.made} /> : null), kind: "grow" },
+    { title: t("When"), cell: (r) => ("made" in r ? when(r.made.decision.time) : null), kind: "tight" },
+    { title: t("Job"), cell: (r) => ("made" in r ? <Link to={href("jobs", r.made.user, reference(named(r.made)))}>{t("{job} of {user}", { job: title(named(r.made)), user: r.made.user })}</Link> : null), kind: "name" },
+    { title: t("Tenant"), cell: (r) => ("made" in r ? r.made.tenant : null), kind: "low" },
+    { title: t("What"), cell: (r) => ("made" in r ? <Chip kind={TONES[r.made.decision.kind] ?? "idle"}>{eventWord(r.made.decision.kind)}</Chip> : null), kind: "tight" },
+    { title: t("Why"), cell: (r) => ("made" in r ? <Why made={r.made} /> : null), kind: "grow" },
   ];
-  const count = pages.rows ? `${plural(pages.rows.length, changes ? "change" : "decision")}${pages.next ? " (the newest)" : ""}` : undefined;
+  const many = pages.rows?.length ?? 0;
+  const all = changes ? n("1 change", "{n} changes", many) : n("1 decision", "{n} decisions", many);
+  const count = !pages.rows ? undefined : pages.next ? t("{all} (the newest)", { all }) : all;
   return (
     <>
-      <PageHead title="Audit" sub={count}>
-        <Select label="Show" name="of" hideLabel value={filters.of} onChange={(of) => set({ of: of as Filters["of"] })} options={[["changes", "Who changed what"], ["decisions", "What the scheduler decided"]]} />
+      <PageHead title={t("Audit")} sub={count}>
+        <Select label={t("Show")} name="of" hideLabel value={filters.of} onChange={(of) => set({ of: of as Filters["of"] })} options={[["changes", t("Who changed what")], ["decisions", t("What the scheduler decided")]]} />
         {changes ? (
           <>
-            <Find key="actor" label="Who" value={filters.actor} onChange={(actor) => set({ actor })} />
-            <Find key="action" label="What" value={filters.action} onChange={(action) => set({ action })} choices={ACTIONS} />
-            <Find key="object" label="To" value={filters.object} onChange={(object) => set({ object })} />
+            <Find key="actor" label={t("Who")} value={filters.actor} onChange={(actor) => set({ actor })} />
+            <Find key="action" label={t("What")} value={filters.action} onChange={(action) => set({ action })} choices={ACTIONS} />
+            <Find key="object" label={t("To")} value={filters.object} onChange={(object) => set({ object })} />
           </>
         ) : (
           <>
-            <Select label="Kind" name="kind" hideLabel value={filters.kind} onChange={(kind) => set({ kind })} options={KINDS} />
-            <Find key="user" label="User" value={filters.user} onChange={(user) => set({ user })} />
-            <Find key="job" label="Job" value={filters.job} onChange={(job) => set({ job })} />
+            <Select label={t("Kind")} name="kind" hideLabel value={filters.kind} onChange={(kind) => set({ kind })} options={kinds()} />
+            <Find key="user" label={t("User")} value={filters.user} onChange={(user) => set({ user })} />
+            <Find key="job" label={t("Job")} value={filters.job} onChange={(job) => set({ job })} />
           </>
         )}
-        <Select label="Since" name="since" hideLabel value={filters.back} onChange={(back) => set({ back })} options={SPANS} />
+        <Select label={t("Since")} name="since" hideLabel value={filters.back} onChange={(back) => set({ back })} options={spans()} />
       </PageHead>
       {pages.error ? <ErrorBox error={pages.error} retry={pages.reload} /> : null}
       {!pages.rows ? (
-        pages.error ? null : <Loading what={changes ? "the audit log" : "decisions"} lines={6} />
+        pages.error ? null : <Loading what={changes ? t("Loading the audit log") : t("Loading decisions")} lines={6} />
       ) : pages.rows.length ? (
-        <Table stack caption={changes ? "Changes, the newest first" : "Decisions of the scheduler, the newest first"} columns={columns} rows={pages.rows} rowKey={(r) => r.key} />
+        <Table stack caption={changes ? t("Changes, the newest first") : t("Decisions of the scheduler, the newest first")} columns={columns} rows={pages.rows} rowKey={(r) => r.key} />
       ) : (
-        <Empty title={filtered(filters) ? "Nothing passes these filters" : changes ? "Nothing was changed yet" : "Nothing was decided in the last days"}>
+        <Empty title={filtered(filters) ? t("Nothing passes these filters") : changes ? t("Nothing was changed yet") : t("Nothing was decided in the last days")}>
           {filtered(filters) ? (
             <p>
               <button type="button" class="mlp-button" onClick={() => setFilters({ ...NO_FILTERS, of: filters.of })}>
-                Show all
+                {t("Show all")}
               </button>
             </p>
           ) : null}
@@ -162,7 +170,7 @@ export function AuditPage(): JSX.Element {
       {pages.rows && pages.next ? (
         <p class="mlp-more">
           <button type="button" class="mlp-button" disabled={pages.busy} onClick={pages.more}>
-            Show more
+            {t("Show more")}
           </button>
         </p>
       ) : null}
@@ -172,7 +180,7 @@ export function AuditPage(): JSX.Element {
 
 function ObjectName({ entry }: { entry: AuditEntry }): JSX.Element {
   if (entry.tenant === entry.object && entry.action !== "tenant.delete") return <Link to={href("admin", "tenants", entry.object)}>{entry.object}</Link>;
-  return <span class="mlp-wrap">{entry.object}{entry.tenant && entry.tenant !== entry.object ? <span class="mlp-dim"> {`in ${entry.tenant}`}</span> : null}</span>;
+  return <span class="mlp-wrap">{entry.object}{entry.tenant && entry.tenant !== entry.object ? <span class="mlp-dim"> {t("in {tenant}", { tenant: entry.tenant })}</span> : null}</span>;
 }
 
 /** Long ones are cut after two lines, until somebody wants them. */
@@ -183,8 +191,8 @@ function Details({ entry, now }: { entry: AuditEntry; now: number }): JSX.Elemen
     <>
       <span class={open ? "mlp-dim mlp-wrap" : "mlp-clip"}>{text}</span>
       {text.length > LONG ? (
-        <button type="button" class="mlp-link" aria-expanded={open} aria-label={`Details of ${entry.action} to ${entry.object}`} onClick={() => setOpen(!open)}>
-          {open ? "less" : "all"}
+        <button type="button" class="mlp-link" aria-expanded={open} aria-label={open ? t("less, details of {action} to {object}", { action: entry.action, object: entry.object }) : t("all, details of {action} to {object}", { action: entry.action, object: entry.object })} onClick={() => setOpen(!open)}>
+          {open ? t("less") : t("all")}
         </button>
       ) : null}
     </>

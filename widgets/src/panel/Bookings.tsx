@@ -1,16 +1,18 @@
 /** Booked windows of a tenant: what is kept free for it at which time; a platform admin books and removes. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
-import { Confirm } from "../components/Dialog";
+import { Chip, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
-import { paths, words } from "../core/api";
-import { bookingFieldOf, keptWords, newBooking, notesOf, readBooking, windowWords, type BookingField, type BookingTexts } from "../core/booking";
+import { paths } from "../core/api";
+import { bookingFieldOf, keptWords, newBooking, notesOf, readBooking, windowWords, type BookingField } from "../core/booking";
 import { clock, withLocalTimes } from "../core/format";
 import { amounts } from "../core/sharing";
 import type { Booking } from "../core/wire";
 import { useHub, useRun } from "./context";
 import { Field } from "./form";
+import { OwnForm, useForm } from "./OwnForm";
+import { OwnList } from "./OwnList";
+import { t } from "../core/language";
 
 const EVERY = 20_000;
 
@@ -30,150 +32,114 @@ export function Bookings({ tenant, saves }: { tenant: string; saves: number }): 
     await windows.reload();
   });
   const columns: Column<Booking>[] = [
-    { title: "Window", kind: "name", cell: (w) => w.name },
-    { title: "Kept free", cell: keptWords },
+    { title: t("Window"), kind: "name", cell: (w) => w.name },
+    { title: t("Kept free"), cell: keptWords },
     {
-      title: "When",
+      title: t("When"),
       kind: "grow",
       cell: (w) => {
         const { open, text } = windowWords(w, now);
         return (
           <>
-            {open ? <Chip kind="good">{`open since ${clock(w.start, now)}`}</Chip> : null} {text}
+            {open ? <Chip kind="good">{t("open since {time}", { time: clock(w.start, now) })}</Chip> : null} {text}
             {w.short ? (
               <div>
-                <Chip kind="bad">{`does not fit since ${clock(w.short.since, now)}`}</Chip> <span class="mlp-dim">{withLocalTimes(w.short.message, now)}</span>
+                <Chip kind="bad">{t("does not fit since {time}", { time: clock(w.short.since, now) })}</Chip> <span class="mlp-dim">{withLocalTimes(w.short.message, now)}</span>
               </div>
             ) : null}
           </>
         );
       },
     },
-    { title: "Booked by", kind: "low", cell: (w) => w.made_by },
+    { title: t("Booked by"), kind: "low", cell: (w) => w.made_by },
   ];
   if (session.admin) {
     columns.push({
-      title: "",
+      title: t("Actions"),
+      hideTitle: true,
       kind: "num",
       cell: (w) => (
-        <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setRemoving(w)} aria-label={`Remove window ${w.name}`}>
-          Remove
+        <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setRemoving(w)} aria-label={t("Remove window {name}", { name: w.name })}>
+          {t("Remove")}
         </button>
       ),
     });
   }
+  const stop = (): void => {
+    setRemoving(null);
+    clear();
+  };
   return (
-    <section class="mlp-card" aria-label="Booked windows">
-      <div class="mlp-card-head">
-        <h2>Booked windows</h2>
-        <span class="mlp-dim">Kept free on the nodes for this time, whatever others may use</span>
-        {session.admin && !making ? (
-          <button type="button" class="mlp-button mlp-small mlp-head-end" onClick={() => setMaking(true)}>
-            Book a window
-          </button>
-        ) : null}
-      </div>
-      {windows.error ? <ErrorBox error={windows.error} retry={() => void windows.reload()} /> : null}
-      {!windows.data && !windows.error ? <Loading what="booked windows" lines={2} /> : null}
-      {making ? (
-        <BookForm
-          tenant={tenant}
-          names={items.map((w) => w.name)}
-          done={() => {
-            setMaking(false);
-            void windows.reload();
-          }}
-          cancel={() => setMaking(false)}
-        />
-      ) : null}
-      {windows.data && !items.length && !making ? <Empty title="No windows are booked" /> : null}
-      {items.length ? <Table caption={`Booked windows of ${tenant}`} columns={columns} rows={items} rowKey={(w) => w.name} stack /> : null}
+    <OwnList
+      title={t("Booked windows")}
+      about={t("Kept free on the nodes for this time, whatever others may use")}
+      load={windows}
+      words={{ loading: t("Loading booked windows"), none: t("No windows are booked"), caption: t("Booked windows of {tenant}", { tenant }) }}
+      add={session.admin ? { label: t("Book a window"), open: () => setMaking(true) } : null}
+      form={
+        making ? (
+          <BookForm
+            tenant={tenant}
+            names={items.map((w) => w.name)}
+            done={() => {
+              setMaking(false);
+              void windows.reload();
+            }}
+            cancel={() => setMaking(false)}
+          />
+        ) : null
+      }
+      columns={columns}
+      busy={busy}
+      error={error}
+      removing={
+        removing && {
+          title: t("Remove window {name}?", { name: removing.name }),
+          text: t("{amounts} are no longer kept free for {tenant}. What runs goes on.", { amounts: amounts(removing.amount), tenant }),
+          yes: t("Remove"),
+          onYes: () => void run(() => client.delete(paths.booking(tenant, removing.name)), t("Window {name} removed", { name: removing.name })),
+          onNo: stop,
+        }
+      }
+    >
       {notesOf(items).map((note) => (
         <p class="mlp-dim" key={note}>
           {note}
         </p>
       ))}
-      {removing ? (
-        <Confirm
-          title={`Remove window ${removing.name}?`}
-          text={<p>{`${amounts(removing.amount)} are no longer kept free for ${tenant}. What runs goes on.`}</p>}
-          yes="Remove"
-          busy={busy}
-          error={error ? <ErrorBox error={error} /> : null}
-          onYes={() => void run(() => client.delete(paths.booking(tenant, removing.name)), `Window ${removing.name} removed`)}
-          onNo={() => {
-            setRemoving(null);
-            clear();
-          }}
-        />
-      ) : null}
-    </section>
+    </OwnList>
   );
 }
 
 function BookForm({ tenant, names, done, cancel }: { tenant: string; names: string[]; done: () => void; cancel: () => void }): JSX.Element {
   const { client, say } = useHub();
-  const [texts, setTexts] = useState<BookingTexts>(() => newBooking(Date.now()));
-  const [tried, setTried] = useState(false);
-  const [refused, setRefused] = useState<{ field: BookingField | null; msg: string } | null>(null);
-  const [busy, setBusy] = useState(false);
-  const { faults } = readBooking(texts, names, Date.now());
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    const form = event.currentTarget as HTMLFormElement;
-    const read = readBooking(texts, names, Date.now());
-    setTried(true);
-    setRefused(null);
-    const focus = (field: string | null | undefined): void => {
-      if (field) (form.elements.namedItem(field) as HTMLElement | null)?.focus();
-    };
-    if (!read.asked) return focus(["name", "start", "end", "cpu", "gpu", "ram"].find((f) => read.faults[f as BookingField]));
-    setBusy(true);
-    try {
+  const form = useForm({
+    begin: () => newBooking(Date.now()),
+    read: (texts) => readBooking(texts, names, Date.now()),
+    send: async (read) => {
       await client.post<Booking>(paths.bookings(tenant), read.asked);
-      say(`Window ${read.asked.name} booked`);
+      say(t("Window {name} booked", { name: read.asked.name }));
       done();
-    } catch (e) {
-      const field = bookingFieldOf(words(e));
-      setRefused({ field, msg: withLocalTimes(words(e), Date.now()) });
-      setBusy(false);
-      focus(field);
-    }
-  };
+    },
+    order: ["name", "start", "end", "cpu", "gpu", "ram"],
+    fieldOf: bookingFieldOf,
+    say: (msg) => withLocalTimes(msg, Date.now()),
+  });
   const field = (name: BookingField, label: string, more: { hint?: string; type?: "datetime-local"; placeholder?: string; autofocus?: boolean } = {}): JSX.Element => (
-    <Field
-      name={name}
-      label={label}
-      value={texts[name]}
-      error={refused?.field === name ? refused.msg : tried ? (faults[name] ?? null) : null}
-      onInput={(value) => {
-        setTexts((old) => ({ ...old, [name]: value }));
-        setRefused(null);
-      }}
-      {...more}
-    />
+    <Field {...form.given(name)} label={label} {...more} />
   );
   return (
-    <form class="mlp-form mlp-book" onSubmit={(e) => void submit(e)} aria-label={`Book a window for ${tenant}`} noValidate>
+    <OwnForm form={form} label={t("Book a window for {tenant}", { tenant })} yes={t("Book")} doing={t("Booking")} cancel={cancel}>
       <div class="mlp-form-grid">
-        {field("name", "Window name", { placeholder: "demo", autofocus: true })}
-        {field("start", "From", { type: "datetime-local", hint: "In your time zone" })}
-        {field("end", "Until", { type: "datetime-local", hint: "30 days at most" })}
+        {field("name", t("Window name"), { placeholder: "demo", autofocus: true })}
+        {field("start", t("From"), { type: "datetime-local", hint: t("In your time zone") })}
+        {field("end", t("Until"), { type: "datetime-local", hint: t("30 days at most") })}
       </div>
       <div class="mlp-form-grid">
-        {field("cpu", "Keep CPU free", { placeholder: "none", hint: "Cores" })}
-        {field("gpu", "Keep GPU free", { placeholder: "none", hint: "Devices" })}
-        {field("ram", "Keep memory free", { placeholder: "none", hint: "Such as 4 GiB" })}
+        {field("cpu", t("Keep CPU free"), { placeholder: t("none"), hint: t("Cores") })}
+        {field("gpu", t("Keep GPU free"), { placeholder: t("none"), hint: t("Devices") })}
+        {field("ram", t("Keep memory free"), { placeholder: t("none"), hint: t("Such as 4 GiB") })}
       </div>
-      {refused && !refused.field ? <ErrorBox error={refused.msg} /> : null}
-      <div class="mlp-form-buttons">
-        <button type="submit" class="mlp-button mlp-primary" disabled={busy}>
-          {busy ? "Booking" : "Book"}
-        </button>
-        <button type="button" class="mlp-button" onClick={cancel}>
-          Cancel
-        </button>
-      </div>
-    </form>
+    </OwnForm>
   );
 }

@@ -1,32 +1,47 @@
 /** My jobs, and the page of one job. */
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../components/basics";
+import { Empty, ErrorBox, HeadingLevel, Loading, StateBadge, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { Monitor } from "../components/Monitor";
 import { paths } from "../core/api";
-import { cores, plural, ram, starts } from "../core/format";
+import { sizeWords, starts } from "../core/format";
 import { liveJob } from "../core/live";
 import { keepingWords } from "../core/keeping";
 import { isFinal, isWaiting, workersWords } from "../core/phase";
+import { reference, title } from "../core/runs";
 import { timing } from "../core/spans";
 import type { Job } from "../core/wire";
+import { rich, useLanguage } from "../components/language";
 import { useHub } from "./context";
+import { Files } from "./Files";
 import { PageHead, Select } from "./form";
-import { go, href, Link } from "./router";
+import { go, href, Link } from "./address";
+import { n, t } from "../core/language";
 
 const EVERY = 4000;
+const FILES_EVERY = 20_000;
 const PAGE = 100;
 const MOST = 1000;
 
 function note(job: Job, now: number): string {
   if (job.failure) return job.failure.message || job.failure.cause;
   if (isWaiting(job.phase)) {
-    const place = job.position !== null ? `position ${job.position}` : "";
-    const start = job.expected_start ? `expected ${starts(job.expected_start, now)}` : "";
+    const place = job.position !== null ? t("position {n}", { n: job.position }) : "";
+    const start = job.expected_start ? t("expected {time}", { time: starts(job.expected_start, now) }) : "";
     return [job.message, place, start].filter(Boolean).join(" · ");
   }
   return job.phase === "running" && job.progress ? `${job.progress} %` : job.message;
+}
+
+/** Which job it is, as a link to its page. */
+export function Named({ job }: { job: Pick<Job, "user" | "name" | "run"> }): JSX.Element {
+  return (
+    <>
+      <Link to={href("jobs", job.user, reference(job))}>{job.name}</Link>
+      <span class="mlp-dim mlp-run">{t("run {run}", { run: job.run })}</span>
+    </>
+  );
 }
 
 export function JobsPage(): JSX.Element {
@@ -37,88 +52,110 @@ export function JobsPage(): JSX.Element {
   const jobs = useLoad(`jobs ${state} ${limit}`, () => client.list<Job>(`${paths.jobs(session.username)}?limit=${limit}${query}`), EVERY);
   const now = useNow(1000);
   const columns: Column<Job>[] = [
-    { title: "Name", cell: (j) => <Link to={href("jobs", j.user, j.name)}>{j.name}</Link>, kind: "name" },
-    { title: "State", cell: (j) => <StateBadge phase={j.phase} />, kind: "tight" },
-    { title: "", cell: (j) => <span class="mlp-clip" title={note(j, now)}>{note(j, now)}</span>, kind: "grow" },
-    { title: "Tenant", cell: (j) => j.tenant, kind: "low" },
-    { title: "Shape", cell: (j) => `${j.runtime}, ${workersWords(j)}, ${cores(j.cpu)} cpu, ${ram(j.ram)}`, kind: "low" },
-    { title: "Time", cell: (j) => timing(j, now), kind: "num" },
+    { title: t("Name"), cell: (j) => <Named job={j} />, kind: "name" },
+    { title: t("State"), cell: (j) => <StateBadge phase={j.phase} />, kind: "tight" },
+    { title: t("Note"), hideTitle: true, cell: (j) => <span class="mlp-clip" title={note(j, now)}>{note(j, now)}</span>, kind: "grow" },
+    { title: t("Tenant"), cell: (j) => j.tenant, kind: "low" },
+    { title: t("Shape"), cell: (j) => [j.runtime, workersWords(j), sizeWords(j)].join(t(", ")), kind: "low" },
+    { title: t("Time"), cell: (j) => timing(j, now), kind: "num" },
   ];
   const items = jobs.data?.items ?? [];
   const busy = items.filter((j) => !isFinal(j.phase)).length;
   return (
     <>
-      <PageHead title="Jobs" sub={jobs.data ? `${plural(items.length, "job")}${jobs.data.next ? " (the newest)" : ""}, ${busy} not ended` : undefined}>
+      <PageHead title={t("Jobs")} sub={jobs.data ? (jobs.data.next ? n("1 job (the newest), {busy} not ended", "{n} jobs (the newest), {busy} not ended", items.length, { busy }) : n("1 job, {busy} not ended", "{n} jobs, {busy} not ended", items.length, { busy })) : undefined}>
         <Select
-          label="State"
+          label={t("State")}
           name="state"
           value={state}
           hideLabel
           onChange={setState}
-          options={[["", "All states"], ["creating", "Waiting or starting"], ["running", "Running"], ["finished", "Finished"], ["error", "Failed or cancelled"]]}
+          options={[["", t("All states")], ["creating", t("Waiting or starting")], ["running", t("Running")], ["finished", t("Finished")], ["error", t("Failed or cancelled")]]}
         />
       </PageHead>
       {jobs.error ? <ErrorBox error={jobs.error} retry={() => void jobs.reload()} /> : null}
       {!jobs.data ? (
-        jobs.error ? null : <Loading what="jobs" lines={6} />
+        jobs.error ? null : <Loading what={t("Loading jobs")} lines={6} />
       ) : items.length === 0 ? (
-        <Empty title={state ? "No job in this state" : "No jobs yet"}>
+        <Empty title={state ? t("No job in this state") : t("No jobs yet")}>
           {state ? null : (
             <p>
-              Submit one from a notebook cell: <code>%%mlp submit --runtime mpi --workers 2 --name digits</code>
+              {rich(t("Submit one from a notebook cell: {command}"), { command: <code>%%mlp submit --runtime mpi --workers 2 --name digits</code> })}
             </p>
           )}
         </Empty>
       ) : (
         <>
-          <Table stack caption="My jobs, newest first" columns={columns} rows={items} rowKey={(j) => j.uid || j.name} />
+          <Table stack caption={t("My jobs, newest first")} columns={columns} rows={items} rowKey={(j) => j.uid || j.name} />
           {jobs.data.next && limit < MOST ? (
             <p class="mlp-more">
-              <button type="button" class="mlp-button" onClick={() => setLimit((n) => Math.min(MOST, n + PAGE))}>
-                Show more
+              <button type="button" class="mlp-button" onClick={() => setLimit((shown) => Math.min(MOST, shown + PAGE))}>
+                {t("Show more")}
               </button>
             </p>
           ) : null}
           {keepingWords(session.keeping) ? <p class="mlp-dim mlp-kept">{keepingWords(session.keeping)}</p> : null}
-          {jobs.data.next && limit >= MOST ? <p class="mlp-dim mlp-more">{`The ${MOST} newest; choose a state to see older ones.`}</p> : null}
+          {jobs.data.next && limit >= MOST ? <p class="mlp-dim mlp-more">{t("The {n} newest; choose a state to see older ones.", { n: MOST })}</p> : null}
         </>
       )}
     </>
   );
 }
 
+/** Links to all runs of a name, where it has several and whoever looks may see them. */
+function Runs({ user, name, shown }: { user: string; name: string; shown: string }): JSX.Element | null {
+  const { client } = useHub();
+  const runs = useLoad(`runs ${user} ${name}`, () => client.list<Job>(`${paths.jobs(user)}?name=${encodeURIComponent(name)}&limit=${PAGE}`), EVERY);
+  const items = runs.data?.items ?? [];
+  if (items.length < 2) return null;
+  return (
+    <span class="mlp-runs" role="group" aria-label={t("Runs of {name}", { name })}>
+      {items.map((j, i) => (
+        <Link key={j.uid} to={href("jobs", j.user, reference(j))} current={reference(j) === shown || (i === 0 && shown === name)}>{t("run {run}", { run: j.run })}</Link>
+      ))}
+    </span>
+  );
+}
+
 export function JobPage({ user, name }: { user: string; name: string }): JSX.Element {
   const { client, session, say } = useHub();
-  const live = useMemo(() => liveJob(client, user, name), [client, user, name]);
+  const spoken = useLanguage(); // another language: the stream tells all anew
+  const live = useMemo(() => liveJob(client, user, name), [client, user, name, spoken]);
   useEffect(() => {
     live.start();
     return () => live.stop();
   }, [live]);
+  const [own = name, run] = name.split("@");
+  const said = run === undefined ? own : t("{name} run {run}", { name: own, run });
   return (
     <>
       <p class="mlp-crumbs">
-        {user === session.username ? <Link to={href()}>Jobs</Link> : session.admin ? <Link to={href("admin", "queue")}>Queue</Link> : <span>{user}</span>}
+        {user === session.username ? <Link to={href()}>{t("Jobs")}</Link> : session.admin ? <Link to={href("admin", "queue")}>{t("Queue")}</Link> : <span>{user}</span>}
         <span aria-hidden="true"> / </span>
-        {user === session.username ? name : `${name} of ${user}`}
+        {user === session.username ? said : t("{job} of {user}", { job: said, user })}
+        <Runs user={user} name={name.split("@")[0] ?? name} shown={name} />
       </p>
       <div class="mlp-monitor-box">
-        <Monitor
-          client={client}
-          live={live}
-          user={user}
-          name={name}
-          page
-          onAction={(action, job) => {
-            if (action === "delete") {
-              say(`Job ${name} is being deleted`);
-              go(href());
-            } else if (action === "resubmit" && job.name !== name) {
-              say(`Submitted again as ${job.name}`);
-              go(href("jobs", job.user, job.name));
-            }
-          }}
-        />
+        <HeadingLevel.Provider value="h2">
+          <Monitor
+            client={client}
+            live={live}
+            user={user}
+            name={name}
+            page
+            onAction={(action, job) => {
+              if (action === "delete") {
+                say(t("Job {job} is being deleted", { job: title(job) }));
+                go(href());
+              } else if (action === "resubmit") {
+                say(t("Submitted again as {job}", { job: title(job) }));
+                go(href("jobs", job.user, reference(job)));
+              }
+            }}
+          />
+        </HeadingLevel.Provider>
       </div>
+      <Files of={paths.job(user, name)} every={FILES_EVERY} />
     </>
   );
 }

@@ -3,19 +3,41 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
 import { Confirm } from "../components/Dialog";
-import { useLoad } from "../components/hooks";
+import { useLoad, useSettled } from "../components/hooks";
 import { paths, words } from "../core/api";
+import { isProgram } from "../core/programs";
+import { roleWord } from "../core/words";
 import type { Member, User } from "../core/wire";
 import { useHub, useRun } from "./context";
 import { Field, Select } from "./form";
+import { t } from "../core/language";
 
-const ROLES: [string, string][] = [["member", "Member"], ["admin", "Admin"]];
+/** How many known names are offered at once. */
+const OFFERED = 100;
+export const roles = (): [string, string][] => [["member", t("Member")], ["admin", t("Admin")]];
+
+/** How a membership came about. */
+const sourceWord = (of: Member): string => {
+  if (of.managed_by) return t("managed by {provider}", { provider: of.managed_by });
+  if (isProgram(of.user)) return t("account for a program");
+  return of.source === "group" ? t("JupyterHub group") : t("manual");
+};
+/** Whether the place follows a group, so that it is changed where the groups are. */
+const follows = (of: Member): boolean => of.source === "group";
+/** Whether a member is left as it is here: its place is changed elsewhere. */
+const stays = (of: Member): boolean => follows(of) || isProgram(of.user);
 
 /** What else happens when somebody gets a first tenant of their own; empty when nothing does. */
 export function leavesDefault(user: User | undefined, tenant: string): string {
   if (!user || tenant === "default" || user.tenants.join() !== "default") return "";
   const name = user.username;
-  return `${name} is in default only as long as in no other tenant: what ${name} starts from then on counts for ${tenant}. What runs in default goes on.`;
+  return t("{name} is in default only as long as in no other tenant: what {name} starts from then on counts for {tenant}. What runs in default goes on.", { name, tenant });
+}
+
+/** What is said once somebody was put into a tenant. */
+export function joined(made: Member): string {
+  const said = { user: made.user, tenant: made.tenant, note: made.note };
+  return made.note ? t("{user} added to {tenant}: {note}", said) : t("{user} added to {tenant}", said);
 }
 
 export function Members({ tenant }: { tenant: string }): JSX.Element {
@@ -28,51 +50,53 @@ export function Members({ tenant }: { tenant: string }): JSX.Element {
     await members.reload();
   });
   const columns: Column<Member>[] = [
-    { title: "User", kind: "grow", cell: (m) => m.user },
+    { title: t("User"), kind: "grow", cell: (m) => m.user },
     {
-      title: "Role",
-      cell: (m) => (
+      title: t("Role"),
+      cell: (m) => m.managed_by || isProgram(m.user) ? roleWord(m.role) : (
         <Select
-          label={`Role of ${m.user}`}
+          label={t("Role of {user}", { user: m.user })}
           name={`role-${m.user}`}
           hideLabel
           value={m.role}
-          options={ROLES}
-          onChange={(role) => void run(() => client.put(paths.member(tenant, m.user), { role }), `${m.user} is now ${role} of ${tenant}`)}
+          options={roles()}
+          onChange={(role) => void run(() => client.put(paths.member(tenant, m.user), { role }), t("{user} is now {role} of {tenant}", { user: m.user, role: roleWord(role).toLowerCase(), tenant }))}
         />
       ),
     },
-    { title: "From", kind: "low", cell: (m) => (m.source === "group" ? "JupyterHub group" : m.source) },
+    // on a narrow page too where it says why there are no buttons
+    { title: t("Source"), kind: items.some((m) => m.managed_by) ? "" : "low", cell: (m) => sourceWord(m) },
     {
-      title: "",
+      title: t("Actions"),
+      hideTitle: true,
       kind: "num",
-      cell: (m) => (
-        <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setRemoving(m.user)} aria-label={`Remove ${m.user}`}>
-          Remove
+      cell: (m) => stays(m) ? null : (
+        <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setRemoving(m.user)} aria-label={t("Remove {user}", { user: m.user })}>
+          {t("Remove")}
         </button>
       ),
     },
   ];
   return (
-    <section class="mlp-card" aria-label="Members">
+    <section class="mlp-card" aria-label={t("Members")}>
       <div class="mlp-card-head">
-        <h2>Members</h2>
+        <h2>{t("Members")}</h2>
         {members.data ? <span class="mlp-dim">{items.length}</span> : null}
       </div>
       {members.error ? <ErrorBox error={members.error} retry={() => void members.reload()} /> : null}
-      {!members.data && !members.error ? <Loading what="members" lines={3} /> : null}
-      {members.data && !items.length ? <Empty title="No members yet" /> : null}
-      {items.length ? <Table caption={`Members of ${tenant}`} columns={columns} rows={items} rowKey={(m) => m.user} /> : null}
+      {!members.data && !members.error ? <Loading what={t("Loading members")} lines={3} /> : null}
+      {members.data && !items.length ? <Empty title={t("No members yet")} /> : null}
+      {items.length ? <Table caption={t("Members of {tenant}", { tenant })} columns={columns} rows={items} rowKey={(m) => m.user} /> : null}
       {error && !removing ? <ErrorBox error={error} /> : null}
       <AddMember tenant={tenant} known={items.map((m) => m.user)} added={() => void members.reload()} />
       {removing ? (
         <Confirm
-          title={`Remove ${removing} from ${tenant}?`}
-          text={<p>{`${removing} can start nothing more in ${tenant}. Jobs that run go on, those that wait are suspended, and a notebook server in ${tenant} is stopped.`}</p>}
-          yes="Remove"
+          title={t("Remove {user} from {tenant}?", { user: removing, tenant })}
+          text={<p>{t("{user} can start nothing more in {tenant}. Jobs that wait are suspended, those that run go on or end as the tenant says, and a notebook server in {tenant} is stopped.", { user: removing, tenant })}</p>}
+          yes={t("Remove")}
           busy={busy}
           error={error ? <ErrorBox error={error} /> : null}
-          onYes={() => void run(() => client.delete(paths.member(tenant, removing)), `${removing} removed from ${tenant}`)}
+          onYes={() => void run(() => client.delete(paths.member(tenant, removing)), t("{user} removed from {tenant}", { user: removing, tenant }))}
           onNo={() => {
             setRemoving(null);
             clear();
@@ -86,19 +110,20 @@ export function Members({ tenant }: { tenant: string }): JSX.Element {
 function AddMember({ tenant, known, added }: { tenant: string; known: string[]; added: () => void }): JSX.Element {
   const { client, session, say } = useHub();
   // only a platform admin may list people
-  const users = useLoad("users", () => (session.admin ? client.list<User>(paths.users) : Promise.resolve({ items: [], next: null })));
   const [user, setUser] = useState("");
+  const typed = useSettled(user.trim().toLowerCase());
+  const users = useLoad(`users ${typed}`, () => (session.admin ? client.list<User>(paths.users(typed, OFFERED)) : Promise.resolve(null)));
   const [role, setRole] = useState("member");
   const [error, setError] = useState<string | null>(null);
   const note = leavesDefault(users.data?.items.find((u) => u.username === user.trim()), tenant);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     const name = user.trim();
-    if (!name) return setError("a user name is needed");
-    if (known.includes(name)) return setError(`${name} is a member already`);
+    if (!name) return setError(t("a user name is needed"));
+    if (known.includes(name)) return setError(t("{name} is a member already", { name }));
     try {
-      await client.put(paths.member(tenant, name), { role });
-      say(`${name} added to ${tenant}`);
+      const made = await client.put<Member>(paths.member(tenant, name), { role });
+      say(joined(made));
       setUser("");
       setError(null);
       added();
@@ -107,12 +132,12 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
     }
   };
   return (
-    <form class="mlp-add" onSubmit={(e) => void submit(e)} aria-label={`Add a member to ${tenant}`} noValidate>
+    <form class="mlp-add" onSubmit={(e) => void submit(e)} aria-label={t("Add a member to {tenant}", { tenant })} noValidate>
       <Field
         name="user"
-        label="Add a user"
+        label={t("Add a user")}
         value={user}
-        placeholder="user name"
+        placeholder={t("user name")}
         choices={users.data?.items.map((u) => u.username).filter((name) => !known.includes(name))}
         error={error}
         onInput={(v) => {
@@ -120,9 +145,9 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
           setError(null);
         }}
       />
-      <Select label="Role" name="role" hideLabel value={role} options={ROLES} onChange={setRole} />
+      <Select label={t("Role")} name="role" hideLabel value={role} options={roles()} onChange={setRole} />
       <button type="submit" class="mlp-button">
-        Add
+        {t("Add")}
       </button>
       {note ? <p class="mlp-dim mlp-add-note">{note}</p> : null}
     </form>

@@ -2,11 +2,13 @@
 import type { JSX } from "preact";
 import { Chip, Empty, ErrorBox, Loading, QuotaBar } from "../components/basics";
 import { useLoad } from "../components/hooks";
-import { cores, plural, ram, trim } from "../core/format";
+import { cores, cpus, gpus, ram, sizeWords, trim } from "../core/format";
 import { alone } from "../core/sharing";
-import type { Holding, Node } from "../core/wire";
+import type { Node, NodeCondition } from "../core/wire";
+import { rich } from "../components/language";
 import { useHub } from "./context";
 import { PageHead } from "./form";
+import { n, t } from "../core/language";
 
 const EVERY = 5000;
 
@@ -18,9 +20,9 @@ function colorOf(users: string[], user: string): string {
 function Shares({ node, users, what }: { node: Node; users: string[]; what: "cpu" | "ram" }): JSX.Element {
   const whole = what === "cpu" ? node.cpu_allocatable : node.ram_allocatable;
   const used = what === "cpu" ? node.cpu_inuse : node.ram_inuse;
-  const show = what === "cpu" ? (n: number) => `${cores(n)} cpu` : ram;
+  const show = what === "cpu" ? cpus : ram;
   const holders = node.holders.filter((h) => h[what] > 0);
-  const name = what === "cpu" ? "CPU" : "Memory";
+  const name = what === "cpu" ? t("CPU") : t("Memory");
   return (
     <div class="mlp-shares">
       <span class="mlp-quota-name">{name}</span>
@@ -30,12 +32,12 @@ function Shares({ node, users, what }: { node: Node; users: string[]; what: "cpu
             key={`${h.applier}${h.holder}${h.user}`}
             class={`mlp-share ${colorOf(users, h.user)}`}
             style={{ width: `${whole > 0 ? Math.min(100, (h[what] / whole) * 100) : 0}%` }}
-            title={`${h.holder} of ${h.user}: ${show(h[what])}`}
+            title={t("{holder} of {user}: {amount}", { holder: h.job ?? h.holder, user: h.user, amount: show(h[what]) })}
           />
         ))}
       </div>
       <span class="mlp-quota-text">
-        {show(used)} of {show(whole)}
+        {t("{some} of {all}", { some: show(used), all: show(whole) })}
       </span>
     </div>
   );
@@ -46,29 +48,53 @@ function Overcommit({ node }: { node: Node }): JSX.Element | null {
   if (node.cpu_allocatable <= node.cpu) return null;
   return (
     <p class="mlp-dim">
-      {`Each of the ${plural(node.cpu, "core")} is given out ${trim(node.cpu_allocatable / node.cpu, 2)} times, because most work leaves cores idle: ${cores(node.cpu_allocatable)} cpu in all. `}
-      Set by <code>MLP_NODE_CPU_OVERCOMMIT</code>; memory is given out once.
+      {rich(
+        n(
+          "The 1 core is given out {times} times, because most work leaves cores idle: {all} in all. Set by {setting}; memory is given out once.",
+          "Each of the {n} cores is given out {times} times, because most work leaves cores idle: {all} in all. Set by {setting}; memory is given out once.",
+          node.cpu, { times: trim(node.cpu_allocatable / node.cpu, 2), all: cpus(node.cpu_allocatable) },
+        ),
+        { setting: <code>MLP_NODE_CPU_OVERCOMMIT</code> },
+      )}
     </p>
   );
 }
 
-function holderText(h: Holding): string {
-  return [`${cores(h.cpu)} cpu`, h.gpu ? `${cores(h.gpu)} gpu` : "", ram(h.ram)].filter(Boolean).join(", ");
+/** What nobody here can be given, because others than the hub hold it. */
+function Others({ node }: { node: Node }): JSX.Element | null {
+  const held = { cpu: node.cpu_others, ram: node.ram_others, gpu: node.gpu_others };
+  if (!held.cpu && !held.ram && !held.gpu) return null;
+  return <p class="mlp-dim">{t("Others than the hub hold {amount}, which is not given out.", { amount: sizeWords({ ...held, gpu_kind: node.gpu_kind }) })}</p>;
+}
+
+const CONDITIONS: Record<NodeCondition["kind"], () => string> = {
+  NotReady: () => t("Down"),
+  Cordoned: () => t("Cordoned"),
+  MemoryPressure: () => t("Memory pressure"),
+  DiskPressure: () => t("Disk pressure"),
+  PIDPressure: () => t("Out of process ids"),
+  Absent: () => t("Could be added"),
+};
+
+/** Whether it takes new ranks, and if not, why. */
+function State({ node }: { node: Node }): JSX.Element {
+  if (!node.conditions.length) return <Chip kind="good">{t("Up")}</Chip>;
+  return <>{node.conditions.map((c) => <Chip key={c.kind} kind={c.kind === "NotReady" ? "bad" : "wait"}>{CONDITIONS[c.kind]()}</Chip>)}</>;
 }
 
 export function NodesPage(): JSX.Element {
   const { client } = useHub();
   const nodes = useLoad("nodes", () => client.list<Node>("/nodes"), EVERY);
   const items = nodes.data?.items ?? [];
-  const users = [...new Set(items.flatMap((n) => n.holders.map((h) => h.user)))].sort();
+  const users = [...new Set(items.flatMap((node) => node.holders.map((h) => h.user)))].sort();
   return (
     <>
-      <PageHead title="Nodes" sub={nodes.data ? `${plural(items.length, "node")}, ${items.filter((n) => n.up).length} up` : undefined} />
+      <PageHead title={t("Nodes")} sub={nodes.data ? n("1 node, {up} up", "{n} nodes, {up} up", items.length, { up: items.filter((node) => node.up).length }) : undefined} />
       {nodes.error ? <ErrorBox error={nodes.error} retry={() => void nodes.reload()} /> : null}
-      {!nodes.data && !nodes.error ? <Loading what="nodes" lines={5} /> : null}
-      {nodes.data && !items.length ? <Empty title="No nodes"><p>The service knows of no machine to run jobs on.</p></Empty> : null}
+      {!nodes.data && !nodes.error ? <Loading what={t("Loading nodes")} lines={5} /> : null}
+      {nodes.data && !items.length ? <Empty title={t("No nodes")}><p>{t("The service knows of no machine to run jobs on.")}</p></Empty> : null}
       {users.length ? (
-        <ul class="mlp-user-legend" aria-label="Users">
+        <ul class="mlp-user-legend" aria-label={t("Users")}>
           {users.map((u) => (
             <li key={u}>
               <i class={`mlp-share ${colorOf(users, u)}`} />
@@ -78,30 +104,33 @@ export function NodesPage(): JSX.Element {
         </ul>
       ) : null}
       <div class="mlp-nodes">
-        {items.map((n) => (
-          <section key={n.name} class="mlp-card" aria-label={`Node ${n.name}`}>
+        {items.map((node) => (
+          <section key={node.name} class="mlp-card" aria-label={t("Node {name}", { name: node.name })}>
             <div class="mlp-card-head">
-              <h2>{n.name}</h2>
-              <Chip kind={n.up ? "good" : "bad"}>{n.up ? "Up" : "Down"}</Chip>
-              <span class="mlp-dim">{`${plural(n.cpu, "core")}, ${ram(n.ram)}${n.gpu ? `, ${cores(n.gpu)} gpu ${n.gpu_kind ?? ""}` : ""}`}</span>
+              <h2>{node.name}</h2>
+              <State node={node} />
+              <span class="mlp-dim">{[n("1 core", "{n} cores", node.cpu), ram(node.ram), ...(node.gpu ? [gpus(node.gpu, node.gpu_kind)] : [])].join(t(", "))}</span>
             </div>
-            <Shares node={n} users={users} what="cpu" />
-            <Shares node={n} users={users} what="ram" />
-            <Overcommit node={n} />
-            {n.gpu ? <QuotaBar name="GPU" of={alone(n.gpu_inuse, n.gpu)} show={cores} /> : null}
-            {n.holders.length ? (
+            {node.conditions.filter((c) => c.message).map((c) => <p key={c.kind} class="mlp-dim">{c.message}</p>)}
+            {node.taints.length ? <p class="mlp-dim">{node.taints.map((taint) => `${taint.key}=${taint.value}:${taint.effect}`).join(t(", "))}</p> : null}
+            <Shares node={node} users={users} what="cpu" />
+            <Shares node={node} users={users} what="ram" />
+            <Overcommit node={node} />
+            {node.gpu ? <QuotaBar name={t("GPU")} of={alone(node.gpu_inuse, node.gpu - node.gpu_others)} show={cores} /> : null}
+            <Others node={node} />
+            {node.holders.length ? (
               <ul class="mlp-holders">
-                {n.holders.map((h) => (
+                {node.holders.map((h) => (
                   <li key={`${h.applier}${h.holder}${h.user}`}>
                     <i class={`mlp-share ${colorOf(users, h.user)}`} />
-                    <span class="mlp-holder-name">{h.holder}</span>
+                    <span class="mlp-holder-name">{h.job ?? h.holder}</span>
                     <span class="mlp-dim">{h.user}</span>
-                    <span class="mlp-holder-need">{holderText(h)}</span>
+                    <span class="mlp-holder-need">{sizeWords(h)}</span>
                   </li>
                 ))}
               </ul>
             ) : (
-              <p class="mlp-dim">Nobody uses it.</p>
+              <p class="mlp-dim">{t("Nobody uses it.")}</p>
             )}
           </section>
         ))}

@@ -2,18 +2,24 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../components/basics";
-import { useLoad, useNow } from "../components/hooks";
-import { paths, type Client } from "../core/api";
-import { ago, cores, duration, ms, plural, ram, starts } from "../core/format";
+import { Facts } from "../components/Facts";
+import { useId, useLoad, useNow } from "../components/hooks";
+import { paths, words, type Client } from "../core/api";
+import { ago, duration, ms, sizeWords, starts } from "../core/format";
+import { priorityName } from "../core/decisions";
 import { backoff } from "../core/stream";
 import { isWaiting } from "../core/phase";
-import { LINE_PER_TENANT, orderWords, policyWords } from "../core/policy";
+import { orderWords, policyWords } from "../core/policy";
 import { capital, reasonWords, unknownStart } from "../core/reasons";
+import { LINE_PER_TENANT } from "../core/terms";
+import { reference } from "../core/runs";
 import { waits } from "../core/spans";
-import type { QueueEntry, Scheduling, Tenant } from "../core/wire";
+import type { Fact, QueueEntry, Scheduling, Tenant, Why } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
-import { href, Link } from "./router";
+import { Named } from "./Jobs";
+import { href, Link } from "./address";
+import { n, t } from "../core/language";
 
 /** Also without a hint the page asks now and then: a hint may have been lost. */
 const EVERY = 15_000;
@@ -41,7 +47,7 @@ export function useQueueHints(client: Client, changed: () => void, on = true): b
     const connect = (): void => {
       socket = new WebSocket(client.socketUrl("/queue:stream"));
       socket.onopen = () => {
-        if (attempt) hint(); // what happened while the connection was away
+        hint(); // what happened since the page asked, or while the connection was away
         attempt = 0;
         setLive(true);
       };
@@ -64,17 +70,45 @@ export function useQueueHints(client: Client, changed: () => void, on = true): b
   return live;
 }
 
-function need(e: QueueEntry): string {
-  return [`${cores(e.cpu)} cpu`, e.gpu ? `${cores(e.gpu)} gpu` : "", ram(e.ram)].filter(Boolean).join(", ");
-}
-
-/** Why it waits, and where its start is not known why that is so. */
+/** Why it waits, and where its start is not known why that is so; the facts behind it on demand. */
 function Waits({ e }: { e: QueueEntry }): JSX.Element {
   const unknown = e.phase === "queued" && ms(e.expected_start) === null && e.expected_because;
   return (
     <>
       <span title={e.reason ?? undefined}>{e.message || capital(reasonWords(e.reason ?? ""))}</span>
       {unknown ? <span class="mlp-dim mlp-unknown">{unknownStart(e.expected_because)}</span> : null}
+      {e.phase === "queued" ? <Behind e={e} /> : null}
+    </>
+  );
+}
+
+type Answer = { facts: Fact[] } | { error: unknown } | "asking" | null;
+
+/** The small table behind a reason, asked for when somebody wants it: a long queue has very many. */
+function Behind({ e }: { e: QueueEntry }): JSX.Element {
+  const { client } = useHub();
+  const [answer, setAnswer] = useState<Answer>(null);
+  const id = useId("facts");
+  const ask = (): void => {
+    if (answer) return setAnswer(null);
+    if (isServer(e)) return setAnswer({ facts: e.facts }); // it has no page of its own that would tell them
+    setAnswer("asking");
+    client.get<Why>(paths.why(e.user, reference(e))).then(
+      (why) => setAnswer({ facts: why.reasons.flatMap((reason) => reason.facts) }),
+      (error: unknown) => setAnswer({ error }),
+    );
+  };
+  return (
+    <>
+      {" "}
+      <button type="button" class="mlp-link" aria-expanded={answer !== null} aria-controls={id} aria-label={t("Numbers behind it, of {job}", { job: isServer(e) ? serverName(e) : e.name })} onClick={ask}>
+        {t("numbers")}
+      </button>
+      <div id={id} class="mlp-behind">
+        {answer === "asking" ? <span class="mlp-dim" role="status">{t("Asking …")}</span> : null}
+        {answer && answer !== "asking" && "error" in answer ? <span class="mlp-decision-bad" role="alert">{words(answer.error)}</span> : null}
+        {answer && answer !== "asking" && "facts" in answer ? answer.facts.length ? <Facts facts={answer.facts} /> : <span class="mlp-dim">{t("There are none.")}</span> : null}
+      </div>
     </>
   );
 }
@@ -82,15 +116,29 @@ function Waits({ e }: { e: QueueEntry }): JSX.Element {
 function expected(e: QueueEntry, now: number): JSX.Element | string {
   if (ms(e.expected_start) !== null) return <span title={e.expected_because}>{starts(e.expected_start, now)}</span>;
   if (e.phase !== "queued") return "–";
-  return <span class="mlp-dim" title={e.expected_because ? unknownStart(e.expected_because) : "Not looked at yet; the job's page says more"}>not known</span>;
+  return <span class="mlp-dim" title={e.expected_because ? unknownStart(e.expected_because) : isServer(e) ? t("Not looked at yet") : t("Not looked at yet; the job's page says more")}>{t("not known")}</span>;
 }
 
-const key = (e: QueueEntry): string => `${e.user}/${e.name}`;
+const key = (e: QueueEntry): string => `${e.kind} ${e.user}/${reference(e)}`;
+
+/** A notebook server that waits for its room; one that runs is not in the queue. */
+const isServer = (e: QueueEntry): boolean => e.kind === "server";
+
+const serverName = (e: QueueEntry): string => (e.name ? t("notebook server {name} of {user}", { name: e.name, user: e.user }) : t("notebook server of {user}", { user: e.user }));
 
 /** For how long it is in the queue now; of one that is suspended, and so not in it, nothing. */
 function waited(e: QueueEntry, now: number): string {
   const seconds = waits(e, now);
   return seconds === null ? "–" : duration(seconds);
+}
+
+function Server({ e }: { e: QueueEntry }): JSX.Element {
+  return (
+    <>
+      <span>{t("Notebook server")}</span>
+      {e.name ? <span class="mlp-dim mlp-run">{e.name}</span> : null}
+    </>
+  );
 }
 
 /** What waits, in its order with the reasons, and what runs. */
@@ -102,48 +150,49 @@ export function QueueTables({ rows, tenants, line = "" }: {
   line?: string;
 }): JSX.Element {
   const now = useNow(1000);
+  const Head = tenants ? "h2" : "h3"; // of one tenant they stand below a heading on its page
   const waiting = rows.filter((e) => isWaiting(e.phase)).sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9));
   const running = rows.filter((e) => !isWaiting(e.phase));
-  const job: Column<QueueEntry> = { title: "Job", cell: (e) => <Link to={href("jobs", e.user, e.name)}>{e.name}</Link>, kind: "name" };
+  const job: Column<QueueEntry> = { title: t("Job"), cell: (e) => (isServer(e) ? <Server e={e} /> : <Named job={e} />), kind: "name" };
   const common: Column<QueueEntry>[] = [
-    { title: "User", cell: (e) => e.user },
-    ...(tenants ? [{ title: "Tenant", cell: (e: QueueEntry) => <Link to={href("admin", "tenants", e.tenant)}>{e.tenant}</Link> }] : []),
-    { title: "State", cell: (e) => <StateBadge phase={e.phase} />, kind: "tight" },
+    { title: t("User"), cell: (e) => e.user },
+    ...(tenants ? [{ title: t("Tenant"), cell: (e: QueueEntry) => <Link to={href("admin", "tenants", e.tenant)}>{e.tenant}</Link> }] : []),
+    { title: t("State"), cell: (e) => <StateBadge phase={e.phase} />, kind: "tight" },
   ];
   const waits: Column<QueueEntry>[] = [
-    { title: tenants ? "In its line" : "#", cell: (e) => e.position ?? "–", kind: "num tight" },
+    { title: tenants ? t("In its line") : "#", cell: (e) => e.position ?? "–", kind: "num tight" },
     job,
     ...common,
-    { title: "Priority", cell: (e) => e.priority, kind: "tight" },
-    { title: "Asks for", cell: need, kind: "low" },
-    { title: "Why it waits", cell: (e) => <Waits e={e} />, kind: "grow" },
-    { title: "Expected", cell: (e) => expected(e, now), kind: "num" },
-    { title: "Waiting", cell: (e) => waited(e, now), kind: "num low" },
+    { title: t("Priority"), cell: (e) => priorityName(e.priority), kind: "tight" },
+    { title: t("Asks for"), cell: sizeWords, kind: "low" },
+    { title: t("Why it waits"), cell: (e) => <Waits e={e} />, kind: "grow" },
+    { title: t("Expected"), cell: (e) => expected(e, now), kind: "num" },
+    { title: t("Waiting"), cell: (e) => waited(e, now), kind: "num low" },
   ];
   const runs: Column<QueueEntry>[] = [
     job,
     ...common,
-    { title: "Uses", cell: need, kind: "grow" },
-    { title: "Priority", cell: (e) => e.priority, kind: "low" },
-    { title: "Started", cell: (e) => (e.started_at ? ago(e.started_at, now) : "–"), kind: "num" },
+    { title: t("Uses"), cell: sizeWords, kind: "grow" },
+    { title: t("Priority"), cell: (e) => priorityName(e.priority), kind: "low" },
+    { title: t("Started"), cell: (e) => (e.started_at ? ago(e.started_at, now) : "–"), kind: "num" },
   ];
   return (
     <>
-      <h3 class="mlp-h-section">Waiting</h3>
+      <Head class="mlp-h-section">{t("Waiting")}</Head>
       {line && waiting.length ? <p class="mlp-dim mlp-line-words">{line}</p> : null}
-      {waiting.length ? <Table caption="Waiting jobs in their order" stack columns={waits} rows={waiting} rowKey={key} /> : <p class="mlp-dim">Nothing waits.</p>}
-      <h3 class="mlp-h-section">Running</h3>
-      {running.length ? <Table caption="Running jobs" stack columns={runs} rows={running} rowKey={key} /> : <p class="mlp-dim">Nothing runs.</p>}
+      {waiting.length ? <Table caption={t("Waiting jobs in their order")} stack columns={waits} rows={waiting} rowKey={key} /> : <p class="mlp-dim">{t("Nothing waits.")}</p>}
+      <Head class="mlp-h-section">{t("Running")}</Head>
+      {running.length ? <Table caption={t("Running jobs")} stack columns={runs} rows={running} rowKey={key} /> : <p class="mlp-dim">{t("Nothing runs.")}</p>}
     </>
   );
 }
 
 /** Whose lines there are, and what they go by where that is not priority. */
 function lineWords(policy: string, tenants: Tenant[], rows: QueueEntry[]): string {
-  if (!LINE_PER_TENANT.includes(policy)) return "All tenants wait in one line.";
+  if (!LINE_PER_TENANT.includes(policy)) return t("All tenants wait in one line.");
   const shown = new Set(rows.map((e) => e.tenant));
-  const others = tenants.filter((t) => shown.has(t.name) && t.queue_order !== "priority").map((t) => `${t.name} by ${orderWords(t.queue_order)}`);
-  return `Each tenant has a line of its own; whose turn it is follows from the policy. Lines go by ${[orderWords("priority"), ...others].join("; ")}.`;
+  const others = tenants.filter((one) => shown.has(one.name) && one.queue_order !== "priority").map((one) => t("{tenant} by {order}", { tenant: one.name, order: orderWords(one.queue_order) }));
+  return t("Each tenant has a line of its own; whose turn it is follows from the policy. Lines go by {orders}.", { orders: [orderWords("priority"), ...others].join(t("; ")) });
 }
 
 export function QueuePage(): JSX.Element {
@@ -157,18 +206,19 @@ export function QueuePage(): JSX.Element {
   const tenants = [...new Set([...all.map((e) => e.tenant), ...(tenant ? [tenant] : [])])].sort();
   const rows = tenant ? all.filter((e) => e.tenant === tenant) : all;
   const waiting = rows.filter((e) => isWaiting(e.phase)).length;
-  const policy = scheduling.data ? ` · policy ${policyWords(scheduling.data.policy)}` : "";
+  const policy = scheduling.data ? t("policy {name}", { name: policyWords(scheduling.data.policy) }) : "";
+  const running = rows.length - waiting;
   return (
     <>
-      <PageHead title="Queue" sub={queue.data ? `${plural(rows.length - waiting, "job")} running, ${waiting} waiting${policy}` : undefined}>
-        <span class="mlp-dim mlp-live" data-live={live}>{live ? "Live" : "Reconnecting"}</span>
-        <Select label="Tenant" name="tenant" hideLabel value={tenant} onChange={setTenant} options={[["", "All tenants"], ...tenants.map((t) => [t, t] as [string, string])]} />
+      <PageHead title={t("Queue")} sub={queue.data ? [n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", running, { waiting }), policy].filter(Boolean).join(" · ") : undefined}>
+        <span class="mlp-dim mlp-live" data-live={live}>{live ? t("Live") : t("Reconnecting")}</span>
+        <Select label={t("Tenant")} name="tenant" hideLabel value={tenant} onChange={setTenant} options={[["", t("All tenants")], ...tenants.map((name) => [name, name] as [string, string])]} />
       </PageHead>
       {queue.error ? <ErrorBox error={queue.error} retry={() => void queue.reload()} /> : null}
       {!queue.data ? (
-        queue.error ? null : <Loading what="the queue" lines={6} />
+        queue.error ? null : <Loading what={t("Loading the queue")} lines={6} />
       ) : rows.length === 0 ? (
-        <Empty title="Nothing runs and nothing waits" />
+        <Empty title={t("Nothing runs and nothing waits")} />
       ) : (
         <QueueTables rows={rows} tenants line={scheduling.data ? lineWords(scheduling.data.policy, owners.data?.items ?? [], rows) : ""} />
       )}

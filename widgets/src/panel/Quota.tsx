@@ -1,17 +1,18 @@
 /** What my tenants may use and who uses it; and a token for scripts. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import { BarLegend, Chip, Empty, ErrorBox, Icon, Loading, QuotaBar, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
-import { ago, bytes, cores, plural, ram } from "../core/format";
-import { beyondWords, loweredWords, sharingWords, standing } from "../core/sharing";
+import { ago, bytes, cores, ram } from "../core/format";
+import { pinned } from "../core/runs";
+import { beyondWords, loweredWords, networkWords, sharingWords, standing } from "../core/sharing";
 import type { Holding, Tenant, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
-import { href, Link } from "./router";
+import { href, hubPage, Link } from "./address";
+import { n, t } from "../core/language";
 
-const APPLIER: Record<string, string> = { dm: "data", jm: "job", am: "app", mm: "model", sp: "notebook" };
+const APPLIER: Record<string, () => string> = { dm: () => t("data"), jm: () => t("job"), am: () => t("app"), mm: () => t("model"), sp: () => t("notebook") };
 
 export function QuotaBars({ tenant, back }: {
   tenant: Tenant;
@@ -26,16 +27,16 @@ export function QuotaBars({ tenant, back }: {
   return (
     <>
       <div class="mlp-quotas">
-        <QuotaBar name="CPU" of={standing(tenant, "cpu")} show={cores} />
-        <QuotaBar name="GPU" of={standing(tenant, "gpu")} show={cores} />
-        <QuotaBar name="Memory" of={standing(tenant, "ram")} show={ram} />
-        <QuotaBar name="Storage" of={standing(tenant, "rom")} show={bytes} />
+        <QuotaBar name={t("CPU")} of={standing(tenant, "cpu")} show={cores} />
+        <QuotaBar name={t("GPU")} of={standing(tenant, "gpu")} show={cores} />
+        <QuotaBar name={t("Memory")} of={standing(tenant, "ram")} show={ram} />
+        <QuotaBar name={t("Storage")} of={standing(tenant, "rom")} show={bytes} />
       </div>
       <BarLegend bars={bars} />
       {beyond ? (
         <div class={`mlp-note mlp-note-${over ? "bad" : "wait"} mlp-beyond`} role="note">
           <Icon name={over ? "warn" : "wait"} />
-          <div class="mlp-note-text">{`${[beyond, over ? back : ""].filter(Boolean).join(". ")}.`}</div>
+          <div class="mlp-note-text">{t("{text}.", { text: [beyond, over ? back : ""].filter(Boolean).join(t(". ")) })}</div>
         </div>
       ) : null}
       {lowered ? (
@@ -45,6 +46,7 @@ export function QuotaBars({ tenant, back }: {
         </div>
       ) : null}
       {shares ? <p class="mlp-dim mlp-shares-line">{shares}</p> : null}
+      <p class="mlp-dim mlp-network-line">{networkWords(tenant)}</p>
     </>
   );
 }
@@ -53,24 +55,19 @@ export function Holdings({ holdings, linkUser }: { holdings: Holding[]; linkUser
   const now = useNow(10_000);
   const columns: Column<Holding>[] = [
     {
-      title: "Holder",
+      title: t("Holder"),
       kind: "grow",
-      cell: (h) => (h.applier === "jm" && h.user && linkUser(h.user) ? <Link to={href("jobs", h.user, jobName(h))}>{jobName(h)}</Link> : h.holder),
+      cell: (h) => (h.job && linkUser(h.user) ? <Link to={href("jobs", h.user, pinned(h.job))}>{h.job}</Link> : h.holder),
     },
-    { title: "Kind", cell: (h) => APPLIER[h.applier] ?? h.applier },
-    { title: "User", cell: (h) => h.user },
-    { title: "CPU", kind: "num", cell: (h) => cores(h.cpu) },
-    { title: "GPU", kind: "num low", cell: (h) => cores(h.gpu) },
-    { title: "Memory", kind: "num", cell: (h) => ram(h.ram) },
-    { title: "Since", kind: "num low", cell: (h) => ago(h.since, now) },
+    { title: t("Kind"), cell: (h) => APPLIER[h.applier]?.() ?? h.applier },
+    { title: t("User"), cell: (h) => h.user },
+    { title: t("CPU"), kind: "num", cell: (h) => cores(h.cpu) },
+    { title: t("GPU"), kind: "num low", cell: (h) => cores(h.gpu) },
+    { title: t("Memory"), kind: "num", cell: (h) => ram(h.ram) },
+    { title: t("Since"), kind: "num low", cell: (h) => ago(h.since, now) },
   ];
-  if (!holdings.length) return <p class="mlp-dim">Nothing is in use.</p>;
-  return <Table caption="Who uses it" columns={columns} rows={holdings} rowKey={(h) => `${h.applier} ${h.holder} ${h.user} ${h.since}`} />;
-}
-
-/** A holder of kind job is named by the job, with or without words around it. */
-function jobName(h: Holding): string {
-  return h.holder.replace(/^job /, "").split("/").at(-1) ?? h.holder;
+  if (!holdings.length) return <p class="mlp-dim">{t("Nothing is in use.")}</p>;
+  return <Table caption={t("Who uses it")} columns={columns} rows={holdings} rowKey={(h) => `${h.applier} ${h.holder} ${h.user} ${h.since}`} />;
 }
 
 export function QuotaPage(): JSX.Element {
@@ -79,16 +76,16 @@ export function QuotaPage(): JSX.Element {
   const items = usage.data?.items ?? [];
   return (
     <>
-      <PageHead title="Quota" sub="What your tenants may use, and who uses it now" />
+      <PageHead title={t("Quota")} sub={t("What your tenants may use, and who uses it now")} />
       {usage.error ? <ErrorBox error={usage.error} retry={() => void usage.reload()} /> : null}
-      {!usage.data && !usage.error ? <Loading what="your quota" lines={5} /> : null}
-      {usage.data && !items.length ? <Empty title="You are in no tenant yet"><p>Ask an admin to add you to one.</p></Empty> : null}
+      {!usage.data && !usage.error ? <Loading what={t("Loading your quota")} lines={5} /> : null}
+      {usage.data && !items.length ? <Empty title={t("You are in no tenant yet")}><p>{t("Ask an admin to add you to one.")}</p></Empty> : null}
       {items.map((u) => (
-        <section key={u.tenant.name} class="mlp-card" aria-label={`Tenant ${u.tenant.name}`}>
+        <section key={u.tenant.name} class="mlp-card" aria-label={t("Tenant {name}", { name: u.tenant.name })}>
           <div class="mlp-card-head">
             <h2>{u.tenant.name}</h2>
-            {session.tenant_admin.includes(u.tenant.name) ? <Chip>you are its admin</Chip> : null}
-            <span class="mlp-dim">{`${plural(u.tenant.running, "job")} running, ${u.tenant.waiting} waiting`}</span>
+            {session.tenant_admin.includes(u.tenant.name) ? <Chip>{t("you are its admin")}</Chip> : null}
+            <span class="mlp-dim">{n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", u.tenant.running, { waiting: u.tenant.waiting })}</span>
             {u.tenant.description ? <span class="mlp-dim">{u.tenant.description}</span> : null}
           </div>
           <QuotaBars tenant={u.tenant} />
@@ -101,47 +98,15 @@ export function QuotaPage(): JSX.Element {
 }
 
 function Token(): JSX.Element {
-  const { client, session, say } = useHub();
-  const [token, setToken] = useState<string | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const make = async (): Promise<void> => {
-    setError(null);
-    try {
-      setToken(await client.get<string>(paths.token(session.username)));
-    } catch (e) {
-      setError(e);
-    }
-  };
-  const copy = async (): Promise<void> => {
-    try {
-      await navigator.clipboard.writeText(token ?? "");
-      say("Token copied");
-    } catch {
-      say("The browser does not let pages copy; select the text instead");
-    }
-  };
   return (
-    <section class="mlp-card" aria-label="Token">
+    <section class="mlp-card" aria-label={t("Token")}>
       <div class="mlp-card-head">
-        <h2>Token for scripts</h2>
-        <span class="mlp-dim">For the mlp command and REST, in your name. Made anew each time; shown once.</span>
+        <h2>{t("Token for scripts")}</h2>
+        <span class="mlp-dim">{t("For the mlp command and REST, in your name. Made and revoked on the hub's own page.")}</span>
       </div>
-      {error ? <ErrorBox error={error} /> : null}
-      {token === null ? (
-        <button type="button" class="mlp-button" onClick={() => void make()}>
-          Make a token
-        </button>
-      ) : (
-        <div class="mlp-row">
-          <code class="mlp-token" tabIndex={0} aria-label="Your new token">{token}</code>
-          <button type="button" class="mlp-button" onClick={() => void copy()}>
-            Copy
-          </button>
-          <button type="button" class="mlp-button" onClick={() => setToken(null)}>
-            Hide
-          </button>
-        </div>
-      )}
+      <a class="mlp-button" href={hubPage("token")}>
+        {t("Make a token")}
+      </a>
     </section>
   );
 }

@@ -6,11 +6,12 @@ import { useNow } from "../components/hooks";
 import { ApiError, paths, words } from "../core/api";
 import { previewLines, toneOf, type Line } from "../core/preview";
 import { place } from "../core/sharing";
-import { EMPTY, fieldOf, LIMIT_FIELDS, read, SHARING_FIELDS, textsOf, update, type FieldName, type Read, type Texts } from "../core/tenantform";
+import { EMPTY, fieldOf, LIMIT_FIELDS, plain, PLAIN_FIELDS, read, SHARING_FIELDS, textsOf, update, type FieldName, type PlainField, type Read, type Texts } from "../core/tenantform";
 import type { Tenant, TenantPreview } from "../core/wire";
 import { useHub } from "./context";
-import { Field } from "./form";
+import { Field, Select } from "./form";
 import { SharingFields } from "./SharingFields";
+import { t } from "../core/language";
 
 export interface FormProps {
   /** The tenant to edit; null: a new one. */
@@ -31,7 +32,7 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
   const [unfolded, setUnfolded] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const wanted = useRef<FieldName | null>(null);
-  const r = read(texts, tenant ? null : others.map((t) => t.name), tenant);
+  const r = read(texts, tenant ? null : others.map((one) => one.name), tenant);
   useEffect(() => {
     form.current?.querySelector<HTMLInputElement>("input:not([disabled])")?.focus();
   }, []);
@@ -74,34 +75,35 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
     try {
       await onSave(texts, r);
     } catch (error) {
-      const field = error instanceof ApiError && error.kind === "refused" ? fieldOf(error.message) : null;
+      const field = error instanceof ApiError && error.kind === "refused" ? fieldOf(error.plain) : null;
       if (field) lead(field);
       setRefused({ field, error });
     } finally {
       setBusy(false);
     }
   };
-  const field = (name: FieldName, label: string, hint: string, placeholder = "no limit"): JSX.Element => (
+  const field = (name: FieldName, label: string, hint: string, placeholder = t("no limit")): JSX.Element => (
     <Field name={name} label={label} value={texts[name]} onInput={set(name)} hint={hint} error={wrong(name)} placeholder={placeholder} />
   );
   const where = place({ cohort: texts.cohort.trim() || null, parent: texts.parent.trim() || null });
   return (
-    <form ref={form} class="mlp-form" onSubmit={(e) => void submit(e)} noValidate aria-label={tenant ? `Edit tenant ${tenant.name}` : "New tenant"}>
-      {tenant ? null : field("name", "Name", "a-z, 0-9 and dashes; it cannot be changed later", "red")}
+    <form ref={form} class="mlp-form" onSubmit={(e) => void submit(e)} noValidate aria-label={tenant ? t("Edit tenant {name}", { name: tenant.name }) : t("New tenant")}>
+      {tenant ? null : field("name", t("Name"), t("a-z, 0-9 and dashes; it cannot be changed later"), "red")}
       <div class="mlp-form-grid">
-        {field("cpu", "CPU", "Cores")}
-        {field("gpu", "GPU", "Devices")}
-        {field("ram", "Memory", "Such as 16 GiB; a bare number is MiB")}
-        {field("rom", "Storage", "Such as 100 GiB")}
+        {field("cpu", t("CPU"), t("Cores"))}
+        {field("gpu", t("GPU"), t("Devices"))}
+        {field("ram", t("Memory"), t("Such as 16 GiB; a bare number is MiB"))}
+        {field("rom", t("Storage"), t("Such as 100 GiB"))}
       </div>
-      <p class="mlp-dim">An empty field means no limit: the tenant may use what the nodes have.</p>
+      <p class="mlp-dim">{t("An empty field means no limit: the tenant may use what the nodes have.")}</p>
       <div class="mlp-form-grid">
-        {field("weight", "Weight", "Share of what is free when tenants compete", "1")}
-        {field("description", "Description", "", "")}
+        {field("weight", t("Weight"), t("Share of what is free when tenants compete"), "1")}
+        {PLAIN_FIELDS.map((name) => (plain(name).options ? null : field(name, plain(name).label(), plain(name).hint(), "")))}
       </div>
+      {PLAIN_FIELDS.map((name) => <Choice key={name} name={name} value={texts[name]} onChange={set(name)} />)}
       <details class="mlp-fold" open={unfolded} onToggle={(e) => setUnfolded(e.currentTarget.open)}>
         <summary>
-          Order and sharing <span class="mlp-dim">{where || "with nobody"}</span>
+          {t("Order and sharing")}{" "}<span class="mlp-dim">{where || t("with nobody")}</span>
         </summary>
         {unfolded ? <SharingFields texts={texts} set={set} wrong={wrong} others={others.map(textsOf)} /> : null}
       </details>
@@ -109,13 +111,24 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
       {refused && !refused.field ? <ErrorBox error={refused.error} /> : null}
       <div class="mlp-form-buttons">
         <button type="submit" class="mlp-button mlp-primary" disabled={busy}>
-          {tenant ? "Save" : "Create tenant"}
+          {tenant ? t("Save") : t("Create tenant")}
         </button>
         <button type="button" class="mlp-button" onClick={onCancel}>
-          Cancel
+          {t("Cancel")}
         </button>
       </div>
     </form>
+  );
+}
+
+function Choice({ name, value, onChange }: { name: PlainField; value: string; onChange: (value: string) => void }): JSX.Element | null {
+  const { label, hint, options } = plain(name);
+  if (!options) return null;
+  return (
+    <>
+      <Select label={label()} name={name} value={value} options={options()} onChange={onChange} />
+      <p class="mlp-dim">{hint()}</p>
+    </>
   );
 }
 
@@ -151,9 +164,9 @@ function PreviewBox({ tenant, texts, read: r, fresh }: { tenant: Tenant; texts: 
     };
   }, [client, tenant.name, body, fresh]);
   let lines: Line[];
-  if (bad) lines = [{ tone: "idle", text: "Correct the fields to see what they would mean" }];
+  if (bad) lines = [{ tone: "idle", text: t("Correct the fields to see what they would mean") }];
   else if (error) lines = [{ tone: "bad", text: words(error) }];
-  else if (!answer) lines = [{ tone: "idle", text: "Asking what this would mean" }];
+  else if (!answer) lines = [{ tone: "idle", text: t("Asking what this would mean") }];
   else lines = previewLines(answer.preview, now);
   const kind = toneOf(lines);
   return (
@@ -161,7 +174,7 @@ function PreviewBox({ tenant, texts, read: r, fresh }: { tenant: Tenant; texts: 
       class={`mlp-note mlp-note-${kind} mlp-preview`}
       role="status"
       aria-live="polite"
-      aria-label="What this quota would mean"
+      aria-label={t("What this quota would mean")}
       // the answer to what was typed before is shown faintly until the new one is there
       aria-busy={!bad && !error && answer?.body !== body}
     >

@@ -5,27 +5,30 @@ import { Empty, ErrorBox, Loading, StandingBar, Table, type Column } from "../co
 import { Confirm } from "../components/Dialog";
 import { useLoad } from "../components/hooks";
 import { paths } from "../core/api";
-import { bytes, cores, plural, ram } from "../core/format";
+import { bytes, cores, ram } from "../core/format";
 import { place, standing, type Standing } from "../core/sharing";
 import { orderWords } from "../core/policy";
 import { backWords } from "../core/preview";
-import { unchanged, update, type Read, type Texts } from "../core/tenantform";
+import { create, unchanged, update, type Read, type Texts } from "../core/tenantform";
 import type { QueueEntry, Tenant, TenantPreview, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
 import { Bookings } from "./Bookings";
 import { Members } from "./Members";
+import { Programs } from "./Programs";
 import { Holdings, QuotaBars } from "./Quota";
 import { QueueTables, useQueueHints } from "./Queue";
-import { go, href, Link } from "./router";
+import { go, href, Link } from "./address";
+import { Runtimes } from "./Runtimes";
 import { TenantForm } from "./TenantForm";
+import { n, t } from "../core/language";
 
 const EVERY = 6000;
 
 function Use({ of, show }: { of: Standing; show: (n: number) => string }): JSX.Element {
   const { used, limit } = of;
-  const text = limit === null ? `${show(used)} used` : `${show(used)} / ${show(limit)}`;
-  const more = of.over > 1e-9 ? `${show(of.over)} beyond quota` : of.borrowed ? `${show(of.borrowed)} borrowed` : of.lent ? `${show(of.lent)} lent` : "";
+  const text = limit === null ? t("{amount} used", { amount: show(used) }) : `${show(used)} / ${show(limit)}`;
+  const more = of.over > 1e-9 ? t("{amount} beyond quota", { amount: show(of.over) }) : of.borrowed ? t("{amount} borrowed", { amount: show(of.borrowed) }) : of.lent ? t("{amount} lent", { amount: show(of.lent) }) : "";
   return (
     <span class="mlp-use mlp-use-wide">
       <span>
@@ -47,15 +50,15 @@ function Name({ tenant }: { tenant: Tenant }): JSX.Element {
   );
 }
 
-const COLUMNS: Column<Tenant>[] = [
-  { title: "Tenant", cell: (t) => <Name tenant={t} />, kind: "name" },
-  { title: "CPU", cell: (t) => <Use of={standing(t, "cpu")} show={cores} /> },
-  { title: "GPU", cell: (t) => <Use of={standing(t, "gpu")} show={cores} />, kind: "low" },
-  { title: "Memory", cell: (t) => <Use of={standing(t, "ram")} show={ram} /> },
-  { title: "Storage", cell: (t) => <Use of={standing(t, "rom")} show={bytes} />, kind: "low" },
-  { title: "Members", cell: (t) => t.members, kind: "num" },
-  { title: "Running", cell: (t) => t.running, kind: "num" },
-  { title: "Waiting", cell: (t) => t.waiting, kind: "num" },
+const columns = (): Column<Tenant>[] => [
+  { title: t("Tenant"), cell: (of) => <Name tenant={of} />, kind: "name" },
+  { title: t("CPU"), cell: (of) => <Use of={standing(of, "cpu")} show={cores} /> },
+  { title: t("GPU"), cell: (of) => <Use of={standing(of, "gpu")} show={cores} />, kind: "low" },
+  { title: t("Memory"), cell: (of) => <Use of={standing(of, "ram")} show={ram} /> },
+  { title: t("Storage"), cell: (of) => <Use of={standing(of, "rom")} show={bytes} />, kind: "low" },
+  { title: t("Members"), cell: (of) => of.members, kind: "num" },
+  { title: t("Running"), cell: (of) => of.running, kind: "num" },
+  { title: t("Waiting"), cell: (of) => of.waiting, kind: "num" },
 ];
 
 export function TenantsPage(): JSX.Element {
@@ -64,19 +67,19 @@ export function TenantsPage(): JSX.Element {
   const items = tenants.data?.items ?? [];
   return (
     <>
-      <PageHead title="Tenants" sub={tenants.data ? plural(items.length, "tenant") : undefined}>
+      <PageHead title={t("Tenants")} sub={tenants.data ? n("1 tenant", "{n} tenants", items.length) : undefined}>
         <Link to={href("admin", "tenants", "new")} cls="mlp-button mlp-primary">
-          New tenant
+          {t("New tenant")}
         </Link>
       </PageHead>
       {tenants.error ? <ErrorBox error={tenants.error} retry={() => void tenants.reload()} /> : null}
       {!tenants.data ? (
-        tenants.error ? null : <Loading what="tenants" lines={5} />
+        tenants.error ? null : <Loading what={t("Loading tenants")} lines={5} />
       ) : items.length ? (
-        <Table caption="Tenants and what they use" columns={COLUMNS} rows={items} rowKey={(t) => t.name} />
+        <Table caption={t("Tenants and what they use")} columns={columns()} rows={items} rowKey={(of) => of.name} />
       ) : (
-        <Empty title="No tenants yet">
-          <p>A tenant is a team with its quota.</p>
+        <Empty title={t("No tenants yet")}>
+          <p>{t("A tenant is a team with its quota.")}</p>
         </Empty>
       )}
     </>
@@ -87,17 +90,17 @@ export function NewTenantPage(): JSX.Element {
   const { client, say } = useHub();
   const tenants = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
   const save = async (texts: Texts, r: Read): Promise<void> => {
-    const made = await client.post<Tenant>(paths.tenants, { name: texts.name, ...r.amounts, weight: r.weight, ...r.sharing, description: texts.description });
-    say(`Tenant ${made.name} created`);
+    const made = await client.post<Tenant>(paths.tenants, create(texts, r));
+    say(t("Tenant {name} created", { name: made.name }));
     go(href("admin", "tenants", made.name));
   };
   return (
     <>
       <p class="mlp-crumbs">
-        <Link to={href("admin", "tenants")}>Tenants</Link>
-        <span aria-hidden="true"> / </span>new
+        <Link to={href("admin", "tenants")}>{t("Tenants")}</Link>
+        <span aria-hidden="true"> / </span>{t("new")}
       </p>
-      <PageHead title="New tenant" />
+      <PageHead title={t("New tenant")} />
       <div class="mlp-card">
         <TenantForm
           tenant={null}
@@ -137,30 +140,30 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
     <>
       {session.admin ? (
         <p class="mlp-crumbs">
-          <Link to={href("admin", "tenants")}>Tenants</Link>
+          <Link to={href("admin", "tenants")}>{t("Tenants")}</Link>
           <span aria-hidden="true"> / </span>
           {name}
         </p>
       ) : null}
       <PageHead
         title={name}
-        sub={tenant ? [tenant.description, `${plural(tenant.running, "job")} running, ${tenant.waiting} waiting`].filter(Boolean).join(" · ") : undefined}
+        sub={tenant ? [tenant.description, n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", tenant.running, { waiting: tenant.waiting })].filter(Boolean).join(" · ") : undefined}
       >
         {session.admin && tenant && !editing ? (
           <>
             <button type="button" class="mlp-button" onClick={() => setEditing(true)}>
-              Edit quota
+              {t("Edit quota")}
             </button>
             {name !== "default" ? (
               <button type="button" class="mlp-button mlp-quiet-danger" onClick={() => setDeleting(true)}>
-                Delete
+                {t("Delete")}
               </button>
             ) : null}
           </>
         ) : null}
       </PageHead>
       {state.error ? <ErrorBox error={state.error} retry={() => void state.reload()} /> : null}
-      {!tenant && !state.error ? <Loading what={`tenant ${name}`} lines={6} /> : null}
+      {!tenant && !state.error ? <Loading what={t("Loading tenant {name}", { name })} lines={6} /> : null}
       {tenant && state.data ? (
         <>
           {editing ? (
@@ -169,23 +172,25 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
               queue={state.data.queue}
               done={() => {
                 setEditing(false);
-                say(`Tenant ${name} saved`);
-                setSaves((n) => n + 1);
+                say(t("Tenant {name} saved", { name }));
+                setSaves((count) => count + 1);
                 void state.reload();
               }}
               cancel={() => setEditing(false)}
             />
           ) : null}
-          <section class="mlp-card" aria-label="Quota in use">
+          <section class="mlp-card" aria-label={t("Quota in use")}>
             <div class="mlp-card-head">
-              <h2>Quota in use</h2>
+              <h2>{t("Quota in use")}</h2>
             </div>
             <QuotaBars tenant={tenant} back={backWords(state.data.preview, Date.now())} />
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
           <Bookings tenant={name} saves={saves} />
+          <Runtimes tenant={name} manages={manages} />
           {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} /> : null}
           {manages ? <Members tenant={name} /> : null}
+          {manages && name !== "default" ? <Programs tenant={name} /> : null}
         </>
       ) : null}
       {deleting && tenant ? <DeleteTenant tenant={tenant} close={() => setDeleting(false)} /> : null}
@@ -195,12 +200,12 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
 
 function TenantQueue({ rows, order }: { rows: QueueEntry[]; order: string }): JSX.Element {
   return (
-    <section class="mlp-card" aria-label="Queue">
+    <section class="mlp-card" aria-label={t("Queue")}>
       <div class="mlp-card-head">
-        <h2>Queue</h2>
-        <span class="mlp-dim">{`Goes by ${orderWords(order)}`}</span>
+        <h2>{t("Queue")}</h2>
+        <span class="mlp-dim">{t("Goes by {order}", { order: orderWords(order) })}</span>
       </div>
-      {rows.length ? <QueueTables rows={rows} tenants={false} /> : <p class="mlp-dim">Nothing runs and nothing waits.</p>}
+      {rows.length ? <QueueTables rows={rows} tenants={false} /> : <p class="mlp-dim">{t("Nothing runs and nothing waits.")}</p>}
     </section>
   );
 }
@@ -210,14 +215,14 @@ function Edit({ tenant, queue, done, cancel }: { tenant: Tenant; queue: QueueEnt
   const others = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
   // the form keeps what is typed; only the figures of the preview follow what happens
   return (
-    <section class="mlp-card" aria-label="Edit quota">
+    <section class="mlp-card" aria-label={t("Edit quota")}>
       <div class="mlp-card-head">
-        <h2>Edit quota</h2>
+        <h2>{t("Edit quota")}</h2>
       </div>
       <TenantForm
         tenant={tenant}
-        others={(others.data?.items ?? []).filter((t) => t.name !== tenant.name)}
-        fresh={queue.map((e) => `${e.user}/${e.name} ${e.phase}`).join()}
+        others={(others.data?.items ?? []).filter((one) => one.name !== tenant.name)}
+        fresh={queue.map((e) => `${e.user}/${e.name} ${e.run} ${e.phase}`).join()}
         onSave={async (texts, r) => {
           await client.put<Tenant>(paths.tenant(tenant.name), update(tenant, texts, r));
           done();
@@ -237,7 +242,7 @@ function DeleteTenant({ tenant, close }: { tenant: Tenant; close: () => void }):
     setError(null);
     try {
       await client.delete(paths.tenant(tenant.name));
-      say(`Tenant ${tenant.name} deleted`);
+      say(t("Tenant {name} deleted", { name: tenant.name }));
       go(href("admin", "tenants"));
     } catch (e) {
       setError(e);
@@ -247,14 +252,14 @@ function DeleteTenant({ tenant, close }: { tenant: Tenant; close: () => void }):
   const busyJobs = tenant.running + tenant.waiting;
   return (
     <Confirm
-      title={`Delete tenant ${tenant.name}?`}
+      title={t("Delete tenant {name}?", { name: tenant.name })}
       text={
         <p>
-          {`Its quota and its ${plural(tenant.members, "membership")} are removed. The users and their files stay.`}
-          {busyJobs ? ` It has ${plural(tenant.running, "running job")} and ${tenant.waiting} waiting.` : ""}
+          {n("Its quota and its 1 membership are removed. The users and their files stay.", "Its quota and its {n} memberships are removed. The users and their files stay.", tenant.members)}
+          {busyJobs ? ` ${n("It has 1 running job and {waiting} waiting.", "It has {n} running jobs and {waiting} waiting.", tenant.running, { waiting: tenant.waiting })}` : ""}
         </p>
       }
-      yes="Delete tenant"
+      yes={t("Delete tenant")}
       busy={busy}
       error={error ? <ErrorBox error={error} /> : null}
       onYes={() => void yes()}

@@ -1,84 +1,101 @@
-/** Users: who waits for approval, who is active, their tenants. */
+/** Users: who waits for approval, who is active, their tenants, and what may be done to an account. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
 import { Confirm, Dialog } from "../components/Dialog";
-import { signUpsChanged, useLoad } from "../components/hooks";
-import { paths } from "../core/api";
-import { plural } from "../core/format";
-import type { Tenant, User } from "../core/wire";
+import { signUpsChanged, useLoad, useSettled } from "../components/hooks";
+import { paths, type Page } from "../core/api";
+import type { Member, Tenant, User } from "../core/wire";
 import { useHub, useRun } from "./context";
-import { leavesDefault } from "./Members";
+import { joined, leavesDefault, roles } from "./Members";
+import { Manage } from "./Account";
 import { PageHead, Select } from "./form";
-import { href, Link } from "./router";
+import { href, Link } from "./address";
+import { n, t } from "../core/language";
 
 const EVERY = 6000;
+const PAGE = 100;
+const MOST = 1000;
 
-type Asking = { kind: "deactivate" | "refuse" | "tenant"; user: User };
+type Asking = { kind: "refuse" | "tenant" | "manage"; user: User };
+
+function countWords(total: number, search: string, waiting: number): string {
+  const all = search ? n('1 user with "{search}"', '{n} users with "{search}"', total, { search }) : n("1 user", "{n} users", total);
+  return waiting ? t("{all}, {waiting} waiting for approval", { all, waiting }) : all;
+}
 
 export function UsersPage(): JSX.Element {
-  const { client, session } = useHub();
-  const users = useLoad("users", () => client.list<User>("/users"), EVERY);
+  const { client, say } = useHub();
   const [asking, setAsking] = useState<Asking | null>(null);
   const [filter, setFilter] = useState("");
-  const all = users.data?.items ?? [];
-  const waiting = all.filter((u) => u.new);
-  const rows = [...waiting, ...all.filter((u) => !u.new)].filter((u) => u.username.toLowerCase().includes(filter.toLowerCase()));
+  const [limit, setLimit] = useState(PAGE);
+  const search = useSettled(filter.trim().toLowerCase());
+  const signUps = useLoad("sign-ups", () => client.list<User>(paths.waiting), EVERY);
+  const users = useLoad(`users ${search} ${limit}`, () => client.list<User>(paths.users(search, limit)), EVERY);
+  // while the next answer is awaited the last one stands
+  const last = useRef<Page<User> | null>(null);
+  last.current = users.data ?? last.current;
+  const page = last.current;
+  const waiting = (signUps.data?.items ?? []).filter((u) => u.new);
+  const rows = [...waiting.filter((u) => u.username.includes(search)), ...(page?.items ?? []).filter((u) => !u.new)];
+  const total = page?.total ?? page?.items.length ?? 0;
   const { run, busy, error, clear } = useRun(async () => {
     setAsking(null);
     signUpsChanged();
-    await users.reload();
+    await Promise.all([users.reload(), signUps.reload()]);
   });
   const close = (): void => {
     setAsking(null);
     clear();
   };
   const columns: Column<User>[] = [
-    { title: "User", cell: (u) => <b class="mlp-plain">{u.username}</b>, kind: "name" },
+    { title: t("User"), cell: (u) => <b class="mlp-plain">{u.username}</b>, kind: "name" },
     {
-      title: "State",
+      title: t("State"),
       kind: "tight",
       cell: (u) => (
         <>
-          {u.state === "Actived" ? <Chip kind="good">Active</Chip> : u.new ? <Chip kind="wait">Waits for approval</Chip> : <Chip kind="idle">Deactivated</Chip>}
-          {u.admin ? <Chip kind="run">Admin</Chip> : null}
-          {u.applied_for ? <span class="mlp-dim">{` applied for ${u.applied_for}`}</span> : null}
+          {u.state === "Actived" ? <Chip kind="good">{t("Active")}</Chip> : u.new ? <Chip kind="wait">{t("Waits for approval")}</Chip> : <Chip kind="idle">{t("Deactivated")}</Chip>}
+          {u.admin ? <Chip kind="run">{t("Admin")}</Chip> : null}
+          {u.servers ? <Chip kind="good">{n("1 notebook", "{n} notebooks", u.servers)}</Chip> : null}
+          {u.applied_for ? <span class="mlp-dim">{" "}{t("applied for {tenant}", { tenant: u.applied_for })}</span> : null}
         </>
       ),
     },
     {
-      title: "Tenants",
+      title: t("Tenants"),
       kind: "grow",
-      cell: (u) => u.tenants.map((t, i) => (
-        <span key={t}>
-          {i ? ", " : ""}
-          <Link to={href("admin", "tenants", t)}>{t}</Link>
+      cell: (u) => u.tenants.map((name, i) => (
+        <span key={name}>
+          {i ? t(", ") : ""}
+          <Link to={href("admin", "tenants", name)}>{name}</Link>
         </span>
       )),
     },
     {
-      title: "",
+      title: t("Actions"),
+      hideTitle: true,
       kind: "num",
       cell: (u) => (
         <span class="mlp-row-actions">
           {u.state === "NotActive" ? (
-            <button type="button" class="mlp-button mlp-small mlp-primary" disabled={busy} aria-label={`Approve ${u.username}`} onClick={() => void run(() => client.put(paths.approve(u.username)), `${u.username} approved`)}>
-              Approve
+            <button type="button" class="mlp-button mlp-small mlp-primary" disabled={busy} aria-label={t("Approve {name}", { name: u.username })} onClick={() => void run(() => client.put(paths.userAction(u.username, "approve")), u.applied_for ? t("{name} approved, and in {tenant} in the place of default", { name: u.username, tenant: u.applied_for }) : t("{name} approved", { name: u.username }))}>
+              {t("Approve")}
             </button>
           ) : null}
           {u.new ? (
-            <button type="button" class="mlp-button mlp-small mlp-quiet-danger" aria-label={`Refuse ${u.username}`} onClick={() => setAsking({ kind: "refuse", user: u })}>
-              Refuse
+            <button type="button" class="mlp-button mlp-small mlp-quiet-danger" aria-label={t("Refuse {name}", { name: u.username })} onClick={() => setAsking({ kind: "refuse", user: u })}>
+              {t("Refuse")}
             </button>
           ) : null}
-          <button type="button" class="mlp-button mlp-small" aria-label={`Add ${u.username} to a tenant`} onClick={() => setAsking({ kind: "tenant", user: u })}>
-            Add to tenant
+          <button type="button" class="mlp-button mlp-small" aria-label={t("Add to tenant: {name}", { name: u.username })} onClick={() => setAsking({ kind: "tenant", user: u })}>
+            {t("Add to tenant")}
           </button>
-          {u.state === "Actived" && u.username !== session.username ? (
-            <button type="button" class="mlp-button mlp-small mlp-quiet-danger" aria-label={`Deactivate ${u.username}`} onClick={() => setAsking({ kind: "deactivate", user: u })}>
-              Deactivate
+          {u.new ? null : (
+            <button type="button" class="mlp-button mlp-small" aria-label={t("Manage {name}", { name: u.username })} onClick={() => setAsking({ kind: "manage", user: u })}>
+              {t("Manage")}
             </button>
-          ) : null}
+          )}
         </span>
       ),
     },
@@ -86,41 +103,41 @@ export function UsersPage(): JSX.Element {
   const box = error ? <ErrorBox error={error} /> : null;
   return (
     <>
-      <PageHead title="Users" sub={users.data ? `${plural(all.length, "user")}${waiting.length ? `, ${waiting.length} waiting for approval` : ""}` : undefined}>
+      <PageHead title={t("Users")} sub={page ? countWords(total, search, waiting.length) : undefined}>
         <label class="mlp-inline">
-          <span class="mlp-hidden">Find a user</span>
-          <input class="mlp-input" type="search" placeholder="Find a user" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+          <span class="mlp-hidden">{t("Find a user")}</span>
+          <input class="mlp-input" type="search" placeholder={t("Find a user")} value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
         </label>
       </PageHead>
       {users.error ? <ErrorBox error={users.error} retry={() => void users.reload()} /> : null}
       {!asking ? box : null}
-      {!users.data ? (
-        users.error ? null : <Loading what="users" lines={5} />
+      {!page ? (
+        users.error ? null : <Loading what={t("Loading users")} lines={5} />
       ) : rows.length ? (
-        <Table stack caption="Users, those waiting for approval first" columns={columns} rows={rows} rowKey={(u) => u.username} />
+        <>
+          <Table stack caption={t("Users, those waiting for approval first")} columns={columns} rows={rows} rowKey={(u) => u.username} />
+          {page.next && limit < MOST ? (
+            <p class="mlp-more">
+              <button type="button" class="mlp-button" onClick={() => setLimit((shown) => Math.min(MOST, shown + PAGE))}>
+                {t("Show more")}
+              </button>
+            </p>
+          ) : null}
+          {page.next && limit >= MOST ? <p class="mlp-dim mlp-more">{t("The first {n} by name; find others by a part of theirs.", { n: MOST })}</p> : null}
+        </>
       ) : (
-        <Empty title={filter ? `No user's name holds "${filter}"` : "No users yet"} />
+        <Empty title={filter ? t('No user\'s name holds "{filter}"', { filter }) : t("No users yet")} />
       )}
-      {asking?.kind === "deactivate" ? (
-        <Confirm
-          title={`Deactivate ${asking.user.username}?`}
-          text={<p>{`${asking.user.username} can no longer log in until approved again. Files and records stay.`}</p>}
-          yes="Deactivate"
-          busy={busy}
-          error={box}
-          onYes={() => void run(() => client.put(paths.user(asking.user.username)), `${asking.user.username} deactivated`)}
-          onNo={close}
-        />
-      ) : null}
+      {asking?.kind === "manage" ? <Manage user={asking.user} run={run} busy={busy} error={box} close={close} /> : null}
       {asking?.kind === "refuse" ? (
         <Confirm
-          title={`Refuse ${asking.user.username}?`}
-          text={<p>{`The account that ${asking.user.username} asked for is removed, and the name is free again. They are not told.`}</p>}
-          yes="Refuse"
-          no="Not now"
+          title={t("Refuse {name}?", { name: asking.user.username })}
+          text={<p>{t("The account that {name} asked for is removed, and the name is free again. They are not told.", { name: asking.user.username })}</p>}
+          yes={t("Refuse")}
+          no={t("Not now")}
           busy={busy}
           error={box}
-          onYes={() => void run(() => client.delete(paths.user(asking.user.username)), `${asking.user.username} refused`)}
+          onYes={() => void run(() => client.delete(paths.user(asking.user.username)), t("{name} refused", { name: asking.user.username }))}
           onNo={close}
         />
       ) : null}
@@ -130,7 +147,7 @@ export function UsersPage(): JSX.Element {
           busy={busy}
           error={box}
           close={close}
-          add={(tenant, role) => void run(() => client.put(paths.member(tenant, asking.user.username), { role }), `${asking.user.username} added to ${tenant}`)}
+          add={(tenant, role) => void run(async () => say(joined(await client.put<Member>(paths.member(tenant, asking.user.username), { role }))))}
         />
       ) : null}
     </>
@@ -146,29 +163,29 @@ function AddToTenant({ user, busy, error, close, add }: {
 }): JSX.Element {
   const { client } = useHub();
   const tenants = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
-  const free = (tenants.data?.items ?? []).filter((t) => !user.tenants.includes(t.name)).map((t) => t.name);
+  const free = (tenants.data?.items ?? []).filter((one) => !user.tenants.includes(one.name)).map((one) => one.name);
   const [chosen, setChosen] = useState("");
   const [role, setRole] = useState("member");
   const tenant = chosen || (free[0] ?? "");
   return (
-    <Dialog title={`Add ${user.username} to a tenant`} onClose={close}>
+    <Dialog title={t("Add {name} to a tenant", { name: user.username })} onClose={close}>
       {tenants.error ? <ErrorBox error={tenants.error} /> : null}
-      {!tenants.data && !tenants.error ? <Loading what="tenants" lines={2} /> : null}
-      {tenants.data && !free.length ? <p class="mlp-dialog-text">{`${user.username} is in every tenant already.`}</p> : null}
+      {!tenants.data && !tenants.error ? <Loading what={t("Loading tenants")} lines={2} /> : null}
+      {tenants.data && !free.length ? <p class="mlp-dialog-text">{t("{name} is in every tenant already.", { name: user.username })}</p> : null}
       {free.length ? (
         <div class="mlp-dialog-fields">
-          <Select label="Tenant" name="tenant" value={tenant} options={free.map((t) => [t, t])} onChange={setChosen} />
-          <Select label="Role" name="role" value={role} options={[["member", "Member"], ["admin", "Admin"]]} onChange={setRole} />
+          <Select label={t("Tenant")} name="tenant" value={tenant} options={free.map((name) => [name, name])} onChange={setChosen} />
+          <Select label={t("Role")} name="role" value={role} options={roles()} onChange={setRole} />
         </div>
       ) : null}
       {free.length && leavesDefault(user, tenant) ? <p class="mlp-dialog-text">{leavesDefault(user, tenant)}</p> : null}
       {error}
       <div class="mlp-dialog-buttons">
         <button type="button" class="mlp-button" onClick={close}>
-          Close
+          {t("Close")}
         </button>
         <button type="button" class="mlp-button mlp-primary" disabled={busy || !tenant} onClick={() => add(tenant, role)}>
-          Add
+          {t("Add")}
         </button>
       </div>
     </Dialog>

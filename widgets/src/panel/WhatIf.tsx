@@ -4,16 +4,18 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
-import { duration, plural } from "../core/format";
-import { POLICIES, policyWords } from "../core/policy";
+import { duration } from "../core/format";
+import { policyWords } from "../core/policy";
+import { POLICIES } from "../core/terms";
 import { askedOf, draftOf, kindsOf, type Draft, type Kind } from "../core/whatif";
 import type { Node, Scheduling, Simulated, Tenant } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
 import { NodeRows, TenantRows } from "./WhatIfForm";
 import { Result } from "./WhatIfResult";
+import { n, t } from "../core/language";
 
-const SOURCES: [string, string][] = [["now", "From now on"], ["1", "The last day"], ["7", "The last 7 days"], ["30", "The last 30 days"]];
+const sources = (): [string, string][] => [["now", t("From now on")], ["1", t("The last day")], ["7", t("The last 7 days")], ["30", t("The last 30 days")]];
 
 export function WhatIfPage(): JSX.Element {
   const { client } = useHub();
@@ -21,8 +23,8 @@ export function WhatIfPage(): JSX.Element {
   const nodes = useLoad("what-if-nodes", () => client.list<Node>("/nodes"));
   const scheduling = useLoad("what-if-scheduling", () => client.get<Scheduling>(paths.scheduling));
   const error = tenants.error ?? nodes.error ?? scheduling.error;
-  const policy = scheduling.data ? ` Policy in force: ${policyWords(scheduling.data.policy)}.` : "";
-  const head = <PageHead title="What-if" sub={`Try other quotas, nodes or a policy on the hub's own work. Nothing is changed.${policy}`} />;
+  const policy = scheduling.data ? ` ${t("Policy in force: {policy}.", { policy: policyWords(scheduling.data.policy) })}` : "";
+  const head = <PageHead title={t("What-if")} sub={t("Try other quotas, nodes or a policy on the hub's own work. Nothing is changed.") + policy} />;
   if (tenants.data && nodes.data && scheduling.data) {
     return (
       <>
@@ -35,7 +37,7 @@ export function WhatIfPage(): JSX.Element {
   return (
     <>
       {head}
-      {error ? <ErrorBox error={error} retry={retry} /> : <Loading what="tenants, nodes and policy" lines={6} />}
+      {error ? <ErrorBox error={error} retry={retry} /> : <Loading what={t("Loading tenants, nodes and policy")} lines={6} />}
     </>
   );
 }
@@ -81,40 +83,40 @@ function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; 
   }, [shown]);
   return (
     <>
-      <form ref={form} class="mlp-whatif" onSubmit={(e) => void run(e)} noValidate aria-label="What would be other">
-        <section class="mlp-card" aria-label="Quotas">
+      <form ref={form} class="mlp-whatif" onSubmit={(e) => void run(e)} noValidate aria-label={t("What would be other")}>
+        <section class="mlp-card" aria-label={t("Quotas")}>
           <div class="mlp-card-head">
-            <h2>Quotas</h2>
-            <span class="mlp-dim">An empty field means no limit</span>
+            <h2>{t("Quotas")}</h2>
+            <span class="mlp-dim">{t("An empty field means no limit")}</span>
           </div>
           <TenantRows key={round} draft={draft} tenants={tenants} faults={faults} set={set} />
         </section>
-        <section class="mlp-card" aria-label="Nodes">
+        <section class="mlp-card" aria-label={t("Nodes")}>
           <div class="mlp-card-head">
-            <h2>Nodes</h2>
-            <span class="mlp-dim">How many there would be of each kind</span>
+            <h2>{t("Nodes")}</h2>
+            <span class="mlp-dim">{t("How many there would be of each kind")}</span>
           </div>
           <NodeRows draft={draft} kinds={kinds} faults={faults} set={set} />
         </section>
-        <section class="mlp-card mlp-whatif-run" aria-label="Run">
-          <Select label="Work" name="from" value={draft.from} onChange={(from) => set({ from })} options={SOURCES} />
-          <Select label="Policy" name="policy" value={draft.policy} onChange={(policy) => set({ policy })} options={[["", `As it is (${now.policy})`], ...POLICIES.map((name) => [name, policyWords(name)] as [string, string])]} />
+        <section class="mlp-card mlp-whatif-run" aria-label={t("Run")}>
+          <Select label={t("Work")} name="from" value={draft.from} onChange={(from) => set({ from })} options={sources()} />
+          <Select label={t("Policy")} name="policy" value={draft.policy} onChange={(policy) => set({ policy })} options={[["", t("As it is ({now})", { now: now.policy })], ...Object.keys(POLICIES).map((name) => [name, policyWords(name)] as [string, string])]} />
           <Select
-            label="Preemption"
+            label={t("Preemption")}
             name="preemption"
             value={draft.preemption}
             onChange={(preemption) => set({ preemption })}
-            options={[["", `As it is (${now.preemption ? "allowed" : "never"})`], ["on", "Allowed"], ["off", "Never"]]}
+            options={[["", t("As it is ({now})", { now: now.preemption ? t("allowed") : t("never") })], ["on", t("Allowed")], ["off", t("Never")]]}
           />
           <div class="mlp-whatif-go">
             <span class="mlp-dim" role="status">
-              {asked.changes ? plural(asked.changes, "change") : "No change yet"}
+              {asked.changes ? n("1 change", "{n} changes", asked.changes) : t("No change yet")}
             </span>
             <button type="button" class="mlp-button" disabled={!asked.changes} onClick={startOver}>
-              Start over
+              {t("Start over")}
             </button>
             <button type="submit" class="mlp-button mlp-primary" disabled={running !== null}>
-              Run
+              {t("Run")}
             </button>
           </div>
         </section>
@@ -122,13 +124,13 @@ function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; 
       {running !== null ? <Progress since={running} /> : null}
       {error && running === null ? <ErrorBox error={error} retry={() => form.current?.requestSubmit()} /> : null}
       {shown ? (
-        <section ref={result} class="mlp-whatif-result" tabIndex={-1} aria-label="Result" data-stale={shown.of !== draft}>
-          {shown.of !== draft ? <p class="mlp-dim">The form was changed since; run again to see what that means.</p> : null}
+        <section ref={result} class="mlp-whatif-result" tabIndex={-1} aria-label={t("Result")} data-stale={shown.of !== draft}>
+          {shown.of !== draft ? <p class="mlp-dim">{t("The form was changed since; run again to see what that means.")}</p> : null}
           <Result answer={shown.answer} />
         </section>
       ) : running === null && !error ? (
-        <Empty title="Nothing was run yet">
-          <p>Change what you like, then run: the same work is scheduled twice, as things are and with your changes.</p>
+        <Empty title={t("Nothing was run yet")}>
+          <p>{t("Change what you like, then run: the same work is scheduled twice, as things are and with your changes.")}</p>
         </Empty>
       ) : null}
     </>
@@ -139,8 +141,8 @@ function Progress({ since }: { since: number }): JSX.Element {
   const now = useNow(1000);
   return (
     <div class="mlp-whatif-wait" role="status">
-      <Loading what="both runs" lines={4} />
-      <p class="mlp-dim">{`Running both, for ${duration(Math.max(0, now - since) / 1000)}; at most a minute.`}</p>
+      <Loading what={t("Loading both runs")} lines={4} />
+      <p class="mlp-dim">{t("Running both, for {span}; at most a minute.", { span: duration(Math.max(0, now - since) / 1000) })}</p>
     </div>
   );
 }

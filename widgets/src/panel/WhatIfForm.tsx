@@ -2,14 +2,14 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useId } from "../components/hooks";
-import { plural } from "../core/format";
 import { place } from "../core/sharing";
 import { SHARING_FIELDS, textsOf, type Texts } from "../core/tenantform";
 import { AMOUNTS, kindWords, NO_NODES, NO_TENANT, sharingChanges, type Draft, type Kind, type NewNodes } from "../core/whatif";
 import type { Tenant } from "../core/wire";
 import { SharingFields } from "./SharingFields";
+import { n, t } from "../core/language";
 
-function Cell({ name, label, value, was, fault, onInput, placeholder = "no limit" }: {
+function Cell({ name, label, value, was, fault, onInput, placeholder = t("no limit") }: {
   name: string;
   label: string;
   value: string;
@@ -38,13 +38,13 @@ function Cell({ name, label, value, was, fault, onInput, placeholder = "no limit
       {fault ? (
         <span id={id} class="mlp-field-error" role="alert">{fault}</span>
       ) : other ? (
-        <span id={id} class="mlp-field-hint">{`now ${was || "no limit"}`}</span>
+        <span id={id} class="mlp-field-hint">{t("now {value}", { value: was || t("no limit") })}</span>
       ) : null}
     </span>
   );
 }
 
-const TITLES: Record<(typeof AMOUNTS)[number], string> = { cpu: "CPU", gpu: "GPU", ram: "Memory", weight: "Weight" };
+const titles = (): Record<(typeof AMOUNTS)[number], string> => ({ cpu: t("CPU"), gpu: t("GPU"), ram: t("Memory"), weight: t("Weight") });
 
 /** One tenant: its amounts in cells, and below them, when it is asked for, with whom it shares. */
 function TenantRow({ id, label, texts, was, head, end, faults, others, change }: {
@@ -65,36 +65,37 @@ function TenantRow({ id, label, texts, was, head, end, faults, others, change }:
   const wrong = (field: string): string | null => faults[`${id}.${field}`] ?? null;
   // what is wrong must be seen
   const open = asked || SHARING_FIELDS.some((f) => wrong(f));
+  const shared = place({ cohort: texts.cohort.trim() || null, parent: texts.parent.trim() || null }) || t("with nobody");
   const differs = was ? sharingChanges(texts, was) : 0;
   return (
     <>
       <tr>
         <th scope="row" class="mlp-col-name">{head}</th>
         {AMOUNTS.map((field) => (
-          <td key={field} data-title={TITLES[field]}>
+          <td key={field} data-title={titles()[field]}>
             <Cell
               name={`${id}.${field}`}
-              label={`${TITLES[field]} of ${label}`}
+              label={t("{field} of {tenant}", { field: titles()[field], tenant: label })}
               value={texts[field]}
               was={was?.[field]}
               fault={wrong(field) ?? undefined}
               onInput={(value) => change({ [field]: value })}
-              placeholder={field === "weight" ? "1" : "no limit"}
+              placeholder={field === "weight" ? "1" : t("no limit")}
             />
           </td>
         ))}
-        <td data-title="Sharing">
-          <button type="button" class="mlp-toggle" aria-expanded={open} aria-controls={box} aria-label={`Sharing of ${label}`} onClick={() => setAsked(!open)}>
-            {place({ cohort: texts.cohort.trim() || null, parent: texts.parent.trim() || null }) || "with nobody"}
+        <td data-title={t("Sharing")}>
+          <button type="button" class="mlp-toggle" aria-expanded={open} aria-controls={box} aria-label={t("Sharing of {tenant}: {shared}", { tenant: label, shared })} onClick={() => setAsked(!open)}>
+            {shared}
           </button>
-          {differs ? <span class="mlp-field-hint">{`${plural(differs, "field")} changed`}</span> : null}
+          {differs ? <span class="mlp-field-hint">{n("1 field changed", "{n} fields changed", differs)}</span> : null}
         </td>
         <td>{end}</td>
       </tr>
       {open ? (
         <tr class="mlp-edit-more">
           <td colSpan={AMOUNTS.length + 3}>
-            <div id={box} role="group" aria-label={`Sharing of ${label}`}>
+            <div id={box} role="group" aria-label={t("Sharing of {tenant}", { tenant: label })}>
               <SharingFields texts={texts} was={was} prefix={`${id}.`} set={(field) => (value) => change({ [field]: value })} wrong={wrong} others={others} />
             </div>
           </td>
@@ -110,19 +111,19 @@ export function TenantRows({ draft, tenants, faults, set }: {
   faults: Record<string, string>;
   set: (change: Partial<Draft>) => void;
 }): JSX.Element {
-  const textsNow = (t: Tenant): Texts => draft.tenants[t.name] ?? textsOf(t);
-  const all = [...tenants.map(textsNow), ...draft.added.filter((t) => t.name.trim())];
+  const textsNow = (of: Tenant): Texts => draft.tenants[of.name] ?? textsOf(of);
+  const all = [...tenants.map(textsNow), ...draft.added.filter((one) => one.name.trim())];
   return (
     <>
       <div class="mlp-table-box">
         <table class="mlp-table mlp-edit">
-          <caption class="mlp-hidden">Quota of each tenant as it would be</caption>
+          <caption class="mlp-hidden">{t("Quota of each tenant as it would be")}</caption>
           <thead>
             <tr>
-              <th scope="col">Tenant</th>
-              {AMOUNTS.map((field) => <th key={field} scope="col">{TITLES[field]}</th>)}
-              <th scope="col">Sharing</th>
-              <th scope="col"><span class="mlp-hidden">Remove</span></th>
+              <th scope="col">{t("Tenant")}</th>
+              {AMOUNTS.map((field) => <th key={field} scope="col">{titles()[field]}</th>)}
+              <th scope="col">{t("Sharing")}</th>
+              <th scope="col"><span class="mlp-hidden">{t("Remove")}</span></th>
             </tr>
           </thead>
           <tbody>
@@ -140,23 +141,23 @@ export function TenantRows({ draft, tenants, faults, set }: {
                 change={(c) => set({ tenants: { ...draft.tenants, [t.name]: { ...textsNow(t), ...c } } })}
               />
             ))}
-            {draft.added.map((t, i) => {
+            {draft.added.map((added, i) => {
               const edit = (change: Partial<Texts>): void => set({ added: draft.added.map((old, at) => (at === i ? { ...old, ...change } : old)) });
               return (
                 <TenantRow
                   key={`new-${i}`}
                   id={`new-${i}`}
-                  label={t.name || `new tenant ${i + 1}`}
-                  texts={t}
+                  label={added.name || t("new tenant {n}", { n: i + 1 })}
+                  texts={added}
                   was={undefined}
-                  head={<Cell name={`new-${i}.name`} label={`Name of new tenant ${i + 1}`} value={t.name} fault={faults[`new-${i}.name`]} onInput={(name) => edit({ name })} placeholder="name" />}
+                  head={<Cell name={`new-${i}.name`} label={t("Name of new tenant {n}", { n: i + 1 })} value={added.name} fault={faults[`new-${i}.name`]} onInput={(name) => edit({ name })} placeholder={t("name")} />}
                   end={
-                    <button type="button" class="mlp-button mlp-small" aria-label={`Remove new tenant ${i + 1}`} onClick={() => set({ added: draft.added.filter((_, at) => at !== i) })}>
-                      Remove
+                    <button type="button" class="mlp-button mlp-small" aria-label={t("Remove new tenant {n}", { n: i + 1 })} onClick={() => set({ added: draft.added.filter((_, at) => at !== i) })}>
+                      {t("Remove")}
                     </button>
                   }
                   faults={faults}
-                  others={all.filter((o) => o !== t)}
+                  others={all.filter((o) => o !== added)}
                   change={edit}
                 />
               );
@@ -165,10 +166,16 @@ export function TenantRows({ draft, tenants, faults, set }: {
         </table>
       </div>
       <button type="button" class="mlp-button mlp-small" onClick={() => set({ added: [...draft.added, NO_TENANT] })}>
-        Add a tenant
+        {t("Add a tenant")}
       </button>
     </>
   );
+}
+
+/** The first names, and how many more there are. */
+function some(names: string[]): string {
+  const first = names.slice(0, 3).join(t(", "));
+  return names.length > 3 ? t("{names} and {n} more", { names: first, n: names.length - 3 }) : first;
 }
 
 export function NodeRows({ draft, kinds, faults, set }: {
@@ -178,10 +185,10 @@ export function NodeRows({ draft, kinds, faults, set }: {
   set: (change: Partial<Draft>) => void;
 }): JSX.Element {
   const edit = (i: number, change: Partial<NewNodes>): void => set({ nodes: draft.nodes.map((n, at) => (at === i ? { ...n, ...change } : n)) });
-  const part = (i: number, n: NewNodes, field: keyof NewNodes, title: string, placeholder = ""): JSX.Element => (
+  const part = (i: number, nodes: NewNodes, field: keyof NewNodes, title: string, placeholder = ""): JSX.Element => (
     <label class="mlp-whatif-part">
       <span>{title}</span>
-      <Cell name={`nodes-${i}.${field}`} label={`${title} of new nodes ${i + 1}`} value={n[field]} fault={faults[`nodes-${i}.${field}`]} onInput={(value) => edit(i, { [field]: value })} placeholder={placeholder} />
+      <Cell name={`nodes-${i}.${field}`} label={t("{field} of new nodes {n}", { field: title, n: i + 1 })} value={nodes[field]} fault={faults[`nodes-${i}.${field}`]} onInput={(value) => edit(i, { [field]: value })} placeholder={placeholder} />
     </label>
   );
   return (
@@ -191,7 +198,7 @@ export function NodeRows({ draft, kinds, faults, set }: {
           <li key={kind.key}>
             <Cell
               name={`kind.${kind.key}`}
-              label={`Nodes of ${kindWords(kind)}`}
+              label={t("Nodes of {kind}", { kind: kindWords(kind) })}
               value={draft.kinds[kind.key] ?? ""}
               was={String(kind.names.length)}
               fault={faults[`kind.${kind.key}`]}
@@ -200,25 +207,25 @@ export function NodeRows({ draft, kinds, faults, set }: {
             />
             <span>
               {`× ${kindWords(kind)} `}
-              <span class="mlp-dim">{kind.names.slice(0, 3).join(", ")}{kind.names.length > 3 ? ` and ${kind.names.length - 3} more` : ""}</span>
+              <span class="mlp-dim">{some(kind.names)}</span>
             </span>
           </li>
         ))}
         {draft.nodes.map((n, i) => (
           <li key={`nodes-${i}`}>
-            {part(i, n, "count", "New nodes", "1")}
-            {part(i, n, "cpu", "CPU", "8")}
-            {part(i, n, "ram", "Memory", "32 GiB")}
-            {part(i, n, "gpu", "GPU", "0")}
-            {part(i, n, "gpu_kind", "GPU kind", "any")}
-            <button type="button" class="mlp-button mlp-small" aria-label={`Remove new nodes ${i + 1}`} onClick={() => set({ nodes: draft.nodes.filter((_, at) => at !== i) })}>
-              Remove
+            {part(i, n, "count", t("New nodes"), "1")}
+            {part(i, n, "cpu", t("CPU"), "8")}
+            {part(i, n, "ram", t("Memory"), "32 GiB")}
+            {part(i, n, "gpu", t("GPU"), "0")}
+            {part(i, n, "gpu_kind", t("GPU kind"), t("any"))}
+            <button type="button" class="mlp-button mlp-small" aria-label={t("Remove new nodes {n}", { n: i + 1 })} onClick={() => set({ nodes: draft.nodes.filter((_, at) => at !== i) })}>
+              {t("Remove")}
             </button>
           </li>
         ))}
       </ul>
       <button type="button" class="mlp-button mlp-small" onClick={() => set({ nodes: [...draft.nodes, NO_NODES] })}>
-        Add nodes of another kind
+        {t("Add nodes of another kind")}
       </button>
     </>
   );

@@ -20,16 +20,16 @@ export function useHub(): Hub {
 }
 
 /** What a page's buttons do: `run` does the work, says that it is done and renews the page; an error stays to be shown. */
-export function useRun(done: () => Promise<void>): { run: (work: () => Promise<unknown>, said: string) => Promise<void>; busy: boolean; error: unknown; clear: () => void } {
+export function useRun(done: () => Promise<void>): { run: (work: () => Promise<unknown>, said?: string) => Promise<void>; busy: boolean; error: unknown; clear: () => void } {
   const { say } = useHub();
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const run = async (work: () => Promise<unknown>, said: string): Promise<void> => {
+  const run = async (work: () => Promise<unknown>, said = ""): Promise<void> => {
     setError(null);
     setBusy(true);
     try {
       await work();
-      say(said);
+      if (said) say(said);
       await done();
     } catch (e) {
       setError(e);

@@ -1,5 +1,6 @@
 /** Form fields with their label, hint and what is wrong with them. */
 import type { ComponentChildren, JSX } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { useId } from "../components/hooks";
 
 export function Field({ label, value, onInput, hint, error, name, autofocus, disabled, placeholder, choices, type = "text" }: {
@@ -17,18 +18,23 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
   type?: "text" | "datetime-local";
 }): JSX.Element {
   const id = useId("field");
+  const box = useRef<HTMLInputElement>(null);
+  // a browser's own `autofocus` does nothing where the button that opened the form stays and has the focus
+  useLayoutEffect(() => {
+    if (autofocus) box.current?.focus();
+  }, []);
   const bad = Boolean(error);
   return (
     <div class={bad ? "mlp-field mlp-field-bad" : "mlp-field"}>
       <label for={id}>{label}</label>
       <input
+        ref={box}
         id={id}
         name={name}
         type={type}
         autocomplete="off"
         spellcheck={false}
         value={value}
-        autofocus={autofocus ?? false}
         disabled={disabled ?? false}
         placeholder={placeholder ?? ""}
         {...(choices?.length ? { list: `${id}-choices` } : {})}
@@ -43,6 +49,37 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
           ))}
         </datalist>
       ) : null}
+      <span id={`${id}-hint`} class={bad ? "mlp-field-error" : "mlp-field-hint"} {...(bad ? { role: "alert" } : {})}>
+        {bad ? error : hint}
+      </span>
+    </div>
+  );
+}
+
+/** A field of several lines. */
+export function Lines({ label, name, value, onInput, hint, error }: {
+  label: string;
+  name: string;
+  value: string;
+  onInput: (value: string) => void;
+  hint?: ComponentChildren;
+  error?: string | null;
+}): JSX.Element {
+  const id = useId("field");
+  const bad = Boolean(error);
+  return (
+    <div class={bad ? "mlp-field mlp-field-bad" : "mlp-field"}>
+      <label for={id}>{label}</label>
+      <textarea
+        id={id}
+        name={name}
+        rows={4}
+        spellcheck={false}
+        value={value}
+        aria-invalid={bad}
+        aria-describedby={`${id}-hint`}
+        onInput={(e) => onInput(e.currentTarget.value)}
+      />
       <span id={`${id}-hint`} class={bad ? "mlp-field-error" : "mlp-field-hint"} {...(bad ? { role: "alert" } : {})}>
         {bad ? error : hint}
       </span>

@@ -1,10 +1,10 @@
 /** Entry of the pages below /services/mlp/. */
 import { render } from "preact";
 import { Client } from "../core/api";
-import { silentLogin } from "../core/login";
 import { Themes } from "../core/theme";
 import { App } from "./App";
-import { base } from "./router";
+import { begin } from "./chosen";
+import { base } from "./address";
 import "uplot/dist/uPlot.min.css";
 import "../styles/base.css";
 import "../styles/monitor.css";
@@ -15,11 +15,13 @@ if (root) {
   const themes = new Themes({ root: document.documentElement, store: () => localStorage, system: matchMedia("(prefers-color-scheme: dark)") });
   const client = new Client(`${base}api/v1`, {
     fetch: (...args) => fetch(...args),
-    login: silentLogin,
     origin: location.href,
   });
   root.classList.add("mlp", "mlp-page");
   document.documentElement.classList.add("mlp-document");
-  root.replaceChildren();
-  render(<App client={client} themes={themes} />, root);
+  // nothing is shown in one language to be replaced by another
+  void begin().then(() => {
+    root.replaceChildren();
+    render(<App client={client} themes={themes} />, root);
+  });
 }

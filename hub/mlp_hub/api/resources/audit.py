@@ -8,20 +8,21 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from mlp_api.audit import AuditEntry, JobDecision
+from mlp_api.jobs import JOB_PATTERN
 from mlp_api.types import CURSOR_PATTERN, LINE_PATTERN, Name
-from mlp_hub.api import answers
 from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.paging import Page
+from mlp_hub.api.paging import ListPage
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import CLUSTER_READ
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.span import Span
+from mlp_hub.domain.span import RowSpan
+from mlp_language.message import msg
 
 Text = Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
 Time = Annotated[datetime, Meta(tz=True)]
 
 
-class SpanQuery(Page):
+class SpanQuery(ListPage):
     """Which page of what was written from `since` on and before `until`."""
 
     cursor: Annotated[str, Meta(pattern=CURSOR_PATTERN)] | None = None
@@ -39,11 +40,11 @@ class AuditQuery(SpanQuery, forbid_unknown_fields=True):
 
 
 class DecisionsQuery(SpanQuery, forbid_unknown_fields=True):
-    """Which decisions."""
+    """Which decisions; `job` is a name, with all its runs, or NAME@RUN."""
 
     kind: Literal["admitted", "preempted", "resized"] | None = None
     user: Text | None = None
-    job: Name | None = None
+    job: Annotated[str, Meta(pattern=JOB_PATTERN, max_length=60)] | None = None
 
 
 async def entries(call: Call) -> Reply:
@@ -55,7 +56,7 @@ async def entries(call: Call) -> Reply:
     found, following = await call.platform.audit.entries(
         _span(query), tenant=query.tenant, actor=query.actor, action=query.action, name=query.object
     )
-    return _page(found, following)
+    return _page(call, found, following)
 
 
 async def decisions(call: Call) -> Reply:
@@ -67,20 +68,20 @@ async def decisions(call: Call) -> Reply:
     found, following = await call.platform.audit.decisions(
         _span(query), kind=query.kind, user=query.user, job=query.job
     )
-    return _page(found, following)
+    return _page(call, found, following)
 
 
-def _span(query: SpanQuery) -> Span:
+def _span(query: SpanQuery) -> RowSpan:
     since = None if query.since is None else query.since.timestamp()
     until = None if query.until is None else query.until.timestamp()
     if since is not None and until is not None and until <= since:
-        raise Refused(Reason.INVALID, "until is not after since; give a later until")
-    return Span(since, until, query.limit, None if query.cursor is None else int(query.cursor))
+        raise Refused(Reason.INVALID, msg("until is not after since; give a later until"))
+    return RowSpan(since, until, query.limit, None if query.cursor is None else int(query.cursor))
 
 
-def _page(found: Any, following: int | None) -> Reply:
+def _page(call: Call, found: Any, following: int | None) -> Reply:
     headers = {} if following is None else {"X-Next-Cursor": str(following)}
-    return Reply(answers.encode(found), headers=headers)
+    return Reply(call.encode(found), headers=headers)
 
 
 P, C = Relation.PLATFORM, CLUSTER_READ

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlp_api.tenants import Booking, BookingCreate
+from mlp_api.bookings import Booking, BookingCreate
 from mlp_hub.api.call import Call
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import TENANTS_READ, TENANTS_WRITE

@@ -1,4 +1,4 @@
-"""The cluster: nodes, the queue, resource requests, runtimes, offers."""
+"""The cluster: nodes, the queue, resource requests, offers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,19 @@ from msgspec import Struct, structs
 from mlp_api.jobs import JobCreate, JobShape, Offer, QueueEntry
 from mlp_api.types import Name, Node, ResourceRequestKey, ResourceRequestTry, Scheduling
 from mlp_hub.api.call import Call
-from mlp_hub.api.principal import Kind
+from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import CLUSTER_READ, JOBS_READ, LEDGER_WRITE, TENANTS_READ
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.scheduler.ordering import POLICY_WORDS
-from mlp_hub.service.runtimes import RUNTIMES
+from mlp_hub.scheduler.policy import POLICIES
+from mlp_language.message import msg
+from mlp_language.render import render
 
 
 class QueueQuery(Struct, forbid_unknown_fields=True):
     """Which part of the queue."""
 
     tenant: Name | None = None
-
-
-class RuntimeInfo(Struct, kw_only=True):
-    """A way to run a program on several ranks; `ps` says whether it may have parameter servers."""
-
-    name: str
-    title: str
-    description: str
-    ps: bool
 
 
 async def nodes(call: Call) -> Sequence[Node]:
@@ -42,7 +34,7 @@ async def scheduling(call: Call) -> Scheduling:
     p = call.platform.policy.scheduling
     return Scheduling(
         policy=p.name,
-        meaning=POLICY_WORDS[p.name],
+        meaning=render(POLICIES[p.name].words, call.reader),
         placement=p.placement,
         backfill=p.backfill,
         preemption=p.preemption,
@@ -55,36 +47,36 @@ async def scheduling(call: Call) -> Scheduling:
 
 async def queue(call: Call) -> list[QueueEntry]:
     """List what waits and what runs."""
-    return await call.platform.jobs.queue(call.query.tenant)
+    return await call.platform.cluster_queue.entries(call.query.tenant)
 
 
 async def tenant_queue(call: Call) -> list[QueueEntry]:
     """List what waits and what runs in one tenant."""
-    return await call.platform.jobs.queue(call.params["tenant"])
+    return await call.platform.cluster_queue.entries(call.params["tenant"])
 
 
 async def offer(call: Call) -> Offer:
     """Say what a job of this shape would get: now or when, on what."""
     # the program does not matter, but there must be one
     shape = JobCreate(name="offer", code="pass", **structs.asdict(call.query))
-    if call.principal.kind is not Kind.USER:
-        raise Refused(Reason.FORBIDDEN, "an offer is made to a user; this token is a service's")
+    if call.principal.kind is not CallerKind.USER:
+        raise Refused(Reason.FORBIDDEN, msg("an offer is made to a user; this token is a service's"))
     return await call.platform.jobs.offer(call.principal.name, shape)
-
-
-async def runtimes(call: Call) -> list[RuntimeInfo]:
-    """List the runtimes."""
-    del call
-    return [RuntimeInfo(name=r.name, title=r.title, description=r.description, ps=r.ps) for r in RUNTIMES]
 
 
 async def try_(call: Call) -> str:
     """Hold an amount, or give it back, until confirmed; repeating it is fine.
 
-    A notebook server (applier `sp`) within its tenant's own quota that others have borrowed is refused with
-    `WaitingForPreempted` and `Retry-After` while room is made for it; the room is kept for whoever repeats the try.
+    A notebook server (applier `sp`) is admitted in one order with jobs. Where it waits it is refused with the reason, its
+    `facts` and `Retry-After`; its place, and room that is being made for it, are kept for whoever repeats the try. Of others'
+    work the refusal says what the `user` may see, to whom it is shown.
     """
-    await call.platform.ledger.try_(call.body)
+    try:
+        await call.platform.ledger.try_(call.body)
+    except Refused as refused:
+        if not call.body.user:
+            raise
+        raise refused.to(await call.platform.sights.of(call.body.user)) from refused
     return ""
 
 
@@ -126,7 +118,6 @@ ROUTES = (
         query=JobShape,
         reply=Offer,
     ),
-    Route("GET", "/runtimes", runtimes, "List runtimes", Relation.ANYBODY, reply=list[RuntimeInfo]),
     Route("PUT", f"{_REQUEST}:try", try_, "Try to hold or give back quota", P, L, body=ResourceRequestTry),
     Route("PUT", f"{_REQUEST}:confirm", confirm, "Confirm a resource request", P, L, body=ResourceRequestKey),
     Route("PUT", f"{_REQUEST}:cancel", cancel, "Cancel a resource request", P, L, body=ResourceRequestKey),

@@ -8,25 +8,41 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mlp_api.jobs import Event, Heartbeat, Job, JobCreate, JobState, LogLine, Resubmit, Why
+from mlp_api.files import FileEntry
+from mlp_api.jobs import (
+    Event,
+    Heartbeat,
+    Job,
+    JobAttempt,
+    JobCreate,
+    JobName,
+    JobState,
+    LogLine,
+    Resubmit,
+    Why,
+)
 from mlp_api.types import Name
 from mlp_api.whatif import Decision
-from mlp_hub.api import answers
 from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.paging import Page
+from mlp_hub.api.contents import ContentQuery, FilesQuery, content, listing
+from mlp_hub.api.paging import ListPage
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Phase
+from mlp_hub.domain.tenant import DEFAULT_TENANT, no_such_tenant
+from mlp_language.message import msg
 
 FOLLOW_EVERY_S = 0.3
+"""Tuning: seconds between two looks for new lines of a followed log: how late lines come, for how often files are read."""
 
 
-class JobQuery(Page, forbid_unknown_fields=True):
-    """Which jobs."""
+class JobQuery(ListPage, forbid_unknown_fields=True):
+    """Which jobs; of one `name` all its runs."""
 
     state: JobState | None = None
     tenant: Name | None = None
+    name: JobName | None = None
 
 
 class LogQuery(Struct, forbid_unknown_fields=True):
@@ -52,19 +68,29 @@ class LogPage(Struct, kw_only=True):
 
 
 async def submit(call: Call) -> Job:
-    """Submit a job; it is durable when the answer comes."""
-    return await call.platform.jobs.submit(call.user, call.body, idempotency_key=call.idempotency_key)
+    """Submit a job as the next run of its name; it is durable when the answer comes.
+
+    While the latest run of that name has not ended it is refused with `Conflict`.
+    """
+    return await call.platform.jobs.submit(
+        call.user, call.body, idempotency_key=call.idempotency_key, language=call.reader.language
+    )
 
 
 async def list_(call: Call) -> Reply:
     """List a user's jobs, the newest first."""
     query: JobQuery = call.query
     jobs, cursor = await call.platform.jobs.list(
-        call.user, tenant=query.tenant, state=query.state, limit=query.limit, cursor=query.cursor
+        call.user,
+        tenant=query.tenant,
+        state=query.state,
+        name=query.name,
+        limit=query.limit,
+        cursor=query.cursor,
     )
-    if not jobs and query.tenant is not None:
+    if not jobs and query.tenant is not None and query.name is None:
         await _known_tenant(call, query.tenant)
-    return Reply(answers.encode(jobs), headers={"X-Next-Cursor": cursor} if cursor else {})
+    return Reply(call.encode(jobs), headers={"X-Next-Cursor": cursor} if cursor else {})
 
 
 async def _known_tenant(call: Call, tenant: str) -> None:
@@ -72,8 +98,18 @@ async def _known_tenant(call: Call, tenant: str) -> None:
     mine = [place.tenant for place in await call.platform.tenants.of_user(call.user)]
     if tenant in mine or (await call.platform.jobs.list(call.user, tenant=tenant, limit=1))[0]:
         return
-    whose = "yours" if call.user == call.principal.name else f"those of {call.user}"
-    raise Refused(Reason.NOT_FOUND, f"there is no tenant {tenant} here; {whose}: {', '.join(mine) or 'none'}")
+    if tenant == DEFAULT_TENANT and call.user == call.principal.name:
+        raise no_such_tenant(tenant)
+    own = call.user == call.principal.name
+    raise Refused(
+        Reason.NOT_FOUND,
+        msg(
+            "there is no tenant {tenant} here; {whose}: {mine}",
+            tenant=tenant,
+            whose=msg("yours") if own else msg("those of {user}", user=call.user),
+            mine=tuple(mine) or msg("none"),
+        ),
+    )
 
 
 async def get(call: Call) -> Job:
@@ -97,8 +133,14 @@ async def resume(call: Call) -> Job:
 
 
 async def resubmit(call: Call) -> Job:
-    """Submit a job again under a free name like it, in another size where the body names one; the old one stays as it is."""
-    return await call.platform.jobs.resubmit(call.user, call.params["job"], call.body)
+    """Submit a job again as the next run of its name, in another size where the body names one; this run stays as it is."""
+    return await call.platform.jobs.resubmit(
+        call.user,
+        call.params["job"],
+        call.body,
+        idempotency_key=call.idempotency_key,
+        language=call.reader.language,
+    )
 
 
 async def delete(call: Call) -> Job:
@@ -122,14 +164,18 @@ async def events(call: Call) -> list[Event]:
     return await call.platform.jobs.events(call.user, call.params["job"])
 
 
+async def attempts(call: Call) -> list[JobAttempt]:
+    """Tell when the job's newest attempts came to which stage: where the time went before their first line of output."""
+    return await call.platform.jobs.attempts(call.user, call.params["job"])
+
+
 async def decisions(call: Call) -> list[Decision]:
     """Tell why the scheduler admitted, preempted or resized the job: why then, why there, why this one.
 
     Kept for 14 days. Names of other tenants' users and jobs are told to platform admins only.
     """
-    everything = call.principal.is_platform_admin
     return await call.platform.decisions.of(
-        call.user, call.params["job"], asker=call.principal.name, everything=everything
+        call.user, call.params["job"], call.eyes, asker=call.principal.name
     )
 
 
@@ -140,13 +186,19 @@ async def logs(call: Call) -> Reply:
     """
     query: LogQuery = call.query
     if query.follow:
-        await get(call)  # a job that does not exist is refused before the stream begins
+        await pin(call)  # a job that does not exist is refused before the stream begins
         return Reply(stream=_follow(call, query), media="text/plain; charset=utf-8")
     page = await _page(call, query, query.since, query.tail)
     if "application/json" in call.accept:
-        return Reply(answers.encode(page))
+        return Reply(call.encode(page))
     headers = {"X-Log-Offset": str(page.offset), "X-Log-Dropped": str(page.dropped)}
     return Reply(_text(page), media="text/plain; charset=utf-8", headers=headers)
+
+
+async def pin(call: Call) -> None:
+    """Let the job of the path mean from now on the run that it means now; raise NotFound where there is none."""
+    job = await get(call)
+    call.params["job"] = f"{job.name}@{job.run}"
 
 
 async def follow_pages(call: Call, query: LogQuery) -> AsyncIterator[LogPage]:
@@ -170,11 +222,29 @@ async def _follow(call: Call, query: LogQuery) -> AsyncIterator[bytes]:
         yield _text(page)
 
 
+async def files(call: Call) -> Reply:
+    """List a directory of a job: its checkpoints (`ckpt`), what its ranks wrote (`log`), its metrics, and what else it made."""
+    query: FilesQuery = call.query
+    page = await call.platform.jobs.files(call.user, call.params["job"], query.path, query.after, query.limit)
+    return listing(call, page)
+
+
+async def file(call: Call) -> Reply:
+    """Give a file of a job, or a `Range` of it. What shrinks meanwhile ends early, with the connection."""
+    query: ContentQuery = call.query
+    return content(
+        call, await call.platform.jobs.open_file(call.user, call.params["job"], query.path), query.path
+    )
+
+
 async def _page(call: Call, query: LogQuery, since: int, tail: int | None) -> LogPage:
     chunk = await call.platform.jobs.log_chunk(
         call.user, call.params["job"], query.rank, since, query.limit, tail=tail
     )
-    lines = [LogLine(rank=chunk.rank, time=x.time, stream=x.stream, text=x.text) for x in chunk.lines]
+    lines = [
+        LogLine(rank=chunk.rank, time=x.time, stream=x.stream, text=x.text, partial=x.partial)
+        for x in chunk.lines
+    ]
     return LogPage(rank=chunk.rank, lines=lines, offset=chunk.offset, dropped=chunk.dropped)
 
 
@@ -200,9 +270,9 @@ ROUTES = (
     Route(
         "GET", _JOBS, list_, "List a user's jobs", Relation.SELF, JOBS_READ, query=JobQuery, reply=list[Job]
     ),
-    Route("GET", _JOB, get, "Show a job", Relation.JOB, JOBS_READ, reply=Job, job_token=True),
-    Route("PUT", f"{_JOB}:cancel", cancel, "Cancel a job", Relation.JOB, JOBS_WRITE, reply=Job),
-    Route("PUT", f"{_JOB}:suspend", suspend, "Suspend a job", Relation.JOB, JOBS_WRITE, reply=Job),
+    Route("GET", _JOB, get, "Show a job", Relation.OWNED, JOBS_READ, reply=Job, job_token=True),
+    Route("PUT", f"{_JOB}:cancel", cancel, "Cancel a job", Relation.OWNED, JOBS_WRITE, reply=Job),
+    Route("PUT", f"{_JOB}:suspend", suspend, "Suspend a job", Relation.OWNED, JOBS_WRITE, reply=Job),
     Route("PUT", f"{_JOB}:resume", resume, "Resume a suspended job", Relation.SELF, JOBS_WRITE, reply=Job),
     Route(
         "PUT",
@@ -214,6 +284,7 @@ ROUTES = (
         body=Resubmit,
         body_optional=True,
         reply=Job,
+        makes=True,
     ),
     Route("DELETE", _JOB, delete, "Delete an ended job", Relation.SELF, JOBS_WRITE, reply=Job),
     Route(
@@ -228,14 +299,23 @@ ROUTES = (
         job_token=True,
         bucket="metrics",
     ),
-    Route("GET", f"{_JOB}/why", why, "Why a job waits", Relation.JOB, JOBS_READ, reply=Why),
-    Route("GET", f"{_JOB}/events", events, "A job's timeline", Relation.JOB, JOBS_READ, reply=list[Event]),
+    Route("GET", f"{_JOB}/why", why, "Why a job waits", Relation.OWNED, JOBS_READ, reply=Why),
+    Route("GET", f"{_JOB}/events", events, "A job's timeline", Relation.OWNED, JOBS_READ, reply=list[Event]),
+    Route(
+        "GET",
+        f"{_JOB}/attempts",
+        attempts,
+        "When a job's attempts came to which stage",
+        Relation.OWNED,
+        JOBS_READ,
+        reply=list[JobAttempt],
+    ),
     Route(
         "GET",
         f"{_JOB}/decisions",
         decisions,
         "Why the scheduler did what it did with a job",
-        Relation.JOB,
+        Relation.OWNED,
         JOBS_READ,
         reply=list[Decision],
     ),
@@ -244,10 +324,32 @@ ROUTES = (
         f"{_JOB}/logs",
         logs,
         "A rank's log",
-        Relation.JOB,
+        Relation.OWNED,
         JOBS_READ,
         query=LogQuery,
         reply=str,
         media="text/plain",
+    ),
+    Route(
+        "GET",
+        f"{_JOB}/files",
+        files,
+        "List a job's files",
+        Relation.OWNED,
+        JOBS_READ,
+        query=FilesQuery,
+        reply=list[FileEntry],
+    ),
+    Route(
+        "GET",
+        f"{_JOB}/files/content",
+        file,
+        "A file of a job",
+        Relation.OWNED,
+        JOBS_READ,
+        query=ContentQuery,
+        reply=str,
+        media="application/octet-stream",
+        partial=True,
     ),
 )

@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
-from mlp_api.metrics import MetricAck, MetricBatch
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from mlp_api.metrics import JobMetrics, MetricAck, MetricBatch
 from mlp_hub.api.call import Call
 from mlp_hub.api.routes import METRICS_BODY_LIMIT, Relation, Route
-from mlp_hub.api.scopes import JOBS_WRITE, LEDGER_WRITE
+from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE, LEDGER_WRITE
+
+KNOWN = ("epoch", "step", "accuracy", "loss", "progress")
+
+
+class PointsQuery(Struct, forbid_unknown_fields=True):
+    """Which points: those above the number `since`, in order, so many of them."""
+
+    since: Annotated[int, Meta(ge=0, le=2**62)] = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+
+
+async def points(call: Call) -> list[JobMetrics]:
+    """Give what a job reported so far; pass the last `seq` back as `since` to go on. The WebSocket of its metrics goes on by itself."""
+    user, job, query = call.user, call.params["job"], call.query
+    found = await call.platform.metrics.some(user, job, query.since, query.limit)
+    return [shown(user, job.partition("@")[0], point._asdict()) for point in found]
+
+
+def shown(user: str, name: str, point: Mapping[str, Any]) -> JobMetrics:
+    """Return a point as on the wire."""
+    values = dict(point["values"])
+    known = {k: values.pop(k, None) for k in KNOWN}
+    return JobMetrics(
+        user=user, name=name, seq=point["seq"], rank=point["rank"], time=point["time"], values=values, **known
+    )
 
 
 async def report(call: Call) -> MetricAck:
@@ -34,6 +64,16 @@ async def delete(call: Call) -> str:
 _METRICS = "/users/{user}/job_metrics/{job}"
 
 ROUTES = (
+    Route(
+        "GET",
+        "/users/{user}/jobs/{job}/metrics",
+        points,
+        "What a job reported",
+        Relation.OWNED,
+        JOBS_READ,
+        query=PointsQuery,
+        reply=list[JobMetrics],
+    ),
     Route(
         "POST",
         _METRICS,

@@ -13,12 +13,12 @@ from msgspec import Meta, Struct
 
 from mlp_api.jobs import LogLine
 from mlp_api.metrics import JobMetrics
+from mlp_api.stream import Frame
 from mlp_hub.api.call import Call
-from mlp_hub.api.resources.jobs import LogQuery, follow_pages
+from mlp_hub.api.resources.jobs import LogQuery, follow_pages, pin
+from mlp_hub.api.resources.metrics import shown
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import CLUSTER_READ, JOBS_READ
-
-KNOWN = ("epoch", "step", "accuracy", "loss", "progress")
 
 
 class SinceQuery(Struct, forbid_unknown_fields=True):
@@ -27,10 +27,8 @@ class SinceQuery(Struct, forbid_unknown_fields=True):
     since: Annotated[int, Meta(ge=0, le=2**62)] = 0
 
 
-class Frame(Struct, kw_only=True):
-    """A frame of a stream; which other fields there are depends on `type`."""
-
-    type: str
+class QueueHint(Struct, tag_field="type", tag="changed"):
+    """The queue is worth fetching."""
 
 
 async def stream(call: Call) -> AsyncIterator[Any]:
@@ -41,35 +39,27 @@ async def stream(call: Call) -> AsyncIterator[Any]:
 
 async def metrics(call: Call) -> AsyncIterator[JobMetrics]:
     """Follow a job's points: all above `since`, then each as it comes."""
-    user, name = call.user, call.params["job"]
-    async for frame in call.platform.watch(user, name, call.query.since):
+    user, job = call.user, call.params["job"]
+    name = job.partition("@")[0]
+    async for frame in call.platform.watch(user, job, call.query.since):
         if frame["type"] == "metrics":
             for point in frame["points"]:
-                values = dict(point["values"])
-                known = {k: values.pop(k, None) for k in KNOWN}
-                yield JobMetrics(
-                    user=user,
-                    name=name,
-                    seq=point["seq"],
-                    rank=point["rank"],
-                    time=point["time"],
-                    values=values,
-                    **known,
-                )
+                yield shown(user, name, point)
 
 
 async def logs(call: Call) -> AsyncIterator[LogLine]:
     """Follow a rank's log from `since` on, one line a message."""
+    await pin(call)
     async for page in follow_pages(call, call.query):
         for line in page.lines:
             yield line
 
 
-async def queue(call: Call) -> AsyncIterator[Frame]:
+async def queue(call: Call) -> AsyncIterator[QueueHint]:
     """Hint that the queue changed and is worth fetching."""
     with call.platform.broker.subscribe(("queue",), limit=1) as messages:
         async for _ in messages:
-            yield Frame(type="changed")
+            yield QueueHint()
 
 
 _JOB = "/users/{user}/jobs/{job}"
@@ -80,7 +70,7 @@ ROUTES = (
         f"{_JOB}:stream",
         stream,
         "Follow a job",
-        Relation.JOB,
+        Relation.OWNED,
         JOBS_READ,
         query=SinceQuery,
         reply=Frame,
@@ -91,7 +81,7 @@ ROUTES = (
         "/users/{user}/job_metrics/{job}",
         metrics,
         "Follow a job's metrics",
-        Relation.JOB,
+        Relation.OWNED,
         JOBS_READ,
         query=SinceQuery,
         reply=JobMetrics,
@@ -102,7 +92,7 @@ ROUTES = (
         f"{_JOB}/logs:stream",
         logs,
         "Follow a rank's log",
-        Relation.JOB,
+        Relation.OWNED,
         JOBS_READ,
         query=LogQuery,
         reply=LogLine,
@@ -115,7 +105,7 @@ ROUTES = (
         "Hints that the queue changed",
         Relation.PLATFORM,
         CLUSTER_READ,
-        reply=Frame,
+        reply=QueueHint,
         socket=True,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlp_api.tenants import TenantPreview
+from mlp_api.previews import TenantPreview
 from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantUpdate, Usage
 from mlp_hub.api.call import Call
 from mlp_hub.api.decode import clip
@@ -12,17 +12,16 @@ from mlp_hub.api.hubclient import Person
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import TENANTS_READ, TENANTS_WRITE
 from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.service_account import is_service
 from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenant import Member as Place
+from mlp_language.message import msg
 
 
 async def list_(call: Call) -> Sequence[Tenant]:
     """List the tenants that the caller may know of."""
-    tenants = await call.platform.tenants.list()
-    if call.principal.is_platform_admin:
-        return tenants
-    mine = {m.tenant for m in await call.platform.tenants.of_user(call.principal.name)}
-    return [t for t in tenants if t.name in mine]
+    asker = call.principal
+    return await call.platform.tenants.list(None if asker.is_platform_admin else asker.name)
 
 
 async def create(call: Call) -> Tenant:
@@ -73,12 +72,22 @@ async def set_member(call: Call) -> Member:
     """
     tenant, user = call.params["tenant"], call.user
     body: MemberUpdate = call.body if call.body is not None else MemberUpdate()
+    if is_service(user):
+        raise Refused(
+            Reason.FORBIDDEN,
+            msg(
+                "{user} is an account of one tenant: it joins no other, and administers none", user=clip(user)
+            ),
+        )
     if call.principal.is_platform_admin:
         if await _person(call) is None:
             raise Refused(
                 Reason.NOT_FOUND,
-                f"there is no user {clip(user)} who was let in; people sign up on the login page, an admin lets "
-                "them in, then they can join a tenant",
+                msg(
+                    "there is no user {user} who was let in; people sign up on the login page, an admin lets them "
+                    "in, then they can join a tenant",
+                    user=clip(user),
+                ),
             )
     else:
         places = await call.platform.tenants.of_user(user)
@@ -98,7 +107,10 @@ async def _check_free(call: Call, places: Sequence[Place]) -> None:
     if person is None or person.admin or {m.tenant for m in places} - {DEFAULT_TENANT}:
         raise Refused(
             Reason.NOT_FOUND,
-            f"there is no user {clip(call.user)} without a tenant; who has one is added by a platform admin",
+            msg(
+                "there is no user {user} without a tenant; who has one is added by a platform admin",
+                user=clip(call.user),
+            ),
         )
 
 
@@ -145,7 +157,17 @@ ROUTES = (
         idempotent=True,
     ),
     Route("GET", _TENANT, get, "Show a tenant", Relation.MEMBER, R, reply=Tenant),
-    Route("PUT", _TENANT, update, "Change a tenant", Relation.PLATFORM, W, body=TenantUpdate, reply=Tenant),
+    Route(
+        "PUT",
+        _TENANT,
+        update,
+        "Change a tenant",
+        Relation.PLATFORM,
+        W,
+        body=TenantUpdate,
+        reply=Tenant,
+        recent=True,
+    ),
     Route(
         "POST",
         f"{_TENANT}:preview",
@@ -156,7 +178,7 @@ ROUTES = (
         body=TenantUpdate,
         reply=TenantPreview,
     ),
-    Route("DELETE", _TENANT, delete, "Delete a tenant", Relation.PLATFORM, W, reply=Tenant),
+    Route("DELETE", _TENANT, delete, "Delete a tenant", Relation.PLATFORM, W, reply=Tenant, recent=True),
     Route("GET", f"{_TENANT}/usage", usage, "A tenant's use", Relation.MEMBER, R, reply=Usage),
     Route("GET", f"{_TENANT}/members", members, "List members", Relation.MEMBER, R, reply=list[Member]),
     Route("GET", _MEMBER, get_member, "Show a member", Relation.MEMBER, R, reply=Member),

@@ -1,32 +1,63 @@
-"""Accounts: signing up, approval, leaving, tokens."""
+"""Accounts: signing up, approval, leaving, what somebody chose."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+from urllib.parse import quote, unquote
 
-from msgspec import Struct
+from msgspec import Meta, Struct, convert
+from msgspec.structs import replace
 
-from mlp_api.types import Tenant
-from mlp_api.users import SpawnInfo, SpawnRoom, TokenCreate, User, UserCreate
-from mlp_hub.api.call import Call
-from mlp_hub.api.hubclient import Account
-from mlp_hub.api.principal import Kind
+from mlp_api.types import LINE_PATTERN, Tenant
+from mlp_api.users import (
+    AdminRight,
+    Departing,
+    Leaving,
+    PasswordReset,
+    PasswordSet,
+    Preferences,
+    ServerStop,
+    SpawnInfo,
+    SpawnRoom,
+    User,
+    UserCreate,
+)
+from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.hubclient import HubAccount
+from mlp_hub.api.paging import ListPage
+from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import ACCESS, LEDGER_WRITE, OPERATOR, SCOPES, USERS_READ, USERS_WRITE
+from mlp_hub.api.scopes import LEDGER_WRITE, USERS_READ, USERS_WRITE
+from mlp_hub.domain.departure import FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenant import DEFAULT_TENANT
-from mlp_hub.domain.tenant import User as KnownUser
-from mlp_hub.service.sharing import LentOut
+from mlp_hub.service.quota.lending import LentOut
+from mlp_hub.service.support.units import when
+from mlp_language.message import msg
+from mlp_language.render import render
 
-TOKEN_LIFETIME_S = 30 * 24 * 3600
 
+class UserQuery(ListPage, forbid_unknown_fields=True):
+    """Which users: in a `state`, with a name that holds `search`, or those only who wait for their first approval."""
 
-class UserQuery(Struct, forbid_unknown_fields=True):
-    """Which users."""
-
+    cursor: Annotated[str, Meta(max_length=4096)] | None = None
     state: Literal["NotActive", "Actived"] | None = None
+    waiting: bool = False
+    search: Annotated[str, Meta(min_length=1, max_length=64, pattern=LINE_PATTERN)] | None = None
+
+
+class LeaveQuery(Struct, forbid_unknown_fields=True):
+    """What becomes of who leaves.
+
+    `jobs=finish`: those that run go on to their end, those that wait are put aside; `stop`: all are cancelled. `files=keep`:
+    they stay for when the account is let in again; `remove`: home and jobs with their outputs go, once nothing runs any more.
+    """
+
+    jobs: Literal["finish", "stop"] = "finish"
+    files: Literal["keep", "remove"] = "keep"
 
 
 async def sign_up(call: Call) -> User:
@@ -40,19 +71,20 @@ async def sign_up(call: Call) -> User:
     return User(username=name, state="NotActive", tenants=[])
 
 
-async def list_(call: Call) -> list[User]:
-    """List accounts, whether let in or not."""
+async def list_(call: Call) -> Reply:
+    """List accounts by name, whether let in or not; `X-Total-Count` says how many there are on all pages."""
     query: UserQuery = call.query
-    places: dict[str, list[str]] = {}
-    for tenant in await call.platform.tenants.list():
-        for member in await call.platform.tenants.members(tenant.name):
-            places.setdefault(member.user, []).append(tenant.name)
-    known = {u.name: u for u in await call.platform.users.list()}
-    return [
-        await _shown(call, account, places.get(account.name, [DEFAULT_TENANT]), known.get(account.name))
-        for account in await call.service.hub.accounts()
-        if query.state is None or query.state == _state(account)
-    ]
+    accounts, total = await call.service.hub.accounts(
+        authorized=None if query.state is None else query.state == "Actived",
+        waiting=query.waiting,
+        search=(query.search or "").lower(),
+        after=unquote(query.cursor or ""),
+        limit=query.limit,
+    )
+    headers = {"X-Total-Count": str(total)}
+    if len(accounts) == query.limit:
+        headers["X-Next-Cursor"] = quote(accounts[-1].name)  # a header has no letters beyond Latin ones
+    return Reply(call.encode(await _shown(call, accounts)), headers=headers)
 
 
 async def get(call: Call) -> User:
@@ -65,19 +97,19 @@ async def approve(call: Call) -> User:
 
     Who was never let in before begins in no tenant, whoever had their name.
     """
-    principal = call.principal
+    name, actor = call.user, call.principal.name
     await _check_may_decide(call)
-    account = await _account(call)
-    users, new = call.platform.users, await call.platform.users.find(call.user) is None
-    if not account.authorized:
-        if new:
-            await call.platform.tenants.forget_user(account.name, actor=principal.name)
-        await call.service.hub.authorize(account.name)
-    if new or not account.authorized:
-        applied_for = await call.service.applications.tenant_of(account.name)
-        await users.approve(account.name, actor=principal.name, applied_for=applied_for)
-    await call.service.applications.accept(account.name, actor=principal.name)
-    return await _user(call, Account(account.name, True, account.admin))
+    await call.platform.departures.come_back(name)
+    standing = (await call.platform.users.among([name]))[name]
+    if not standing.known and standing.placed and not (await _account(call)).authorized:
+        await call.platform.tenants.forget_user(name, actor=actor)
+    account = await call.service.hub.authorize(name)
+    applied_for = await call.service.applications.tenant_of(name)
+    if not (standing.known and account.was_authorized):
+        await call.platform.users.approve(name, actor=actor, applied_for=applied_for)
+    if applied_for is not None:
+        await call.service.applications.accept(name, actor=actor)
+    return await _user(call, account)
 
 
 async def refuse(call: Call) -> User:
@@ -90,14 +122,17 @@ async def refuse(call: Call) -> User:
     if account.authorized or await call.platform.users.find(account.name) is not None:
         raise Refused(
             Reason.WRONG_STATE,
-            f"{account.name} was let in before and has files and records here; deactivate the account instead",
+            msg(
+                "{name} was let in before and has files and records here; deactivate the account instead",
+                name=account.name,
+            ),
         )
-    shown = await _shown(call, account, [], None)
+    shown = replace(await _user(call, account), tenants=[])
     await call.platform.tenants.forget_user(account.name, actor=call.principal.name)
     await call.service.hub.delete_account(account.name)
     await call.service.applications.forget(account.name)
     applied = {} if shown.applied_for is None else {"applied_for": shown.applied_for}
-    await call.platform.users.note("user.refuse", account.name, actor=call.principal.name, detail=applied)
+    await _noted(call, account, "user.refuse", **applied)
     return shown
 
 
@@ -113,48 +148,108 @@ async def _check_may_decide(call: Call) -> None:
 
 
 async def deregister(call: Call) -> User:
-    """Shut an account out; its data stay, an admin can approve it again."""
-    account = await _account(call)
-    await call.service.hub.deauthorize(account.name)
-    await call.platform.users.note("user.deactivate", account.name, actor=call.principal.name, detail={})
-    return await _user(call, Account(account.name, False, account.admin))
+    """Shut an account out: sessions, tokens and notebook servers end; jobs and files go the way that is chosen.
 
-
-async def token(call: Call) -> str:
-    """Give a new token of the user with no more scopes than the caller's own token holds, valid for 30 days."""
-    principal = call.principal
-    held = sorted((principal.scopes | principal.own_scopes) & set(SCOPES))
-    if principal.kind is not Kind.USER or principal.name != call.user:
-        # an admin must not become somebody else: what they do is done in their own name
-        raise Refused(Reason.FORBIDDEN, "a token is given to its user only; an operator uses `mlp-hub token`")
-    asked = TokenCreate(
-        note="asked for through MLP Hub's API", scopes=[ACCESS, *held], expires_in=TOKEN_LIFETIME_S
-    )
-    return await _new_token(call, asked)
-
-
-async def token_of(call: Call) -> str:
-    """Give a new token of any user to the operator's command on the hub's machine.
-
-    Without scopes it may do all that the user may, without `expires_in` (seconds) it holds for ever.
+    What is chosen is done whatever is killed meanwhile; `GET /users/{user}/leaving` says how far it has come. An admin can
+    approve the account again, with what was kept. Whatever body is sent is ignored.
     """
-    if call.principal.kind is not Kind.SERVICE or call.principal.name != OPERATOR:
-        raise Refused(Reason.FORBIDDEN, "only the operator's command `mlp-hub token` may ask for this")
-    return await _new_token(call, call.body)
-
-
-async def _new_token(call: Call, asked: TokenCreate) -> str:
-    """Have the hub make a token; it is given to nobody before it is written down who asked for it."""
-    made = await call.service.hub.new_token(
-        call.user, asked.scopes, expires_in=asked.expires_in, note=asked.note
+    query: LeaveQuery = call.query
+    account = await _account(call)
+    await call.platform.departures.begin(
+        account.name, JobsChoice(query.jobs), FilesChoice(query.files), actor=call.principal.name
     )
-    detail = {
-        "note": asked.note,
-        "scopes": "all of the user's" if asked.scopes is None else asked.scopes,
-        "expires": "never" if asked.expires_in is None else f"after {asked.expires_in} s",
-    }
-    await call.platform.users.note("user.token", call.user, actor=call.principal.name, detail=detail)
-    return made
+    call.service.auth.forget_user(account.name)
+    return await _user(call, HubAccount(account.name, False, account.admin))
+
+
+async def leaving(call: Call) -> Leaving:
+    """Say what would become of a user's jobs, servers, tokens and files who left now, or became of them."""
+    account = await _account(call)
+    user = await _user(call, account)
+    departures = call.platform.departures
+    owning, found = await departures.owning(account.name), await departures.of(account.name)
+    tokens = await call.service.hub.tokens(account.name) if account.authorized else []
+    departing = (
+        None
+        if found is None
+        else Departing(
+            stage=found.phase.value,
+            jobs=found.jobs.value,
+            files=found.files.value,
+            actor=found.actor,
+            since=when(found.since),
+            stopped=found.stopped,
+            suspended=found.suspended,
+            removed=found.removed,
+        )
+    )
+    return Leaving(
+        username=account.name,
+        state=user.state,
+        tenants=user.tenants,
+        running=owning.running,
+        waiting=owning.waiting,
+        suspended=owning.suspended,
+        ended=owning.ended,
+        servers=user.servers,
+        tokens=len(tokens),
+        bytes=call.platform.disk.size_of_home(account.name),
+        departure=departing,
+    )
+
+
+async def set_password(call: Call) -> PasswordSet:
+    """Give somebody another password. All their sessions and tokens end, their notebook servers are stopped."""
+    asked: PasswordReset = call.body if call.body is not None else PasswordReset()
+    account = await _account(call)
+    if account.name == call.principal.name:
+        raise Refused(
+            Reason.FORBIDDEN,
+            msg("your own password is changed on the page Password, which asks for the present one"),
+        )
+    made = None if asked.password is not None else secrets.token_urlsafe(12)
+    await call.service.hub.set_password(account.name, made or asked.password or "")
+    await _tokens_ended(call, account, "user.password")
+    return PasswordSet(username=account.name, password=made)
+
+
+async def log_out(call: Call) -> User:
+    """Log somebody out everywhere: all their sessions and tokens end, their notebook servers are stopped. Jobs go on."""
+    account = await _account(call)
+    await call.service.hub.log_out(account.name)
+    await _tokens_ended(call, account, "user.logout")
+    return await _user(call, account, servers=0)
+
+
+async def stop_servers(call: Call) -> User:
+    """Stop all notebook servers of a user. What is saved stays, what runs in kernels is lost."""
+    account = await _account(call)
+    await call.service.hub.stop_servers(account.name)
+    await _noted(call, account, "user.stop_servers", servers=account.servers)
+    return await _user(call, account, servers=0)
+
+
+async def set_admin(call: Call) -> User:
+    """Make somebody an administrator of the platform, or no longer one."""
+    asked: AdminRight = call.body
+    account = await _account(call)
+    await call.service.hub.set_admin(account.name, asked.admin)
+    await _tokens_ended(call, account, "user.admin", admin=asked.admin, was=account.admin)
+    return await _user(call, await _account(call))
+
+
+async def preferences(call: Call) -> Preferences:
+    """Show what somebody chose for themselves."""
+    return convert({"language": await call.platform.users.language_of(call.user)}, Preferences)
+
+
+async def prefer(call: Call) -> Preferences:
+    """Choose for oneself. It holds wherever one is logged in, from the next request on."""
+    chosen: Preferences = call.body
+    if call.principal.kind is CallerKind.USER and call.principal.name != call.user:
+        await call.platform.users.get(call.user)  # nobody becomes known by what an administrator wrote
+    await call.platform.users.choose_language(call.user, chosen.language)
+    return chosen
 
 
 async def spawn(call: Call) -> SpawnInfo:
@@ -163,54 +258,101 @@ async def spawn(call: Call) -> SpawnInfo:
     places = await call.platform.tenants.of_user(call.user)
     tenants = [m.tenant for m in places] or [DEFAULT_TENANT]
     tenancy = call.platform.tenants
-    room = {name: _room(await tenancy.get(name), await tenancy.lent_out(name)) for name in tenants}
-    return SpawnInfo(number=user.number, tenants=tenants, default_tenant=user.default_tenant, room=room)
-
-
-def _room(tenant: Tenant, lent: Mapping[str, LentOut]) -> SpawnRoom:
-    """Say what may be taken now, of what: with what is borrowed that may be more than the quota."""
-    cpu, ram = tenant.cpu, tenant.ram
-    cpu_free, ram_free = tenant.free.get("cpu"), tenant.free.get("ram")
-    return SpawnRoom(
-        cpu=cpu if cpu_free is None else max(cpu or 0, round(tenant.cpu_inuse + cpu_free, 3)),
-        cpu_free=cpu_free,
-        ram=ram if ram_free is None else max(ram or 0, tenant.ram_inuse + int(ram_free)),
-        ram_free=None if ram_free is None else int(ram_free),
-        cpu_back=units(lent["cpu"].amount),
-        ram_back=lent["ram"].amount,
-        back_from=sorted({t for each in lent.values() for t in each.borrowers}),
+    kinds = sorted({node.gpu_kind for node in call.platform.executor.nodes() if node.gpu_kind})
+    room = {name: _room(await tenancy.get(name), await tenancy.lent_out(name), kinds) for name in tenants}
+    return SpawnInfo(
+        number=user.number,
+        tenants=tenants,
+        default_tenant=user.default_tenant,
+        room=room,
     )
 
 
-async def _account(call: Call) -> Account:
+async def stopped(call: Call) -> ServerStop:
+    """Tell the spawner why the platform is stopping a user's notebook servers: from memory, for it waits for the answer."""
+    return ServerStop(why=render(call.platform.disk.ends_servers_for(call.user), call.reader))
+
+
+def _room(tenant: Tenant, lent: Mapping[str, LentOut], kinds: Sequence[str]) -> SpawnRoom:
+    """Say what is free of the tenant's own, what may be borrowed besides, and what may be taken back."""
+    cpu, cpu_free, cpu_borrow = _left(tenant, "cpu")
+    ram, ram_free, ram_borrow = _left(tenant, "ram")
+    gpu, gpu_free, _ = _left(tenant, "gpu")
+    return SpawnRoom(
+        cpu=cpu,
+        cpu_free=cpu_free,
+        ram=None if ram is None else int(ram),
+        ram_free=None if ram_free is None else int(ram_free),
+        gpu=gpu,
+        gpu_free=gpu_free,
+        gpu_kinds=[kind for kind in kinds if tenant.gpu_kinds.get(kind) != 0],
+        cpu_borrow=cpu_borrow,
+        ram_borrow=int(ram_borrow),
+        cpu_back=units(lent["cpu"].amount),
+        ram_back=lent["ram"].amount,
+        back_from=sorted({t for each in lent.values() for t in each.borrowers}),
+        network=tenant.network,
+        job_network=tenant.job_network,
+    )
+
+
+def _left(tenant: Tenant, dimension: str) -> tuple[float | None, float | None, float]:
+    """Return quota, what is free of it, and what may be borrowed. Without a quota of its own all that it shares is that."""
+    own: float | None = getattr(tenant, dimension)
+    used: float = getattr(tenant, f"{dimension}_inuse")
+    free = tenant.free.get(dimension)
+    if free is None:
+        return own, None, 0.0
+    if own is None:
+        return round(used + free, 3), free, 0.0
+    idle = min(free, max(0.0, own - used - tenant.lent.get(dimension, 0.0)))
+    return own, round(idle, 3), round(free - idle, 3)
+
+
+async def _account(call: Call) -> HubAccount:
     account = await call.service.hub.account(call.user)
     if account is None:
         raise not_found("user", call.user)
     return account
 
 
-async def _user(call: Call, account: Account) -> User:
-    places = await call.platform.tenants.of_user(account.name)
-    return await _shown(
-        call, account, [m.tenant for m in places], await call.platform.users.find(account.name)
-    )
+async def _tokens_ended(call: Call, account: HubAccount, action: str, **detail: object) -> None:
+    """Believe none of somebody's tokens any more without asking the hub, and write down what was done."""
+    call.service.auth.forget_user(account.name)
+    await _noted(call, account, action, **detail)
 
 
-async def _shown(call: Call, account: Account, tenants: list[str], known: KnownUser | None) -> User:
-    """Describe an account; `known` is who it is to the platform, None for who was never let in."""
-    waits = not account.authorized and known is None
-    return User(
-        username=account.name,
-        state=_state(account),
-        tenants=tenants,
-        admin=account.admin,
-        default_tenant=known.default_tenant if known else DEFAULT_TENANT,
-        new=waits,
-        applied_for=await call.service.applications.tenant_of(account.name) if waits else None,
-    )
+async def _noted(call: Call, account: HubAccount, action: str, **detail: object) -> None:
+    """Write down what the caller did to an account."""
+    await call.platform.users.note(action, account.name, actor=call.principal.name, detail=detail)
 
 
-def _state(account: Account) -> Literal["NotActive", "Actived"]:
+async def _user(call: Call, account: HubAccount, *, servers: int | None = None) -> User:
+    shown = (await _shown(call, [account]))[0]
+    return shown if servers is None else replace(shown, servers=servers)
+
+
+async def _shown(call: Call, accounts: Sequence[HubAccount]) -> list[User]:
+    """Describe accounts; `new` are those whom the platform does not know, because they were never let in."""
+    standing = await call.platform.users.among([a.name for a in accounts])
+    new = {a.name for a in accounts if not a.authorized and not standing[a.name].known}
+    applied_for = await call.service.applications.tenants_of(new)
+    return [
+        User(
+            username=account.name,
+            state=_state(account),
+            tenants=standing[account.name].tenants,
+            admin=account.admin,
+            default_tenant=standing[account.name].default_tenant,
+            new=account.name in new,
+            applied_for=applied_for.get(account.name),
+            servers=account.servers,
+        )
+        for account in accounts
+    ]
+
+
+def _state(account: HubAccount) -> Literal["NotActive", "Actived"]:
     return "Actived" if account.authorized else "NotActive"
 
 
@@ -245,7 +387,18 @@ ROUTES = (
         "Deregister (the body is ignored)",
         Relation.SELF,
         USERS_WRITE,
+        query=LeaveQuery,
         reply=User,
+        recent=True,
+    ),
+    Route(
+        "GET",
+        "/users/{user}/leaving",
+        leaving,
+        "What becomes of who leaves",
+        Relation.SELF,
+        USERS_READ,
+        reply=Leaving,
     ),
     Route(
         "PUT",
@@ -258,6 +411,51 @@ ROUTES = (
         bucket="change",
     ),
     Route(
+        "PUT",
+        "/users/{user}:password",
+        set_password,
+        "Set the password of somebody who forgot it, or whose account others got into",
+        Relation.PLATFORM,
+        USERS_WRITE,
+        body=PasswordReset,
+        body_optional=True,
+        reply=PasswordSet,
+        bucket="change",
+        recent=True,
+    ),
+    Route(
+        "PUT",
+        "/users/{user}:logout",
+        log_out,
+        "Log somebody out everywhere (the body is ignored)",
+        Relation.SELF,
+        USERS_WRITE,
+        reply=User,
+        bucket="change",
+    ),
+    Route(
+        "PUT",
+        "/users/{user}:stop_servers",
+        stop_servers,
+        "Stop somebody's notebook servers (the body is ignored)",
+        Relation.SELF,
+        USERS_WRITE,
+        reply=User,
+        bucket="change",
+    ),
+    Route(
+        "PUT",
+        "/users/{user}:admin",
+        set_admin,
+        "Make somebody an administrator, or no longer one",
+        Relation.PLATFORM,
+        USERS_WRITE,
+        body=AdminRight,
+        reply=User,
+        bucket="change",
+        recent=True,
+    ),
+    Route(
         "DELETE",
         "/users/{user}",
         refuse,
@@ -266,28 +464,25 @@ ROUTES = (
         USERS_WRITE,
         reply=User,
         bucket="change",
+        recent=True,
     ),
     Route(
         "GET",
-        "/users/{user}/token",
-        token,
-        "Get a new token",
+        "/users/{user}/preferences",
+        preferences,
+        "What somebody chose for themselves",
         Relation.SELF,
-        USERS_WRITE,
-        reply=str,
-        unsafe=True,
-        bucket="change",
+        reply=Preferences,
     ),
     Route(
-        "POST",
-        "/users/{user}/token",
-        token_of,
-        "Get a new token of any user, for the operator's command",
-        Relation.PLATFORM,
-        USERS_WRITE,
-        body=TokenCreate,
-        reply=str,
-        status=201,
+        "PATCH",
+        "/users/{user}/preferences",
+        prefer,
+        "Choose the language that one is spoken to in",
+        Relation.SELF,
+        body=Preferences,
+        reply=Preferences,
+        bucket="change",
     ),
     Route(
         "GET",
@@ -297,5 +492,14 @@ ROUTES = (
         Relation.PLATFORM,
         LEDGER_WRITE,
         reply=SpawnInfo,
+    ),
+    Route(
+        "GET",
+        "/users/{user}:stopped",
+        stopped,
+        "Why the platform is stopping a user's notebook servers",
+        Relation.PLATFORM,
+        LEDGER_WRITE,
+        reply=ServerStop,
     ),
 )

@@ -12,6 +12,7 @@ from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import CLUSTER_READ
 
 SCENARIO_LIMIT = 4 * 1024 * 1024
+"""Safety: bytes of a scenario in a request: bounds memory."""
 
 
 class SimulateQuery(Struct, forbid_unknown_fields=True):

@@ -1,23 +1,38 @@
 // Entry of the bundled proxy: configurable-http-proxy with what MLP Hub adds to it.
 //
 // - Routes survive a restart of the proxy (store.mjs), so that its death costs a blink and no hub is asked.
-// - Connections and slow requests are bounded (limits.mjs), so that nobody takes the descriptors of all.
-// - Requests under a host name that is not ours are refused (hosts.mjs): DNS rebinding.
-// - Where nothing answers, a page says so and tries again (pages.mjs).
+// - Connections and slow requests are bounded (limits.mjs), so that nobody takes the descriptors of all; upgrades end
+//   when either side does (upgrades.mjs). Requests to the platform take turns by their addresses (turns.mjs).
+// - Requests under a host name that is not ours are refused (hosts.mjs): DNS rebinding. What is the platform's is not
+//   on users' names, a user's servers are on theirs only, and browsers are led to the platform's own name. Requests whose
+//   address or Host says two things are refused too (requests.mjs).
+// - Of X-Forwarded-For and the like only what a named proxy in front added is believed (forwarded.mjs).
+// - With a certificate of the operator's the port speaks TLS (tls.mjs).
+// - The operator's doctor asks by the public address what a gateway in front makes of requests (probes.mjs).
+// - Where nothing answers, a page says so and tries again (pages.mjs), also where a process of the platform hangs
+//   (backends.mjs).
 //
 // The API listens on a UNIX socket only. CONFIGPROXY_AUTH_TOKEN must be set; there is no open API.
 
 import fs from "node:fs";
+import { STATUS_CODES } from "node:http";
 import net from "node:net";
 import { parseArgs } from "node:util";
 
 import { ConfigurableProxy } from "configurable-http-proxy/lib/configproxy.js";
 
-import { hostCheck } from "./hosts.mjs";
-import { bound } from "./limits.mjs";
+import { Backends, placeOf } from "./backends.mjs";
+import { senders } from "./forwarded.mjs";
+import { hostRules, isPage } from "./hosts.mjs";
+import { Connections, hangUp, networkOf, TOO_MANY } from "./limits.mjs";
 import { defaultLogger } from "./log.mjs";
 import { pageFor } from "./pages.mjs";
+import { Probes } from "./probes.mjs";
+import { faultOf } from "./requests.mjs";
 import { FileStore } from "./store.mjs";
+import { speakTls } from "./tls.mjs";
+import { Turns } from "./turns.mjs";
+import { faultOfUpgrade, watch } from "./upgrades.mjs";
 
 const { values: args } = parseArgs({
   options: {
@@ -29,9 +44,21 @@ const { values: args } = parseArgs({
     "error-target": { type: "string" },
     connections: { type: "string", default: "5000" },
     "per-address": { type: "string", default: "1000" },
+    "per-server": { type: "string", default: "500" },
+    "upgrade-s": { type: "string", default: "60" },
     host: { type: "string", multiple: true, default: [] },
+    platform: { type: "string", default: "" },
+    users: { type: "string", default: "" },
+    trusted: { type: "string", multiple: true, default: [] },
+    hsts: { type: "string", default: "0" },
+    base: { type: "string", default: "/" },
+    "tls-cert": { type: "string" },
+    "tls-key": { type: "string" },
   },
 });
+
+const TEXT_TYPE = "text/plain; charset=utf-8";
+const FREE_SOCKETS = 32; // of those kept open to one process, without a request; more are closed
 
 const log = defaultLogger();
 const token = process.env.CONFIGPROXY_AUTH_TOKEN;
@@ -42,13 +69,96 @@ if (!token || !args["api-socket"]) {
 }
 
 class HubProxy extends ConfigurableProxy {
-  // What a client wishes of its connection is for this proxy alone; the one behind is kept, whatever clients send.
-  // Not so of WebSockets: they are asked for in this header.
   constructor(options) {
     super(options);
-    const { web } = this.proxy;
-    const headers = { connection: "keep-alive" };
-    this.proxy.web = (req, res, target, failed) => web.call(this.proxy, req, res, { ...target, headers }, failed);
+    this.httpAgent.maxFreeSockets = FREE_SOCKETS;
+    const { web, ws } = this.proxy;
+    this.proxy.web = (req, res, target, failed) => {
+      // What a client wishes of its connection is for this proxy alone; the one behind is kept, whatever clients send.
+      // Not so of WebSockets: they are asked for in this header.
+      const headers = { connection: "keep-alive" };
+      delete req.headers.expect; // node has said "100 Continue"
+      this.ask(req, res, target, failed, () => web.call(this.proxy, req, res, { ...target, headers }, failed));
+    };
+    this.proxy.ws = (req, socket, head, target, failed) => {
+      req.sentOn = watch(socket, connections, Number(args["upgrade-s"]));
+      this.ask(req, socket, target, failed, () => ws.call(this.proxy, req, socket, head, target, failed));
+    };
+    this.proxy.on("proxyReq", (proxyReq, req, res, { target }) => {
+      this.waitFor(proxyReq, req, res, target);
+      // a 101 to who asked for none would be an answer without an end
+      proxyReq.once("upgrade", (_, socket) => {
+        socket.destroy();
+        res.destroy();
+      });
+    });
+    this.proxy.on("proxyReqWs", (proxyReq, req, socket, { target }) => {
+      req.sentOn(proxyReq);
+      this.waitFor(proxyReq, req, socket, target);
+    });
+    this.proxy.on("proxyRes", (answer, _, res) => {
+      makeSendable(answer);
+      delete answer.headers["strict-transport-security"]; // a name's, and so not a server's, to say
+      // A server that goes in the middle of its answer: its client would wait for the rest.
+      answer.once("close", () => answer.complete || res.destroy());
+    });
+  }
+
+  // Routes begin with a host name where users' servers have names of their own.
+  async routeOf(req) {
+    if (!args.users) return super.targetForReq(req);
+    const path = decodeURIComponent(new URL(req.url, "http://example.com").pathname);
+    const route = await this._routes.getTarget(`/${rules.routedHost(req)}${path}`);
+    return route && { prefix: route.prefix, target: route.data.target };
+  }
+
+  async targetForReq(req) {
+    const match = await this.routeOf(req);
+    const route = match && (await this._routes.get(match.prefix));
+    req.serverOf = route?.user; // undefined: the platform's own
+    return match;
+  }
+
+  // One user's server gets so many requests at once; the platform's processes get them in turns, unless they hang.
+  // `to` is where the answer goes.
+  ask(req, to, { target }, failed, begin) {
+    if (to.closed) return; // while its route was looked for: nobody would hear of it again
+    if (req.serverOf === undefined) {
+      if (backends.hangs(target)) return void failed(new Error("it does not answer"));
+      if (to.writeHead) req.pause(); // who passes it on begins to read it
+      req.leave = turns.take(placeOf(target), addressOf(req), begin);
+      return void to.once("close", req.leave);
+    }
+    if (connections.enter(req.socket, req.serverOf, to)) return begin();
+    if (to.writeHead) to.writeHead(503, { "Content-Type": TEXT_TYPE, "Retry-After": "2" }).end(TOO_MANY);
+    else hangUp(to, "503 Service Unavailable", TOO_MANY);
+  }
+
+  waitFor(proxyReq, req, to, target) {
+    if (req.serverOf !== undefined) return;
+    const wait = backends.wait(target, () => proxyReq.destroy(new Error("it does not answer")));
+    for (const event of ["response", "upgrade"]) proxyReq.once(event, wait.answered);
+    for (const one of [proxyReq, to]) one.once("close", wait.left);
+    for (const event of ["response", "upgrade", "close"]) proxyReq.once(event, () => req.leave());
+  }
+
+  // What the supervisor asks: whether this loop still turns. And the doctor's words (probes.mjs).
+  handleApiRequest(req, res) {
+    if (req.url.startsWith("/probes/")) {
+      probes.command(req, res, req.headers.authorization === `token ${token}`);
+      return Promise.resolve();
+    }
+    if (req.url !== "/health") return super.handleApiRequest(req, res);
+    res.writeHead(200, { "Content-Length": 0 });
+    res.end();
+    return Promise.resolve();
+  }
+
+  // Another process may listen there by now: who led has been silent for too long. What is kept open leads to the old one.
+  renew({ socketPath, host }) {
+    for (const [name, free] of Object.entries(this.httpAgent.freeSockets)) {
+      if (name.includes(`:${socketPath ?? host}`)) for (const socket of [...free]) socket.destroy();
+    }
   }
 
   // Only requests of the API that change something are worth a line.
@@ -57,8 +167,19 @@ class HubProxy extends ConfigurableProxy {
   }
 
   // A socket that is not there yet or any more is as ordinary as a refused connection: one line, no stack.
+  // The hub is asked, in turn, for a page about a user's server. About itself it could say nothing.
   handleProxyError(code, kind, req, res, error) {
-    super.handleProxyError(code, kind, req, res, error && { code: "ECONNREFUSED", message: error.message });
+    if (res.closed) return; // nobody is left to be told
+    if (kind === "ws" && !res.writableEnded) hangUp(res, `${code} ${STATUS_CODES[code]}`, pageFor(code).body);
+    const hub = this.proxyOptsForTarget(new URL(this.hubPage)).target;
+    const tell = (errorTarget) => {
+      this.errorTarget = errorTarget;
+      super.handleProxyError(code, kind, req, res, error && { code: "ECONNREFUSED", message: error.message });
+    };
+    if (kind === "ws" || req.serverOf === undefined || backends.hangs(hub)) return tell();
+    const leave = turns.take(placeOf(hub), addressOf(req), () => tell(this.hubPage));
+    const wait = backends.wait(hub, () => this._handleProxyErrorDefault(code, kind, req, res));
+    for (const one of [leave, wait.answered]) res.once("close", one);
   }
 
   _handleProxyErrorDefault(code, kind, req, res) {
@@ -82,10 +203,25 @@ class HubProxy extends ConfigurableProxy {
   }
 
   handleProxyWeb(req, res) {
-    const refusal = refusedHost(req.headers.host);
+    sendersOf.settle(req);
+    const from = req.socket.remoteAddress ?? "";
+    if (secured && !isPlain(req.socket)) res.setHeader("Strict-Transport-Security", `max-age=${args.hsts}`);
+    if (!connections.bring(req.socket, addressOf(req))) {
+      res.writeHead(503, { "Content-Type": TEXT_TYPE, "Retry-After": "2", Connection: "close" }).end(TOO_MANY);
+      return;
+    }
+    if (probes.page(req, res, { host: req.headers.host ?? "", from, sender: req.sender })) return;
+    const fault = faultOf(req);
+    const { refusal, location } = fault ? { refusal: fault } : rules.check(req);
     if (refusal) {
-      res.writeHead(421, { "Content-Type": "text/plain; charset=utf-8", Connection: "close" });
+      res.writeHead(fault ? 400 : 421, { "Content-Type": TEXT_TYPE, Connection: "close" });
       res.end(refusal + "\n");
+      return;
+    }
+    if (isPlain(req.socket)) return tellOfTls(req, res);
+    if (location) {
+      res.writeHead(302, { Location: location, "Cache-Control": "no-store", "Content-Length": "0" });
+      res.end();
       return;
     }
     return super.handleProxyWeb(req, res);
@@ -94,26 +230,79 @@ class HubProxy extends ConfigurableProxy {
   handleProxyWs(req, socket, head) {
     // A browser that vanishes resets its WebSockets; at any time, also before there is a route or after a refusal.
     socket.on("error", () => socket.destroy());
-    if (refusedHost(req.headers.host)) {
-      socket.end("HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    sendersOf.settle(req);
+    if (!connections.bring(socket, addressOf(req))) {
+      hangUp(socket, "503 Service Unavailable", TOO_MANY);
+      return;
+    }
+    const fault = faultOf(req) ?? faultOfUpgrade(req);
+    if (!fault && probes.socket(req, socket)) return;
+    const elsewhere = fault ? undefined : rules.check(req).refusal;
+    if (elsewhere) {
+      hangUp(socket, "421 Misdirected Request", elsewhere + "\n");
+      return;
+    }
+    if (fault || isPlain(socket)) {
+      hangUp(socket, "400 Bad Request", (fault ?? SPEAKS_TLS) + "\n");
       return;
     }
     return super.handleProxyWs(req, socket, head);
   }
 }
 
-const refusedHost = hostCheck(args.host);
+// Who asks for a page by plain HTTP is led to it; nobody else is, lest a program goes on sending tokens that all can read.
+function tellOfTls(req, res) {
+  if (isPage(req)) {
+    res.writeHead(301, { Location: `https://${req.headers.host}${req.url}`, "Content-Length": "0", Connection: "close" }).end();
+  } else {
+    res.writeHead(400, { "Content-Type": TEXT_TYPE, Connection: "close" }).end(SPEAKS_TLS + "\n");
+  }
+}
+
+// Node throws at what a server may say and a proxy must not send on; here that would end the proxy for all.
+function makeSendable(answer) {
+  if (!(answer.statusCode >= 200 && answer.statusCode <= 599)) answer.statusCode = 502;
+  answer.statusMessage = "";
+  delete answer.headers.trailer;
+}
+
+// `localhost` is every program's on its machine, and the promise would be for all of them
+const secured = /^https:/.test(args.platform) && !/^https:\/\/([^/]*\.)?localhost(:|$)/.test(args.platform) && Number(args.hsts) > 0;
+const sendersOf = senders({ trusted: args.trusted, platform: args.platform });
+const SPEAKS_TLS = `This port speaks TLS: begin the address with https, as ${args.platform}${args.base}`;
+const isPlain = (socket) => args["tls-cert"] !== undefined && !socket.encrypted;
+const addressOf = (req) => networkOf(req.sender);
+const rules = hostRules({ names: args.host, platform: args.platform, users: args.users, base: args.base });
+const backends = new Backends(log, (target) => proxy.renew(target));
+const turns = new Turns();
+const probes = new Probes(args.base);
+const connections = new Connections({
+  total: Number(args.connections),
+  perAddress: Number(args["per-address"]),
+  perServer: Number(args["per-server"]),
+  log,
+  trusts: sendersOf.trusts,
+});
 const proxy = new HubProxy({
   log,
   authToken: token,
-  xfwd: true,
+  // a proxy in front keeps its connections for a minute; one that ends here first would be a request lost there
+  keepAliveTimeout: args.trusted.length ? 75_000 : undefined,
   prependPath: true,
-  errorTarget: args["error-target"],
 });
+proxy.hubPage = args["error-target"] + "/";
 proxy.errorPath = ""; // ends in _handleProxyErrorDefault
 // Without a listener the reset of one WebSocket would be thrown here, and end the proxy for all.
 proxy.proxy.on("error", (error, req) => log.info("%s: %s", error.code ?? error.message, req?.url?.split("?")[0]));
-bound(proxy.proxyServer, { total: Number(args.connections), perAddress: Number(args["per-address"]), log });
+if (args["tls-cert"]) {
+  try {
+    speakTls(proxy.proxyServer, { cert: args["tls-cert"], key: args["tls-key"] ?? args["tls-cert"], connections, log });
+  } catch (error) {
+    log.error("The certificate cannot be used: %s", error.message);
+    process.exit(2);
+  }
+}
+connections.bound(proxy.proxyServer);
 proxy._routes = new FileStore(args.routes, log);
 if (args["default-target"]) await proxy.addRoute("/", { target: args["default-target"], data: { hub: true } });
 

@@ -3,6 +3,7 @@
 import fs from "node:fs";
 
 import { MemoryStore } from "configurable-http-proxy/lib/store.js";
+import { stringToPath } from "configurable-http-proxy/lib/trie.js";
 
 export class FileStore extends MemoryStore {
   constructor(path, log) {
@@ -24,6 +25,18 @@ export class FileStore extends MemoryStore {
       super.add(path, { ...route, last_activity: new Date(route.last_activity ?? Date.now()) });
     }
     this.log.info("Found %d routes again", Object.keys(this.routes).length);
+  }
+
+  // As the base class, which takes "constructor" and the like for branches of its tree.
+  getTarget(path) {
+    let node = this.urls;
+    let found;
+    for (const part of ["", ...stringToPath(path)]) {
+      if (part) node = Object.hasOwn(node.branches, part) ? node.branches[part] : undefined;
+      if (!node) break;
+      if (node.data !== undefined) found = node;
+    }
+    return Promise.resolve(found);
   }
 
   // Written before the change is answered: what the hub was told holds, whatever happens to this process.

@@ -8,11 +8,12 @@ from typing import Any
 
 from sqlalchemy import Select, Table, delete, select, update
 
-from mlp_hub.domain.span import NEWEST, Span
+from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.store import codec
-from mlp_hub.store.records import AuditEntry, OfJob, StoredDecision
+from mlp_hub.store.records import AuditRecord, OfJob, StoredDecision
 from mlp_hub.store.repos.base import Repo, bounded
 from mlp_hub.store.tables import audit, decision, job
+from mlp_language.message import Message, from_data, to_data
 
 AGAIN_S = 600.0
 """So long what is done again counts as the same."""
@@ -20,6 +21,7 @@ ALONE = frozenset({"user.token"})
 """What is written down each time: every token is a credential of its own, however much it is like another."""
 COUNTS = ("times", "last", "jobs", "more")
 MOST_NAMED = 100
+_SAID = "said"
 LOOKED_AT = 20
 """Entries of the same action of the same actor, at most, among which the same is looked for."""
 
@@ -42,24 +44,29 @@ class Decisions(Repo):
 
     def page(
         self,
-        span: Span = NEWEST,
+        span: RowSpan = NEWEST,
         *,
         kind: str | None = None,
         user: str | None = None,
         name: str | None = None,
+        run: int | None = None,
     ) -> tuple[list[OfJob], int | None]:
         """Return decisions on all jobs that are there, the newest first, and the `before` of the next page (None: the last).
 
         Filters that are None let everything through.
         """
         d = decision
-        query = select(d, job.c.user, job.c.name, job.c.tenant).join(job, job.c.uid == d.c.job)
+        query = select(d, job.c.user, job.c.name, job.c.run, job.c.tenant).join(job, job.c.uid == d.c.job)
         query = _newest(query, d, span)
-        for column, value in ((d.c.kind, kind), (job.c.user, user), (job.c.name, name)):
+        equal = ((d.c.kind, kind), (job.c.user, user), (job.c.name, name), (job.c.run, run))
+        for column, value in equal:
             if value is not None:
                 query = query.where(column == value)
         rows, more = bounded(self._c.execute(query), lambda r: len(r.text), span.limit, span.most_bytes)
-        found = [OfJob(r.user, r.name, r.tenant, StoredDecision(r.job, r.time, r.kind, r.text)) for r in rows]
+        found = [
+            OfJob(r.user, r.name, r.run, r.tenant, StoredDecision(r.job, r.time, r.kind, r.text))
+            for r in rows
+        ]
         return found, rows[-1].id if more else None
 
     def trim(self, uid: str, keep: int) -> int:
@@ -99,9 +106,9 @@ class Audit(Repo):
 
         What is the same in all but its time and `jobs`, within `AGAIN_S` of the first time, adds to its entry: how many
         `times` it was done and when `last`, or `jobs`, of which the first ones are named and the others counted as `more`.
-        `detail` has none of these four names. What is in `ALONE` is always an entry of its own.
+        `detail` has none of these four names; its sentences are messages. What is in `ALONE` is always an entry of its own.
         """
-        told = dict(detail or {})
+        told = {key: _stored(value) for key, value in (detail or {}).items()}
         done = {"actor": actor, "action": action, "object": name, "tenant": tenant}
         row, before = self._same(now - AGAIN_S, done, told)
         counts: dict[str, object] = {}
@@ -139,13 +146,13 @@ class Audit(Repo):
 
     def page(
         self,
-        span: Span = NEWEST,
+        span: RowSpan = NEWEST,
         *,
         tenant: str | None = None,
         actor: str | None = None,
         action: str | None = None,
         name: str | None = None,
-    ) -> tuple[list[AuditEntry], int | None]:
+    ) -> tuple[list[AuditRecord], int | None]:
         """Return entries, the newest first, and the id to pass as `before` for the next page (None: this was the last).
 
         Filters that are None let everything through. An action that ends with a dot means all that begin with it.
@@ -167,12 +174,20 @@ class Audit(Repo):
         return int(self._c.execute(delete(audit).where(audit.c.id.in_(old))).rowcount)
 
 
-def _entry(row: Any) -> AuditEntry:
-    detail = codec.load_object(row.detail)
-    return AuditEntry(row.id, row.time, row.actor, row.action, row.object, row.tenant, detail)
+def _entry(row: Any) -> AuditRecord:
+    detail = {key: _loaded(value) for key, value in codec.load_object(row.detail).items()}
+    return AuditRecord(row.id, row.time, row.actor, row.action, row.object, row.tenant, detail)
 
 
-def _newest(query: Select[Any], table: Table, span: Span) -> Select[Any]:
+def _stored(value: object) -> object:
+    return {_SAID: to_data(value)} if isinstance(value, Message) else value
+
+
+def _loaded(value: object) -> object:
+    return from_data(value[_SAID]) if isinstance(value, dict) and value.keys() == {_SAID} else value
+
+
+def _newest(query: Select[Any], table: Table, span: RowSpan) -> Select[Any]:
     """Leave of a table's rows those of a span, the newest first, and one more that tells whether there are others."""
     query = query.order_by(table.c.id.desc()).limit(span.limit + 1)
     if span.since is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row, bindparam, case, delete, exists, func, or_, select, update
 
+from mlp_hub.domain import names
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
@@ -16,6 +18,7 @@ from mlp_hub.store.records import EndedJob
 from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks
 from mlp_hub.store.tables import job as t
 from mlp_hub.store.tables import member
+from mlp_language.message import msg
 
 PAGE_BYTES = 4 * 2**20
 """Of specifications on one page; one may have 2 MiB."""
@@ -28,13 +31,28 @@ _ACTIVE = [p.value for p in Phase if p not in FINAL]
 
 # built once: building a statement costs more than running it
 _GET = select(t).where(t.c.uid == bindparam("uid"))
-_FIND = select(t).where(t.c.user == bindparam("user"), t.c.name == bindparam("name"))
+_NAME = select(t).where(t.c.user == bindparam("user"), t.c.name == bindparam("name"))
+_LATEST = _NAME.order_by(t.c.run.desc()).limit(1)
+_RUN = _NAME.where(t.c.run == bindparam("run"))
+_LATEST_RUN = (
+    select(t.c.name, func.max(t.c.run).label("run"))
+    .where(t.c.user == bindparam("user"), t.c.name.in_(bindparam("names", expanding=True)))
+    .group_by(t.c.name)
+    .subquery()
+)
+_LATEST_OF = select(t).join(
+    _LATEST_RUN,
+    (t.c.user == bindparam("user")) & (t.c.name == _LATEST_RUN.c.name) & (t.c.run == _LATEST_RUN.c.run),
+)
+_AMONG = t.c.uid.in_(bindparam("uids", expanding=True))
+_ALL_OF = select(t).where(_AMONG)
+_Row: Any = NamedTuple("_Row", [(name, Any) for name in tuple(t.c.keys())])  # type: ignore[misc]
+"""Row of a job whose columns are read sooner than those of SQLAlchemy's."""
+_KEYS = ("user", "name", "run")
 _UPDATE = update(t).where(t.c.uid == bindparam("b_uid"), t.c.version == bindparam("b_version"))
 _NAMED = select(t.c.uid, t.c.user, t.c.name).order_by(t.c.uid)
-_VERSIONS = select(t.c.uid, t.c.version).where(t.c.uid.in_(bindparam("uids", expanding=True)))
-_QUEUED = select(t.c.uid).where(
-    t.c.uid.in_(bindparam("uids", expanding=True)), t.c.phase == Phase.QUEUED.value
-)
+_VERSIONS = select(t.c.uid, t.c.version).where(_AMONG)
+_QUEUED = select(t.c.uid).where(_AMONG, t.c.phase == Phase.QUEUED.value)
 
 
 class Stale(Refused):
@@ -43,7 +61,11 @@ class Stale(Refused):
     def __init__(self, job: Job) -> None:
         super().__init__(
             Reason.CONFLICT,
-            f"job {job.spec.name} was changed by another request (version {job.version} is not the last); try again",
+            msg(
+                "job {title} was changed by another request (version {version} is not the last); try again",
+                title=job.title,
+                version=job.version,
+            ),
         )
 
 
@@ -53,28 +75,42 @@ class Jobs(Repo):
     __slots__ = ()
 
     def insert(self, job: Job) -> bool:
-        """Store a new job, with its version as given; False when its user has a job of that name."""
-        return self._c.execute(self._insert_new(t, ("user", "name")), codec.job_row(job)).first() is not None
+        """Store a new job, with its version as given; False when its user has that run of that name."""
+        return self._c.execute(self._insert_new(t, _KEYS), codec.job_row(job)).first() is not None
 
     def get(self, uid: str) -> Job | None:
         """Return the job of this uid."""
         row = self._c.execute(_GET, {"uid": uid}).first()
         return None if row is None else codec.job_of(row)
 
-    def find(self, user: str, name: str) -> Job | None:
-        """Return the user's job of this name."""
-        row = self._c.execute(_FIND, {"user": user, "name": name}).first()
+    def find(self, user: str, reference: str) -> Job | None:
+        """Return the latest run of the user's job of this name, or the one that `NAME@RUN` says."""
+        meant = names.parse_reference(reference)
+        if meant is None:
+            return None
+        name, run = meant
+        query = _LATEST if run is None else _RUN
+        row = self._c.execute(query, {"user": user, "name": name, "run": run}).first()
         return None if row is None else codec.job_of(row)
 
-    def names(self, user: str, prefix: str = "") -> set[str]:
-        """Return the names of the user's jobs that start with `prefix`; these are taken."""
-        query = select(t.c.name).where(t.c.user == user, t.c.name.startswith(prefix, autoescape=True))
-        return set(self._c.scalars(query))
+    def latest(self, user: str, of: Iterable[str]) -> dict[str, Job]:
+        """Return the latest run of each of these names that has any."""
+        found: dict[str, Job] = {}
+        for part in chunks(dict.fromkeys(of)):
+            for row in self._c.execute(_LATEST_OF, {"user": user, "names": part}):
+                found[row.name] = codec.job_of(row)
+        return found
+
+    def ended_runs(self, user: str, name: str) -> list[str]:
+        """Return the uids of the runs of a name that have ended and are not being deleted, the oldest first."""
+        query = select(t.c.uid).where(t.c.user == user, t.c.name == name, t.c.phase.in_(_FINAL))
+        return list(self._c.scalars(query.order_by(t.c.run)))
 
     def page(
         self,
         *,
         user: str | None = None,
+        name: str | None = None,
         tenants: Collection[str] | None = None,
         phases: Iterable[Phase] | None = None,
         limit: int = 100,
@@ -88,6 +124,8 @@ class Jobs(Repo):
         query = select(t.c.uid).order_by(t.c.uid.desc()).limit(limit + 1)
         if user is not None:
             query = query.where(t.c.user == user)
+        if name is not None:
+            query = query.where(t.c.name == name)
         if tenants is not None:
             query = query.where(t.c.tenant.in_(list(tenants)))
         if phases is not None:
@@ -100,7 +138,7 @@ class Jobs(Repo):
             size += len(row.spec)
             if len(jobs) == limit or (jobs and size > PAGE_BYTES):
                 return jobs, jobs[-1].uid
-            jobs.append(codec.job_of(row))
+            jobs.append(codec.job_of(_Row._make(row)))
         return jobs, None
 
     def _rows(
@@ -110,10 +148,10 @@ class Jobs(Repo):
 
         The database sorts uids and never rows: a sort of long programs would keep a reader busy for a minute.
         """
-        query = select(*columns) if columns else select(t)
+        query = select(*columns).where(_AMONG) if columns else _ALL_OF
         for at in range(0, len(uids), at_once):
             part = uids[at : at + at_once]
-            found = {row.uid: row for row in self._c.execute(query.where(t.c.uid.in_(part)))}
+            found = {row.uid: row for row in self._c.execute(query, {"uids": part})}
             yield from (found[uid] for uid in part)
 
     def active(self) -> list[Job]:
@@ -126,6 +164,7 @@ class Jobs(Repo):
         columns = (
             t.c.uid,
             t.c.name,
+            t.c.run,
             t.c.user,
             t.c.tenant,
             t.c.phase,
@@ -146,6 +185,14 @@ class Jobs(Repo):
         )
         uids = list(self._c.scalars(query))
         return [codec.ended_of(row) for row in self._rows(uids[:limit], *columns)], len(uids) > limit
+
+    def images(self, since: float, most: int) -> Counter[str]:
+        """Count, by image, those of the newest `most` jobs submitted since then whose runtime names one."""
+        newest = select(t.c.uid).where(t.c.submitted_at >= since).order_by(t.c.uid.desc()).limit(most)
+        named = select(t.c.spec).where(
+            t.c.uid.in_(select(newest.subquery().c.uid)), t.c.spec.contains('"image":"', autoescape=True)
+        )
+        return Counter(filter(None, map(codec.image_of, self._c.scalars(named))))
 
     def update(self, job: Job) -> Job:
         """Store the changed job and return it with its new version.
@@ -182,8 +229,8 @@ class Jobs(Repo):
         return [changed(j, version=j.version + 1) for j in jobs]
 
     def insert_many(self, jobs: Sequence[Job]) -> set[str]:
-        """Store new jobs in one statement; return the uids of those stored. Not stored is whose user has one of that name."""
-        if self._insert_all(t, [codec.job_row(j) for j in jobs], ("user", "name")) == len(jobs):
+        """Store new jobs in one statement; return the uids of those stored. Not stored is whose user has that run."""
+        if self._insert_all(t, [codec.job_row(j) for j in jobs], _KEYS) == len(jobs):
             return {j.uid for j in jobs}
         return set(self.versions(j.uid for j in jobs))
 
@@ -214,6 +261,11 @@ class Jobs(Repo):
         )
         return [(row.user, row.tenant) for row in self._c.execute(query)]
 
+    def users_active(self, *, after: str = "", limit: int) -> list[str]:
+        """Return by name the users, behind `after`, who have jobs that are not final."""
+        query = select(t.c.user).where(t.c.phase.in_(_ACTIVE), t.c.user > after).distinct()
+        return [*self._c.scalars(query.order_by(t.c.user).limit(limit))]
+
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return (jobs that hold quota, jobs that wait for it) of each tenant that has any."""
         holding, waiting = t.c.phase.in_(_HOLDING), t.c.phase == Phase.QUEUED.value
@@ -227,6 +279,11 @@ class Jobs(Repo):
             .group_by(t.c.tenant)
         )
         return {row.tenant: (int(row.running), int(row.waiting)) for row in self._c.execute(query)}
+
+    def count_by_phase(self, user: str) -> dict[Phase, int]:
+        """Count a user's jobs in each phase in which there are any."""
+        query = select(t.c.phase, func.count()).where(t.c.user == user).group_by(t.c.phase)
+        return {Phase(phase): int(count) for phase, count in self._c.execute(query)}
 
     def count_active(self, *, tenant: str | None = None, user: str | None = None) -> int:
         """Count the jobs that are not final, of a tenant, of a user, or of both together."""

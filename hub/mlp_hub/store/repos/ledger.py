@@ -1,4 +1,4 @@
-"""Rows of the ledger and the sums over them. The rules (what may move where) are in `service.ledger`."""
+"""Rows of the ledger and the sums over them. The rules (what may move where) are in `quota.ledger`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from mlp_hub.store.tables import resource_request as t
 
 _HELD = [p.value for p in sorted(HELD)]
 _TRIED = RequestPhase.TRIED.value
-_CLAIMED = RequestPhase.CLAIMED.value
-_PASSING = [_CLAIMED, _TRIED, RequestPhase.RELEASING.value]
+_PENDING = RequestPhase.PENDING.value
+_PASSING = [_PENDING, _TRIED, RequestPhase.RELEASING.value]
 _LASTING = [RequestPhase.CONFIRMED.value, RequestPhase.RELEASING.value]
-_ENDED = [p.value for p in RequestPhase if p not in HELD]
+_ENDED = [p.value for p in RequestPhase if p not in HELD and p is not RequestPhase.PENDING]
 
 
 def _holds(now: float | BindParameter[float]) -> ColumnElement[bool]:
@@ -74,7 +74,7 @@ _NODE_USE = (
 )
 """Many jobs take the same of the same node: what is equal is read once."""
 
-_CLAIMS = select(t).where(t.c.phase == _CLAIMED, t.c.expires_at > _NOW).order_by(t.c.created_at, t.c.id)
+_WAITING = select(t).where(t.c.phase == _PENDING, t.c.expires_at > _NOW).order_by(t.c.created_at, t.c.id)
 
 _RELEASE = (
     update(t)
@@ -153,9 +153,9 @@ class Requests(Repo):
         rows = self._c.execute(_held_by(*given), {"now": now, **given})
         return [codec.request_of(row) for row in rows]
 
-    def claims(self, now: float) -> list[ResourceRequest]:
-        """Return the claims that stand at `now`, the oldest first. They hold nothing; some have room set aside."""
-        return [codec.request_of(row) for row in self._c.execute(_CLAIMS, {"now": now})]
+    def pending(self, now: float) -> list[ResourceRequest]:
+        """Return the requests that wait to be admitted at `now`, the oldest first. They hold nothing."""
+        return [codec.request_of(row) for row in self._c.execute(_WAITING, {"now": now})]
 
     def on_nodes(self, now: float) -> list[ResourceRequest]:
         """Return the held requests that take the capacity of any node."""
@@ -185,7 +185,7 @@ class Requests(Repo):
         return total
 
     def expired(self, now: float) -> list[ResourceRequest]:
-        """Return the claims and the tries (of requests and of releases) whose time is over at `now`."""
+        """Return the pending requests and the tries (of requests and of releases) whose time is over at `now`."""
         query = select(t).where(t.c.phase.in_(_PASSING), t.c.expires_at <= now)
         return [codec.request_of(row) for row in self._c.execute(query)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, bindparam, delete, func, literal_column, s
 
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import codec
+from mlp_hub.store.engine import LIFE_LOCKS
 from mlp_hub.store.records import (
     DecayedUsage,
     JobEvent,
@@ -27,6 +28,7 @@ from mlp_hub.store.tables import (
     usage_sample,
 )
 from mlp_hub.store.tables import lease as lease_table
+from mlp_language.message import Message
 
 _NOUGHT: ColumnElement[int] = literal_column("0")
 _ONE: ColumnElement[int] = literal_column("1")
@@ -53,18 +55,22 @@ _ADD_EVENT = job_event.insert().values(_event()).returning(job_event.c.seq)
 _REVOKE = delete(job_token).where(job_token.c.job == bindparam("of"))
 
 
+def _event_of(row: Any) -> JobEvent:
+    return JobEvent(row.seq, row.time, row.kind, codec.message_of(row.message), row.reason)
+
+
 class Events(Repo):
     """The timelines of jobs."""
 
     __slots__ = ()
 
-    def add(self, job: str, time: float, kind: str, message: str, reason: str | None = None) -> JobEvent:
+    def add(self, job: str, time: float, kind: str, message: Message, reason: str | None = None) -> JobEvent:
         """Append a step to the job's timeline and return it with its number."""
-        values = (job, time, kind, codec.text(message), reason)
+        values = (job, time, kind, codec.message_text(message), reason)
         seq = self._few(_ADD_EVENT, **{f"f{k}_0": v for k, v in enumerate(values)}).scalar_one()
         return JobEvent(seq, time, kind, message, reason)
 
-    def add_many(self, steps: Sequence[tuple[str, float, str, str, str | None]]) -> None:
+    def add_many(self, steps: Sequence[tuple[str, float, str, Message, str | None]]) -> None:
         """Append steps (uid, time, kind, message, reason) to the timelines of many jobs, each job's in order."""
         # a statement that looks for the last number sees none of its own rows
         rounds: list[list[tuple[str, float, str, str, str | None]]] = []
@@ -74,7 +80,7 @@ class Events(Repo):
             passed[job] = at + 1
             if at == len(rounds):
                 rounds.append([])
-            rounds[at].append((job, time, kind, codec.text(message), reason))
+            rounds[at].append((job, time, kind, codec.message_text(message), reason))
         for rows in rounds:
             for _ in self._in_lots(_add_events, rows):
                 pass
@@ -83,13 +89,13 @@ class Events(Repo):
         """Return the steps after number `seq`, in order."""
         e = job_event
         query = select(e).where(e.c.job == job, e.c.seq > seq).order_by(e.c.seq).limit(limit)
-        return [JobEvent(r.seq, r.time, r.kind, r.message, r.reason) for r in self._c.execute(query)]
+        return [_event_of(r) for r in self._c.execute(query)]
 
     def last(self, job: str, most: int) -> list[JobEvent]:
         """Return the last `most` steps, in order."""
         e = job_event
         query = select(e).where(e.c.job == job).order_by(e.c.seq.desc()).limit(most)
-        return [JobEvent(r.seq, r.time, r.kind, r.message, r.reason) for r in self._c.execute(query)][::-1]
+        return [_event_of(r) for r in self._c.execute(query)][::-1]
 
     def of_kinds(self, jobs: Iterable[str], kinds: Iterable[str]) -> Iterator[tuple[str, list[JobEvent]]]:
         """Yield (uid, its steps of these kinds, in order) of each of the jobs that has any."""
@@ -98,7 +104,7 @@ class Events(Repo):
         for part in chunks(jobs):
             query = select(e).where(e.c.job.in_(part), e.c.kind.in_(wanted)).order_by(e.c.job, e.c.seq)
             for job, rows in groupby(self._c.execute(query), key=lambda r: str(r.job)):
-                yield job, [JobEvent(r.seq, r.time, r.kind, r.message, r.reason) for r in rows]
+                yield job, [_event_of(r) for r in rows]
 
     def trim(self, job: str, keep: int) -> int:
         """Remove all but the last `keep` steps, so that a job that fails for ever stays small."""
@@ -226,6 +232,23 @@ class SettingsRepo(Repo):
         text = self._c.scalar(select(setting.c.value).where(setting.c.key == key))
         return None if text is None else codec.loads(text)
 
+    def get_all(self, keys: Collection[str]) -> dict[str, Any]:
+        """Return those of these values that are stored."""
+        found: dict[str, Any] = {}
+        for part in chunks(keys):
+            query = select(setting).where(setting.c.key.in_(part))
+            found |= {row.key: codec.loads(row.value) for row in self._c.execute(query)}
+        return found
+
+    def beginning(self, prefix: str) -> dict[str, Any]:
+        """Return all values whose key begins so."""
+        query = select(setting).where(setting.c.key.startswith(prefix, autoescape=True))
+        return {row.key: codec.loads(row.value) for row in self._c.execute(query)}
+
+    def drop(self, key: str) -> None:
+        """Forget a value; nothing where there is none."""
+        self._c.execute(delete(setting).where(setting.c.key == key))
+
     def put(self, key: str, value: object) -> None:
         """Store a value that JSON can hold."""
         text = codec.dumps(value)
@@ -255,6 +278,31 @@ class Leases(Repo):
             "epoch": lease.epoch,
         }
         self._c.execute(self._upsert(lease_table, ("name",)), values)
+
+    def show_life(self, lease: Lease) -> None:
+        """Let the database tell others that this lease's holder lives, as long as this connection does."""
+        if self._c.dialect.name == "postgresql" and self._c.info.get(_LIFE) != lease.epoch:
+            self._c.exec_driver_sql(_TAKE_LIFE, _life_of(lease))
+            self._c.info[_LIFE] = lease.epoch
+
+    def is_orphan(self, lease: Lease) -> bool:
+        """Whether the database knows that nobody holds this lease any more; SQLite never does."""
+        if (
+            self._c.dialect.name != "postgresql"
+            or not self._c.exec_driver_sql(_TAKE_LIFE, _life_of(lease)).scalar()
+        ):
+            return False
+        self._c.exec_driver_sql(_FREE_LIFE, _life_of(lease))
+        return True
+
+
+def _life_of(lease: Lease) -> tuple[int, int]:
+    return LIFE_LOCKS, lease.epoch % 2**31
+
+
+_LIFE = "life"
+_TAKE_LIFE = "SELECT pg_try_advisory_lock(%s, %s)"
+_FREE_LIFE = "SELECT pg_advisory_unlock(%s, %s)"
 
 
 _LEASE = select(lease_table).where(lease_table.c.name == bindparam("the_name"))

@@ -51,6 +51,10 @@ def _tenant_of(row: Row[Any]) -> Tenant:
     return known
 
 
+def _user_of(row: Row[Any]) -> User:
+    return User(row.name, row.number, row.default_tenant, row.language)
+
+
 def _missing(rows: int) -> Any:
     """Return the query for those of so many (user, tenant) that are not stored; each costs one look into the index."""
     given = ", ".join(f"(:f0_{i}, :f1_{i})" for i in range(rows))
@@ -182,6 +186,12 @@ class Members(Repo):
         query = select(m).where(m.c.user == user).order_by(m.c.tenant)
         return [Member(row.tenant, row.user, Role(row.role), row.source) for row in self._c.execute(query)]
 
+    def of_users(self, users: Collection[str]) -> list[Member]:
+        """Return the places of these users, by tenant."""
+        query = select(m).where(m.c.user.in_(bindparam("users", expanding=True))).order_by(m.c.tenant)
+        rows = [row for part in chunks(users) for row in self._c.execute(query, {"users": part})]
+        return [Member(row.tenant, row.user, Role(row.role), row.source) for row in rows]
+
     def all(self) -> list[Member]:
         """Return all places, by tenant and user."""
         query = select(m).order_by(m.c.tenant, m.c.user)
@@ -214,17 +224,24 @@ class Users(Repo):
     def get(self, name: str) -> User | None:
         """Return the user of this name."""
         row = self._c.execute(_GET_USER, {"name": name}).first()
-        return None if row is None else User(row.name, row.number, row.default_tenant)
+        return None if row is None else _user_of(row)
 
-    def all(self) -> list[User]:
-        """Return all users by name."""
+    def of_names(self, names: Collection[str]) -> list[User]:
+        """Return those of these users that are known."""
+        query = select(u).where(u.c.name.in_(bindparam("names", expanding=True)))
+        rows = [row for part in chunks(names) for row in self._c.execute(query, {"names": part})]
+        return [_user_of(row) for row in rows]
+
+    def count_without_tenant(self) -> int:
+        """Return how many users are in no tenant."""
+        homeless = select(func.count()).where(~exists().where(m.c.user == u.c.name)).select_from(u)
+        return int(self._c.scalar(homeless) or 0)
+
+    def without_tenant(self) -> list[str]:
+        """Return the names of those who are in no tenant, in order."""
         return [
-            User(r.name, r.number, r.default_tenant) for r in self._c.execute(select(u).order_by(u.c.name))
+            *self._c.scalars(select(u.c.name).where(~exists().where(m.c.user == u.c.name)).order_by(u.c.name))
         ]
-
-    def names(self) -> set[str]:
-        """Return the names of all users."""
-        return set(self._c.scalars(select(u.c.name)))
 
     def ensure(self, name: str, now: float) -> User:
         """Return the user, made with the next number if new."""
@@ -248,3 +265,7 @@ class Users(Repo):
     def set_default_tenant(self, name: str, tenant: str) -> None:
         """Store which tenant the user's work belongs to when none is named."""
         self._c.execute(update(u).where(u.c.name == name).values(default_tenant=tenant))
+
+    def set_language(self, name: str, language: str) -> None:
+        """Store the language that the user chose."""
+        self._c.execute(update(u).where(u.c.name == name).values(language=language))

@@ -1,0 +1,230 @@
+"""The same from asyncio, for programs whose loop must not wait: what `mlp` has, each to be awaited.
+
+    job = await mlp.aio.submit("train.py", workers=2)
+    await job.wait()
+    print(await job.result())
+
+Requests are made in threads, by the one client that there is; waits sleep on the loop, and end where they are cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from mlp import handle, tables
+from mlp.client import Client, Json
+from mlp.handle import Job
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _asked(
+    method: Callable[Concatenate[Client, P], T],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """Return a client's method to be awaited."""
+
+    @wraps(method)
+    async def call(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self.client, *args, **kwargs)
+
+    return call
+
+
+class AsyncClient:
+    """Talks to the service as one user, as `mlp.Client` does; `client` is the one that it asks by."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    @classmethod
+    def from_env(cls, **options: Any) -> AsyncClient:
+        """Make a client for this environment; raises `Unreachable` or `Unauthorized` where that cannot be."""
+        return cls(Client.from_env(**options))
+
+    async def user(self) -> str:
+        """Return whose token this is; the service is asked once."""
+        return await asyncio.to_thread(lambda: self.client.user)
+
+    request = _asked(Client.request)
+    get = _asked(Client.get)
+    submit = _asked(Client.submit)
+    job = _asked(Client.job)
+    jobs = _asked(Client.jobs)
+    act = _asked(Client.act)
+    delete = _asked(Client.delete)
+    why = _asked(Client.why)
+    decisions = _asked(Client.decisions)
+    events = _asked(Client.events)
+    attempts = _asked(Client.attempts)
+    log = _asked(Client.log)
+    points = _asked(Client.points)
+    files = _asked(Client.files)
+    models = _asked(Client.models)
+    model = _asked(Client.model)
+    register = _asked(Client.register)
+    stage = _asked(Client.stage)
+    remove_model = _asked(Client.remove_model)
+    quota = _asked(Client.quota)
+    offer = _asked(Client.offer)
+    preferences = _asked(Client.preferences)
+    prefer = _asked(Client.prefer)
+    end_own_token = _asked(Client.end_own_token)
+    tokens = _asked(Client.tokens)
+    make_token = _asked(Client.make_token)
+    end_token = _asked(Client.end_token)
+    services = _asked(Client.services)
+    make_service = _asked(Client.make_service)
+    rotate_service = _asked(Client.rotate_service)
+    end_service = _asked(Client.end_service)
+    tenants = _asked(Client.tenants)
+    runtimes = _asked(Client.runtimes)
+
+
+def _looked(
+    method: Callable[Concatenate[Job, P], T],
+) -> Callable[Concatenate[AsyncJob, P], Coroutine[Any, Any, T]]:
+    """Return a job's method to be awaited."""
+
+    @wraps(method)
+    async def call(self: AsyncJob, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self.job, *args, **kwargs)
+
+    return call
+
+
+def _steered(
+    method: Callable[Concatenate[Job, P], Job],
+) -> Callable[Concatenate[AsyncJob, P], Coroutine[Any, Any, AsyncJob]]:
+    """Return a job's method to be awaited, which gives the job itself."""
+
+    @wraps(method)
+    async def call(self: AsyncJob, /, *args: P.args, **kwargs: P.kwargs) -> AsyncJob:
+        await asyncio.to_thread(method, self.job, *args, **kwargs)
+        return self
+
+    return call
+
+
+class AsyncJob:
+    """A job of yours, as `mlp.Job`; `job` is that, with what was last seen."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    @property
+    def name(self) -> str:
+        """As it was given."""
+        return self.job.name
+
+    @property
+    def run(self) -> int:
+        """Which run of its name this is, from 1 on."""
+        return self.job.run
+
+    @property
+    def reference(self) -> str:
+        """What means this run and no other: digits@2."""
+        return self.job.reference
+
+    @property
+    def user(self) -> str:
+        """Whose it is."""
+        return self.job.user
+
+    @property
+    def phase(self) -> str:
+        """Fine life cycle: queued, running, finished, failed, ..."""
+        return self.job.phase
+
+    @property
+    def state(self) -> str:
+        """Coarse state: creating, running, finished, error, deleting."""
+        return self.job.state
+
+    @property
+    def progress(self) -> int:
+        """0 to 100."""
+        return self.job.progress
+
+    @property
+    def final(self) -> bool:
+        """Whether it has ended."""
+        return self.job.final
+
+    def __repr__(self) -> str:
+        return repr(self.job)
+
+    async def wait(self, timeout: float | None = None) -> AsyncJob:  # noqa: ASYNC109 - as of a `Job`
+        """Wait until it has ended, well or not. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
+        until = None if timeout is None else time.monotonic() + timeout
+        pause = handle.SOON
+        while not (await self.refresh()).final:
+            left = pause if until is None else until - time.monotonic()
+            if left <= 0:
+                raise self.job.late(timeout or 0.0)
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 1.2, handle.LATE)
+        return self
+
+    async def result(self, timeout: float | None = None) -> dict[str, float]:  # noqa: ASYNC109 - same
+        """Wait, and return the last value of each metric; raises `JobFailed` when it did not finish well."""
+        await self.wait(timeout)
+        self.check()
+        return (await self.history()).latest()
+
+    def check(self, *, shown: bool = False) -> None:
+        """Raise `JobFailed` when it ended without having finished."""
+        self.job.check(shown=shown)
+
+    refresh = _steered(Job.refresh)
+    cancel = _steered(Job.cancel)
+    suspend = _steered(Job.suspend)
+    resume = _steered(Job.resume)
+    resubmit = _steered(Job.resubmit)
+    delete = _looked(Job.delete)
+    history = _looked(Job.history)
+    metrics = _looked(Job.metrics)
+    logs = _looked(Job.logs)
+    why = _looked(Job.why)
+    events = _looked(Job.events)
+    files = _looked(Job.files)
+    get = _looked(Job.get)
+
+
+async def submit(entry: str | None = None, *, wait: bool = False, **options: Any) -> AsyncJob:
+    """Submit a job with the options of `mlp.submit`; with `wait`, return it when it has finished well."""
+    if options.get("dry_run"):
+        raise TypeError("a dry run makes no job: mlp.submit(..., dry_run=True)")
+    found = AsyncJob(await asyncio.to_thread(handle.submit, entry, **options))
+    if wait:
+        await found.wait()
+        found.check()
+    return found
+
+
+async def job(name: str) -> AsyncJob:
+    """Return one of your jobs by its name, the latest run, or a certain one: `digits@2`."""
+    return AsyncJob(await asyncio.to_thread(handle.get_job, name))
+
+
+async def jobs(state: str | None = None, tenant: str | None = None) -> list[AsyncJob]:
+    """Return your jobs, those that have not ended first; `state` is a state or a phase."""
+    return [AsyncJob(one) for one in await asyncio.to_thread(handle.jobs, state, tenant)]
+
+
+async def quota() -> tables.Table:
+    """Return what your tenants may use, what is used of it, and by whom."""
+    return await asyncio.to_thread(handle.quota)
+
+
+async def offer(**options: Any) -> tables.Sentences:
+    """Return what a job of this shape would get, with the options of `mlp.offer`."""
+    return await asyncio.to_thread(handle.offer, **options)
+
+
+__all__ = ["AsyncClient", "AsyncJob", "Json", "job", "jobs", "offer", "quota", "submit"]

@@ -1,0 +1,227 @@
+"""A Jupyter server extension: below the server's own `mlp/` the browser reaches the platform's service.
+
+The job monitor in a cell asks its own notebook server, which knows the browser already, and the server asks the
+service over its UNIX socket with its own token. So the page needs no cookie and no token of the platform, which lives
+under another host name. What passes is listed here; what the server's token may do bounds it besides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import aiohttp
+from jupyter_server.auth.decorator import ws_authenticated
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from jupyter_server.utils import url_path_join
+from tornado import web
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+from yarl import URL
+
+from mlp import kerneldeaths, language, settings
+from mlp.errors import MLPError
+from mlp.language import say
+from mlp.transport import Address
+
+PREFIX = "mlp"
+BODY_MAX = 1 << 20
+FRAME_MAX = 64 << 20
+ANSWER_S = 60.0
+UNSPOKEN = (1005, 1006, 1015)  # codes that say how a connection broke and are never sent
+PASSED_ON = ("Time-Zone",)
+PASSED_BACK = ("Content-Type", "Content-Language", "Retry-After", "X-Next-Cursor")
+_NAME = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._~%@+=-]+"
+_JOB = rf"users/{_NAME}/jobs/{_NAME}"
+HTTP: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("GET", re.compile(rf"session|users/{_NAME}/(?:quota|jobs)|{_JOB}(?:/[a-z]+)?")),
+    ("PUT", re.compile(rf"{_JOB}:[a-z]+")),
+    ("DELETE", re.compile(_JOB)),
+)
+SOCKETS = re.compile(rf"{_JOB}:stream")
+_ENCODED = re.compile(r"%(?:2e|2f|5c|00)", re.IGNORECASE)
+
+
+def service_gone() -> str:
+    """Say that nothing comes from there now, and that nothing is lost by it."""
+    return say("MLP Hub's service does not answer just now; jobs go on")
+
+
+def allowed(method: str, path: str) -> bool:
+    """Whether a request passes; `path` is below the API's base, as it came."""
+    return not _ENCODED.search(path) and any(m == method and p.fullmatch(path) for m, p in HTTP)
+
+
+class _Service:
+    """The way to the service."""
+
+    def __init__(self) -> None:
+        found = settings.load()
+        self._address = Address.parse(found.url)
+        self._headers = {"Authorization": f"Bearer {found.token}", "Accept": "application/json"}
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            unix = self._address.scheme == "http+unix"
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.UnixConnector(path=self._address.host) if unix else None,
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_S, sock_read=ANSWER_S),
+            )
+        return self._session
+
+    def url(self, path: str, query: str) -> URL:
+        address = self._address
+        where = "http://mlp" if address.scheme == "http+unix" else f"{address.scheme}://{address.shown}"
+        # as it came: what is encoded in a name stays so
+        return URL(f"{where}{address.base}/{path}{f'?{query}' if query else ''}", encoded=True)
+
+
+class _Asked(JupyterHandler):
+    """What both kinds of requests share."""
+
+    def initialize(self, service: _Service, base: str) -> None:
+        self.service = service
+        self.base = base
+
+    @property
+    def path(self) -> str:
+        return self.request.path.removeprefix(self.base)
+
+    @property
+    def target(self) -> URL:
+        return self.service.url(self.path, self.request.query)
+
+
+class Http(_Asked, APIHandler):
+    """Passes one request on, and its answer back as it comes."""
+
+    _passing: asyncio.Task[None] | None = None
+    _begun = False
+    """Whether the answer is on its way to the browser, so that it can be no other."""
+
+    @web.authenticated
+    async def get(self, _path: str) -> None:
+        """Pass it."""
+        if not allowed(str(self.request.method), self.path):
+            raise web.HTTPError(404)
+        if len(self.request.body) > BODY_MAX:
+            raise web.HTTPError(413, f"the body has {len(self.request.body)} bytes; it may have {BODY_MAX}")
+        self._passing = asyncio.ensure_future(self._pass())
+        try:
+            await self._passing
+        except (asyncio.CancelledError, StreamClosedError):
+            return  # the browser has left
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            if not self._begun:
+                self.set_status(503)
+                self.set_header("Retry-After", "2")
+                self.finish({"msg": service_gone()})
+
+    put = delete = get
+
+    async def _pass(self) -> None:
+        body = self.request.body or None
+        headers = {n: self.request.headers[n] for n in PASSED_ON if n in self.request.headers}
+        headers |= {"Content-Type": "application/json"} if body else {}
+        # not the browser's: the monitor speaks as the magics beside it
+        headers["Accept-Language"] = language.asked_for()
+        async with self.service.session.request(
+            str(self.request.method), self.target, data=body, headers=headers, allow_redirects=False
+        ) as answer:
+            language.answered_in(answer.headers.get("Content-Language"))
+            # that this server's token is over is no question of who the browser is
+            self.set_status(503 if answer.status == 401 else answer.status)
+            for name in PASSED_BACK:
+                if name in answer.headers:
+                    self.set_header(name, answer.headers[name])
+            self.set_header("Cache-Control", "no-store")
+            async for chunk in answer.content.iter_chunked(1 << 16):
+                self._begun = True
+                self.write(chunk)
+                await self.flush()
+        self.finish()
+
+    def on_connection_close(self) -> None:
+        """End what is asked of the service for a browser that has left."""
+        super().on_connection_close()
+        if self._passing is not None:
+            self._passing.cancel()
+
+
+class Socket(WebSocketMixin, WebSocketHandler, _Asked):
+    """Passes what the service sends; browsers have nothing to say here."""
+
+    _upstream: aiohttp.ClientWebSocketResponse | None = None
+    _pump: asyncio.Task[None] | None = None
+
+    @ws_authenticated
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        """Ask the service first, so that its refusal is the answer to the handshake."""
+        if _ENCODED.search(self.path) or not SOCKETS.fullmatch(self.path):
+            raise web.HTTPError(404)
+        if not self.check_origin():
+            raise web.HTTPError(403)  # Tornado asks too late: after the service
+        try:
+            self._upstream = await self.service.session.ws_connect(
+                self.target, max_msg_size=FRAME_MAX, autoping=True
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            raise web.HTTPError(403 if error.status in (401, 403) else 503) from error
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise web.HTTPError(503, service_gone()) from error
+        try:
+            await super().get(*args, **kwargs)
+        finally:
+            if self.ws_connection is None:
+                await self._upstream.close()
+
+    def open(self, *args: str, **kwargs: str) -> None:
+        """Begin to pass."""
+        super().open(*args, **kwargs)
+        self._pump = asyncio.ensure_future(self._pass())
+
+    async def _pass(self) -> None:
+        upstream = self._upstream
+        assert upstream is not None  # noqa: S101 - `get` opened it
+        try:
+            async for message in upstream:
+                if message.type is aiohttp.WSMsgType.TEXT:
+                    # awaited: a slow browser slows its own stream
+                    await self.write_message(message.data)
+            self.close(upstream.close_code if upstream.close_code not in (None, *UNSPOKEN) else 1011)
+        except (WebSocketClosedError, StreamClosedError):
+            pass
+        finally:
+            await upstream.close()
+
+    def on_message(self, _message: str | bytes) -> None:
+        """Drop it."""
+
+    def on_close(self) -> None:
+        """End the stream of the service with the browser's."""
+        if self._pump is not None:
+            self._pump.cancel()
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    return [{"module": "mlp.bridge"}]
+
+
+def _load_jupyter_server_extension(app: Any) -> None:
+    kerneldeaths.watch(app)
+    try:
+        service = _Service()
+    except MLPError as error:
+        app.log.warning("mlp: no live monitor here: %s", error)
+        return
+    base = url_path_join(app.base_url, PREFIX, "api", "v1") + "/"
+    given = {"service": service, "base": base}
+    app.web_app.add_handlers(
+        ".*$", [(f"{re.escape(base)}(.*):stream", Socket, given), (f"{re.escape(base)}(.*)", Http, given)]
+    )

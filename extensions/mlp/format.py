@@ -1,0 +1,102 @@
+"""How single values read: lengths of time, times of day, numbers, amounts of memory."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from mlp.language import say
+
+
+def parse_time(text: object) -> datetime | None:
+    """Read an RFC 3339 time; None for nothing or nonsense."""
+    try:
+        return datetime.fromisoformat(str(text)) if text else None
+    except ValueError:
+        return None
+
+
+def span(seconds: float) -> str:
+    """Write a length of time: 8 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return say("{n} s", n=whole)
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        text = say("{n} min", n=minutes)
+        return f"{text} {say('{n} s', n=rest)}" if rest and minutes < 10 else text
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        text = say("{n} h", n=hours)
+        return f"{text} {say('{n} min', n=minutes)}" if minutes else text
+    days, hours = divmod(hours, 24)
+    text = say("{n} d", n=days)
+    return f"{text} {say('{n} h', n=hours)}" if hours else text
+
+
+def clock_time(text: object) -> str:
+    """Write a point in time in the reader's zone: 14:20, with the date when it is not today."""
+    at = parse_time(text)
+    if at is None:
+        return ""
+    local = at.astimezone()
+    return local.strftime("%H:%M" if local.date() == datetime.now().astimezone().date() else "%Y-%m-%d %H:%M")
+
+
+def starts(text: object, now: datetime | None = None) -> str:
+    """Write when something is expected: "in 26 s" where that is soon, "any moment now" where it is due, else the time of day."""
+    at = parse_time(text)
+    if at is None:
+        return ""
+    left = (at - (now or datetime.now(UTC))).total_seconds()
+    if left >= SOON_S or left <= -SOON_S:
+        return clock_time(text)
+    return say("in {span}", span=span(left)) if left >= 0.5 else say("any moment now")
+
+
+SOON_S = 120.0
+"""Up to so many seconds from now an expected time is told as how long it is until then: a clock's minutes say too little."""
+
+
+def number(value: float) -> str:
+    """Write a metric's value with four digits that count."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == int(value) and abs(value) < 1e6:
+        return str(int(value))
+    return f"{value:.4g}"
+
+
+def rounded(value: float, digits: int) -> str:
+    """Write a number with at most so many decimals, halves up, without trailing zeros."""
+    scale = 10**digits
+    whole = math.floor(value * scale + 0.5)
+    return f"{whole / scale:.{digits}f}".rstrip("0").rstrip(".") if digits else str(whole)
+
+
+def amount(value: float | None) -> str:
+    """Write cores or devices; None has no limit of its own."""
+    return say("no limit") if value is None else rounded(value, 2)
+
+
+def _sized(value: float, units: tuple[str, ...]) -> str:
+    """Write an amount in the largest unit of which there is one: three digits that count, the first unit whole.
+
+    The widget does the same (`widgets/src/core/format.ts`), and one table tests both.
+    """
+    at = 0
+    while math.floor(value + 0.5) >= 1024 and at < len(units) - 1:
+        value /= 1024
+        at += 1
+    digits = 0 if at == 0 or value >= 100 else 1 if value >= 10 else 2
+    return f"{rounded(value, digits)} {units[at]}"
+
+
+def memory(mib: float | None) -> str:
+    """Write an amount of memory, given in MiB: 512 MiB, 1.46 GiB."""
+    return say("no limit") if mib is None else _sized(mib, ("MiB", "GiB", "TiB", "PiB"))
+
+
+def file_size(size: float | None) -> str:
+    """Write the size of a file, given in bytes: 512 B, 1.46 GiB."""
+    return _sized(size or 0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))

@@ -1,0 +1,35 @@
+"""Names of the contract, and what they are called: made by `make docs`, not by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mlp.language import say
+
+REASONS: Mapping[str, Callable[[], str]] = {
+    "Invalid": lambda: say("not allowed"),
+    "NotFound": lambda: say("not there"),
+    "Conflict": lambda: say("there already"),
+    "WrongState": lambda: say("not in this state"),
+    "Forbidden": lambda: say("no right to it"),
+    "LoginTooOld": lambda: say("asks for the password again"),
+    "ExceedsMaxQuota": lambda: say("more than the whole quota"),
+    "WaitingForQuota": lambda: say("waits for quota"),
+    "NoMatchingFlavor": lambda: say("no such device here"),
+    "WaitingForResources": lambda: say("waits for room on the nodes"),
+    "TopologyPlacementFailed": lambda: say("waits for room in the right place"),
+    "WaitingForPreempted": lambda: say("waits for others to stop"),
+    "Reserved": lambda: say("the room is kept for others"),
+    "DiskFull": lambda: say("waits for room on the disk"),
+    "Suspended": lambda: say("suspended"),
+    "Gated": lambda: say("held back"),
+}
+ORDERS: Mapping[str, Callable[[], str]] = {
+    "priority": lambda: say("priority, then age"),
+    "fifo": lambda: say("age alone"),
+    "fair": lambda: say("turns of its members, by what they use now and lately"),
+    "maxmin": lambda: say("turns of its members, by what they use now"),
+}
+RUNTIMES = ("mpi", "tf", "torch", "plain")
+PRIORITIES = ("low", "normal", "high")
+TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")

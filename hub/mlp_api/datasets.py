@@ -1,0 +1,85 @@
+"""Datasets on the wire, and what the parts of the platform tell each other of what is written. Conventions are those of `types`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from mlp_api.said import Text
+from mlp_api.types import Name, Request, Response, Rom
+
+DATASET_PATTERN = r"^[a-z][a-z0-9.-]{0,49}$(?!\n)"
+"""Those of all else, with dots in them. One in front would hide a directory, as that of scripts beside the datasets is."""
+DatasetName = Annotated[
+    str,
+    Meta(
+        pattern=DATASET_PATTERN,
+        max_length=50,
+        description="a-z, 0-9, - and ., beginning with a letter, 1 to 50 characters",
+    ),
+]
+DatasetState = Literal["creating", "ready", "error", "deleting"]
+
+
+class DatasetCreate(Request):
+    """A dataset to upload: `size` bytes are kept for it of its tenant's `rom` until it is ready."""
+
+    name: DatasetName
+    size: Rom
+    tenant: Name | None = None
+    user: Annotated[str, Meta(max_length=255)] | None = None
+
+
+class DatasetHeartbeat(Request):
+    """How far the upload of a dataset is, by the word of who uploads it."""
+
+    state: Literal["creating", "ready", "error"]
+    progress: Annotated[int, Meta(ge=0, le=100)]
+
+
+class Dataset(Response):
+    """A dataset. `size`: bytes that it takes of its tenant's `rom`; what its files take is `used`, which becomes the same.
+
+    `path` is where its files are, below the platform's address. Its machine of states is on the page of phases.
+    """
+
+    name: str
+    user: str
+    tenant: str
+    size: int
+    state: DatasetState
+    progress: int
+    used: int
+    path: str
+    message: Text
+    made_at: datetime
+
+
+class DatasetAccess(Response):
+    """What a token may do with a dataset's files: told to the part of the platform that holds them.
+
+    `owner` is the system uid whose files they are; null: the platform's own.
+    """
+
+    uid: str
+    user: str
+    name: str
+    state: DatasetState
+    owner: int | None
+
+
+class StorageTake(Request):
+    """So many bytes are going to be written to what has this uid."""
+
+    uid: Annotated[str, Meta(min_length=26, max_length=26)]
+    size: Rom
+
+
+class StorageGive(Request):
+    """Writing is over: of what was taken so much is not needed any more, and the files have grown by so much, or shrunk."""
+
+    uid: Annotated[str, Meta(min_length=26, max_length=26)]
+    granted: Rom
+    grown: Annotated[int, Meta(ge=-(2**60), le=2**60)]

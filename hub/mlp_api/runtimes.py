@@ -1,0 +1,84 @@
+"""Objects of the REST contract about runtimes: the platform's own, and those that tenants register."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from mlp_api.jobs import VARIABLE_PATTERN, EnvName
+from mlp_api.types import LINE_PATTERN, NAME_PATTERN, Request, Response
+
+MOST_ARGUMENTS = 64
+MOST_VARIABLES = 64
+MOST_ROLES = 8
+Line = Annotated[str, Meta(pattern=LINE_PATTERN, max_length=500)]
+Template = Annotated[str, Meta(max_length=1000)]
+Program = Annotated[list[Template], Meta(min_length=1, max_length=MOST_ARGUMENTS)]
+RoleName = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=20)]
+Package = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
+
+
+class RuntimeRole(Request):
+    """A role of ranks: `count` of those that `--workers` gives, all that are left where it is null.
+
+    Ranks of the role `ps` come besides, as many as `--ps` says. `program` is the command of such a rank, where it is not the
+    runtime's.
+    """
+
+    name: RoleName
+    count: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    program: Program | None = None
+
+
+class RuntimeUpdate(Request):
+    """A tenant's runtime. Commands are lists of arguments and no shell reads them; they and `env` may have places in braces.
+
+    `launcher` starts the ranks, each told its number in the variable `rank_env`; without one they are started side by side.
+    `needs` is the Python package without which no program can start. The job has ended when all ranks have, or `linger_s`
+    seconds after the first rank of the role `ends_with` at the latest. Exit statuses in `success` are no failure; 0 never is.
+    """
+
+    title: Annotated[str, Meta(pattern=LINE_PATTERN, min_length=1, max_length=60)]
+    description: Line = ""
+    program: Program = field(default_factory=lambda: ["{program}"])
+    env: Annotated[dict[EnvName, Template], Meta(max_length=MOST_VARIABLES)] = field(default_factory=dict)
+    roles: Annotated[list[RuntimeRole], Meta(min_length=1, max_length=MOST_ROLES)] = field(
+        default_factory=lambda: [RuntimeRole(name="worker")]
+    )
+    launcher: Program | None = None
+    rank_env: EnvName = "RANK"
+    needs: Package | None = None
+    image: Annotated[str, Meta(max_length=500)] | None = None
+    ends_with: RoleName | None = None
+    linger_s: Annotated[float, Meta(ge=0, le=600)] = 10.0
+    success: Annotated[list[Annotated[int, Meta(ge=0, le=127)]], Meta(max_length=16)] = field(
+        default_factory=lambda: [0]
+    )
+
+
+class RuntimeInfo(Response):
+    """A way to run a program on several ranks; `ps` says whether it may have parameter servers.
+
+    `tenant` is whose it is, null for the platform's own. New jobs may use it while its `state` is `approved`.
+    """
+
+    name: str
+    title: str
+    description: str
+    ps: bool
+    tenant: str | None
+    state: Literal["submitted", "approved", "disabled"]
+    program: list[str]
+    env: dict[str, str]
+    roles: list[RuntimeRole]
+    launcher: list[str] | None
+    rank_env: str
+    needs: str | None
+    image: str | None
+    ends_with: str | None
+    linger_s: float
+    success: list[int]
+    changed_by: str | None
+    changed_at: datetime | None

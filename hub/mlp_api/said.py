@@ -1,0 +1,80 @@
+"""Sentences on the wire: text for who reads it, made when an answer is encoded, and the same as data.
+
+A struct that says something has a `Text`, and a `Detail` of the same message beside it. What its reader may not see is
+hidden in both by the one function that encodes answers: nothing else has to think of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlp_language.message import Eyes, Message, to_data
+from mlp_language.render import Reader, render
+
+
+class Said:
+    """A sentence, not yet for anybody."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.message == other.message
+
+    __hash__ = None  # type: ignore[assignment] # what is said is compared, never looked up
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.message)!r})"
+
+
+class Text(Said):
+    """A sentence that is read: on the wire it is text in its reader's language and time zone."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+
+class Detail(Said):
+    """The same as data: `id` is its English template, `args` what fills it, `plural` its form for an `n` that is not 1."""
+
+    __slots__ = ()
+
+
+def writer(reader: Reader, eyes: Eyes) -> Callable[[Any], Any]:
+    """Return what turns texts and details of one answer into what goes over the wire for one reader.
+
+    Many of an answer are alike: each message is hidden and written once.
+    """
+    hidden: dict[int, Message] = {}
+    texts: dict[int, str] = {}
+
+    def of(value: Any) -> Any:
+        if not isinstance(value, Said):
+            raise TypeError(f"an answer cannot have a {type(value).__name__} in it")
+        key = id(value.message)
+        if key not in hidden:
+            hidden[key] = eyes.hidden(value.message)
+        if isinstance(value, Detail):
+            return to_data(hidden[key])
+        if key not in texts:
+            texts[key] = render(hidden[key], reader)
+        return texts[key]
+
+    return of
+
+
+def schema_of(kind: type) -> dict[str, Any]:
+    """Return the JSON schema of a text or a detail."""
+    if kind is Text:
+        return {"type": "string"}
+    if kind is Detail:
+        return {
+            "type": "object",
+            "description": "The sentence as data: `id`, its English template, and its `args`.",
+        }
+    raise NotImplementedError

@@ -1,0 +1,81 @@
+"""Frames of a job's WebSocket, one object a message; `type` says which. The rest of the contract is in `types`."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from mlp_api.jobs import Event, Job, JobAttempt, Why
+from mlp_api.types import Response
+
+
+class Point(Response):
+    """A stored report of one rank, as its process made it; null stands for what is no finite number."""
+
+    seq: int
+    time: float
+    rank: int
+    step: float | None
+    values: dict[str, float | None]
+
+
+class _Frame(Response, tag_field="type"):
+    """Base of all frames."""
+
+
+class JobFrame(_Frame, tag="job"):
+    """The job as it is now."""
+
+    job: Job
+
+
+class MetricsFrame(_Frame, tag="metrics"):
+    """Points, in order."""
+
+    points: list[Point]
+
+
+class EventsFrame(_Frame, tag="events"):
+    """Steps of the timeline, in order."""
+
+    events: list[Event]
+
+
+class AttemptsFrame(_Frame, tag="attempts"):
+    """The job's newest attempts, all of them anew, in order."""
+
+    attempts: list[JobAttempt]
+
+
+class LogText(Response):
+    """A line of the frame's rank. One with `partial` has no end yet: the next line of its stream goes on with it."""
+
+    time: str
+    stream: str
+    text: str
+    partial: bool | UnsetType = UNSET
+
+
+class LogFrame(_Frame, tag="log"):
+    """Lines of one rank. `offset` is the cursor behind them, `dropped` the bytes that are gone before them."""
+
+    rank: int
+    lines: list[LogText]
+    offset: int
+    dropped: int
+
+
+class WhyFrame(_Frame, tag="why"):
+    """Why the job waits, null where it does not."""
+
+    why: Why | None
+
+
+class SyncedFrame(_Frame, tag="synced"):
+    """All that was there is sent; what follows is new."""
+
+
+class EndFrame(_Frame, tag="end"):
+    """The job has ended, and all of it is sent."""
+
+
+Frame = JobFrame | MetricsFrame | EventsFrame | AttemptsFrame | LogFrame | WhyFrame | SyncedFrame | EndFrame

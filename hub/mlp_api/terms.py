@@ -1,0 +1,23 @@
+"""Names of the contract, and what they are called: made by `make docs`, not by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+PolicyName = Literal["fair", "maxmin", "fifo", "priority", "finish"]
+QueueOrder = Literal["priority", "fifo", "fair", "maxmin"]
+PlacementRule = Literal["fgd", "bestfit", "packing", "spread", "random"]
+POLICIES: Mapping[PolicyName, str] = {
+    "fair": "share of the machines, now and lately",
+    "maxmin": "share of the machines, now alone",
+    "fifo": "first come, first served",
+    "priority": "priority, then age",
+    "finish": "who would be late first",
+}
+ORDERS: Mapping[QueueOrder, str] = {
+    "priority": "priority, then age",
+    "fifo": "age alone",
+    "fair": "turns of its members, by what they use now and lately",
+    "maxmin": "turns of its members, by what they use now",
+}

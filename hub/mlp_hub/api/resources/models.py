@@ -1,0 +1,158 @@
+"""Models: register, look at, say how far one is used, fetch, delete."""
+
+from __future__ import annotations
+
+from mlp_api.files import FileEntry
+from mlp_api.models import Model, ModelCreate, ModelStageChange, ModelState, ModelUse
+from mlp_api.types import Name
+from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.contents import ContentQuery, FilesQuery, content, listing
+from mlp_hub.api.paging import ListPage
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.scopes import MODELS_READ, MODELS_WRITE
+
+
+class ModelQuery(ListPage, forbid_unknown_fields=True):
+    """Which models; of one `name` all its versions."""
+
+    state: ModelState | None = None
+    stage: ModelUse | None = None
+    tenant: Name | None = None
+    name: Name | None = None
+
+
+async def register(call: Call) -> Model:
+    """Register files of a job, or of the home, as the next version of a model; it is durable when the answer comes.
+
+    The files are copied after that: `state` goes from `creating` to `ready`, or to `error` with a `message` why. Their size is
+    charged to the tenant's storage from now on.
+    """
+    return await call.platform.models.register(call.user, call.body)
+
+
+async def list_(call: Call) -> Reply:
+    """List versions of a user's models, the newest first."""
+    query: ModelQuery = call.query
+    models, cursor = await call.platform.models.list(
+        call.user,
+        tenant=query.tenant,
+        state=query.state,
+        stage=query.stage,
+        name=query.name,
+        limit=query.limit,
+        cursor=query.cursor,
+    )
+    return Reply(call.encode(models), headers={"X-Next-Cursor": cursor} if cursor else {})
+
+
+async def get(call: Call) -> Model:
+    """Show a version of a model with where it comes from."""
+    return await call.platform.models.get(call.user, call.params["model"])
+
+
+async def stage(call: Call) -> Model:
+    """Say how far a version is used. Of one version of a model it is `production`: the one before is archived."""
+    return await call.platform.models.move(
+        call.user, call.params["model"], call.body.stage, actor=call.principal.name
+    )
+
+
+async def delete(call: Call) -> Model:
+    """Delete a version of a model with its files; one that is still being copied too."""
+    return await call.platform.models.delete(call.user, call.params["model"], actor=call.principal.name)
+
+
+async def files(call: Call) -> Reply:
+    """List a directory of a version that is ready."""
+    query: FilesQuery = call.query
+    page = await call.platform.models.files(
+        call.user, call.params["model"], query.path, query.after, query.limit
+    )
+    return listing(call, page)
+
+
+async def file(call: Call) -> Reply:
+    """Give a file of a version that is ready, or a `Range` of it."""
+    query: ContentQuery = call.query
+    return content(
+        call, await call.platform.models.open_file(call.user, call.params["model"], query.path), query.path
+    )
+
+
+async def mlmodel(call: Call) -> Reply:
+    """Give the `MLmodel` that MLflow reads: the version's own, or one that is written for its format."""
+    text = await call.platform.models.mlmodel(call.user, call.params["model"])
+    return Reply(text.encode(), media="text/plain; charset=utf-8")
+
+
+_MODELS = "/users/{user}/models"
+_MODEL = "/users/{user}/models/{model}"
+
+ROUTES = (
+    Route(
+        "POST",
+        _MODELS,
+        register,
+        "Register a model",
+        Relation.SELF,
+        MODELS_WRITE,
+        body=ModelCreate,
+        reply=Model,
+        status=201,
+        idempotent=True,
+    ),
+    Route(
+        "GET",
+        _MODELS,
+        list_,
+        "List a user's models",
+        Relation.SELF,
+        MODELS_READ,
+        query=ModelQuery,
+        reply=list[Model],
+    ),
+    Route("GET", _MODEL, get, "Show a model", Relation.OWNED, MODELS_READ, reply=Model),
+    Route(
+        "PUT",
+        f"{_MODEL}:stage",
+        stage,
+        "Say how far a model is used",
+        Relation.SELF,
+        MODELS_WRITE,
+        body=ModelStageChange,
+        reply=Model,
+    ),
+    Route("DELETE", _MODEL, delete, "Delete a model", Relation.SELF, MODELS_WRITE, reply=Model),
+    Route(
+        "GET",
+        f"{_MODEL}/files",
+        files,
+        "List a model's files",
+        Relation.OWNED,
+        MODELS_READ,
+        query=FilesQuery,
+        reply=list[FileEntry],
+    ),
+    Route(
+        "GET",
+        f"{_MODEL}/files/content",
+        file,
+        "A file of a model",
+        Relation.OWNED,
+        MODELS_READ,
+        query=ContentQuery,
+        reply=str,
+        media="application/octet-stream",
+        partial=True,
+    ),
+    Route(
+        "GET",
+        f"{_MODEL}/mlmodel",
+        mlmodel,
+        "A model as MLflow describes it",
+        Relation.OWNED,
+        MODELS_READ,
+        reply=str,
+        media="text/plain",
+    ),
+)

@@ -1,0 +1,89 @@
+"""What the hub learns of people from their login's provider without a request of theirs, and of whom it has to ask."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from mlp_api.users import LoginStanding, ProviderStanding, UserName
+from mlp_hub.api.call import Call
+from mlp_hub.api.principal import CallerKind
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.scopes import LEDGER_WRITE, SPAWNER
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_language.message import msg, verbatim
+
+PAGE = 10_000
+"""Tuning: names in one answer: the size of an answer, for how many are asked for."""
+
+
+class Working(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which page is asked for."""
+
+    after: str = ""
+
+
+def _check_hub(call: Call) -> None:
+    if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
+        raise Refused(Reason.FORBIDDEN, msg("only the hub may say this"))
+
+
+async def standing(call: Call) -> str:
+    """Let somebody's places follow their groups at once, or deal with an account that was taken away."""
+    _check_hub(call)
+    told: LoginStanding = call.body
+    tenants = call.platform.tenants
+    if told.ended == "disabled":
+        await tenants.account_ended(call.user)
+    elif not told.ended:
+        await call.platform.users.ensure(call.user)
+        await tenants.left_out.tell(call.user, map(verbatim, told.left_out))
+        await tenants.sync_groups(call.user, told.groups)
+    call.service.auth.forget_user(call.user)
+    return ""
+
+
+async def provider(call: Call) -> str:
+    """Note whether the provider answers, for `/health`."""
+    _check_hub(call)
+    told: ProviderStanding = call.body
+    call.platform.login_provider.away = told.away
+    return ""
+
+
+async def working(call: Call) -> list[UserName]:
+    """List who has jobs that have not ended, by name, so many at a time."""
+    _check_hub(call)
+    asked: Working = call.query
+    return await call.platform.db.read(lambda tx: tx.jobs.users_active(after=asked.after, limit=PAGE))
+
+
+ROUTES = (
+    Route(
+        "PUT",
+        "/users/{user}:standing",
+        standing,
+        "What the hub says of how somebody stands at their login's provider",
+        Relation.PLATFORM,
+        LEDGER_WRITE,
+        body=LoginStanding,
+    ),
+    Route(
+        "PUT",
+        "/login:standing",
+        provider,
+        "What the hub says of whether the login's provider answers",
+        Relation.PLATFORM,
+        LEDGER_WRITE,
+        body=ProviderStanding,
+    ),
+    Route(
+        "GET",
+        "/users:working",
+        working,
+        "Who has jobs that have not ended",
+        Relation.PLATFORM,
+        LEDGER_WRITE,
+        query=Working,
+        reply=list[UserName],
+    ),
+)

@@ -1,0 +1,197 @@
+"""The one way to what tenants' programs may have made: their homes and their jobs' directories.
+
+Whoever looks there may be root, and what lies there may be a link to anywhere, or become one at any moment. So a
+directory is opened once, by the platform's own path, and everything below it is named by the descriptor of the
+directory that it lies in and a single name, which is never followed where it is a link. Standard library only: the
+shim uses it too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from enum import StrEnum
+from io import BufferedReader, BufferedWriter
+from typing import Self
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+LINKS_MAX = 40  # on the way to one file, as the kernel has it
+DEEPEST = 100  # directories on the way to one file; each is held open meanwhile
+
+
+class PathKind(StrEnum):
+    """What lies at a path."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    OTHER = "other"  # a device, a pipe, a socket
+    MISSING = "missing"
+    OUTSIDE = "outside"  # a link on the way leaves the directory: nobody looks what is there
+    UNKNOWN = "unknown"  # it cannot be looked at: rights, too deep
+
+
+class Folder:
+    """An open directory. Names are those of its entries: single ones, and no `..`."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> Self:
+        """Open by a path that is the platform's own; only its last part is refused where it is a link."""
+        return cls(os.open(path, _DIRECTORY))
+
+    def inside(self, name: str, *, make: int | None = None) -> Self:
+        """Open a directory that lies here; with `make` it is made with that mode where nothing has its name."""
+        if make is not None:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(_single(name), make, dir_fd=self.fd)
+        return type(self)(os.open(_single(name), _DIRECTORY, dir_fd=self.fd))
+
+    def make(self, name: str, mode: int) -> None:
+        """Make a directory; FileExistsError for whatever has its name."""
+        os.mkdir(_single(name), mode, dir_fd=self.fd)
+
+    def close(self) -> None:
+        """Close it."""
+        os.close(self.fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """Go through the entries; what they tell must be asked with `follow_symlinks=False`."""
+        with os.scandir(self.fd) as found:
+            yield found
+
+    def stat(self, name: str) -> os.stat_result:
+        """Return what the entry itself is, a link where it is one."""
+        return os.stat(_single(name), dir_fd=self.fd, follow_symlinks=False)
+
+    def read(self, name: str) -> BufferedReader:
+        """Open a plain file to read; OSError for everything else. A pipe of that name makes nobody wait."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(_single(name), flags, dir_fd=self.fd)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise FileNotFoundError(2, "not a plain file", name)
+        return os.fdopen(fd, "rb")
+
+    def create(self, name: str, mode: int, uid: int | None = None) -> BufferedWriter:
+        """Make a file that was not there before, of that mode and owner; FileExistsError for whatever has its name."""
+        fd = os.open(_single(name), _NEW, mode, dir_fd=self.fd)
+        os.fchmod(fd, mode)
+        if uid is not None:
+            os.fchown(fd, uid, uid)
+        return os.fdopen(fd, "wb")
+
+    def remove(self, name: str) -> None:
+        """Remove what is no directory."""
+        os.unlink(_single(name), dir_fd=self.fd)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove an empty directory."""
+        os.rmdir(_single(name), dir_fd=self.fd)
+
+    def move(self, name: str, to: Folder, new: str) -> None:
+        """Move an entry, over what has its new name."""
+        os.rename(_single(name), _single(new), src_dir_fd=self.fd, dst_dir_fd=to.fd)
+
+    def give(self, uid: int, gid: int, mode: int | None = None) -> None:
+        """Change the owner of the directory itself, and its mode."""
+        os.fchown(self.fd, uid, gid)
+        if mode is not None:
+            os.fchmod(self.fd, mode)
+
+    def open_up(self, name: str) -> None:
+        """Give its owner all rights on a directory that lies here; whatever else has the name is left as it is."""
+        with contextlib.suppress(OSError):  # what follows will say so
+            fd = os.open(_single(name), _LOOK | os.O_DIRECTORY, dir_fd=self.fd)
+            try:
+                os.chmod(f"/proc/self/fd/{fd}", 0o700)  # noqa: PTH101 - a descriptor that is open for looking only
+            finally:
+                os.close(fd)
+
+
+def _single(name: str) -> str:
+    if not name or "/" in name or name in (".", ".."):
+        raise ValueError(f"{name!r} is no name of an entry")
+    return name
+
+
+def look(top: str | os.PathLike[str], path: str, seen_at: str) -> PathKind:
+    """Tell what a path below a tenant's directory names, seen as the tenant sees it; only what is below is looked at.
+
+    Links are resolved by hand: one that is relative, or absolute and below `seen_at` (where the tenant has this
+    directory), is gone after as long as it stays inside. Of what is outside nothing is learned.
+    """
+    try:
+        way = [os.open(top, _LOOK | os.O_DIRECTORY)]
+    except OSError:
+        return PathKind.MISSING
+    try:
+        return _walk(way, path, seen_at.rstrip("/") + "/")
+    except (FileNotFoundError, NotADirectoryError):
+        return PathKind.MISSING
+    except (OSError, ValueError) as error:
+        return (
+            PathKind.MISSING if isinstance(error, OSError) and error.errno == 36 else PathKind.UNKNOWN
+        )  # 36: name too long
+    finally:
+        for fd in way:
+            os.close(fd)
+
+
+def _walk(way: list[int], path: str, seen_at: str) -> PathKind:
+    """Go down `way`, the open directories from the top to where we are."""
+    left = _parts(path)
+    links = 0
+    while left:
+        part = left.pop()
+        if part == "..":
+            if len(way) == 1:
+                return PathKind.OUTSIDE
+            os.close(way.pop())
+            continue
+        fd = os.open(part, _LOOK, dir_fd=way[-1])
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISDIR(mode):
+            way.append(fd)
+            if len(way) > DEEPEST:
+                return PathKind.UNKNOWN
+            continue
+        try:
+            target = os.readlink("", dir_fd=fd) if stat.S_ISLNK(mode) else None
+        finally:
+            os.close(fd)
+        if target is None:
+            return _kind_of(mode, last=not left)
+        links += 1
+        if links > LINKS_MAX:
+            return PathKind.MISSING
+        if target.startswith("/"):
+            while len(way) > 1:
+                os.close(way.pop())
+            # as many steps up as lead out where it does not begin with where the tenant has the directory
+            target = target[len(seen_at) :] if f"{target}/".startswith(seen_at) else ".."
+        left += _parts(target)
+    return PathKind.DIRECTORY
+
+
+def _kind_of(mode: int, *, last: bool) -> PathKind:
+    if not last:
+        return PathKind.MISSING  # nothing lies below what is no directory
+    return PathKind.FILE if stat.S_ISREG(mode) else PathKind.OTHER
+
+
+def _parts(path: str) -> list[str]:
+    """Split a path; the first part comes last."""
+    return [part for part in reversed(path.split("/")) if part not in ("", ".")]

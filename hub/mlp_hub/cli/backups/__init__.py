@@ -1,0 +1,1 @@
+"""Backup, restore and upgrade of a state directory."""

@@ -1,0 +1,335 @@
+"""A tar of folders that others write into while it is made, with the checksum of each file in it.
+
+Links are kept as links and never followed, neither when a folder is read nor when it is written again: tenants make
+them. The last member, `CONTENTS`, has a checksum for each file; an archive without it is not whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import json
+import os
+import stat
+import tarfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from mlp_hub.beneath import Folder
+from mlp_hub.cli.errors import CommandFailed
+from mlp_language.render import say
+
+CONTENTS = "CONTENTS.json"
+_PIECE = 1 << 20
+DEEPEST = 200
+"""Folders in each other; what is deeper is left out: no path of it could be written again."""
+LONGEST = 3000
+"""Bytes of a path below the state directory; the kernel takes 4095 of a whole one."""
+HOLE = 1 << 30
+"""A file with so many more bytes than it takes room is left out: it would be written with all its zeros."""
+LATEST = 1 << 33
+"""Seconds since 1970 that every file system keeps as a file's time."""
+_TENANTS_DOING = frozenset(
+    # no rights; another thing has the name by now; a lease on the file, which makes who opens it wait
+    {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.EAGAIN}
+)
+"""What a program can have happen to who reads its files: one of these keeps one file out, and no backup from being made."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """What an archive holds: files, their bytes, and files that changed while they were read or could not be."""
+
+    files: int = 0
+    size: int = 0
+    changed: int = 0
+    unread: int = 0
+
+
+class ArchiveWriter:
+    """Writes an archive; `close` makes it whole."""
+
+    def __init__(self, path: Path, *, compress: bool) -> None:
+        path.unlink(missing_ok=True)  # of one that was killed; a link of somebody else's is not followed
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        self._file = os.fdopen(os.open(path, flags, 0o600), "wb")
+        # a little compression costs little time, and much of it saves no more: homes hold what is compressed already
+        self._tar = (
+            tarfile.open(fileobj=self._file, mode="w:gz", format=tarfile.PAX_FORMAT, compresslevel=3)  # noqa: SIM115
+            if compress
+            else tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+        )
+        self._sums: dict[str, str] = {}
+        self._linked: dict[tuple[int, ...], str] = {}  # by file, the first of its several names
+        self.counted = Counted()
+
+    def data(self, name: str, content: bytes) -> None:
+        """Add a file of ours."""
+        info = tarfile.TarInfo(name)
+        info.size, info.mode = len(content), 0o600
+        self._tar.addfile(info, io.BytesIO(content))
+        self._sums[name] = hashlib.sha256(content).hexdigest()
+
+    def file(self, name: str, path: Path) -> None:
+        """Add a file of ours that nobody else writes to."""
+        with path.open("rb") as opened:
+            self._opened(name, opened.fileno(), os.fstat(opened.fileno()))
+
+    def tree(self, name: str, root: Path) -> None:
+        """Add a folder with all that is in it, but for sockets, pipes, devices, and what nobody could write again."""
+        try:
+            top = Folder.at(root)
+        except FileNotFoundError:
+            return  # of a hub that was never up
+        with top:
+            self._folder(PurePosixPath(name), top)
+
+    def _folder(self, at: PurePosixPath, here: Folder) -> None:
+        if len(at.parts) > DEEPEST or len(os.fsencode(at)) > LONGEST:
+            self.counted.unread += 1
+            return
+        self._tar.addfile(_info(str(at), os.fstat(here.fd)))
+        with here.entries() as entries:
+            # each name once, and what it is looked at once: who writes here may make it something else at any moment
+            names = sorted({entry.name for entry in entries})
+        for entry in names:
+            name = at / entry
+            with contextlib.ExitStack() as held:
+                try:
+                    what = _look(here, entry, held)
+                except FileNotFoundError:
+                    self.counted.changed += 1  # it was there a moment ago
+                    continue
+                except OSError as error:
+                    if error.errno not in _TENANTS_DOING:
+                        raise
+                    self.counted.unread += 1
+                    continue
+                if isinstance(what, Folder):
+                    self._folder(name, what)
+                elif isinstance(what, _Link):
+                    self._link(str(name), what)
+                elif what is not None:
+                    self._regular(str(name), what, os.fstat(what))
+
+    def _link(self, name: str, link: _Link) -> None:
+        info = _info(name, link.found)
+        info.type, info.linkname, info.size = tarfile.SYMTYPE, link.target, 0
+        self._tar.addfile(info)
+        self._sums[name] = _sum_of_link(info.linkname)
+
+    def _regular(self, name: str, fd: int, found: os.stat_result) -> None:
+        """Add a tenant's file: its second name as a name, and none that is made of holes."""
+        if found.st_size - 512 * found.st_blocks > HOLE:
+            self.counted.unread += 1
+            return
+        # a file that was removed meanwhile leaves its number to another one, of another tenant perhaps
+        key = (found.st_dev, found.st_ino, found.st_uid, found.st_ctime_ns)
+        first = self._linked.get(key) if found.st_nlink > 1 else None
+        if first is None:
+            if found.st_nlink > 1:
+                self._linked[key] = name
+            self._opened(name, fd, found)
+            return
+        info = _info(name, found)
+        info.type, info.linkname, info.size = tarfile.LNKTYPE, first, 0
+        self._tar.addfile(info)
+        self._sums[name] = _sum_of_link(first)
+
+    def _opened(self, name: str, fd: int, found: os.stat_result) -> None:
+        info = _info(name, found)
+        reader = _Exactly(fd, found.st_size)
+        self._tar.addfile(info, reader)
+        self._sums[name] = reader.sum.hexdigest()
+        self.counted.files += 1
+        self.counted.size += found.st_size
+        self.counted.changed += reader.short
+
+    def close(self) -> None:
+        """Write the checksums, and all of it to the disk."""
+        self.data(CONTENTS, json.dumps(self._sums).encode())
+        self._tar.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+class _Exactly(io.RawIOBase):
+    """So many bytes of a file, however long it is by now; zeros for what was cut off."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        super().__init__()
+        self._fd, self._left = fd, size
+        self.short = False
+        self.sum = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        size = self._left if size < 0 else min(size, self._left)
+        data = os.read(self._fd, size) if size and not self.short else b""
+        if size and not data:
+            self.short = True
+            data = bytes(min(size, _PIECE))
+        while len(data) < size and not self.short:
+            more = os.read(self._fd, size - len(data))
+            self.short = not more
+            data += more or bytes(size - len(data))
+        self._left -= len(data)
+        self.sum.update(data)
+        return data
+
+
+def _info(name: str, found: os.stat_result) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.mode, info.uid, info.gid = stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid
+    info.mtime, info.size = min(max(found.st_mtime, 0), LATEST), found.st_size
+    if stat.S_ISDIR(found.st_mode):
+        info.type, info.size = tarfile.DIRTYPE, 0
+    return info
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    target: str
+    found: os.stat_result
+
+
+def _look(here: Folder, entry: str, held: contextlib.ExitStack) -> Folder | _Link | int | None:
+    """Open what an entry is at this moment: a folder, or a file's descriptor; None for what is not kept."""
+    found = here.stat(entry)
+    if stat.S_ISDIR(found.st_mode):
+        return held.enter_context(here.inside(entry))
+    if stat.S_ISLNK(found.st_mode):
+        return _Link(os.readlink(entry, dir_fd=here.fd), found)
+    return held.enter_context(here.read(entry)).fileno() if stat.S_ISREG(found.st_mode) else None
+
+
+def _sum_of_link(target: str) -> str:
+    return hashlib.sha256(b"link " + os.fsencode(target)).hexdigest()
+
+
+def check(path: Path) -> Counted:
+    """Read an archive from end to end; raise Failure where it is not whole and as it was written."""
+    sums: dict[str, str] = {}
+    told: dict[str, str] | None = None
+    counted = Counted()
+    names: set[str] = set()
+    with _opened(path) as tar:
+        for info in tar:
+            if info.name in names:
+                raise _broken(path, f"{info.name} is in it twice")
+            names.add(info.name)
+            if info.isreg():
+                content = tar.extractfile(info)
+                assert content is not None  # noqa: S101 - of a regular member there is always one
+                if info.name == CONTENTS:
+                    told = json.load(content)
+                    continue
+                counted.files += 1
+                counted.size += info.size
+                sums[info.name] = _sum(content)
+            elif info.issym() or info.islnk():
+                sums[info.name] = _sum_of_link(info.linkname)
+    if told is None:
+        raise _broken(path, "its end is missing")
+    wrong = sorted(n for n in told.keys() | sums.keys() if told.get(n) != sums.get(n))
+    if wrong:
+        raise _broken(path, f"{wrong[0]} is not what was written")
+    return counted
+
+
+def read(path: Path, name: str) -> bytes:
+    """Return one of the first files of an archive; raise Failure where it is not there."""
+    with _opened(path) as tar:
+        for info in tar:
+            if info.name == name and (content := tar.extractfile(info)):
+                return content.read()
+            if info.name == CONTENTS:
+                break
+    raise _broken(path, f"{name} is missing")
+
+
+def extract(path: Path, into: Path) -> None:
+    """Write all of an archive below a folder that is empty. As root files belong to whom they belonged."""
+    links: set[PurePosixPath] = set()
+    files: set[str] = set()
+    folders: list[tuple[Path, tarfile.TarInfo]] = []
+    with _opened(path) as tar:
+        for info in tar:
+            name = PurePosixPath(info.name)
+            if info.name == CONTENTS:
+                continue
+            if name.is_absolute() or ".." in name.parts or not links.isdisjoint((name, *name.parents)):
+                raise _broken(path, f"{info.name} would lie outside of the state directory")
+            to = into / name
+            if info.issym():
+                links.add(name)
+            if info.islnk() and info.linkname not in files:
+                raise _broken(path, f"{info.name} is a second name of nothing")
+            if info.isreg():
+                files.add(info.name)
+            if info.isdir():
+                to.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folders.append((to, info))
+            else:
+                to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _place(tar, info, to, into)
+    # last: what is written in a folder changes its time, and may need more rights than it gives
+    for to, info in reversed(folders):
+        _own(to, info)
+
+
+def _place(tar: tarfile.TarFile, info: tarfile.TarInfo, to: Path, into: Path) -> None:
+    if info.islnk():
+        to.hardlink_to(into / info.linkname)
+    elif info.issym():
+        to.symlink_to(info.linkname)
+        if os.geteuid() == 0:
+            os.lchown(to, info.uid, info.gid)
+    elif content := tar.extractfile(info):
+        with to.open("xb") as out:
+            while piece := content.read(_PIECE):
+                out.write(piece)
+        _own(to, info)
+
+
+def _own(to: Path, info: tarfile.TarInfo) -> None:
+    if os.geteuid() == 0:
+        os.chown(to, info.uid, info.gid)
+    to.chmod(info.mode)  # after the owner: a change of owner takes bits away
+    os.utime(to, (info.mtime, info.mtime))
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tarfile.TarFile]:
+    try:
+        with tarfile.open(path, "r|*") as tar:
+            yield tar
+    except (tarfile.TarError, EOFError, zlib.error, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise _broken(path, str(error)) from error
+    except OSError as error:
+        raise CommandFailed(
+            say(
+                "{path} cannot be read or written out: {why}.",
+                path=str(path),
+                why=str(error.strerror or error),
+            )
+        ) from error
+
+
+def _sum(content: IO[bytes]) -> str:
+    sha = hashlib.sha256()
+    while piece := content.read(_PIECE):
+        sha.update(piece)
+    return sha.hexdigest()
+
+
+def _broken(path: Path, why: str) -> CommandFailed:
+    return CommandFailed(
+        say("{path} is no whole backup: {why}.", path=str(path), why=why),
+        say("Take another one; nothing was changed."),
+    )

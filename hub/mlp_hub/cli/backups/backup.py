@@ -1,0 +1,127 @@
+"""`mlp-hub backup FILE`: all that is needed to go on elsewhere, in one file, while the hub and its jobs run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from mlp_hub.cli import database, state_dir
+from mlp_hub.cli.backups import archive, dumps, manifest
+from mlp_hub.cli.backups.archive import Counted
+from mlp_hub.cli.errors import CommandFailed, UsageFailure
+from mlp_hub.settings import Settings
+from mlp_language.render import say
+
+COMPRESSED = (".tar.gz", ".tgz")
+
+
+def folders(settings: Settings) -> dict[str, Path]:
+    """Return the folders with people's files by the names that they have in a backup."""
+    return {path.name: path for path in (settings.homes_dir, settings.data_dir)}
+
+
+def backup(settings: Settings, file: Path, *, files: bool) -> int:
+    """Write a backup and read it once more; `files` says whether people's homes and jobs' outputs are in it.
+
+    The databases are copied first: what a job writes while its files are copied is newer than what is known of it,
+    never missing. Raises Failure, and leaves no file, where something cannot be copied.
+    """
+    if not file.name.endswith((".tar", *COMPRESSED)):
+        raise UsageFailure(say("{file} must end in .tar or .tar.gz.", file=str(file)))
+    if file.exists():
+        raise UsageFailure(
+            say("{file} is there already; name another file, or remove that one.", file=str(file))
+        )
+    if not settings.secrets_dir.is_dir():
+        raise CommandFailed(
+            say("There is no state in {home}.", home=str(settings.home)),
+            say("Name the state directory: MLP_HOME=PATH"),
+        )
+    if any(
+        root == file.parent.resolve() or root in file.resolve().parents for root in folders(settings).values()
+    ):
+        raise UsageFailure(
+            say("{file} would lie in what is backed up; name a file elsewhere.", file=str(file))
+        )
+    part = file.with_name(f".{file.name}.part")
+    try:
+        with state_dir.exclusive(settings, _say):
+            told = _write(settings, part, files=files, compress=file.name.endswith(COMPRESSED))
+        counted = archive.check(part)
+        os.replace(part, file)  # noqa: PTH105 - the same word as below
+    except OSError as error:
+        raise CommandFailed(
+            say("{file} cannot be written: {strerror}.", file=str(file), strerror=str(error.strerror)),
+            say("Name a file where there is room."),
+        ) from error
+    except SQLAlchemyError as error:
+        raise CommandFailed(
+            say("A database cannot be read: {error}.", error=str(error)), say("`mlp-hub doctor` looks at it.")
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+    _tell(file, counted, told, files=files)
+    return 0
+
+
+def _write(settings: Settings, part: Path, *, files: bool, compress: bool) -> Counted:
+    with tempfile.TemporaryDirectory(dir=part.parent, prefix=".mlp-backup-") as place:
+        urls = database.urls(settings)
+        copies = {name: Path(place, f"{name}.dump") for name in urls}
+        for name, copy in copies.items():
+            dumps.dump(urls[name], copy)
+        # where the copy itself can be asked, it tells what ran at its moment
+        asked = {
+            n: f"sqlite:///{copies[n]}" if dumps.kind(url) == "sqlite" else url for n, url in urls.items()
+        }
+        head = manifest.of(settings, asked["platform"], asked["hub"], files=files)
+        writer = archive.ArchiveWriter(part, compress=compress)
+        writer.data(manifest.NAME, head.encode())
+        for name, copy in copies.items():
+            writer.file(f"databases/{name}", copy)
+        writer.tree("secrets", settings.secrets_dir)
+        if settings.uid_file.exists():  # the numbers to which people's files belong
+            writer.file(settings.uid_file.name, settings.uid_file)
+        if files:
+            for name, path in folders(settings).items():
+                writer.tree(name, path)
+        writer.close()
+        return writer.counted
+
+
+def _tell(file: Path, counted: Counted, told: Counted, *, files: bool) -> None:
+    _say(
+        f"{file}: {counted.files} files, {_size(counted.size)}, {_size(file.stat().st_size)} on disk; read back, all as written"
+    )
+    if not files:
+        _say("Without people's homes and jobs' outputs.")
+    if told.changed:
+        _say(
+            f"{told.changed} files changed or went while they were read; they are in it as they were at some moment."
+        )
+    if told.unread:
+        _say(
+            f"{told.unread} files or folders are not in it: they could not be read or became something else meanwhile, lie too deep in each other, or are mostly holes."
+        )
+    _say("Keep it safe: it holds the keys and tokens of the platform. Restore: mlp-hub restore FILE")
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def room(path: Path) -> int:
+    """Return how many bytes are free where a path will lie."""
+    while not path.exists():
+        path = path.parent
+    return shutil.disk_usage(path).free

@@ -1,0 +1,66 @@
+"""What `down` ends in a cluster: the pods of notebook servers. Those of jobs end as their jobs are suspended."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mlp_hub import in_cluster
+from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.domain.errors import MessageError
+from mlp_hub.executors.kubernetes import notebooks
+from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.settings import Settings, SettingsError
+from mlp_language.render import say, says
+
+MARGIN_S = 30.0
+"""Tuning: seconds beyond their grace that pods have to go, since a node tells of it late: time of the command, for what it knows."""
+AGAIN_S = 0.5
+"""Tuning: seconds between two looks at pods that end: calls of the API, for how soon the command is done."""
+
+
+def stop_servers(settings: Settings) -> int:
+    """End the notebook servers that are pods; return how many. Raises `CommandFailed` where they do not end, or nobody can tell."""
+    again = say("Once the cluster answers: make down JOBS=stop, again.")
+    try:
+        ended, left = asyncio.run(_in_cluster(settings))
+    except (SettingsError, MessageError) as error:
+        raise CommandFailed(
+            say("The pods of notebook servers were left as they are: {error}.", error=str(error)), again
+        ) from error
+    if left:
+        raise CommandFailed(
+            says(
+                "1 pod of a notebook server was told to end and is still there; its node may be lost.",
+                "{n} pods of notebook servers were told to end and are still there; their nodes may be lost.",
+                left,
+            ),
+            again,
+        )
+    return ended
+
+
+async def _in_cluster(settings: Settings) -> tuple[int, int]:
+    client = await in_cluster.connect(settings)
+    try:
+        return await end_all(client, in_cluster.installation_of(settings), settings.grace_s)
+    finally:
+        await client.close()
+
+
+async def end_all(
+    client: KubernetesClient, at: Installation, grace_s: float, margin_s: float = MARGIN_S
+) -> tuple[int, int]:
+    """End all servers of a hub; return how many were told to, and how many are there still after their grace and the margin."""
+    told = await notebooks.end(client, at, grace_s)
+    left = len(told)
+    try:
+        async with asyncio.timeout(grace_s + margin_s):
+            while True:
+                left = len(await notebooks.pods(client, at))
+                if not left:
+                    break
+                await asyncio.sleep(AGAIN_S)
+    except TimeoutError:
+        pass
+    return len(told) - left, left

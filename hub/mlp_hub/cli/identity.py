@@ -1,0 +1,71 @@
+"""Whose a state directory is, so that a copy of one never acts on the processes of the other.
+
+`identity.json` holds a random id, and which directory it was given to. Each process of the platform has the id in its
+environment. A copy brings the file along but is another directory: the id is not its own, and no pid file in it counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+
+from mlp_hub.settings import Settings
+
+VARIABLE = "MLP_INSTANCE"
+"""In the environment of every process of the platform: the id of its state directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What is written down: the id, and the directory that it was given to."""
+
+    id: str
+    device: int
+    inode: int
+    path: str
+
+
+def read(settings: Settings) -> Identity | None:
+    """Return what is written down, whether this directory's own or not; None where nothing is."""
+    try:
+        found = json.loads((settings.home / "identity.json").read_text())
+        return Identity(str(found["id"]), int(found["device"]), int(found["inode"]), str(found["path"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def own(settings: Settings) -> str | None:
+    """Return the id of this very directory; None where it has none yet, or a copied one."""
+    found = read(settings)
+    return found.id if found is not None and _is_of(found, settings) else None
+
+
+def origin(settings: Settings) -> str | None:
+    """Return the path of the directory that this one is a copy of; None where it is none."""
+    found = read(settings)
+    return None if found is None or _is_of(found, settings) else found.path
+
+
+def give(settings: Settings) -> str:
+    """Give the directory a new id of its own, and return it."""
+    place = settings.home.stat()
+    made = Identity(secrets.token_hex(8), place.st_dev, place.st_ino, str(settings.home.resolve()))
+    new = settings.home / ".identity.new"
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(asdict(made), file)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(settings.home / "identity.json")
+    return made.id
+
+
+def _is_of(found: Identity, settings: Settings) -> bool:
+    """Whether it was given to this directory, which may have been moved, or got another device number at a boot."""
+    try:
+        place = settings.home.stat()
+    except OSError:
+        return False
+    same_place = found.device == place.st_dev or found.path == str(settings.home.resolve())
+    return found.inode == place.st_ino and same_place

@@ -1,0 +1,118 @@
+"""The process: `python -m mlp_hub.dav`. WebDAV on a UNIX socket; what is under way when it dies leaves the old files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from cheroot import wsgi
+from wsgidav.request_resolver import RequestResolver
+from wsgidav.wsgidav_app import WsgiDAVApp
+
+from mlp_hub.dav.door import Door
+from mlp_hub.dav.locks import BoundedLocks
+from mlp_hub.dav.properties import Properties
+from mlp_hub.dav.resources import Files
+from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.tree import Uploads
+from mlp_hub.settings import Settings, SettingsError
+
+log = logging.getLogger("mlp_hub.dav")
+THREADS = 64
+"""Safety: requests that are served at a time."""
+SILENT_S = 60
+"""Safety: seconds for which a client may say nothing in the middle of a request."""
+BLOCK = 1 << 18
+"""Tuning: bytes that are read and written at a time."""
+DRAIN_S = 3.0
+"""Safety: seconds for which what is under way may end when this process is to."""
+PATHS = ("/data", "/services/mlp/data")
+"""Where the files are on the public port."""
+
+
+class _Gateway(wsgi.Gateway_10):
+    """Tells the application of the request itself, so that a refused body can end its connection."""
+
+    def get_environ(self) -> Any:
+        environ: Any = super().get_environ()  # type: ignore[no-untyped-call]
+        environ["mlp.request"] = self.req
+        return environ
+
+
+def make_door(root: Path, service: ServiceDoor, base: str = "") -> Door:
+    """Make the application over a storage tree."""
+    root.mkdir(parents=True, exist_ok=True, mode=0o711)
+    files = {f"{base}{path}": Files(service) for path in PATHS}
+    app = WsgiDAVApp(
+        {
+            "provider_mapping": files,
+            "lock_storage": BoundedLocks(),
+            "property_manager": Properties(next(iter(files.values()))),
+            "middleware_stack": [RequestResolver],
+            "hotfixes": {"re_encode_path_info": True},
+            "block_size": BLOCK,
+            "verbose": 1,
+            "logging": {"enable": False},
+            "suppress_version_info": True,
+        }
+    )
+    return Door(app, service, root, Uploads(root), files)
+
+
+def serve(where: Path | tuple[str, int], door: Door, service: ServiceDoor) -> None:
+    """Listen on a UNIX socket, or at (host, port), until SIGTERM."""
+    if isinstance(where, Path):
+        where.unlink(missing_ok=True)
+    address = str(where) if isinstance(where, Path) else where
+    server = wsgi.Server(address, door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
+    server.gateway = _Gateway
+    old = os.umask(0o177)
+    try:
+        server.prepare()
+    finally:
+        os.umask(old)
+    if isinstance(where, Path):
+        where.chmod(0o600)
+    server.requests.grow(THREADS - 8)
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+
+    def begin() -> None:
+        while not ended.is_set() and not service.begun():
+            ended.wait(0.2)
+        door.ready.set()
+
+    threading.Thread(target=begin, name="begin", daemon=True).start()
+    threading.Thread(target=server.serve, name="serve", daemon=True).start()
+    log.info("listening on %s", server.bind_addr)
+    ended.wait()
+    door.drain(DRAIN_S)
+    log.info("stopped")
+
+
+def main() -> int:
+    """Serve as the settings say."""
+    logging.basicConfig(
+        stream=sys.stderr, level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s", force=True
+    )
+    logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
+    try:
+        settings = Settings.load(os.environ)
+        service = ServiceDoor(settings.service_socket, settings.secret("spawner_token"))
+        serve(settings.data_socket, make_door(settings.data_dir, service, settings.base), service)
+    except (SettingsError, OSError) as error:
+        log.error("files cannot be served: %s", error)  # noqa: TRY400 - the cause is all there is to say
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    status = main()
+    logging.shutdown()
+    os._exit(status)  # no thread that waits for a client keeps it: what is not whole was never in place

@@ -1,0 +1,265 @@
+"""The way in: which dataset a request is about, whether its token may, and what no browser may make of the answer."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from wsgidav.dav_error import DAVError
+
+from mlp_hub.dav.resources import LENGTH, TREE
+from mlp_hub.dav.service import Access, ServiceAnswer, ServiceDoor
+from mlp_hub.dav.tree import BadPathError, Tree, Uploads, parts_of
+
+Environ = dict[str, Any]
+Start = Callable[..., Any]
+App = Callable[[Environ, Start], Iterable[bytes]]
+
+READS = frozenset({"GET", "HEAD", "OPTIONS", "PROPFIND"})
+WRITES = frozenset({"PUT", "DELETE", "MKCOL", "COPY", "MOVE", "PROPPATCH", "LOCK", "UNLOCK", "POST"})
+MOST_OF_USER = 24
+"""Safety: requests of one dataset's owner at a time: the others' find a thread."""
+XML_MAX = 1 << 20
+"""Safety: bytes of a body that is no file."""
+DRAINED = 64 << 20
+"""Tuning: bytes of a refused body that are still read, so that its sender reads the refusal."""
+GUARD = (
+    ("Content-Security-Policy", "sandbox; default-src 'none'"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Content-Disposition", "attachment"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cache-Control", "private, no-cache"),
+)
+"""What tenants' files are is never a page of the platform's: browsers show and run nothing of them."""
+
+
+class NotServed(Exception):  # noqa: N818 - what happened
+    """An answer instead of what was asked for."""
+
+    def __init__(
+        self, status: int, message: str, reason: str | None = None, *headers: tuple[str, str]
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.reason, self.headers = status, message, reason, headers
+
+
+class Door:
+    """WSGI application around wsgidav's. `prefixes` are the paths below which users' datasets are, each without its last `/`."""
+
+    def __init__(
+        self, app: App, service: ServiceDoor, root: Path, uploads: Uploads, prefixes: Iterable[str]
+    ) -> None:
+        self._app, self._service, self._root, self._uploads = app, service, root, uploads
+        self._prefixes = sorted(prefixes, key=len, reverse=True)
+        self._busy: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self.ready = threading.Event()
+
+    def __call__(self, environ: Environ, start: Start) -> Iterator[bytes]:
+        """Answer one request."""
+        if environ["PATH_INFO"] == "/health":
+            start("200 OK", [("Content-Type", "application/json"), ("Content-Length", "2")])
+            yield b"{}"
+            return
+        try:
+            yield from self._admitted(environ, start)
+        except NotServed as refused:
+            yield from _refuse(environ, start, refused)
+        except DAVError as error:
+            yield from _refuse(environ, start, _of(error))
+
+    def drain(self, patience_s: float) -> None:
+        """Let no more in; return when all is answered, or after so many seconds."""
+        self.ready.clear()
+        until = time.monotonic() + patience_s
+        while self._busy and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def _admitted(self, environ: Environ, start: Start) -> Iterator[bytes]:
+        if not self.ready.is_set():
+            raise NotServed(
+                503, "the platform is starting; try again in a moment", None, ("Retry-After", "1")
+            )
+        _check_browser(environ)
+        token = _token(environ)
+        method = environ["REQUEST_METHOD"]
+        if method not in READS | WRITES:
+            raise NotServed(405, f"{method[:20]} is no method of WebDAV")
+        prefix, path = self._place(environ)
+        try:
+            parts = parts_of(path)
+        except BadPathError as bad:
+            raise NotServed(403, str(bad), "Invalid") from None
+        if len(parts) < 2:
+            raise NotServed(403, f"name a dataset: {prefix}/USER/DATASET/", "Invalid")
+        user, name = parts[:2]
+        language = str(environ.get("HTTP_ACCEPT_LANGUAGE", ""))[:200]
+        if method == "DELETE" and len(parts) == 2:
+            yield from self._delete(environ, start, self._service.delete(token, user, name, language))
+            return
+        access = self._access(token, user, name, language, write=method in WRITES)
+        environ[LENGTH] = _length(environ)
+        environ["wsgidav.auth.user_name"] = user
+        environ["wsgidav.auth.realm"] = environ["wsgidav.auth.roles"] = ""
+        with self._lock:
+            if self._busy[user] >= MOST_OF_USER:
+                raise NotServed(
+                    429,
+                    f"{MOST_OF_USER} requests for files of {user} are under way; try again in a moment",
+                    None,
+                    ("Retry-After", "1"),
+                )
+            self._busy[user] += 1
+        tree = environ[TREE] = Tree(self._root, self._uploads, access)
+        try:
+            yield from self._app(environ, _guarded(environ, start))
+        except OSError as error:
+            raise NotServed(503, f"the disk says: {error.strerror}") from error
+        finally:
+            tree.close()
+            with self._lock:
+                self._busy[user] -= 1
+                if not self._busy[user]:
+                    del self._busy[user]
+
+    def _place(self, environ: Environ) -> tuple[str, str]:
+        """Return the prefix of a request's path, and the rest of it."""
+        raw = environ["PATH_INFO"]
+        try:
+            path = raw.encode("latin-1").decode()
+        except UnicodeError:
+            raise NotServed(403, "the path is not UTF-8", "Invalid") from None
+        if "%2f" in path.lower():  # which the server leaves as it is
+            raise NotServed(403, "the path has an encoded /, which no name has", "Invalid")
+        for prefix in self._prefixes:
+            if path.startswith(f"{prefix}/"):
+                return prefix, path[len(prefix) :]
+        raise NotServed(404, "there is nothing here")
+
+    def _access(self, token: str, user: str, name: str, language: str, *, write: bool) -> Access:
+        said = self._service.may(token, user, name, write=write, language=language)
+        if said.status != 200:
+            raise _said(said)
+        found = said.body
+        return Access(found["uid"], found["user"], found["name"], found["owner"])
+
+    def _delete(self, environ: Environ, start: Start, said: ServiceAnswer) -> Iterator[bytes]:
+        if said.status != 200:
+            raise _said(said)
+        start_response = _guarded(environ, start)
+        start_response("204 No Content", [("Content-Length", "0")])
+        yield b""
+
+
+def _said(said: ServiceAnswer) -> NotServed:
+    reason = said.body.get("reason") if isinstance(said.body, dict) else None
+    if said.status == 401:
+        return _who()
+    status = 404 if reason == "NotFound" else said.status if said.status in (403, 429, 503) else 503
+    return NotServed(status, said.message, reason)
+
+
+def _who() -> NotServed:
+    return NotServed(
+        401,
+        "send a token: Authorization: Bearer TOKEN, or as the password of any user",
+        None,
+        ("WWW-Authenticate", 'Bearer realm="data"'),
+        ("WWW-Authenticate", 'Basic realm="data", charset="UTF-8"'),
+    )
+
+
+def _token(environ: Mapping[str, Any]) -> str:
+    """Return the token of a request. It is the only thing that says whose it is."""
+    kind, _, value = str(environ.get("HTTP_AUTHORIZATION", "")).partition(" ")
+    value = value.strip()
+    if kind.lower() == "basic":
+        try:
+            value = base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except ValueError:
+            value = ""
+    elif kind.lower() not in ("bearer", "token"):
+        value = ""
+    if not value or not value.isascii() or not value.isprintable() or " " in value or len(value) > 4096:
+        raise _who()
+    return value
+
+
+def _check_browser(environ: Mapping[str, Any]) -> None:
+    """Refuse what a page of another site has a browser send: it would know a password that was once entered."""
+    if environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin"):
+        raise NotServed(403, "requests of other sites' pages are refused", "Forbidden")
+
+
+def _length(environ: Environ) -> int | None:
+    """Return the announced length of a body; None where it comes in chunks. Raises for one that is none."""
+    if "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
+        return None
+    text = environ.get("CONTENT_LENGTH") or "0"
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise NotServed(400, "Content-Length is no number of bytes")
+    length = int(text)
+    if environ["REQUEST_METHOD"] != "PUT" and length > XML_MAX:
+        raise NotServed(413, f"the body has {length} bytes; at most {XML_MAX} are possible")
+    return length
+
+
+def _guarded(environ: Environ, start: Start) -> Start:
+    def guarded(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        _drain(environ)
+        ours = {name.lower() for name, _ in GUARD}
+        kept = [(k, v) for k, v in headers if k.lower() not in ours and k.lower() != "server"]
+        return start(status, [*kept, *GUARD], exc_info)
+
+    return guarded
+
+
+def _refuse(environ: Environ, start: Start, refused: NotServed) -> Iterator[bytes]:
+    body = {"msg": refused.message}
+    if refused.reason is not None:
+        body["reason"] = refused.reason
+    data = json.dumps(body).encode()
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(data))), *refused.headers]
+    try:
+        phrase = HTTPStatus(refused.status).phrase
+    except ValueError:
+        phrase = "Refused"
+    _guarded(environ, start)(f"{refused.status} {phrase}", headers)
+    yield b"" if environ["REQUEST_METHOD"] == "HEAD" else data
+
+
+def _of(error: DAVError) -> NotServed:
+    status = int(error.value)
+    text = error.context_info or HTTPStatus(status).phrase
+    reasons = {403: "Forbidden", 404: "NotFound", 409: "Conflict", 412: "Conflict", 423: "Conflict"}
+    return NotServed(status, str(text), reasons.get(status))
+
+
+def _drain(environ: Environ) -> None:
+    """Read what is left of a body, as far as that is worth while; the connection ends where more is left.
+
+    It would be read all the same before the next request, and into memory.
+    """
+    request = environ.get("mlp.request")
+    if request is None or getattr(request, "mlp_drained", False):
+        return
+    request.mlp_drained = True
+    left = DRAINED
+    body = environ["wsgi.input"]
+    announced = environ.get(LENGTH, 0) != 0 or environ.get("CONTENT_LENGTH") not in (None, "", "0")
+    if not announced and "HTTP_TRANSFER_ENCODING" not in environ:
+        return
+    try:
+        while left > 0 and (data := body.read(1 << 16)):
+            left -= len(data)
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, nobody will need it
+        left = 0
+    if left <= 0 or getattr(body, "remaining", False):
+        request.close_connection = True

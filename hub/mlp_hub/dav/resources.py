@@ -1,0 +1,238 @@
+"""The dataset's files as wsgidav's resources."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any, BinaryIO
+from urllib.parse import quote, unquote
+
+from wsgidav.dav_error import HTTP_FORBIDDEN, HTTP_METHOD_NOT_ALLOWED, DAVError
+from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
+
+from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.tree import DIGEST, PROPERTIES, Parts, Tree, parts_of
+from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error
+
+TREE, LENGTH = "mlp.tree", "mlp.length"
+REFERENCE = "/data"
+COPIED = 1 << 20
+"""Tuning: bytes that are copied at a time."""
+
+
+class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
+    """Provider of one share: paths are `/{user}/{dataset}/...`, and the request's tree is that dataset's."""
+
+    def __init__(self, service: ServiceDoor) -> None:
+        super().__init__()
+        self.service = service
+
+    def ref_url_to_path(self, ref_url: str) -> str:
+        """Return the path that a reference means."""
+        return unquote(ref_url.removeprefix(REFERENCE))
+
+    def get_resource_inst(self, path: str, environ: dict[str, Any]) -> OneFile | Directory | None:
+        """Return what is there; None for nothing, and for what is no file and no directory."""
+        tree: Tree = environ[TREE]
+        parts = parts_of(path)
+        if parts[:2] != (tree.access.user, tree.access.name):
+            if len(parts) < 2:
+                return None
+            raise DAVError(HTTP_FORBIDDEN, "files are copied and moved within one dataset only")
+        found = tree.stat(parts[2:])
+        if found is None:
+            return None
+        kind = Directory if stat.S_ISDIR(found.st_mode) else OneFile
+        return kind(path, environ, found)
+
+
+class _Entry:
+    """What files and directories share."""
+
+    environ: dict[str, Any]
+    path: str
+    provider: Files
+    found: os.stat_result
+
+    @property
+    def tree(self) -> Tree:
+        """The dataset's files."""
+        tree: Tree = self.environ[TREE]
+        return tree
+
+    @property
+    def parts(self) -> Parts:
+        """Its path within the dataset."""
+        return parts_of(self.path)[2:]
+
+    def get_ref_url(self) -> str:
+        return REFERENCE + quote(self.path)  # the same by whatever path it is reached: locks go by it
+
+    def get_creation_date(self) -> float:
+        return self.found.st_ctime
+
+    def get_last_modified(self) -> float:
+        return self.found.st_mtime
+
+    def get_etag(self) -> str | None:
+        return f"{self.found.st_ino:x}-{self.found.st_mtime_ns:x}-{self.found.st_size:x}"
+
+    def support_etag(self) -> bool:
+        return True
+
+    def support_recursive_move(self, dest_path: str) -> bool:
+        del dest_path
+        return True
+
+    def move_recursive(self, dest_path: str) -> list[Any]:
+        to = parts_of(dest_path)[2:]
+        if not self.parts or not to:
+            raise DAVError(HTTP_METHOD_NOT_ALLOWED, "a dataset itself is not moved; make another one")
+        try:
+            self.tree.move(self.parts, to)
+        except OSError as error:
+            raise disk_error(error) from error
+        self._forget_locks()
+        return []
+
+    def delete(self) -> None:
+        if not self.parts:
+            raise DAVError(HTTP_METHOD_NOT_ALLOWED, "a dataset itself is deleted by DELETE on its own path")
+        gone: list[int] = []
+        try:
+            self.tree.remove(self.parts, gone.append)
+        except OSError as error:
+            raise disk_error(error) from error
+        finally:
+            self.provider.service.give(self.tree.access.uid, 0, -sum(gone))
+        self._forget_locks()
+
+    def _forget_locks(self) -> None:
+        locks = self.provider.lock_manager
+        if locks is not None:
+            locks.remove_all_locks_from_url(self.get_ref_url(), recursive=True)
+
+    def _copy_properties(self, to: Parts) -> None:
+        value = self.tree.attribute(self.parts, PROPERTIES)
+        if value is not None:
+            self.tree.set_attribute(to, PROPERTIES, value)
+
+
+class OneFile(_Entry, DAVNonCollection):  # type: ignore[misc]  # wsgidav is untyped
+    """A file, or the place where one is going to be."""
+
+    def __init__(self, path: str, environ: dict[str, Any], found: os.stat_result | None) -> None:
+        DAVNonCollection.__init__(self, path, environ)
+        self._found = found
+        self._upload: Upload | None = None
+
+    @property
+    def found(self) -> os.stat_result:  # type: ignore[override]
+        """What it is now."""
+        if self._found is None:
+            self._found = self.tree.stat(self.parts)
+        if self._found is None:
+            raise DAVError(404)
+        return self._found
+
+    def get_content_length(self) -> int:
+        return self.found.st_size
+
+    def get_content_type(self) -> str:
+        return "application/octet-stream"
+
+    def support_ranges(self) -> bool:
+        return True
+
+    def get_content(self) -> BinaryIO:
+        try:
+            return self.tree.read(self.parts)
+        except OSError as error:
+            raise disk_error(error) from error
+
+    def finalize_headers(self, environ: dict[str, Any], response_headers: list[tuple[str, str]]) -> None:
+        del environ
+        digest = digest_of(self.tree.attribute(self.parts, DIGEST), self.found)
+        if digest is not None:
+            response_headers.append(("Repr-Digest", digest))
+
+    def begin_write(self, *, content_type: str | None = None) -> Upload:
+        del content_type
+        environ = self.environ
+        self._upload = Upload(
+            self.tree, self.provider.service, self.parts, environ[LENGTH], digest_in(environ)
+        )
+        return self._upload
+
+    def end_write(self, *, with_errors: bool) -> None:
+        if self._upload is not None and with_errors:
+            self._upload.abort()
+        self._found = None
+
+    def copy_move_single(self, dest_path: str, *, is_move: bool) -> None:
+        del is_move  # files are moved by `move_recursive`
+        to = parts_of(dest_path)[2:]
+        with self.get_content() as source:
+            size = os.fstat(source.fileno()).st_size
+            upload = Upload(self.tree, self.provider.service, to, size, None)
+            try:
+                left = size
+                while left and (data := source.read(min(COPIED, left))):
+                    upload.write(data)
+                    left -= len(data)
+                upload.close()
+            finally:
+                upload.abort()
+        self._copy_properties(to)
+
+
+class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is untyped
+    """A directory, or the dataset itself."""
+
+    def __init__(self, path: str, environ: dict[str, Any], found: os.stat_result) -> None:
+        DAVCollection.__init__(self, path, environ)
+        self.found = found
+
+    def get_etag(self) -> str | None:
+        return None
+
+    def support_etag(self) -> bool:
+        return False
+
+    def get_member_names(self) -> list[str]:
+        try:
+            return self.tree.names(self.parts)
+        except OSError as error:
+            raise disk_error(error) from error
+
+    def get_member(self, name: str) -> OneFile | Directory | None:
+        return self.provider.get_resource_inst(f"{self.path.rstrip('/')}/{name}", self.environ)
+
+    def create_empty_resource(self, name: str) -> OneFile:
+        made = OneFile(f"{self.path.rstrip('/')}/{name}", self.environ, None)
+        if self.environ["REQUEST_METHOD"] != "PUT":  # of a lock: the name is to be there
+            upload = Upload(self.tree, self.provider.service, made.parts, 0, None)
+            try:
+                upload.close()
+            finally:
+                upload.abort()
+        return made
+
+    def create_collection(self, name: str) -> None:
+        try:
+            self.tree.make_folder((*self.parts, name))
+        except OSError as error:
+            raise disk_error(error) from error
+
+    def support_recursive_delete(self) -> bool:
+        return False
+
+    def copy_move_single(self, dest_path: str, *, is_move: bool) -> None:
+        del is_move
+        to = parts_of(dest_path)[2:]
+        if self.tree.stat(to) is None:
+            try:
+                self.tree.make_folder(to)
+            except OSError as error:
+                raise disk_error(error) from error
+        self._copy_properties(to)

@@ -1,0 +1,130 @@
+"""The service, as this process asks it: by its UNIX socket, with the token of who is asking, or with the platform's own."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+API = "/services/mlp/api/v1"
+PATIENCE_S = 30.0
+"""Safety: seconds for which the service is waited for."""
+AGAIN_S = 0.5
+"""Tuning: seconds until what could not be told is told again: fewer tries, for how late it counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAnswer:
+    """An answer of the service; `status` is 503 where there was none."""
+
+    status: int
+    body: Any
+
+    @property
+    def message(self) -> str:
+        """The sentence of a refusal."""
+        found = self.body.get("msg") if isinstance(self.body, dict) else None
+        return found if isinstance(found, str) else "the platform does not answer; try again"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A dataset that a token may use: its uid, and whose its files are (None: the platform's own)."""
+
+    uid: str
+    user: str
+    name: str
+    owner: int | None
+
+
+class ServiceDoor:
+    """What is asked of the service, and told; `token` is the platform's own."""
+
+    def __init__(self, path: Path, token: str) -> None:
+        self._path = str(path)
+        self._token = token
+        self._untold: deque[tuple[str, int, int]] = deque()
+        self._news = threading.Event()
+        threading.Thread(target=self._tell, name="tell", daemon=True).start()
+
+    def may(self, token: str, user: str, name: str, *, write: bool, language: str = "") -> ServiceAnswer:
+        """Ask whether the token may use a dataset; the answer's body is its access."""
+        verb, method = ("write", "PUT") if write else ("read", "GET")
+        return self.ask(method, f"{_path(user, name)}:{verb}", token, language=language)
+
+    def delete(self, token: str, user: str, name: str, language: str = "") -> ServiceAnswer:
+        """Delete a dataset."""
+        return self.ask("DELETE", _path(user, name), token, language=language)
+
+    def take(self, uid: str, size: int) -> ServiceAnswer:
+        """Ask for so many bytes to write."""
+        return self.ask("PUT", "/stored:take", self._token, {"uid": uid, "size": size})
+
+    def give(self, uid: str, granted: int, grown: int) -> None:
+        """Tell what was written; again and again until it is heard, since what is granted stays charged until then."""
+        if granted or grown:
+            if self._give((uid, granted, grown)):
+                return
+            self._untold.append((uid, granted, grown))
+            self._news.set()
+
+    def begun(self) -> bool:
+        """Tell that nothing is under way here; whether it was heard."""
+        return self.ask("PUT", "/stored:begun", self._token).status == 200
+
+    def ask(
+        self, method: str, path: str, token: str, body: Any = None, *, language: str = ""
+    ) -> ServiceAnswer:
+        """Send one request; a refusal comes in the language."""
+        connection = _Connection(self._path)
+        headers = {"Authorization": f"Bearer {token}", "Host": "localhost", "Connection": "close"}
+        if language:
+            headers["Accept-Language"] = language
+        sent = None if body is None else json.dumps(body).encode()
+        if sent is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            connection.request(method, API + path, sent, headers)
+            answer = connection.getresponse()
+            return ServiceAnswer(answer.status, json.loads(answer.read() or b"null"))
+        except (OSError, http.client.HTTPException, ValueError):
+            return ServiceAnswer(503, None)
+        finally:
+            connection.close()
+
+    def _give(self, what: tuple[str, int, int]) -> bool:
+        uid, granted, grown = what
+        # refused is heard too: nothing would change by saying it again
+        said = self.ask("PUT", "/stored:give", self._token, {"uid": uid, "granted": granted, "grown": grown})
+        return said.status in (200, 403)
+
+    def _tell(self) -> None:
+        while True:
+            self._news.wait()
+            while self._untold:
+                if self._give(self._untold[0]):
+                    self._untold.popleft()
+                else:
+                    threading.Event().wait(AGAIN_S)
+            self._news.clear()
+
+
+def _path(user: str, name: str) -> str:
+    return f"/users/{quote(user, safe='')}/datasets/{quote(name, safe='')}"
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=PATIENCE_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(PATIENCE_S)
+        self.sock.connect(self._path)

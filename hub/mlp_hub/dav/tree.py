@@ -1,0 +1,251 @@
+"""Files of one dataset, for one request: each step by a descriptor and a single name, no link is ever followed.
+
+Programs of the dataset's owner may change all that lies here at any moment. New files are written elsewhere and moved into
+place whole and durable, so that who reads sees the old one or the new one, whatever is killed when.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from mlp_hub.beneath import Folder
+from mlp_hub.dav.service import Access
+
+Parts = tuple[str, ...]
+DEEPEST = 64
+"""Safety: directories on the way to a file."""
+DEEPEST_REMOVED = 200
+"""Safety: directories in each other that are removed at once: each is held open meanwhile."""
+NAME_BYTES = 255
+"""Given: bytes of a name on a file system."""
+MOST_NAMES = 100_000
+"""Safety: entries of a directory that are listed: bounds memory."""
+PROPERTIES = "user.mlp.properties"
+DIGEST = "user.mlp.sha256"
+_DIRECTORY, _FILE = 0o755, 0o644
+
+
+class BadPathError(ValueError):
+    """A path that can name nothing here; says why."""
+
+
+def parts_of(path: str) -> Parts:
+    """Split a path that was decoded once. Raises `BadPathError` for all that would not be the name it seems to be."""
+    parts = tuple(part for part in path.split("/") if part)
+    if len(parts) > DEEPEST:
+        raise BadPathError(f"the path is {len(parts)} names deep; at most {DEEPEST} are possible")
+    for part in parts:
+        if part in (".", "..") or "\0" in part:
+            raise BadPathError("the path has a name that is none: ., .. or one with a NUL character")
+        if len(os.fsencode(part)) > NAME_BYTES:
+            raise BadPathError(f"a name of the path has more than {NAME_BYTES} bytes")
+    return parts
+
+
+class Uploads:
+    """Directory of files that are not whole yet. One process has it; what another one left is removed."""
+
+    def __init__(self, root: Path) -> None:
+        with Folder.at(root) as top:
+            self.folder = top.inside(".uploads", make=0o700)
+        fcntl.flock(self.folder.fd, fcntl.LOCK_EX)
+        with self.folder.entries() as entries:
+            for name in [entry.name for entry in entries]:
+                self.folder.remove(name)
+
+    def new(self) -> tuple[str, BinaryIO]:
+        """Make a file that nobody else knows."""
+        name = secrets.token_hex(16)
+        return name, self.folder.create(name, 0o600)
+
+
+class Tree:
+    """The files of a dataset. `root` has the storage tree; close it when the request is over."""
+
+    def __init__(self, root: Path, uploads: Uploads, access: Access) -> None:
+        self.access = access
+        self._uploads = uploads
+        self._root = root
+        self._top: Folder | None = None
+
+    def close(self) -> None:
+        """Close it."""
+        if self._top is not None:
+            self._top.close()
+            self._top = None
+
+    @property
+    def top(self) -> Folder:
+        """The dataset's directory, made where it is missing."""
+        if self._top is None:
+            with (
+                Folder.at(self._root) as root,
+                root.inside("datasets", make=0o711) as datasets,
+                datasets.inside(self.access.user, make=0o711) as user,
+            ):
+                self._top = user.inside(self.access.name, make=0o700)
+                self._own(self._top.fd)
+        return self._top
+
+    @contextlib.contextmanager
+    def folder(self, parts: Sequence[str]) -> Iterator[Folder]:
+        """Open a directory. Raises OSError where something else has its name."""
+        if not parts:
+            yield self.top
+            return
+        here = self.top
+        try:
+            for part in parts:
+                below = here.inside(part)
+                if here is not self.top:
+                    here.close()
+                here = below
+            yield here
+        finally:
+            if here is not self.top:
+                here.close()
+
+    def stat(self, parts: Parts) -> os.stat_result | None:
+        """Return what a plain file or directory is; None for what is not there, and for all else."""
+        try:
+            if not parts:
+                return os.fstat(self.top.fd)
+            with self.folder(parts[:-1]) as folder:
+                found = folder.stat(parts[-1])
+        except OSError:
+            return None
+        return found if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode) else None
+
+    def names(self, parts: Parts) -> list[str]:
+        """List the plain files and directories of a directory."""
+        with self.folder(parts) as folder, folder.entries() as entries:
+            found = []
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False):
+                    found.append(entry.name)
+                if len(found) >= MOST_NAMES:
+                    raise OSError(errno.EOVERFLOW, f"there are more than {MOST_NAMES} entries")
+            return sorted(found)
+
+    def read(self, parts: Parts) -> BinaryIO:
+        """Open a plain file to read."""
+        with self.folder(parts[:-1]) as folder:
+            return folder.read(parts[-1])
+
+    def make_folder(self, parts: Parts) -> None:
+        """Make a directory. Raises FileExistsError."""
+        with self.folder(parts[:-1]) as folder:
+            folder.make(parts[-1], _DIRECTORY)
+            with folder.inside(parts[-1]) as made:
+                self._own(made.fd)
+            os.fsync(folder.fd)
+
+    def new_file(self) -> tuple[str, BinaryIO]:
+        """Begin a file that `put` moves into place."""
+        name, file = self._uploads.new()
+        os.fchmod(file.fileno(), _FILE)
+        self._own(file.fileno())
+        return name, file
+
+    def put(self, temporary: str, parts: Parts) -> int:
+        """Move a file that is whole and durable into place; return the bytes that lay there before."""
+        with self.folder(parts[:-1]) as folder:
+            old = self._size(folder, parts[-1])
+            self._uploads.folder.move(temporary, folder, parts[-1])
+            os.fsync(folder.fd)
+            return old
+
+    def drop(self, temporary: str) -> None:
+        """Remove a file that will not be put anywhere."""
+        with contextlib.suppress(OSError):
+            self._uploads.folder.remove(temporary)
+
+    def remove(self, parts: Parts, gone: Callable[[int], None]) -> None:
+        """Remove a file, or a directory with all in it; `gone` is told the bytes of each file that is."""
+        with self.folder(parts[:-1]) as folder:
+            found = folder.stat(parts[-1])
+            if stat.S_ISDIR(found.st_mode):
+                with folder.inside(parts[-1]) as directory:
+                    _clear(directory, gone, DEEPEST_REMOVED)
+                folder.remove_folder(parts[-1])
+            else:
+                folder.remove(parts[-1])
+                gone(found.st_size if stat.S_ISREG(found.st_mode) else 0)
+            os.fsync(folder.fd)
+
+    def move(self, parts: Parts, to: Parts) -> None:
+        """Move a file or a directory to a name that nothing has."""
+        with self.folder(parts[:-1]) as folder, self.folder(to[:-1]) as other:
+            folder.move(parts[-1], other, to[-1])
+            os.fsync(other.fd)
+            os.fsync(folder.fd)
+
+    def attribute(self, parts: Parts, name: str) -> bytes | None:
+        """Return an extended attribute of a file or directory; None where it has none."""
+        found: bytes | None = None
+
+        def look(fd: int) -> None:
+            nonlocal found
+            with contextlib.suppress(OSError):
+                found = os.getxattr(fd, name)
+
+        self._with(parts, look)
+        return found
+
+    def set_attribute(self, parts: Parts, name: str, value: bytes) -> None:
+        """Store an extended attribute; an empty one is removed. Raises OSError where the file system has no room for it."""
+
+        def change(fd: int) -> None:
+            if value:
+                os.setxattr(fd, name, value)
+            else:
+                with contextlib.suppress(OSError):
+                    os.removexattr(fd, name)
+
+        self._with(parts, change)
+
+    def _with(self, parts: Parts, act: Callable[[int], None]) -> None:
+        if not parts:
+            act(self.top.fd)
+            return
+        with self.folder(parts[:-1]) as folder:
+            if stat.S_ISDIR(folder.stat(parts[-1]).st_mode):
+                with folder.inside(parts[-1]) as directory:
+                    act(directory.fd)
+            else:
+                with folder.read(parts[-1]) as file:
+                    act(file.fileno())
+
+    def _size(self, folder: Folder, name: str) -> int:
+        try:
+            found = folder.stat(name)
+        except FileNotFoundError:
+            return 0
+        return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+    def _own(self, fd: int) -> None:
+        if self.access.owner is not None:
+            os.fchown(fd, self.access.owner, self.access.owner)
+
+
+def _clear(folder: Folder, gone: Callable[[int], None], deep: int) -> None:
+    if not deep:
+        raise OSError(errno.ELOOP, "directories are too deep in each other to be removed here")
+    with folder.entries() as entries:
+        found = [(e.name, e.is_dir(follow_symlinks=False), e.stat(follow_symlinks=False)) for e in entries]
+    for name, is_folder, at in found:
+        if is_folder:
+            with folder.inside(name) as below:
+                _clear(below, gone, deep - 1)
+            folder.remove_folder(name)
+        else:
+            folder.remove(name)
+            gone(at.st_size if stat.S_ISREG(at.st_mode) else 0)

@@ -1,0 +1,168 @@
+"""One file on its way in: counted against the quota, held against what was announced, moved into place whole."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import errno
+import hashlib
+import os
+from collections.abc import Mapping
+
+from wsgidav.dav_error import (
+    HTTP_BAD_REQUEST,
+    HTTP_FORBIDDEN,
+    HTTP_INSUFFICIENT_STORAGE,
+    HTTP_SERVICE_UNAVAILABLE,
+    DAVError,
+)
+
+from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.tree import DIGEST, PROPERTIES, Parts, Tree
+
+STEP = 64 * 2**20
+"""Tuning: bytes that are asked for at a time where the length is not known: fewer questions, for how much is held in vain."""
+
+
+class Upload:
+    """A file that is being written; `close` puts it into place, `abort` leaves all as it was."""
+
+    def __init__(
+        self, tree: Tree, service: ServiceDoor, parts: Parts, length: int | None, digest: bytes | None
+    ) -> None:
+        self._tree, self._service, self._parts = tree, service, parts
+        self._length, self._digest = length, digest
+        self._granted = self._written = 0
+        self._hash = hashlib.sha256()
+        self._open = False
+        if length is not None:
+            self._take(length)
+        try:
+            self._name, self._file = tree.new_file()
+        except OSError as error:
+            self._give(0)
+            raise disk_error(error) from error
+        self._open = True
+
+    def write(self, data: bytes) -> None:
+        """Write on. Raises `DAVError` where there is no room."""
+        if self._written + len(data) > self._granted:
+            try:
+                self._take(STEP)
+            except DAVError:  # there may be room for what is here
+                self._take(len(data))
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise disk_error(error) from error
+        self._hash.update(data)
+        self._written += len(data)
+
+    def close(self) -> None:
+        """Put the file into place, if it is what was announced."""
+        if self._length is not None and self._written != self._length:
+            raise DAVError(
+                HTTP_BAD_REQUEST,
+                f"{self._length} bytes were announced and {self._written} came; nothing was changed, send all of them",
+            )
+        found = self._hash.digest()
+        if self._digest is not None and found != self._digest:
+            raise DAVError(
+                HTTP_BAD_REQUEST,
+                "what came has another SHA-256 than Repr-Digest says; nothing was changed, send it again",
+            )
+        try:
+            self._file.flush()
+            self._keep_attributes(found)
+            os.fsync(self._file.fileno())
+            old = self._tree.put(self._name, self._parts)
+        except OSError as error:
+            raise disk_error(error) from error
+        finally:
+            with contextlib.suppress(OSError):  # all is on the disk by now, or was refused
+                self._file.close()
+        self._open = False
+        self._give(self._written - old)
+
+    def abort(self) -> None:
+        """Leave all as it was; nothing where it was put into place."""
+        if self._open:
+            self._open = False
+            with contextlib.suppress(OSError):  # the disk is full, and the file goes
+                self._file.close()
+            self._tree.drop(self._name)
+            self._give(0)
+
+    def _keep_attributes(self, digest: bytes) -> None:
+        fd = self._file.fileno()
+        found = self._tree.stat(self._parts)
+        try:
+            if found is not None:
+                old = self._tree.attribute(self._parts, PROPERTIES)
+                if old is not None:
+                    os.setxattr(fd, PROPERTIES, old)
+            at = os.fstat(fd)
+            os.setxattr(fd, DIGEST, f"{at.st_size} {at.st_mtime_ns} {digest.hex()}".encode())
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.ENOSPC):
+                raise
+
+    def _take(self, size: int) -> None:
+        said = self._service.take(self._tree.access.uid, size)
+        if said.status == 200:
+            self._granted += size
+            return
+        raise refusal(said.status, said.body, said.message)
+
+    def _give(self, grown: int) -> None:
+        self._service.give(self._tree.access.uid, self._granted, grown)
+        self._granted = 0
+
+
+def refusal(status: int, body: object, message: str) -> DAVError:
+    """Return what a refusal of the service is in WebDAV."""
+    reason = body.get("reason") if isinstance(body, dict) else None
+    if status != 403:
+        return DAVError(HTTP_SERVICE_UNAVAILABLE, message)
+    full = reason in ("WaitingForQuota", "ExceedsMaxQuota", "DiskFull")
+    return DAVError(HTTP_INSUFFICIENT_STORAGE if full else HTTP_FORBIDDEN, message)
+
+
+def disk_error(error: OSError) -> DAVError:
+    """Return what an error of the disk is in WebDAV."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return DAVError(HTTP_INSUFFICIENT_STORAGE, "the disk is full; nothing was changed")
+    if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY):
+        return DAVError(409, "something else lies on the way there; nothing was changed")
+    return DAVError(HTTP_SERVICE_UNAVAILABLE, f"the disk says: {error.strerror}")
+
+
+def digest_in(headers: Mapping[str, str]) -> bytes | None:
+    """Return the SHA-256 that the request announces of what it brings (RFC 9530), None where it says nothing of it."""
+    for name in ("HTTP_REPR_DIGEST", "HTTP_CONTENT_DIGEST"):
+        for member in headers.get(name, "").split(","):
+            key, _, value = member.strip().partition("=")
+            if key.lower() != "sha-256":
+                continue
+            try:
+                found = base64.b64decode(value.strip(":"), validate=True)
+            except ValueError:
+                found = b""
+            if len(found) != hashlib.sha256().digest_size:
+                raise DAVError(HTTP_BAD_REQUEST, "the digest is no SHA-256; write sha-256=:BASE64:")
+            return found
+    return None
+
+
+def digest_of(value: bytes | None, found: os.stat_result) -> str | None:
+    """Return what a file's attribute says of it, as a header has it; None where the file changed since."""
+    if value is None:
+        return None
+    size, _, rest = value.decode("ascii", "replace").partition(" ")
+    mtime, _, digest = rest.partition(" ")
+    if (size, mtime) != (str(found.st_size), str(found.st_mtime_ns)):
+        return None
+    try:
+        return f"sha-256=:{base64.b64encode(bytes.fromhex(digest)).decode()}:"
+    except ValueError:
+        return None

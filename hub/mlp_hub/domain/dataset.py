@@ -1,0 +1,49 @@
+"""Datasets: what each is, and the one table of their phases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mlp_hub.domain.machine import Machine
+from mlp_hub.domain.storage import StoredItem
+from mlp_language.message import NOTHING, Message, msg
+
+
+class DatasetPhase(StrEnum):
+    """Where a dataset stands."""
+
+    CREATING = "creating"  # it is being uploaded; the size that was asked for is kept for it
+    READY = "ready"  # whole, as its owner says; takes what its files take
+    ERROR = "error"  # its upload failed, as its owner says; it may be gone on with, or deleted
+    DELETING = "deleting"  # its files are being removed
+
+
+D = DatasetPhase
+DATASET_MACHINE = Machine(
+    {
+        D.CREATING: frozenset({D.READY, D.ERROR}),
+        D.READY: frozenset({D.CREATING, D.DELETING}),
+        D.ERROR: frozenset({D.CREATING, D.DELETING}),
+        D.DELETING: frozenset(),
+    },
+    msg("dataset {name} is {old} and cannot become {new}"),
+)
+HOLDING_DATASETS = frozenset(D)
+"""Phases in which a dataset takes storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A dataset: what is stored of it, where it stands, and how far its upload is by its owner's word."""
+
+    item: StoredItem
+    phase: DatasetPhase
+    size: int  # bytes that were asked for
+    progress: int
+    message: Message = NOTHING
+
+
+def check_dataset_move(dataset: Dataset, new: DatasetPhase) -> None:
+    """Raise `IllegalTransition` unless the table allows the move."""
+    DATASET_MACHINE.check(dataset.phase, new, name=dataset.item.name)

@@ -1,0 +1,1 @@
+"""Runs attempts as pods of a Kubernetes cluster."""

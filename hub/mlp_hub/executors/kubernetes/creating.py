@@ -1,0 +1,35 @@
+"""Creating objects so that it may be tried again, and telling what passes from what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from mlp_hub.domain.errors import OutOfReach
+from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.errors import ForbiddenError, MissingObjectError
+from mlp_hub.kubernetes.kinds import Kind, Object
+
+T = TypeVar("T")
+
+
+async def created(client: KubernetesClient, kind: Kind, wanted: Object) -> Object:
+    """Create an object, or return the one that is there. Raises `OutOfReach` for what is no fault of its own."""
+    meta = wanted["metadata"]
+    made = await _passing(client.create(wanted, kind))
+    while made is None:
+        made = await client.get(kind, meta["name"], meta["namespace"])
+        made = made or await _passing(client.create(wanted, kind))
+    return made
+
+
+async def _passing(asked: Awaitable[T]) -> T:
+    """Have what is no fault of the object's own raise `OutOfReach`."""
+    try:
+        return await asked
+    except ForbiddenError as error:
+        if error.passes:
+            raise OutOfReach(error.message) from error
+        raise
+    except MissingObjectError as error:
+        raise OutOfReach(error.message) from error

@@ -1,0 +1,388 @@
+"""Runs attempts as pods of a cluster.
+
+All state of an attempt is in the cluster and on the volume of all files: a hub that starts again finds there what runs and what
+has ended, and begins nothing a second time. Looking costs the cluster nothing, because watches keep a copy of what counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from mlp_hub.domain.job import Failure
+from mlp_hub.executors.base import (
+    AttemptKey,
+    AttemptPhase,
+    CannotStart,
+    DiskUse,
+    LaunchSpec,
+    Observation,
+)
+from mlp_hub.executors.brought import BroughtJobs
+from mlp_hub.executors.kubernetes import records, troubles, why
+from mlp_hub.executors.kubernetes.cache import Cache
+from mlp_hub.executors.kubernetes.claims import END, Claim, End, about_of, claim_object, object_name, owned_by
+from mlp_hub.executors.kubernetes.creating import created
+from mlp_hub.executors.kubernetes.fence import ClusterFence
+from mlp_hub.executors.kubernetes.gang import Gang, describe
+from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
+from mlp_hub.executors.kubernetes.tending import Tending
+from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
+from mlp_hub.executors.kubernetes.ways import Ways
+from mlp_hub.executors.mounted.prepare import make_directories
+from mlp_hub.executors.mounted.reading import MountedLogs
+from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.workspace import Home
+from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.errors import ForbiddenError, InvalidObjectError
+from mlp_hub.kubernetes.kinds import CONFIG_MAPS, PODS, Kind, Object
+from mlp_language.message import Message
+
+log = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
+LOOKERS = 4
+"""Tuning: threads that look at files of ranks: threads, for how long one waits for a slow volume."""
+ENDS_S = 2.0
+"""Tuning: seconds for the pods of an attempt that has ended to end: API calls to remove them, for how long one may go on."""
+
+
+class KubernetesExecutor(MountedLogs):
+    """The executor of a cluster; see `Executor` for what its methods promise, and `ClusterFence` for what of epochs.
+
+    `nodes` is the view of the cluster's nodes, `on_nodes` tells when that changes, `device` as what a node gives out its GPUs.
+    """
+
+    name = "kubernetes"
+    keeps_tenants = False
+    brought: BroughtJobs | None = None
+    images = True
+
+    def __init__(
+        self,
+        client: KubernetesClient,
+        at: Installation,
+        ways: Ways,
+        nodes: Callable[[], Sequence[NodeInfo]],
+        on_nodes: Callable[[Callable[[], None]], None] = lambda _callback: None,
+        *,
+        device: Callable[[str], str | None] = lambda _node: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(at.directories)
+        self._client, self._at, self._ways, self._clock = client, at, ways, clock
+        self._nodes, self._on_nodes = nodes, on_nodes
+        self._placed = PlacedNodes(nodes, device)
+        self._fence = ClusterFence(client, at.namespace, f"{at.name}-epoch")
+        self.workspace = MountedWorkspace(at.directories, self._fence)
+        self._tending = Tending(self._advance)
+        self._cache = Cache(client, at.selector, ways.served, self._tending.news, self._vanished)
+        self._epoch = 0  # of the service that this one works for
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._final: dict[str, tuple[str, Observation]] = {}  # by attempt: the claim's uid, and how it ended
+        self._lost: dict[str, Observation] = {}  # whose claims went without us
+        self._complaints: dict[str, tuple[float, troubles.Complaint | None]] = {}
+        self._events = why.EventsOfNamespaces(client)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
+
+    # -- the interface
+
+    async def open(self) -> None:
+        """Learn of what an earlier hub started; every call but this one does so where it was not done."""
+        await self._open()
+
+    def nodes(self) -> Sequence[NodeInfo]:
+        """List the cluster's nodes."""
+        return self._nodes()
+
+    def on_nodes(self, callback: Callable[[], None]) -> None:
+        """Call back whenever `nodes` tells something else."""
+        self._on_nodes(callback)
+
+    def trouble(self) -> Message | None:
+        """Say that the cluster is not heard of, and why."""
+        error = self._cache.trouble or self._fence.copy.trouble
+        return None if error is None else troubles.of_cluster(error)
+
+    async def lacks(self, package: str, user: str) -> bool:
+        """Say no: nobody can look into an image from here."""
+        del package, user
+        return False
+
+    async def epoch(self) -> int:
+        """Return the highest epoch that was ever seen in the cluster."""
+        return await self._fence.read()
+
+    async def fence(self, epoch: int, wait_s: float) -> None:
+        """Refuse older epochs from now on; return once nothing is under way that this process began under one."""
+        await self._open()
+        await self._fence.raise_to(epoch, wait_s)
+        self._epoch = max(self._epoch, epoch)
+        await self._cache.refresh()
+
+    async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
+        """Create the claim and what it owns, unless the attempt was ever started."""
+        async with self._acting(spec.attempt, epoch):
+            claim = self._cache.claims.get(spec.attempt)
+            if claim is None and spec.attempt not in self._lost:
+                await self._start(spec)
+            elif claim is not None and claim.end is None and not self._was_made(claim):
+                await self._make(claim, await self._look(self._described, spec))
+
+    async def stop(
+        self, attempt: str, grace_s: float, epoch: int = 0, failure: Failure | None = None
+    ) -> None:
+        """Write down that it ends so, and delete its pods with this grace."""
+        async with self._acting(attempt, epoch):
+            claim = self._cache.claims.get(attempt)
+            if claim is None:
+                return
+            if claim.end is None:
+                seen = (await self._judged(claim)).seen
+                if seen.phase in ENDED:
+                    return
+                phase = AttemptPhase.STOPPED if failure is None else AttemptPhase.FAILED
+                claim = await self._write_end(claim, End(phase, self._clock(), grace_s, failure))
+            await self._remove(claim, grace_s)
+
+    async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
+        """Do nothing: ranks write their logs and spools where they are read from."""
+
+    async def forget(self, attempt: str, epoch: int = 0) -> None:
+        """Delete the claim, and with it all that it owns."""
+        async with self._acting(attempt, epoch):
+            claim = self._cache.claims.get(attempt)
+            if claim is not None:
+                if (await self._judged(claim)).seen.phase not in ENDED or await self._lives_on(claim):
+                    await self._remove(claim, 0.0)
+                self._cache.removing(claim)
+                await self._client.delete(CONFIG_MAPS, claim.name, claim.namespace, uid=claim.uid)
+                self._cache.forget(claim)
+            for memory in (self._final, self._lost, self._tending.last, self._complaints):
+                memory.pop(attempt, None)
+        self._locks.pop(attempt, None)
+
+    async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
+        """Tell how these attempts stand: of the copy, and of what their ranks wrote."""
+        await self._open()
+        seen = await asyncio.gather(*(self._observe(attempt) for attempt in attempts))
+        return {each.attempt: each for each in seen}
+
+    async def known(self) -> Sequence[str]:
+        """List all attempts that have a claim, or had one that somebody else removed."""
+        await self._open()
+        return sorted({*self._cache.claims, *self._lost})
+
+    async def disk_use(self, whose: Collection[str | Home]) -> Mapping[str | Home, DiskUse]:
+        """Tell nothing: only a node knows what processes of its pods write, and asking it would be a call for each node."""
+        del whose
+        return {}
+
+    def on_change(self, callback: Callable[[str], None]) -> None:
+        """Call back with an attempt id, on the event loop, whenever looking again is worth it."""
+        self._tending.listeners.append(callback)
+
+    async def close(self) -> None:
+        """Stop watching; running attempts go on."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._cache.close()
+
+    # -- acts
+
+    @contextlib.asynccontextmanager
+    async def _acting(self, attempt: str, epoch: int) -> AsyncIterator[None]:
+        await self._open()
+        async with self._fence.act(epoch), self._locks[attempt]:
+            self._epoch = max(self._epoch, epoch)
+            yield
+
+    async def _start(self, spec: LaunchSpec) -> None:
+        gone = self._placed.gone(spec)
+        ran = await self._look(self._records_of, spec)
+        gang = await self._look(self._described, spec)
+        kind, main = gang.main
+        about = about_of(spec, kind, self._clock(), gang.group)
+        end = None
+        if gone or ran:
+            lost = troubles.rank_lost(None, min(gone)) if gone else troubles.claim_deleted(object_name(spec))
+            end = End(AttemptPhase.LOST, self._clock(), 0.0, lost)
+        wanted = claim_object(about, main, gang.files if end is None else {}, end)
+        try:
+            made = await created(self._client, CONFIG_MAPS, wanted)
+        except (ForbiddenError, InvalidObjectError) as error:
+            raise CannotStart(troubles.refused(CONFIG_MAPS.kind, error.said).told) from error
+        claim = self._cache.learn_claim(made)
+        if claim.end is None:
+            await self._make(claim, gang)
+
+    async def _make(self, claim: Claim, gang: Gang) -> None:
+        """Make what a claim owns; what the cluster refuses has failed for good."""
+        for at_once in (gang.beside, (gang.main,)):
+            done = await asyncio.gather(
+                *(self._make_one(claim, kind, wanted) for kind, wanted in at_once), return_exceptions=True
+            )
+            for refused in done:
+                if isinstance(refused, BaseException):
+                    raise refused
+                if refused is not None:
+                    await self._write_end(claim, End(AttemptPhase.FAILED, self._clock(), 0.0, refused))
+                    return
+
+    async def _make_one(self, claim: Claim, kind: Kind, wanted: Object) -> Failure | None:
+        """Make an object that a claim owns; return the failure where the cluster refuses it."""
+        wanted["metadata"]["ownerReferences"] = owned_by(claim)
+        try:
+            made = await created(self._client, kind, wanted)
+        except (ForbiddenError, InvalidObjectError) as error:
+            return troubles.refused(kind.kind, error.said)
+        self._cache.learn_made(kind, made)
+        return None
+
+    async def _write_end(self, claim: Claim, end: End) -> Claim:
+        """Write down for good how an attempt ends."""
+        patch = {"metadata": {"uid": claim.uid, "annotations": {END: end.text()}}}
+        return self._cache.learn_claim(
+            await self._client.patch(CONFIG_MAPS, claim.name, patch, claim.namespace)
+        )
+
+    async def _remove(self, claim: Claim, grace_s: float) -> None:
+        """Delete what runs an attempt: first what would make pods anew, then the pods, which get their SIGTERM so."""
+        main = self._cache.main(claim)
+        if main is not None and not main.leaving:
+            await self._client.delete(claim.about.kind, main.name, main.namespace, uid=main.uid)
+        if self._cache.pods(claim):
+            await self._client.delete_all(
+                PODS, claim.namespace, labels=claim.selector, grace_s=max(1, math.ceil(grace_s))
+            )
+
+    # -- looking
+
+    async def _observe(self, attempt: str) -> Observation:
+        claim = self._cache.claims.get(attempt)
+        if claim is None:
+            return self._lost.get(attempt) or Observation(attempt, AttemptPhase.ABSENT)
+        return (await self._judged(claim)).seen
+
+    async def _judged(self, claim: Claim) -> AttemptVerdict:
+        known = self._final.get(claim.attempt)
+        if known is not None and known[0] == claim.uid:
+            return AttemptVerdict(known[1])
+        about = claim.about
+        workspace = self._directories.workspace(about.of_run)
+        found = await self._look(records.read, workspace, claim.attempt, len(about.roles))
+        claim = self._cache.claims.get(claim.attempt, claim)
+        pods = self._cache.pods(claim)
+        _, complaint = self._complaints.get(claim.attempt, (0.0, None))
+        verdict = judge(
+            Scene(
+                claim,
+                self._cache.main(claim),
+                self._was_made(claim) or bool(found),
+                pods,
+                found,
+                self._clock(),
+                self._placed.silent((*about.nodes, *(pod.node for pod in pods))),
+                complaint,
+                self._cache.has_group(claim),
+            )
+        )
+        if verdict.seen.phase in ENDED:
+            self._final[claim.attempt] = claim.uid, verdict.seen
+        return verdict
+
+    async def _lives_on(self, claim: Claim) -> bool:
+        """Whether pods go on after the end of an attempt.
+
+        That it has ended its ranks have said, which their program can write as well; a pod that is left gets no time, for its quota
+        is free. One that ends by itself is a moment behind what its ranks said.
+        """
+        for _ in range(20):
+            if all(pod.over for pod in self._cache.pods(claim)):
+                return False
+            await asyncio.sleep(ENDS_S / 20)
+        return True
+
+    def _was_made(self, claim: Claim) -> bool:
+        return claim.uid in self._cache.made
+
+    async def _look(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._lookers, partial(work, *args, **kwargs))
+
+    def _records_of(self, spec: LaunchSpec) -> bool:
+        """Whether ranks of the attempt ever began, whatever became of its claim."""
+        return bool(records.read(self._directories.workspace(spec.of), spec.attempt, spec.ranks))
+
+    def _described(self, spec: LaunchSpec) -> Gang:
+        gang = describe(spec, self._at, self._ways, object_name(spec), self._placed.devices(spec))
+        make_directories(spec, self._directories, root=os.geteuid() == 0, ranks_log=True)
+        return gang
+
+    # -- what happens without being asked for
+
+    async def _open(self) -> None:
+        if not self._tasks:
+            self._fence.begin()
+            self._cache.begin()
+            self._tasks = [
+                asyncio.ensure_future(self._fence.copy.run()),
+                asyncio.ensure_future(self._tend_all()),
+            ]
+        await self._cache.synced()
+
+    def _vanished(self, claim: Claim) -> None:
+        """Remember an attempt whose claim somebody else removed: with it goes all that runs."""
+        if claim.attempt in self._final:
+            self._lost[claim.attempt] = self._final[claim.attempt][1]
+            return
+        failure = troubles.claim_deleted(claim.name)
+        self._lost[claim.attempt] = Observation(
+            claim.attempt, AttemptPhase.LOST, None, self._clock(), failure=failure
+        )
+
+    async def _tend_all(self) -> None:
+        """See to attempts, not before all was seen: somebody with a newer epoch may be at work."""
+        await asyncio.gather(self._fence.copy.synced(), self._cache.seen())
+        await self._tending.run()
+
+    async def _advance(self, attempt: str) -> tuple[Observation, bool]:
+        """Bring an attempt on by what nobody but us sees to; see `tending.Advance`."""
+        claim = self._cache.claims.get(attempt)
+        if claim is None:
+            return self._lost.get(attempt) or Observation(attempt, AttemptPhase.ABSENT), True
+        verdict = await self._judged(claim)
+        if verdict.end is not None or claim.end is not None:
+            async with self._fence.act(self._epoch), self._locks[attempt]:
+                now = self._cache.claims.get(attempt)
+                if now is not None and now.end is None and verdict.end is not None:
+                    now = await self._write_end(now, verdict.end)
+                if now is not None and now.end is not None and self._cache.left(now):
+                    await self._remove(now, now.end.grace_s)
+        elif verdict.seen.phase is AttemptPhase.STARTING:
+            await self._ask_why(claim)
+        return verdict.seen, settled(verdict, claim)
+
+    async def _ask_why(self, claim: Claim) -> None:
+        """Read the cluster's events where it makes no pods."""
+        if len(self._cache.pods(claim)) >= len(claim.about.roles):
+            self._complaints.pop(claim.attempt, None)
+            return
+        now = self._clock()
+        last, _ = self._complaints.get(claim.attempt, (claim.about.at + why.AFTER_S - why.AGAIN_S, None))
+        due = last + why.AGAIN_S
+        if now >= due and (events := await self._events.since(claim.namespace, due, now)) is not None:
+            self._complaints[claim.attempt] = now, why.complaint(events, claim, now - claim.about.at)

@@ -1,0 +1,93 @@
+"""What one hub has in a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.kubernetes import names
+
+NOTEBOOK, JOB = "notebook", "job"
+"""Contract: the two sorts of pods of tenants."""
+FILES_CLAIM = "mlp-files"
+"""Contract: the claim of the volume of all files in each tenant's namespace, which pods name."""
+NOTEBOOK_PORT = 8888
+"""Given: port of notebook servers in their pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What one hub has in a cluster.
+
+    `name` begins the names of its namespaces and of all that belongs to no namespace, so that two hubs share a cluster.
+    `image` is that of notebooks and of jobs whose runtime names none. `volume` is the source of the volume of all files, as a
+    PersistentVolume has it (`{"hostPath": {"path": ...}}`, `{"nfs": ...}`, `{"csi": ...}`); `root` is where this process sees
+    it, and `directories` are below that. `service` is the host and port at which pods reach the service, `hub` those of
+    JupyterHub's API: addresses, or names of services in the cluster.
+
+    `cpu_overcommit` is the CPU that is given out for each core of a node: pods ask the cluster for so much less than they have.
+
+    `identities` are names by which parts of the hub come to the API, besides that of who keeps the tenants; `controllers` the
+    same of operators that run under other names than their manifests give them. Members of tenants are known to the cluster by
+    `user_prefix` and their name. `dns` are networks of name servers that are no pods of the cluster. `open` and `closed` are
+    networks that what may reach the outside reaches although they are private, and does not although they are not.
+    """
+
+    root: Path
+    directories: Directories
+    volume: Mapping[str, Any]
+    image: str
+    service: tuple[str, int]
+    name: str = "mlp"
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)  # on all that is made, besides ours
+    cpu_overcommit: float = 1.0
+    hub: tuple[str, int] | None = None
+    identities: tuple[str, ...] = ()
+    controllers: tuple[str, ...] = ()
+    user_prefix: str = "mlp:"
+    dns: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    prewarmed: int = 0  # images, at most, that all nodes are to have before they are needed
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the hub itself: its leases, and what is no tenant's. No tenant has a name that begins with a dash."""
+        return f"{self.name}--hub"
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """Labels by which all that this hub makes is known."""
+        return {names.MANAGED_BY: "mlp-hub", names.INSTANCE: self.name}
+
+    def namespace_of(self, tenant: str) -> str:
+        """Return the namespace of a tenant."""
+        return names.dns_name(f"{self.name}-{tenant}")
+
+    def priority_class(self, of: str) -> str:
+        """Return the name of the PriorityClass of one sort of pods."""
+        return f"{self.name}-{of}"
+
+    @property
+    def own(self) -> dict[str, str]:
+        """Labels of all that this hub makes."""
+        return {**self.labels, **self.marks}
+
+    @property
+    def selector(self) -> str:
+        """Selector of all that this hub has made."""
+        return ",".join(f"{key}={value}" for key, value in self.marks.items())
+
+    def asked_cpu(self, milli: int) -> str:
+        """Return the CPU that a pod asks the cluster for, which has so many thousandths of a core by the hub's count."""
+        return f"{max(1, round(milli / self.cpu_overcommit))}m"
+
+    def below(self, path: str | Path) -> str:
+        """Return a path below the root as pods name it: relative to the volume."""
+        return Path(path).relative_to(self.root).as_posix()

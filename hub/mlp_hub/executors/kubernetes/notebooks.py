@@ -1,0 +1,48 @@
+"""What others than the spawner must know of notebook servers' pods: which they are, whom nodes take, GPUs, and where homes are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from mlp_hub.executors.kubernetes.installation import NOTEBOOK, Installation
+from mlp_hub.executors.kubernetes.nodes.devices import no_gpus
+from mlp_hub.executors.kubernetes.nodes.gpus import Gpus, NoGpus, gpus_of
+from mlp_hub.executors.nodes import TENANT
+from mlp_hub.executors.programs import home_mount
+from mlp_hub.kubernetes import names
+from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.kinds import PODS, Object, name_of, namespace_of
+
+__all__ = ["Gpus", "NoGpus", "end", "gpus_of", "home_mount", "no_gpus", "pods", "selector", "tolerations"]
+
+
+def selector(at: Installation) -> str:
+    """Return the selector of all servers' pods of this hub."""
+    return f"{at.selector},{names.COMPONENT}={NOTEBOOK}"
+
+
+async def pods(client: KubernetesClient, at: Installation) -> Sequence[Object]:
+    """List the pods of all servers, their `metadata` alone."""
+    return (await client.list(PODS, labels=selector(at), metadata=True)).items
+
+
+async def end(client: KubernetesClient, at: Installation, grace_s: float) -> Sequence[Object]:
+    """Delete the pods of all servers, and return them; they are there for as long as their grace."""
+    found = await pods(client, at)
+    for pod in found:
+        await client.delete(
+            PODS,
+            name_of(pod),
+            namespace_of(pod),
+            uid=pod["metadata"]["uid"],
+            grace_s=max(1, math.ceil(grace_s)),
+        )
+    return found
+
+
+def tolerations(at: Installation, tenant: str) -> list[dict[str, Any]]:
+    """Return which taints a tenant's pods pass: what leaves a node to the tenant, and what all pods of the hub pass."""
+    own = {"key": TENANT, "operator": "Equal", "value": tenant, "effect": "NoSchedule"}
+    return [own, *map(dict, at.tolerations)]

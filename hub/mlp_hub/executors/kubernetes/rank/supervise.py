@@ -1,0 +1,247 @@
+"""One rank: its program from the start to the last line of its output."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+from mlp_hub.executors.kubernetes.rank import report as reports
+from mlp_hub.executors.kubernetes.rank.pump import ended, waker
+from mlp_hub.executors.kubernetes.rank.told import OwnPlan
+from mlp_hub.executors.kubernetes.rank.usage import OwnUse
+from mlp_hub.sandbox.shim import logs
+from mlp_hub.sandbox.shim.said import msg
+
+_READ = 64 << 10
+"""Tuning: bytes that are read at a time: calls, for memory."""
+_READ_LEAST = 4 << 10
+"""Safety: bytes that a read counts at least: a flood of single bytes is one too."""
+_DRAIN_S = 10.0
+"""Safety: seconds in which the rest of the output is taken: what a program left running may hold it open for ever."""
+_PDEATHSIG = 1
+"""Given: number of the kernel's option."""
+
+
+class SupervisedRank:
+    """A rank that runs. SIGTERM is passed on to all of its processes, SIGKILL follows after the grace."""
+
+    def __init__(self, told: OwnPlan, echo: tuple[int, int] = (1, 2)) -> None:
+        self.told, self.plan = told, told.plan
+        self.report = reports.Report(told)
+        self.asked = False
+        self._kill_at: float | None = None
+        self._limit_at: float | None = None
+        self._status: int | None = None
+        self._ended_at: float | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._libc: Any = None
+        self._streams: dict[int, logs.Stream] = {}
+        self._both: list[logs.Stream] = []
+        self._echo: dict[int, int] = {}
+        self._echo_to = echo
+        self._bucket = logs.Bucket()
+        self._paused_until = 0.0
+        self._poll = select.poll()
+        self._kills = reports.memory_kills()
+        self._use = OwnUse(told)
+
+    # -- the start
+
+    def open(self) -> bool:
+        """Open the log and listen for signals; `False`, with the reason told, where the log cannot be written."""
+        self._wake_fd = waker(self.ask)
+        self._poll.register(self._wake_fd, select.POLLIN)
+        try:
+            self._log_dir = self.told.log()
+            self._log = logs.RankLog(self._log_dir, self.told.rank, self._bucket)
+        except OSError as error:
+            said = msg("{path}: {error}", path=self.plan["log"], error=str(error.strerror))
+            print(f"[mlp] {self.plan['log']}: {error.strerror}", file=sys.stderr)  # noqa: T201 - the log cannot be
+            self.report.never_began(said)
+            return False
+        return True
+
+    def run(self, argv: list[str], env: dict[str, str]) -> int:
+        """Run the program to its end; return the exit status of the pod, or of what MPI started."""
+        if self.asked:
+            return self._conclude(None)
+        try:
+            self._start(argv, env)
+        except OSError as error:
+            self._log.close()
+            return self.report.never_began(
+                msg("{program}: {error}", program=argv[0], error=str(error.strerror))
+            )
+        self.report.begun()
+        assert self._process is not None  # noqa: S101 - started above
+        self._use.begin(self._process.pid)
+        if self.plan["time_limit"]:
+            self._limit_at = time.monotonic() + float(self.plan["time_limit"])
+        self._loop(self._wake_fd)
+        return self._conclude(self._status)
+
+    def _start(self, argv: list[str], env: dict[str, str]) -> None:
+        home = self.plan["home"]
+        if os.getpid() != 1:  # with a pod's first process all others go anyway
+            from ctypes import CDLL  # noqa: PLC0415 - takes a moment
+
+            self._libc = CDLL(None)
+        self._process = subprocess.Popen(
+            argv,
+            env=env,
+            cwd=home if os.path.isdir(home) else "/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            close_fds=False,  # MPICH hands one on
+            preexec_fn=self._become,  # noqa: PLW1509 - there are no threads
+        )
+        for pipe, name, to in (
+            (self._process.stdout, "stdout", self._echo_to[0]),
+            (self._process.stderr, "stderr", self._echo_to[1]),
+        ):
+            assert pipe is not None  # noqa: S101 - asked for above
+            os.set_blocking(pipe.fileno(), False)
+            self._streams[pipe.fileno()] = stream = logs.Stream(self._log, name)
+            self._both.append(stream)
+            self._echo[pipe.fileno()] = to
+            self._poll.register(pipe.fileno(), select.POLLIN)
+
+    def _become(self) -> None:
+        if self._libc is not None:
+            with contextlib.suppress(OSError):
+                self._libc.prctl(_PDEATHSIG, signal.SIGKILL)
+        if self.plan["file_max"]:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.plan["file_max"],) * 2)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+
+    # -- what happens
+
+    def ask(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Ask all of it to end."""
+        if self.asked:
+            return
+        self.asked = True
+        self._end(float(self.plan["grace_s"]))
+
+    def _end(self, grace: float) -> None:
+        if self._kill_at is None:
+            self._kill_at = time.monotonic() + grace
+        self._signal(signal.SIGTERM)
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, number)
+
+    def _loop(self, wake: int) -> None:
+        while self._status is None or self._streams:
+            for fd, _ in self._poll.poll(self._timeout()):
+                if fd == wake:
+                    self._on_ended(wake)
+                elif fd in self._streams and not self._paused_until:
+                    self._on_output(fd)
+            self._timers()
+
+    def _timeout(self) -> int | None:
+        now = time.monotonic()
+        times = [at for at in (self._kill_at, self._limit_at, self._use.due) if at is not None]
+        if self._paused_until:
+            times.append(self._paused_until)
+        if self._ended_at is not None:
+            times.append(self._ended_at + _DRAIN_S)
+        times += [
+            now + wait for stream in self._streams.values() if (wait := stream.flush_idle()) is not None
+        ]
+        return max(0, int((min(times) - now) * 1000) + 1) if times else None
+
+    def _on_ended(self, wake: int) -> None:
+        for pid, status in ended(wake):
+            if self._process is not None and pid == self._process.pid:
+                self._status = self._process.returncode = status
+                self._left_behind()
+
+    def _left_behind(self) -> None:
+        """See to what the program has left: where all were asked to end, it has its grace as well, else none."""
+        self._ended_at = time.monotonic()
+        if self._kill_at is None:
+            self._signal(signal.SIGKILL)  # it holds its output open
+        else:
+            self._ended_at = max(self._ended_at, self._kill_at)
+
+    def _on_output(self, fd: int) -> None:
+        try:
+            data = os.read(fd, _READ)
+        except BlockingIOError:
+            return
+        if not data:
+            self._close(fd)
+            return
+        if self._use.first_line_at is None:
+            self._use.first_line_at = time.time()
+        before = self._bucket.taken
+        self._streams[fd].feed(data)
+        self._bucket.take(max(0, max(len(data), _READ_LEAST) - (self._bucket.taken - before)))
+        self._pass_on(fd, data)
+        if wait := self._bucket.wait():
+            self._paused_until = time.monotonic() + wait
+            for one in self._streams:
+                self._poll.unregister(one)
+
+    def _pass_on(self, fd: int, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._echo[fd], data) :]
+        except BlockingIOError:
+            pass  # nobody reads it, and the log has it
+        except OSError:
+            self._echo[fd] = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+    def _close(self, fd: int) -> None:
+        self._streams.pop(fd).end()
+        if not self._paused_until:
+            self._poll.unregister(fd)
+
+    def _timers(self) -> None:
+        now = time.monotonic()
+        if self._paused_until and now >= self._paused_until:
+            self._paused_until = 0.0
+            for fd in self._streams:
+                self._poll.register(fd, select.POLLIN)
+        if self._limit_at is not None and now >= self._limit_at:
+            self._limit_at = None
+            limit = f"{self.plan['time_limit']:g}"
+            self.report.blame("time-limit", msg("it ran longer than its time limit of {n} s", n=limit))
+            self._end(float(self.plan["grace_s"]))
+        if self._kill_at is not None and now >= self._kill_at:
+            self._kill_at = None
+            self._signal(signal.SIGKILL)
+        if self._use.due is not None and now >= self._use.due:
+            self._use.look()
+        if self._ended_at is not None and now >= self._ended_at + _DRAIN_S:
+            for fd in list(self._streams):
+                self._close(fd)
+
+    # -- the end
+
+    def _conclude(self, status: int | None) -> int:
+        tail = next((text for stream in reversed(self._both) if (text := stream.tail)), "")
+        self._log.close()
+        return self.report.ended(
+            status,
+            tail,
+            asked=self.asked,
+            killed_for_memory=reports.memory_kills() > self._kills,
+            lost=self._log.lost,
+            used=self._use.ended(),
+        )

@@ -1,0 +1,188 @@
+"""What ranks wrote down of themselves on the volume: when they began, and how they ended.
+
+The directory is one that a job's program may write, so nothing in it is followed as a link, and nothing of it is believed to
+be of the right type or size, nor to be text that can be told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from json import JSONDecodeError
+from typing import Any
+
+from mlp_hub.beneath import Folder
+from mlp_hub.domain.job import Cause
+from mlp_hub.domain.text import one_line, readable
+
+_MOST = 64 << 10
+"""Safety: bytes of one record: its tail of error output is bounded, and it is its user's to write."""
+_CAUSES = frozenset(cause.value for cause in Cause)
+_MOST_USE = 2 << 10
+"""Safety: bytes of what a rank says that it uses, for the same reason."""
+_MOST_CORES, _MOST_MIB = 1e5, 1 << 40
+"""Safety: more than any rank can use: it is the rank that says so."""
+_LATEST = 1e11
+"""Safety: seconds since the epoch that are a time at all."""
+_DEEP = 4
+"""Safety: sentences within each other of a reason that a rank tells: it is the rank that says so."""
+_HOLE = re.compile(r"\{([a-z_]{1,40})\}")
+"""Safety: what is filled into a sentence is named and no more: a form beside it could ask for gigabytes of blanks."""
+_BRACE = re.compile("[{}]")
+_STATES = ("running", "finished", "failed", "stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class RankUse:
+    """What a rank says that it uses now, and has used so far: cores and MiB, as `RankStatus` has them."""
+
+    cpu: float | None = None
+    ram: int | None = None
+    cpu_mean: float | None = None
+    cpu_peak: float | None = None
+    ram_mean: int | None = None
+    ram_peak: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankRecord:
+    """What a rank wrote of itself. `state` is running, finished, failed or stopped; `asked`: it was asked to end."""
+
+    state: str = "running"
+    asked: bool = False
+    started_at: float | None = None
+    finished_at: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    cause: Cause | None = None
+    message: str = ""
+    said: dict[str, Any] | None = None
+    tail: str = ""
+    hint: str | None = None
+    lost_lines: int = 0
+    container_at: float | None = None
+    first_line_at: float | None = None
+    use: RankUse | None = None
+
+    def between(self, first: float, last: float) -> RankRecord:
+        """Return it with no time outside of these: it is the rank that says when, and what it used is counted by that."""
+        times = {name: getattr(self, name) for name in _TIMES}
+        return replace(
+            self, **{name: min(max(at, first), last) for name, at in times.items() if at is not None}
+        )
+
+
+_TIMES = ("started_at", "finished_at", "container_at", "first_line_at")
+
+
+def read(workspace: str, attempt: str, ranks: int) -> Mapping[int, RankRecord]:
+    """Return the records that these ranks of an attempt have left in a run's directory."""
+    found: dict[int, RankRecord] = {}
+    try:
+        with Folder.at(workspace) as outer, outer.inside("log") as log:
+            for rank in range(ranks):
+                record = _read(log, f"{attempt}.{rank}.json")
+                if record is not None and record.state == "running":
+                    record = _with_use(record, _told(log, f"{attempt}.{rank}.use", _MOST_USE))
+                if record is not None:
+                    found[rank] = record
+    except OSError:
+        return found  # there is no log yet
+    return found
+
+
+def _told(log: Folder, name: str, most: int) -> dict[str, Any] | None:
+    try:
+        with log.read(name) as file:
+            told = json.loads(file.read(most))
+    except (OSError, JSONDecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _with_use(record: RankRecord, told: dict[str, Any] | None) -> RankRecord:
+    if told is None:
+        return record
+    cores = (_cores(told.get(name)) for name in ("cpu", "cpu_mean", "cpu_peak"))
+    cpu, cpu_mean, cpu_peak = cores
+    ram, ram_mean, ram_peak = (_mib(told.get(name)) for name in ("ram", "ram_mean", "ram_peak"))
+    use = RankUse(cpu, ram, cpu_mean, cpu_peak, ram_mean, ram_peak)
+    said = None if use == RankUse() else use
+    return replace(record, use=said, first_line_at=_number(told.get("first_line_at")))
+
+
+def _read(log: Folder, name: str) -> RankRecord | None:
+    told = _told(log, name, _MOST)
+    if told is None:
+        return None
+    cause, said, state = told.get("cause"), told.get("said"), told.get("state")
+    if state not in _STATES:
+        return None  # it waits for its peers: its program has not begun
+    record = RankRecord(
+        state,
+        told.get("asked") is True,
+        _number(told.get("started_at")),
+        _number(told.get("finished_at")),
+        _whole(told.get("exit_code")),
+        _whole(told.get("signal")),
+        Cause(cause) if cause in _CAUSES else None,
+        one_line(_text(told.get("message"))),
+        _sentence(said),
+        readable(_text(told.get("tail"))),
+        one_line(_text(told.get("hint"))) or None,
+        _whole(told.get("lost_lines")) or 0,
+        _number(told.get("container_at")),
+    )
+    return _with_use(record, told)
+
+
+def _number(value: Any) -> float | None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST
+    return float(value) if good else None
+
+
+def _cores(value: Any) -> float | None:
+    number = _number(value)
+    return number if number is not None and 0 <= number <= _MOST_CORES else None
+
+
+def _mib(value: Any) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 <= value <= _MOST_MIB else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31 else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _sentence(told: Any, deep: int = _DEEP) -> dict[str, Any] | None:
+    """Return a sentence as data where it is one that ranks tell: a template, and text, numbers and such sentences to fill in."""
+    if not isinstance(told, dict) or not deep or not told.keys() <= {"id", "args"}:
+        return None
+    template, given = told.get("id"), told.get("args", {})
+    if not isinstance(template, str) or not isinstance(given, dict):
+        return None
+    template, args = one_line(template), {name: _filling(value, deep) for name, value in given.items()}
+    holes = set(_HOLE.findall(template))
+    if (
+        not template
+        or holes != args.keys()
+        or None in args.values()
+        or _BRACE.search(_HOLE.sub("", template))
+    ):
+        return None
+    return {"id": template, "args": args}
+
+
+def _filling(value: Any, deep: int) -> Any:
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, dict):
+        return _sentence(value, deep - 1)
+    return _whole(value) if isinstance(value, int) else _number(value)

@@ -1,0 +1,46 @@
+"""What a hub must be allowed in a cluster, besides what keeping its tenants takes, with what for."""
+
+from __future__ import annotations
+
+from mlp_hub.executors.kubernetes.tenancy.needed import KEEP, NEEDS, QUEUES, Need
+from mlp_hub.kubernetes import kinds
+from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.kinds import Kind
+from mlp_language.message import msg
+
+LOOK = ("get", "list", "watch")
+_LOGS = Kind("v1", "Pod", "pods/log")
+_JOB_STATUS = Kind("batch/v1", "Job", "jobs/status")
+RIGHTS = (
+    *NEEDS,
+    Need(kinds.PODS, (*KEEP, "deletecollection"), msg("notebook servers and ranks of jobs are pods")),
+    Need(_LOGS, ("get",), msg("the last output of a server that did not start")),
+    Need(kinds.SECRETS, ("create",), msg("the environment of a notebook server, with its token")),
+    Need(_JOB_STATUS, ("patch",), msg("a job made with kubectl that is held again takes other nodes")),
+    Need(kinds.CONFIG_MAPS, KEEP, msg("what the ranks of a job read, and which service decides")),
+    Need(kinds.EVENTS, LOOK, msg("why a pod does not start")),
+    Need(kinds.SERVICES, KEEP, msg("names by which the ranks of a job find each other")),
+    Need(kinds.DAEMON_SETS, KEEP, msg("images that nodes have before they are needed")),
+    Need(kinds.JOBS, KEEP, msg("a job of one rank, and what starts those of others")),
+)
+"""Contract: what every cluster must allow, in all namespaces, since tenants come and go."""
+_OPERATORS = msg("jobs of that operator")
+OF_OPERATORS = (
+    *(
+        Need(kind, KEEP, _OPERATORS)
+        for kind in (kinds.MPI_JOBS, kinds.TF_JOBS, kinds.PYTORCH_JOBS, kinds.VOLCANO_JOBS)
+    ),
+    Need(kinds.POD_GROUPS, KEEP, msg("all pods of a job are bound, or none")),
+    QUEUES,
+)
+"""Contract: what must be allowed where the cluster serves the kind."""
+
+
+async def served(client: KubernetesClient) -> list[Need]:
+    """Return those of operators that the cluster has."""
+    return [need for need in OF_OPERATORS if await client.serves(need.kind)]
+
+
+def row(need: Need) -> str:
+    """Write a right as a row of the documentation."""
+    return f"| `{need.kind.full_name}` | {', '.join(need.verbs)} | {need.purpose} |"

@@ -1,0 +1,70 @@
+"""A tenant's claim to the volume of all files, and the volume that is bound to it and to no other.
+
+Pods mount single directories of it, by `subPath`; the admission policies refuse all else.
+"""
+
+from __future__ import annotations
+
+from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, Installation
+from mlp_hub.executors.kubernetes.tenancy.made import Made, made
+from mlp_hub.kubernetes import names
+from mlp_hub.kubernetes.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Object
+
+SIZE = "1Ti"
+"""Given: a volume has to have a size; that of a shared one says nothing."""
+_SHARED = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+
+
+def volume_name(at: Installation, tenant: str) -> str:
+    """Return the name of a tenant's volume."""
+    return names.dns_name(f"{at.name}-files-{tenant}")
+
+
+def volume(at: Installation, tenant: str) -> Made:
+    """Return the volume. It names its claim, so that nobody else's takes it; what is on it stays when it goes."""
+    of = {
+        "kind": "PersistentVolumeClaim",
+        "apiVersion": "v1",
+        "namespace": at.namespace_of(tenant),
+        "name": FILES_CLAIM,
+    }
+    spec = {
+        **at.volume,
+        **_SHARED,
+        "capacity": {"storage": SIZE},
+        "persistentVolumeReclaimPolicy": "Retain",
+        "claimRef": of,
+    }
+    return made(PERSISTENT_VOLUMES, at, volume_name(at, tenant), tenant, spec=spec)
+
+
+def claim(at: Installation, tenant: str) -> Made:
+    """Return the claim."""
+    spec = {
+        **_SHARED,
+        "volumeName": volume_name(at, tenant),
+        "resources": {"requests": {"storage": SIZE}},
+    }
+    return made(PERSISTENT_VOLUME_CLAIMS, at, FILES_CLAIM, tenant, spec=spec)
+
+
+RELEASED = "Released"
+"""Given: phase of a volume whose claim was deleted; it takes no other by itself."""
+
+
+def phase(found: Object) -> str:
+    """Return the phase of a volume."""
+    said: str = found.get("status", {}).get("phase", "Pending")
+    return said
+
+
+def bound_as(wanted: Object, found: Object) -> Object:
+    """Return a volume as wanted, with what the cluster wrote down of the claim it is bound to: told anew it would be unbound."""
+    here, there = wanted["spec"]["claimRef"], found["spec"].get("claimRef", {})
+    if any(there.get(key) != here[key] for key in ("namespace", "name")):
+        return wanted
+    return {**wanted, "spec": {**wanted["spec"], "claimRef": there}}
+
+
+FREED: Object = {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}}
+"""Given: patch by which a volume whose claim was deleted takes one of the same name."""

@@ -1,0 +1,213 @@
+"""Keeper of all that stands in the cluster for tenants: made as told, put back when somebody changes it, removed with its tenant.
+
+What is told is compared with what the API answered when it was applied, and that with what watches say now: who changes
+nothing costs no request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+from mlp_hub.domain.errors import MessageError
+from mlp_hub.executors.base import Superseded, TenantPlace
+from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.executors.kubernetes.tenancy import around, shut
+from mlp_hub.executors.kubernetes.tenancy.drift import Sighting, sighting
+from mlp_hub.executors.kubernetes.tenancy.fights import Fights
+from mlp_hub.executors.kubernetes.tenancy.made import Made, selector
+from mlp_hub.executors.kubernetes.tenancy.putting import Putting
+from mlp_hub.executors.kubernetes.tenancy.removal import Left, Removal
+from mlp_hub.executors.kubernetes.tenancy.tenant import for_all, for_tenant
+from mlp_hub.kubernetes import kinds
+from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.kinds import Kind, name_of, namespace_of
+from mlp_hub.kubernetes.reflector import Key, Reflector, Selection
+
+log = logging.getLogger(__name__)
+KEPT = (
+    kinds.PRIORITY_CLASSES,
+    kinds.ADMISSION_POLICIES,
+    kinds.ADMISSION_BINDINGS,
+    kinds.NAMESPACES,
+    kinds.NETWORK_POLICIES,
+    kinds.SERVICE_ACCOUNTS,
+    kinds.RESOURCE_QUOTAS,
+    kinds.LIMIT_RANGES,
+    kinds.PERSISTENT_VOLUMES,
+    kinds.PERSISTENT_VOLUME_CLAIMS,
+    kinds.ROLES,
+    kinds.ROLE_BINDINGS,
+)
+"""Contract: kinds that are made for tenants, besides queues where there is Volcano."""
+
+LOOK_S = 0.05
+"""Tuning: seconds between two looks whether a first list came, or cannot."""
+
+
+class TenantKeeper:
+    """Has in the cluster what `keep` was told last, until `close`.
+
+    What is put back is put back within `act` of that call's epoch, which raises `Superseded` where it is for another to do:
+    then all that was told is forgotten.
+    """
+
+    def __init__(
+        self,
+        client: KubernetesClient,
+        at: Installation,
+        act: Callable[[int], AbstractAsyncContextManager[None]] = lambda _epoch: nullcontext(),
+    ) -> None:
+        self._client, self._at, self._act = client, at, act
+        self._places: dict[str, TenantPlace] | None = None  # by namespace
+        self._epoch = 0
+        self._putting = Putting(client, at)
+        self._removal = Removal(client, at)
+        self._seen: dict[Kind, Reflector[Sighting]] = {}
+        self._nodes: Reflector[frozenset[str]] | None = None
+        self._own = ""
+        self._shut = False  # whether the admission policies are known to hold
+        self._api: Collection[str] = ()
+        self._changed = asyncio.Event()
+        self._fights = Fights()
+        self._said = ""
+        self._turn = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def keep(self, places: Sequence[TenantPlace], epoch: int = 0) -> None:
+        """Have all that these tenants need, and nothing of others that hold nothing; return once it is so.
+
+        Raises what the cluster refused first, once all else is done: without the policies of all, nothing is done for any.
+        """
+        async with self._turn:
+            self._epoch = epoch
+            self._places = {self._at.namespace_of(place.name): place for place in places}
+            await self._open()
+            self._api = await around.api_addresses(self._client)
+            await self._bring_about()
+
+    def tenant_of(self, namespace: str) -> str | None:
+        """Return the tenant of a namespace, as told last; None where it is none's."""
+        place = (self._places or {}).get(namespace)
+        return None if place is None else place.name
+
+    async def close(self) -> None:
+        """Put nothing back any more. All stays as it is."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        self._seen.clear()
+        self._nodes = None
+
+    async def _open(self) -> None:
+        """Learn who we are and what there is, and watch what is not watched yet."""
+        self._own = self._own or await around.who_am_i(self._client)
+        if self._nodes is None:
+            nodes = Reflector(
+                self._client,
+                Selection(kinds.NODES),
+                lambda node: around.addresses_of(node) or None,
+                lambda _key, _before, _now: self._changed.set(),
+            )
+            await self._start(nodes)
+            self._nodes = nodes
+            self._tasks.append(asyncio.ensure_future(self._put_back()))
+        for kind in [*KEPT, *([kinds.QUEUES] if await around.has_volcano(self._client) else [])]:
+            if kind not in self._seen:
+                chosen = Selection(kind, labels=selector(self._at))
+                seen = Reflector(self._client, chosen, sighting, partial(self._saw, kind))
+                await self._start(seen)
+                self._seen[kind] = seen
+
+    async def _start(self, reflector: Reflector[Any]) -> None:
+        """Begin to watch; raise what a watch alone would only log."""
+        running, synced = asyncio.ensure_future(reflector.run()), asyncio.ensure_future(reflector.synced())
+        while not synced.done() and reflector.trouble is None:
+            await asyncio.wait([synced], timeout=LOOK_S)
+        if reflector.trouble is None:
+            self._tasks.append(running)
+            return
+        running.cancel()
+        synced.cancel()
+        raise reflector.trouble
+
+    def _saw(self, kind: Kind, key: Key, _before: Sighting | None, now: Sighting | None) -> None:
+        if not self._putting.stands(kind, key, now):
+            self._look_after(self._fights.next_wait((kind, key)))
+
+    def _look_after(self, delay_s: float) -> None:
+        asyncio.get_running_loop().call_later(delay_s, self._changed.set)
+
+    async def _put_back(self) -> None:
+        """Bring all about again whenever something is not as told."""
+        while True:
+            await self._changed.wait()
+            async with self._turn:
+                self._changed.clear()
+                try:
+                    async with self._act(self._epoch):
+                        await self._bring_about()
+                except Superseded:
+                    self._places = None
+                except MessageError as error:
+                    if str(error) != self._said:
+                        log.warning("what tenants have in the cluster is not as it should be yet: %s", error)
+                    self._said = str(error)
+                    self._look_after(self._fights.next_wait(None))
+                else:
+                    self._said = ""
+
+    async def _bring_about(self) -> None:
+        if self._places is None:
+            return
+        done: list[Any] = []
+        try:
+            await self._stand(for_all(self._at, self._own))
+        except MessageError as error:
+            if not self._shut:
+                raise
+            done.append(error)
+        near = frozenset(self._api).union(*(self._nodes.objects.values() if self._nodes else ()))
+        volcano = kinds.QUEUES in self._seen
+        wanted = {
+            namespace: for_tenant(self._at, place, near, volcano=volcano)
+            for namespace, place in self._places.items()
+        }
+        done += await asyncio.gather(
+            *map(self._stand, wanted.values()),
+            self._remove([each for some in wanted.values() for each in some]),
+            return_exceptions=True,
+        )
+        for each in done:
+            if isinstance(each, BaseException):
+                raise each
+
+    async def _stand(self, wanted: Sequence[Made]) -> None:
+        for kind, each in wanted:
+            seen = self._seen[kind].objects.get((namespace_of(each), name_of(each)))
+            if kind == kinds.ROLES and not self._shut:
+                await shut.hold(self._client, namespace_of(each))
+                self._shut = True
+            if await self._putting.put(kind, each, seen) and kind in (
+                kinds.ADMISSION_POLICIES,
+                kinds.ADMISSION_BINDINGS,
+            ):
+                self._shut = False
+
+    async def _remove(self, wanted: Sequence[Made]) -> None:
+        """Remove what is ours and not told."""
+        keys = {(kind, namespace_of(each), name_of(each)) for kind, each in wanted}
+        keys |= {(kind, "", name_of(each)) for kind, each in for_all(self._at, self._own)}
+        left = [
+            Left(kind, key, seen.tenant)
+            for kind, reflector in self._seen.items()
+            for key, seen in reflector.objects.items()
+            if (kind, *key) not in keys and not seen.going
+        ]
+        if left:
+            await self._removal.remove(left)

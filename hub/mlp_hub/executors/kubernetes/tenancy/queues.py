@@ -1,0 +1,12 @@
+"""A tenant's queue in Volcano, where a cluster has that."""
+
+from __future__ import annotations
+
+from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.executors.kubernetes.tenancy.made import Made, made
+from mlp_hub.kubernetes.kinds import QUEUES
+
+
+def queue(at: Installation, tenant: str) -> Made:
+    """Return the queue, named as the namespace is. Whose turn it is was decided before; the queue only keeps tenants apart."""
+    return made(QUEUES, at, at.namespace_of(tenant), tenant, spec={"weight": 1, "reclaimable": False})

@@ -1,0 +1,185 @@
+"""What a cluster says of a pod or an object that does not come to run, or was taken away: as failures with the way out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mlp_hub.domain.errors import MessageError
+from mlp_hub.domain.job import Cause, Failure
+from mlp_hub.executors.kubernetes.claims import About
+from mlp_hub.executors.kubernetes.gang import lacking
+from mlp_hub.executors.kubernetes.views import MainView, PodView
+from mlp_hub.kubernetes.errors import ClusterUnreachable, ForbiddenError
+from mlp_language.message import Message, msg, to_data
+
+IMAGE_S = 120.0
+"""Tuning: seconds in which an image may still be had: registries that come back, for how soon a wrong name is told."""
+_PULL = frozenset({"ErrImagePull", "ImagePullBackOff"})
+_NEVER = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+_CONFIG = frozenset(
+    {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
+)
+CONFIG_S = 20.0
+"""Tuning: seconds in which what a container needs may still turn up, for how soon it is told that it does not."""
+_NO_SUCH_IMAGE = re.compile(
+    r"(?i)not found|manifest unknown|does not exist|unauthorized|denied|no basic auth|invalid reference"
+)
+"""Given: how registries say that an image is not there, or not for us; anything else may pass."""
+_START = frozenset({"StartError", "ContainerCannotRun"})
+_NODE = frozenset({"NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError", "NodeAffinity"})
+_DISK = re.compile(r"(?i)ephemeral|emptydir|disk")
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What the cluster says against an attempt of which it makes no pods, and whether waiting on is in vain."""
+
+    said: str
+    final: bool
+
+
+def of_cluster(error: MessageError) -> Message:
+    """Say to everybody why the cluster is not heard of."""
+    if isinstance(error, ClusterUnreachable):
+        return msg("the cluster does not answer; what runs goes on, and nothing starts or ends until it does")
+    if isinstance(error, ForbiddenError):
+        return msg(
+            "the cluster does not tell the hub all that it has; make doctor says which right is missing"
+        )
+    return msg("the hub does not keep up with the cluster; the log of its service says why")
+
+
+def failure(cause: Cause, said: Message, rank: int | None = None, pod: PodView | None = None) -> Failure:
+    """Make a failure of a sentence of ours."""
+    code, signal = (pod.exit_code, pod.signal) if pod is not None else (None, None)
+    return Failure(cause, rank, code, signal, str(said), said=to_data(said))
+
+
+def waiting(pod: PodView) -> Message:
+    """Say what a pod waits for."""
+    if pod.waits == "Unschedulable":
+        return msg("the cluster has no room for its pod {pod} now: {why}", pod=pod.name, why=pod.message)
+    if pod.waits in _PULL:
+        return msg("its image cannot be fetched, which is tried again: {why}", why=pod.message)
+    if pod.waits == "SchedulingGated":
+        return msg("its pod {pod} is held back by the cluster", pod=pod.name)
+    return msg("its pod {pod} waits: {reason} {why}", pod=pod.name, reason=pod.waits, why=pod.message or "-")
+
+
+def never_starts(pod: PodView, rank: int, now: float) -> Failure | None:
+    """Return the failure of a pod that will not start; None where that may pass."""
+    waited = now - pod.made_at
+    if pod.waits in _NEVER or (
+        pod.waits in _PULL and (waited > IMAGE_S or _NO_SUCH_IMAGE.search(pod.message))
+    ):
+        said = msg(
+            "the image of rank {rank} cannot be had: {why}; name one that the cluster's nodes can pull, or ask "
+            "its administrator for access",
+            rank=rank,
+            why=pod.message or pod.waits,
+        )
+        return failure(Cause.START_FAILED, said, rank)
+    if pod.waits in _CONFIG and (lacks := lacking(pod.message)):
+        return failure(Cause.START_FAILED, lacks, rank)
+    if pod.waits in _CONFIG and waited > CONFIG_S:
+        said = msg(
+            "the container of rank {rank} cannot be made ({reason}): {why}",
+            rank=rank,
+            reason=pod.waits,
+            why=pod.message or "-",
+        )
+        return failure(Cause.START_FAILED, said, rank)
+    return None
+
+
+def pod_failed(pod: PodView, rank: int) -> Failure:
+    """Return why a pod failed whose rank could not write it down."""
+    if pod.reason == "Evicted":
+        cause = Cause.DISK if _DISK.search(pod.message) else Cause.NODE_LOST
+        said = msg("the pod of rank {rank} was evicted: {why}", rank=rank, why=pod.message or "-")
+        return failure(cause, said, rank)
+    if pod.disrupted or pod.leaves_at is not None:
+        return pod_taken(pod, rank)
+    cause, said = _cause(pod, rank)
+    if cause is Cause.PROGRAM_ERROR and pod.message:
+        return Failure(cause, rank, pod.exit_code, None, pod.message)
+    return failure(cause, said, rank, pod)
+
+
+def _cause(pod: PodView, rank: int) -> tuple[Cause, Message]:
+    if pod.reason == "OOMKilled":
+        return Cause.OUT_OF_MEMORY, msg(
+            "rank {rank} was killed: more memory than its pod may have", rank=rank
+        )
+    if pod.reason == "DeadlineExceeded":
+        return Cause.TIME_LIMIT, msg("it ran longer than its time limit allows")
+    if pod.reason in _START:
+        why = pod.message or pod.reason
+        return Cause.START_FAILED, lacking(why) or msg(
+            "the container of rank {rank} could not start: {why}", rank=rank, why=why
+        )
+    if pod.reason in _NODE or (pod.started_at is None and pod.exit_code is None and pod.signal is None):
+        return Cause.NODE_LOST, msg(
+            "node {node} did not run the pod of rank {rank} ({reason}): {why}",
+            node=pod.node or "-",
+            rank=rank,
+            reason=pod.reason or "-",
+            why=pod.message or "-",
+        )
+    if pod.signal is not None:
+        return Cause.SIGNAL, msg("rank {rank} was killed by signal {signal}", rank=rank, signal=pod.signal)
+    return Cause.PROGRAM_ERROR, msg(
+        "rank {rank} ended with exit status {code}", rank=rank, code=pod.exit_code or 0
+    )
+
+
+def pod_taken(pod: PodView, rank: int) -> Failure:
+    """Return the loss of a rank whose pod was taken away."""
+    if pod.disrupted:
+        said = msg("the cluster took the pod of rank {rank} away: {why}", rank=rank, why=pod.disrupted)
+    else:
+        said = msg("somebody deleted the pod {pod} of rank {rank}", pod=pod.name, rank=rank)
+    return failure(Cause.NODE_LOST, said, rank)
+
+
+def rank_lost(rank: int | None, node: str) -> Failure:
+    """Return the loss of a rank with its node or pod."""
+    if rank is None:
+        return failure(Cause.NODE_LOST, msg("node {node} has gone before its ranks were there", node=node))
+    said = msg("the pod of rank {rank} on node {node} has gone, without a word", rank=rank, node=node or "-")
+    return failure(Cause.NODE_LOST, said, rank)
+
+
+def asked_by_others(rank: int) -> Failure:
+    """Return the loss of a rank that somebody else asked to end."""
+    return failure(Cause.NODE_LOST, msg("rank {rank} was asked to end by the cluster", rank=rank), rank)
+
+
+def deleted(kind: str, name: str) -> Failure:
+    """Return the loss of an attempt whose main object somebody has removed."""
+    return failure(Cause.NODE_LOST, msg("somebody deleted its {kind} {name}", kind=kind, name=name))
+
+
+def claim_deleted(name: str) -> Failure:
+    """Return the loss of an attempt whose claim somebody has removed."""
+    return failure(Cause.NODE_LOST, msg("somebody deleted its ConfigMap {name}, or its namespace", name=name))
+
+
+def main_failed(main: MainView, about: About) -> Failure:
+    """Return why an operator gave an attempt up whose ranks told nothing."""
+    if main.reason == "DeadlineExceeded":
+        return failure(Cause.TIME_LIMIT, msg("it ran longer than its time limit allows"))
+    said = msg("its {kind} failed ({reason}): {why}", kind=about.main[1], reason=main.reason, why=main.failed)
+    return failure(Cause.START_FAILED, said)
+
+
+def refused(kind: str, why: str) -> Failure:
+    """Return the failure of an attempt of which the cluster refused an object."""
+    said = msg("the cluster refused its {kind}: {why}", kind=kind, why=why)
+    return failure(Cause.START_FAILED, said)
+
+
+def no_pods(why: str) -> Failure:
+    """Return the failure of an attempt of whose pods the cluster refused one."""
+    return failure(Cause.START_FAILED, msg("the cluster refused its pods: {why}", why=why))

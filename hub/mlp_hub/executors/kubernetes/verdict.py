@@ -1,0 +1,316 @@
+"""How an attempt stands, and whether it has to end: from what the cluster shows and what its ranks wrote down. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from mlp_hub.domain.job import Cause, Failure, Hint, RankStatus
+from mlp_hub.executors.base import AttemptPhase, Observation
+from mlp_hub.executors.kubernetes import troubles
+from mlp_hub.executors.kubernetes.claims import Claim, End
+from mlp_hub.executors.kubernetes.records import RankRecord, RankUse
+from mlp_hub.executors.kubernetes.stages import stages_of
+from mlp_hub.executors.kubernetes.views import MainView, PodView
+from mlp_hub.kubernetes.kinds import POD_GROUPS
+from mlp_language.message import Message, msg
+
+_KILL, _TERM = 9, 15
+NO_USE = RankUse()
+ENDED = (AttemptPhase.SUCCEEDED, AttemptPhase.FAILED, AttemptPhase.STOPPED, AttemptPhase.LOST)
+SEEN_S = 20.0
+"""Safety: seconds after a pod ended in which its rank's record may still come to light, where the volume is slow."""
+LEFT_S = 60.0
+"""Safety: seconds beyond its time after which a deleted pod counts as gone: its node does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is known of an attempt. `made`: its main object was there once. `lost_nodes` are placed on, and have gone or are silent."""
+
+    claim: Claim
+    main: MainView | None
+    made: bool
+    pods: Sequence[PodView]
+    records: Mapping[int, RankRecord]
+    now: float
+    lost_nodes: AbstractSet[str] = frozenset()
+    complaint: troubles.Complaint | None = None  # of the cluster, where it makes no pods
+    grouped: bool = True  # what has its pods bound as a whole is there, where there is to be something
+
+    @property
+    def alive(self) -> bool:
+        """Whether processes of it may be left."""
+        return any(not pod.over and not self._abandoned(pod) for pod in self.pods)
+
+    def _abandoned(self, pod: PodView) -> bool:
+        return pod.leaves_at is not None and self.now > pod.leaves_at + LEFT_S
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptVerdict:
+    """How an attempt stands. `end`: it has to be ended so, and that is still to be written down."""
+
+    seen: Observation
+    end: End | None = None
+
+
+@dataclass(slots=True)
+class _Rank:
+    number: int
+    role: str
+    node: str
+    state: str = "pending"  # running, finished, failed, stopped, lost
+    started_at: float | None = None
+    finished_at: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    failure: Failure | None = None
+    lines: int = 0
+    pods: list[PodView] = field(default_factory=list)
+    container_at: float | None = None
+    first_line_at: float | None = None
+    use: RankUse = NO_USE
+
+    @property
+    def final(self) -> bool:
+        return self.state not in ("pending", "running")
+
+    def status(self, state: str) -> RankStatus:
+        runs, use = state == "running", self.use
+        return RankStatus(
+            self.number,
+            self.role,
+            self.node,
+            state,
+            self.exit_code,
+            self.signal,
+            use.cpu if runs else None,
+            use.ram if runs else None,
+            *((None,) * 4 if runs else (use.cpu_mean, use.cpu_peak, use.ram_mean, use.ram_peak)),
+        )
+
+
+def judge(scene: Scene) -> AttemptVerdict:
+    """Tell how the attempt stands now."""
+    ranks = _ranks(scene)
+    end = scene.claim.end
+    proposed = None if end is not None else _end(scene, ranks)
+    # whose ranks have all ended by themselves has ended: nobody ends it, and nothing is written down
+    by_itself = proposed is not None and proposed.phase is not AttemptPhase.LOST
+    by_itself = by_itself and all(rank.final for rank in ranks)
+    if by_itself:
+        end, proposed = proposed, None
+    started = min((r.started_at for r in ranks if r.started_at is not None), default=None)
+    waits = None
+    if end is not None and (by_itself or (not scene.alive and scene.main is None)):
+        phase = end.phase
+    elif started is not None or any(rank.final for rank in ranks):
+        phase = AttemptPhase.RUNNING
+    elif scene.main is None and not scene.pods and not scene.made and end is None:
+        phase = AttemptPhase.ABSENT
+    else:
+        phase, waits = AttemptPhase.STARTING, _waits(scene)
+    over = phase in ENDED
+    failure = end.failure if over and end is not None else None
+    seen = Observation(
+        scene.claim.attempt,
+        phase,
+        started,
+        _finished(ranks, end) if over else None,
+        tuple(rank.status(_shown(rank, phase, failure)) for rank in ranks),
+        failure,
+        sum(rank.lines for rank in ranks) if over else 0,
+        waits=waits,
+        stages=stages_of(
+            scene.pods,
+            len(ranks),
+            started,
+            min((r.first_line_at for r in ranks if r.first_line_at is not None), default=None),
+            {r.number: r.container_at for r in ranks if r.container_at is not None},
+        ),
+    )
+    return AttemptVerdict(seen, proposed)
+
+
+def settled(verdict: AttemptVerdict, claim: Claim) -> bool:
+    """Whether nothing will happen to an attempt of which its watches would not tell."""
+    seen = verdict.seen
+    if seen.phase in ENDED or seen.phase is AttemptPhase.ABSENT:
+        return True
+    steady = all(rank.state == "running" for rank in seen.ranks)
+    return seen.phase is AttemptPhase.RUNNING and claim.end is None and verdict.end is None and steady
+
+
+def _finished(ranks: Sequence[_Rank], end: End | None) -> float | None:
+    told = [rank.finished_at for rank in ranks if rank.finished_at is not None]
+    return max(told) if told else end.at if end is not None else None
+
+
+def _shown(rank: _Rank, phase: AttemptPhase, failure: Failure | None) -> str:
+    """Say what a rank is called: stopped is one that ended, or never began, only because of others or because it was asked."""
+    if phase in (AttemptPhase.STOPPED, AttemptPhase.SUCCEEDED):
+        return rank.state if rank.state == "finished" or rank.exit_code is not None else "stopped"
+    if phase is AttemptPhase.LOST:
+        return rank.state if rank.state in ("finished", "stopped") else "failed"
+    if phase is AttemptPhase.FAILED and failure is not None and failure.rank != rank.number:
+        hushed = rank.state in ("pending", "lost", "running") or rank.signal in (_TERM, _KILL)
+        return "stopped" if hushed else rank.state
+    return "failed" if rank.state == "lost" else rank.state
+
+
+def _ranks(scene: Scene) -> list[_Rank]:
+    about = scene.claim.about
+    found = []
+    for number, role in enumerate(about.roles):
+        pods = sorted((pod for pod in scene.pods if pod.rank == number), key=lambda pod: pod.made_at)
+        node = next((pod.node for pod in reversed(pods) if pod.node), "")
+        node = node or (about.nodes[number] if number < len(about.nodes) else "")
+        rank = _Rank(number, role, node, pods=pods)
+        if (record := scene.records.get(number)) is not None:
+            _from_record(rank, record.between(about.at, scene.now), about.network)
+        if not rank.final:
+            _from_pods(rank, scene)
+        found.append(rank)
+    return found
+
+
+def _from_record(rank: _Rank, record: RankRecord, network: str) -> None:
+    rank.state, rank.started_at, rank.finished_at = record.state, record.started_at, record.finished_at
+    rank.exit_code, rank.signal, rank.lines = record.exit_code, record.signal, record.lost_lines
+    rank.first_line_at, rank.use = record.first_line_at, record.use or NO_USE
+    rank.container_at = record.container_at
+    if record.state == "failed":
+        cause = record.cause or (Cause.SIGNAL if record.signal else Cause.PROGRAM_ERROR)
+        hint = None
+        if record.hint == Hint.NO_NETWORK:
+            hint = Hint.NETWORK_MISSING if network == "outbound" else Hint.NO_NETWORK
+        rank.failure = Failure(
+            cause,
+            rank.number,
+            record.exit_code,
+            record.signal,
+            record.message,
+            record.tail,
+            hint,
+            record.said,
+        )
+
+
+def _from_pods(rank: _Rank, scene: Scene) -> None:
+    """Tell what a rank's pod says of it, where it has not written down its end."""
+    if not rank.pods:
+        if rank.state == "running":
+            rank.state, rank.failure = "lost", troubles.rank_lost(rank.number, rank.node)
+        return
+    pod = rank.pods[-1]
+    if pod.over and scene.now < (pod.finished_at or scene.now) + SEEN_S and _may_write(pod, rank):
+        return  # its record says more, and comes
+    if pod.over:
+        rank.started_at = rank.started_at or pod.started_at
+        rank.finished_at = pod.finished_at or scene.now
+        rank.exit_code, rank.signal = pod.exit_code, pod.signal
+        if pod.phase == "Succeeded":
+            rank.state = "finished"
+        else:
+            rank.failure = troubles.pod_failed(pod, rank.number)
+            rank.state = "lost" if rank.failure.cause is Cause.NODE_LOST else "failed"
+    elif pod.disrupted or (pod.leaves_at is not None and scene.main is not None and not scene.main.leaving):
+        rank.state, rank.failure = "lost", troubles.pod_taken(pod, rank.number)
+    elif pod.node in scene.lost_nodes and pod.leaves_at is not None:
+        rank.state, rank.failure = "lost", troubles.rank_lost(rank.number, pod.node)
+    elif pod.waits and (failure := troubles.never_starts(pod, rank.number, scene.now)):
+        rank.state, rank.failure = "failed", failure
+    elif rank.started_at is None and pod.started_at is not None and scene.now > pod.started_at + SEEN_S:
+        rank.state, rank.started_at = "running", pod.started_at
+
+
+def _may_write(pod: PodView, rank: _Rank) -> bool:
+    """Whether the rank's program was there to write down how it ended: the kernel or the cluster took none of it away."""
+    return rank.started_at is not None and pod.signal != _KILL and pod.reason in ("", "Completed", "Error")
+
+
+def _end(scene: Scene, ranks: Sequence[_Rank]) -> End | None:
+    """Return how the attempt has to end, if it has to: the first of these rules that says so."""
+    for rule in (_deleted, _failed, _done, _lost, _given_up):
+        if (found := rule(scene, ranks)) is not None:
+            return End(found[0], scene.now, scene.claim.about.grace_s, found[1])
+    return None
+
+
+Rule = tuple[AttemptPhase, Failure | None]
+
+
+def _deleted(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
+    if not scene.made or all(rank.state == "finished" for rank in ranks):
+        return None
+    about = scene.claim.about
+    if scene.main is None:
+        return AttemptPhase.LOST, troubles.deleted(about.main[1], scene.claim.name)
+    unbound = any(not rank.final and not any(pod.node for pod in rank.pods) for rank in ranks)
+    if unbound and not scene.grouped and scene.now > about.at + SEEN_S:
+        return AttemptPhase.LOST, troubles.deleted(POD_GROUPS.kind, about.group)
+    return None
+
+
+def _failed(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
+    """The first that failed by itself: others are killed for it, by their launcher or their operator."""
+    failed = [rank for rank in ranks if rank.state == "failed"]
+    if not failed:
+        return None
+    first = min(failed, key=lambda rank: (rank.signal in (_KILL, _TERM), rank.finished_at or scene.now))
+    return AttemptPhase.FAILED, first.failure
+
+
+def _done(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
+    leader, about = _leader(scene, ranks), scene.claim.about
+    if leader is not None:
+        late = scene.now >= (leader.finished_at or scene.now) + about.linger_s
+        if about.has_ps or late or all(rank.final for rank in ranks):
+            return AttemptPhase.SUCCEEDED, None
+    if all(rank.state == "finished" for rank in ranks):
+        return AttemptPhase.SUCCEEDED, None
+    return None
+
+
+def _lost(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
+    """A rank that went without having failed, unless its leader's end is what ends it."""
+    if _leader(scene, ranks) is not None:
+        return None
+    for rank in ranks:
+        if rank.state == "lost":
+            return AttemptPhase.LOST, rank.failure
+        if rank.state == "stopped":
+            return AttemptPhase.LOST, troubles.asked_by_others(rank.number)
+    gone = sorted(set(scene.claim.about.nodes) & scene.lost_nodes)
+    if gone and not any(pod.node for pod in scene.pods):
+        return AttemptPhase.LOST, troubles.rank_lost(None, gone[0])
+    return None
+
+
+def _given_up(scene: Scene, _ranks: Sequence[_Rank]) -> Rule | None:
+    """What the cluster refuses to make, or an operator gave up, while ranks told nothing."""
+    if scene.complaint is not None and scene.complaint.final:
+        return AttemptPhase.FAILED, troubles.no_pods(scene.complaint.said)
+    if scene.main is not None and scene.main.failed and not scene.alive:
+        return AttemptPhase.FAILED, troubles.main_failed(scene.main, scene.claim.about)
+    return None
+
+
+def _leader(scene: Scene, ranks: Sequence[_Rank]) -> _Rank | None:
+    """Return the rank with whose end the gang ends, once it has ended well."""
+    role = scene.claim.about.ends_with
+    leader = next((rank for rank in ranks if rank.role == role), None) if role is not None else None
+    return leader if leader is not None and leader.state == "finished" else None
+
+
+def _waits(scene: Scene) -> Message | None:
+    for pod in scene.pods:
+        if pod.waits:
+            return troubles.waiting(pod)
+    if any(pod.node for pod in scene.pods):
+        return msg("its pods have their nodes, and fetch their images")
+    if scene.complaint is not None:
+        return msg("the cluster makes no pods of it yet: {why}", why=scene.complaint.said)
+    return None

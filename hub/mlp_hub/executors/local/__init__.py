@@ -1,0 +1,1 @@
+"""Sandboxes on this machine, supervised by shims."""

@@ -1,0 +1,446 @@
+"""Runs attempts in sandboxes on this machine.
+
+Each attempt has a run directory, which is all its state: a hub that starts again finds its attempts there,
+running or ended, and none is started a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from mlp_hub import sandbox
+from mlp_hub.domain.job import Cause, Failure, Hint, RankStatus
+from mlp_hub.domain.runtime import roles_of
+from mlp_hub.domain.stages import StageTimes
+from mlp_hub.executors import rank_commands
+from mlp_hub.executors.base import (
+    AttemptKey,
+    AttemptPhase,
+    CannotStart,
+    DiskUse,
+    LaunchSpec,
+    Observation,
+    TenantPlace,
+    check_placement,
+)
+from mlp_hub.executors.local import disk
+from mlp_hub.executors.local.gpus import assign
+from mlp_hub.executors.local.node import gpus, local_node
+from mlp_hub.executors.local.prepare import Surroundings, sandbox_spec
+from mlp_hub.executors.local.usage import ProcessMeter
+from mlp_hub.executors.local.watch import Watch, Watched
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.mounted.fence import Fence, Fenced
+from mlp_hub.executors.mounted.prepare import make_directories
+from mlp_hub.executors.mounted.reading import MountedLogs
+from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.programs import home_mount
+from mlp_hub.executors.turns import Turns
+from mlp_hub.executors.workspace import LOOK_EVERY_S, Home
+from mlp_hub.sandbox import Bind, SandboxExit, SandboxPhase, SandboxState, SandboxUnavailable
+from mlp_hub.sandbox.control import record_failure, sweep
+from mlp_hub.sandbox.fork_server import ForkServer
+from mlp_hub.sandbox.shim import files
+from mlp_language.message import Message, msg, to_data
+
+VANISHED = msg("its sandbox vanished with all its ranks, without an exit status")
+P = ParamSpec("P")
+T = TypeVar("T")
+LOOKERS = 2
+"""Tuning: threads that look at files and do nothing else: threads, for how long one waits for a slow disk."""
+IDLE_S = 120.0
+"""Tuning: seconds without a start, after which the fork server is closed: its memory, for a slower first start."""
+_PASSES = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE}
+)
+"""Error numbers that tell of this machine at this moment, and nothing of the attempt."""
+_PHASES = {
+    SandboxPhase.ABSENT: AttemptPhase.ABSENT,
+    SandboxPhase.STARTING: AttemptPhase.STARTING,
+    SandboxPhase.RUNNING: AttemptPhase.RUNNING,
+    SandboxPhase.LOST: AttemptPhase.LOST,
+}
+
+
+class LocalExecutor(Fenced, MountedLogs):
+    """The executor of one machine; see `Executor` for what its methods promise.
+
+    `run_root` holds a run directory per attempt, `directories` homes and jobs. `python` is the interpreter of the jobs' environment. `binds`
+    are seen in every sandbox, as the directory of the platform's sockets. `servers_root` holds the run directories of
+    notebook servers, by user.
+    """
+
+    name = "local"
+    keeps_tenants = False
+    brought = None
+    images = False
+
+    def __init__(
+        self,
+        run_root: str | Path,
+        directories: Directories,
+        *,
+        nodes: Sequence[NodeInfo] | None = None,
+        python: str | None = None,
+        binds: Sequence[Bind] = (),
+        servers_root: str | Path | None = None,
+    ) -> None:
+        self._root = str(run_root)
+        os.makedirs(self._root, mode=0o700, exist_ok=True)  # noqa: PTH103
+        self._nodes = tuple(nodes) if nodes is not None else (local_node(disk=self._root),)
+        self._python = python or sys.executable
+        self._binds = tuple(binds)
+        self._servers_root = servers_root
+        self._fence = Fence(self._root)
+        MountedLogs.__init__(self, directories)
+        self.workspace = MountedWorkspace(directories, self._fence)
+        self._fork_server = ForkServer()
+        self._meter = ProcessMeter()
+        self._callbacks: list[Callable[[str], None]] = []
+        self._watch = Watch(self._changed)
+        self._watching: set[str] = set()
+        self._final: dict[str, Observation] = {}
+        self._about: dict[str, dict[str, Any]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._idle: asyncio.TimerHandle | None = None
+        self._opening: asyncio.Task[None] | None = None
+        # each their own: those that all share may be waiting for processes to end
+        self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
+        self._disk_looker = ThreadPoolExecutor(1, "processes")
+        self._uses: Turns[str | Home, DiskUse] = Turns()
+
+    # -- the interface
+
+    async def open(self) -> None:
+        """Attach to what an earlier hub started; every call but this one does so where it was not done."""
+        await self._open()
+
+    def nodes(self) -> Sequence[NodeInfo]:
+        """List this machine as found, or as configured."""
+        return self._nodes
+
+    def on_nodes(self, callback: Callable[[], None]) -> None:
+        """Never call back: this machine stays what it is."""
+
+    def trouble(self) -> Message | None:
+        """Say nothing: it is this machine."""
+        return None
+
+    async def lacks(self, package: str, user: str) -> bool:
+        """Look into the environment that all jobs of this machine share, and for what the user installed at home."""
+        home = self._directories.home(user)
+        return await asyncio.to_thread(rank_commands.lacks, package, self._python, home, home_mount(user))
+
+    async def keep_tenants(self, tenants: Sequence[TenantPlace], epoch: int = 0) -> None:
+        """Do nothing: tenants need no place of their own here."""
+
+    async def keep_images(self, used: Sequence[str], epoch: int = 0) -> None:
+        """Do nothing: nothing here has an image."""
+
+    async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
+        """Start the attempt unless it was ever started; what cannot be started has failed at once."""
+        run_dir = self._dir(spec.attempt)
+        await self._open()
+        self._postpone_idle()
+        lock = self._locks.setdefault("gpu" if spec.per_worker.gpu else spec.attempt, asyncio.Lock())
+        async with lock:
+            watched = await asyncio.to_thread(self._start, spec, run_dir, epoch)
+        self._locks.pop(spec.attempt, None)
+        self._attach(spec.attempt, watched)
+
+    async def stop(
+        self, attempt: str, grace_s: float, epoch: int = 0, failure: Failure | None = None
+    ) -> None:
+        """Send SIGTERM to all ranks, SIGKILL after the grace; returns at once."""
+        await self._open()
+        why = None if failure is None else (failure.cause.value, failure.message, failure.said)
+        await asyncio.to_thread(self._stop, self._dir(attempt), grace_s, why, epoch)
+
+    async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
+        """Do nothing: ranks write their logs and spools where they are read from."""
+
+    async def disk_use(self, whose: Collection[str | Home]) -> Mapping[str | Home, DiskUse]:
+        """Ask the kernel about the processes in these attempts' sandboxes, and in those of these users' servers."""
+        return await asyncio.get_running_loop().run_in_executor(self._disk_looker, self._disk_use, whose)
+
+    async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
+        """Tell how these attempts stand."""
+        await self._open()
+        unknown = [attempt for attempt in attempts if attempt not in self._final]
+        if not unknown:
+            return {attempt: self._final[attempt] for attempt in attempts}
+        seen = await self._look(self._observe, unknown)
+        for attempt, (observation, over) in seen.items():
+            if over:
+                self._final[attempt] = observation
+                self._detach(attempt)
+        return {a: seen[a][0] if a in seen else self._final[a] for a in attempts}
+
+    async def known(self) -> Sequence[str]:
+        """List all attempts that have a run directory."""
+        await self._open()
+        return sorted(entry.name for entry in await self._look(self._run_dirs))
+
+    async def forget(self, attempt: str, epoch: int = 0) -> None:
+        """Kill what is left of the attempt and remove its run directory."""
+        await self._open()
+        await asyncio.to_thread(self._remove, self._dir(attempt), epoch)
+        self._detach(attempt)
+        self._final.pop(attempt, None)
+        self._about.pop(attempt, None)
+
+    def on_change(self, callback: Callable[[str], None]) -> None:
+        """Call back with an attempt id, on the event loop, whenever looking again is worth it."""
+        self._callbacks.append(callback)
+
+    async def close(self) -> None:
+        """Stop watching; running attempts go on."""
+        if self._idle is not None:
+            self._idle.cancel()
+        self._watch.close()
+        self._fork_server.close()
+
+    # -- starting
+
+    def _start(self, spec: LaunchSpec, run_dir: str, epoch: int) -> Watched:
+        with self._fence.acting(epoch):
+            if not os.path.lexists(f"{run_dir}/claim"):
+                self._launch(spec, run_dir)
+        return self._watch.look(run_dir, sandbox.inspect(run_dir).shim_pid)
+
+    def _stop(self, run_dir: str, grace_s: float, why: tuple[str, str, Any] | None, epoch: int) -> None:
+        with self._fence.acting(epoch):
+            sandbox.stop(run_dir, grace_s, why)
+
+    def _remove(self, run_dir: str, epoch: int) -> None:
+        with self._fence.acting(epoch):
+            sandbox.remove(run_dir)
+
+    def _launch(self, spec: LaunchSpec, run_dir: str) -> None:
+        try:
+            check_placement(spec, [node.name for node in self._nodes])
+            root = os.geteuid() == 0
+            make_directories(spec, self._directories, root=root)
+            shares = self._gpu_shares(spec)
+            devices = sorted({device for share in shares for device in share})
+            caps = sandbox.capabilities()
+            around = Surroundings(self._python, self._directories, self._binds, caps.outbound)
+            described = sandbox_spec(spec, around, devices, [sorted(share) for share in shares])
+        except (CannotStart, OSError, ValueError, subprocess.SubprocessError) as error:
+            if isinstance(error, OSError) and error.errno in _PASSES:
+                raise
+            self._write_about(spec, run_dir, [])
+            record_failure(
+                run_dir, str(error), to_data(error.message) if isinstance(error, CannotStart) else None
+            )
+            return
+        self._write_about(spec, run_dir, shares)
+        try:
+            sandbox.launch(described, run_dir, self._fork_server)
+        except (SandboxUnavailable, ValueError) as error:
+            record_failure(run_dir, str(error))
+
+    def _write_about(self, spec: LaunchSpec, run_dir: str, shares: Sequence[Mapping[int, int]]) -> None:
+        """Write down what `observe` needs and the sandbox does not know."""
+        os.makedirs(run_dir, mode=0o700, exist_ok=True)  # noqa: PTH103
+        nodes = spec.placement or (self._nodes[0].name,) * spec.ranks
+        used: dict[str, int] = {}
+        for share in shares:
+            for device, amount in share.items():
+                used[str(device)] = used.get(str(device), 0) + amount
+        roles = roles_of(spec.runtime, spec.workers, spec.ps)
+        about = {"placement": list(nodes), "roles": list(roles), "gpus": used, "network": spec.network}
+        files.write_json(run_dir, "attempt.json", about)
+        self._about[spec.attempt] = about
+
+    def _gpu_shares(self, spec: LaunchSpec) -> list[dict[int, int]]:
+        if not spec.per_worker.gpu:
+            return []
+        used: dict[int, int] = {}
+        for entry in self._run_dirs():
+            about = files.read_json(entry.path, "attempt.json")
+            alive = sandbox.inspect(entry.path).phase in (SandboxPhase.STARTING, SandboxPhase.RUNNING)
+            if alive and about and entry.name != spec.attempt:
+                for device, amount in about["gpus"].items():
+                    used[int(device)] = used.get(int(device), 0) + amount
+        devices = [gpu.index for gpu in gpus()]
+        return assign(spec.per_worker.gpu, spec.ranks, devices, used)
+
+    # -- looking
+
+    async def _look(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Look at files in a thread of those that do nothing else: the others may be waiting for processes to end."""
+        return await asyncio.get_running_loop().run_in_executor(self._lookers, partial(work, *args, **kwargs))
+
+    def _disk_use(self, whose: Collection[str | Home]) -> dict[str | Home, DiskUse]:
+        devices = self.workspace.devices()
+        asked = {one: partial(disk.use_of, self._sandboxes_of(one), devices) for one in whose}
+        return dict(self._uses.take(asked, lambda _: LOOK_EVERY_S, hurry=True))
+
+    def _sandboxes_of(self, whose: str | Home) -> Iterable[str]:
+        if isinstance(whose, Home):
+            return disk.run_dirs(self._servers_root, whose.user)
+        return [self._dir(whose)]
+
+    def _observe(self, attempts: Sequence[str]) -> dict[str, tuple[Observation, bool]]:
+        """Return how each of them stands, and whether that is for good."""
+        return {attempt: self._observe_one(attempt) for attempt in attempts}
+
+    def _observe_one(self, attempt: str) -> tuple[Observation, bool]:
+        run_dir = self._dir(attempt)
+        state = sandbox.inspect(run_dir)
+        seen = self._observation(attempt, run_dir, state)
+        if state.phase is SandboxPhase.LOST:
+            sweep(run_dir)
+        return seen, state.phase in (SandboxPhase.EXITED, SandboxPhase.LOST)
+
+    def _observation(self, attempt: str, run_dir: str, state: SandboxState) -> Observation:
+        end = state.exit
+        failure = None
+        phase = _PHASES.get(state.phase, AttemptPhase.FAILED)
+        if state.phase is SandboxPhase.LOST:
+            failure = Failure(Cause.NODE_LOST, message=str(VANISHED), said=to_data(VANISHED))
+        elif end is not None and end.cause == "ok":
+            phase = AttemptPhase.SUCCEEDED
+        elif end is not None and end.stopped:
+            phase = AttemptPhase.STOPPED
+        elif end is not None:
+            hint = self._hint(attempt, run_dir, end)
+            failure = Failure(
+                Cause(end.cause), end.rank, end.code, end.signal, end.message, end.tail, hint, end.said
+            )
+        return Observation(
+            attempt,
+            phase,
+            state.started_at,
+            end.finished_at if end else None,
+            self._ranks(attempt, run_dir, state),
+            failure,
+            end.lost_lines if end else 0,
+            stages=StageTimes(first_line=state.first_line_at),
+        )
+
+    def _told(self, attempt: str, run_dir: str) -> dict[str, Any] | None:
+        """Return what was written down of the attempt at its start."""
+        if attempt not in self._about and (about := files.read_json(run_dir, "attempt.json")) is not None:
+            self._about[attempt] = about
+        return self._about.get(attempt)
+
+    def _hint(self, attempt: str, run_dir: str, end: SandboxExit) -> Hint | None:
+        if end.hint is None:
+            return None
+        about = self._told(attempt, run_dir) or {}
+        return Hint.NETWORK_MISSING if about.get("network") == "outbound" else Hint(end.hint)
+
+    def _ranks(self, attempt: str, run_dir: str, state: SandboxState) -> tuple[RankStatus, ...]:
+        about = self._told(attempt, run_dir)
+        if about is None:
+            return ()
+        placement: list[str] = about["placement"]
+        found = {rank.rank: rank for rank in state.ranks}
+        lost = state.phase is SandboxPhase.LOST
+        ours = self._own_cpu(state)
+        out = []
+        for number, role in enumerate(about["roles"]):
+            rank = found.get(number)
+            node = placement[number] if number < len(placement) else self._nodes[0].name
+            if rank is None or (lost and rank.state == "pending"):
+                never = "stopped" if state.phase is SandboxPhase.EXITED else "pending"
+                out.append(RankStatus(number, role, node, "failed" if lost else never))
+                continue
+            running = rank.state == "running"
+            pid = (rank.pid or state.child_pid) if running and not lost else None
+            usage = self._meter.of(pid) if pid else None
+            out.append(
+                RankStatus(
+                    number,
+                    role,
+                    node,
+                    "failed" if running and lost else rank.state,
+                    rank.exit_code,
+                    rank.signal,
+                    round(usage.cpu + ours, 2) if usage and usage.cpu is not None else None,
+                    usage.ram if usage else None,
+                    rank.cpu_mean,
+                    rank.cpu_peak,
+                    rank.ram_mean,
+                    rank.ram_peak,
+                )
+            )
+        return tuple(out)
+
+    def _own_cpu(self, state: SandboxState) -> float:
+        """Return the cores that the platform uses for the attempt now, for each rank that runs."""
+        running = sum(rank.state == "running" for rank in state.ranks)
+        if state.phase is not SandboxPhase.RUNNING or not state.shim_pid or not running:
+            return 0.0
+        usage = self._meter.of(state.shim_pid, below=False)
+        return usage.cpu / running if usage and usage.cpu else 0.0
+
+    # -- watching
+
+    async def _open(self) -> None:
+        """Attach, at the first call, to what an earlier hub started."""
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._attach_all())
+        try:
+            await asyncio.shield(self._opening)
+        except OSError:
+            self._opening = None  # the next one tries again
+            raise
+
+    async def _attach_all(self) -> None:
+        # what the first start would have to wait for: what this machine allows, where its Python lives
+        asyncio.get_running_loop().run_in_executor(None, self._warm)
+        for attempt, watched in await self._look(self._watch_all):
+            self._attach(attempt, watched)
+
+    def _watch_all(self) -> list[tuple[str, Watched]]:
+        shims = [(entry, sandbox.inspect(entry.path).shim_pid) for entry in self._run_dirs()]
+        return [(entry.name, self._watch.look(entry.path, pid)) for entry, pid in shims]
+
+    def _warm(self) -> None:
+        sandbox.capabilities()
+        with contextlib.suppress(OSError, subprocess.SubprocessError):  # a start will say it
+            sandbox.environment_binds(self._python)
+
+    def _attach(self, attempt: str, watched: Watched) -> None:
+        self._watching.add(attempt)
+        self._watch.add(attempt, watched)
+        asyncio.get_running_loop().call_soon(self._changed, attempt)  # it may be over before we watched
+
+    def _detach(self, attempt: str) -> None:
+        if attempt in self._watching:
+            self._watching.discard(attempt)
+            self._watch.drop(attempt)
+
+    def _changed(self, attempt: str) -> None:
+        for callback in self._callbacks:
+            callback(attempt)
+
+    def _postpone_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+        self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._fork_server.close)
+
+    def _run_dirs(self) -> list[os.DirEntry[str]]:
+        return [entry for entry in os.scandir(self._root) if entry.is_dir(follow_symlinks=False)]
+
+    def _dir(self, attempt: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}", attempt):
+            raise ValueError(
+                f"{attempt!r} is no id of an attempt: letters, digits, dots and hyphens, 121 at most"
+            )
+        return f"{self._root}/{attempt}"

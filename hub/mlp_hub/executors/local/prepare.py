@@ -1,0 +1,93 @@
+"""From an attempt to its sandbox: the job's directory, the program, the environment, the limits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mlp_hub.executors import rank_commands
+from mlp_hub.executors.base import CannotStart, LaunchSpec
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.programs import environment, home_mount, program
+from mlp_hub.executors.workspace import CODE, WORKSPACE
+from mlp_hub.sandbox import Bind, Limits, SandboxSpec, environment_binds
+from mlp_language.message import msg
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Surroundings that all attempts of this hub share: the jobs' Python, where files are, further binds (the platform's sockets), the mode."""
+
+    python: str
+    directories: Directories
+    binds: tuple[Bind, ...] = ()
+    outbound: bool = True
+
+
+def limits(spec: LaunchSpec) -> Limits:
+    """Return what the ranks may take together."""
+    ranks = spec.ranks
+    ram = spec.per_worker.ram * ranks
+    return Limits(
+        cpu=spec.per_worker.cpu * ranks,
+        ram_mib=ram,
+        # a fork bomb stays far below what the machine has, libraries with a thread per core have room
+        pids=(448 + 16 * (os.cpu_count() or 1)) * ranks,
+        tmp_mib=max(64, ram // 2),
+        # it bounds shared memory too, which has its own bound
+        file_mib=max(spec.file_max >> 20, ram, 64) if spec.file_max else 0,
+    )
+
+
+def sandbox_spec(
+    spec: LaunchSpec, around: Surroundings, gpus: Sequence[int], per_rank_gpus: Sequence[Sequence[int]]
+) -> SandboxSpec:
+    """Describe the sandbox of an attempt; raises `CannotStart`."""
+    if spec.image is not None or spec.mounts:
+        raise CannotStart(msg("jobs of this machine run in its own environment: no image, no volumes"))
+    home, job = around.directories.home(spec.user), around.directories.workspace(spec.of)
+    command = program(spec, home, around.python, CODE)
+    shape = rank_commands.GangShape(command, spec.workers, spec.ps, around.python)
+    start = rank_commands.build(spec.runtime, shape)
+    ranks = start.ranks
+    env = environment(spec, around.python, start.env)
+    if gpus and ranks.mode == "single":
+        env["CUDA_VISIBLE_DEVICES"] = _visible(gpus, per_rank_gpus[0])
+    elif gpus:
+        envs = ranks.envs or ({},) * len(ranks.roles)
+        ranks = replace(
+            ranks,
+            envs=tuple(
+                {**env, "CUDA_VISIBLE_DEVICES": _visible(gpus, mine)}
+                for env, mine in zip(envs, per_rank_gpus, strict=True)
+            ),
+        )
+    return SandboxSpec(
+        id=spec.attempt,
+        argv=start.argv,
+        env=env,
+        home_dir=home,
+        home_mount=home_mount(spec.user),
+        log_dir=f"{job}/log",
+        user_name=spec.user,
+        uid=spec.uid,
+        binds=(
+            *environment_binds(around.python),
+            *around.binds,
+            Bind(job, WORKSPACE, writable=True),
+        ),
+        limits=limits(spec),
+        network="outbound" if spec.network == "outbound" and around.outbound else "none",
+        gpus=tuple(gpus),
+        ranks=ranks,
+        time_limit=spec.time_limit,
+        grace_s=spec.grace_s,
+        hidden=(f"{WORKSPACE}/log",),
+    )
+
+
+def _visible(gpus: Sequence[int], mine: Sequence[int]) -> str:
+    """Return a rank's devices as CUDA counts them inside: by their place among those that are there."""
+    order = {index: place for place, index in enumerate(sorted(gpus))}
+    return ",".join(str(order[index]) for index in mine)

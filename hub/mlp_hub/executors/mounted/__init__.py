@@ -1,0 +1,1 @@
+"""Workspace whose files are mounted where the service runs: this machine's disk, or a volume that cluster and service share."""

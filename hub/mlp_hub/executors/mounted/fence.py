@@ -1,0 +1,174 @@
+"""Keeps apart what one service and the next do to the same attempts.
+
+Who decides has a number, its epoch, that is higher than all before. The highest one that was ever seen is written down
+beside the attempts. An act under an older one is refused; and who begins with a newer one waits until no act under an
+older one is under way. Both are sure whatever is stopped, killed or slow, since the kernel keeps the locks: those of a
+process that ends are gone with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mlp_hub.domain.errors import Unavailable
+from mlp_hub.executors.base import Superseded
+from mlp_language.message import msg
+
+_DIGITS = 20
+"""Given: digits of the epoch in its file, which is always as long."""
+_LOOK_S = 0.01
+"""Tuning: seconds between two tries for the lock: processor time, for how soon who waits goes on."""
+
+
+class Fence:
+    """The highest epoch seen, and who acts. `directory` is that of the attempts; without one only this object knows.
+
+    Acts may overlap with each other; nothing here needs an event loop, and `raise_to` may block.
+    """
+
+    def __init__(self, directory: str | Path | None = None) -> None:
+        self._epoch, self._acts = (self._file(directory, name) for name in ("epoch", "acts"))
+        self._looks, self._acting = _Shared(self._epoch), _Shared(self._acts)
+
+    def _file(self, directory: str | Path | None, name: str) -> str:
+        if directory is not None:
+            return f"{directory}/{name}"
+        fd = os.memfd_create(name)
+        weakref.finalize(self, os.close, fd)
+        return f"/proc/self/fd/{fd}"
+
+    @property
+    def seen(self) -> int:
+        """The highest epoch that was ever seen here; 0 for none."""
+        with self._looks as fd:
+            return int(os.pread(fd, _DIGITS, 0) or 0)
+
+    @contextmanager
+    def acting(self, epoch: int) -> Iterator[None]:
+        """Act under this epoch. Raises `Superseded` where a newer one was seen; none can begin before the act is over."""
+        with self._acting:
+            if not self._looks.reads(_written(epoch)):
+                seen = self.seen
+                if epoch < seen:
+                    raise Superseded
+                if epoch > seen:
+                    self._record(epoch)
+            yield
+
+    def raise_to(self, epoch: int, wait_s: float) -> None:
+        """Refuse acts under older epochs from now on; return once none is under way.
+
+        Raises `Superseded` where a newer one was seen, and `Unavailable` where an act takes longer than `wait_s`
+        seconds: no other can begin, and this may be called again.
+        """
+        self._record(epoch)
+        if epoch < self.seen:
+            raise Superseded
+        end = time.monotonic() + wait_s
+        while True:
+            try:
+                with _locked(self._acts, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                    return
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise Unavailable(
+                        msg(
+                            "another part of the hub is still starting, ending or removing something, and does not "
+                            "go on; end its process if it hangs"
+                        )
+                    ) from None
+            time.sleep(_LOOK_S)
+
+    def _record(self, epoch: int) -> None:
+        with _locked(self._epoch, fcntl.LOCK_EX) as fd:
+            if epoch > int(os.pread(fd, _DIGITS, 0) or 0):
+                os.pwrite(fd, _written(epoch), 0)
+                os.fsync(fd)
+
+
+class Fenced:
+    """Executor whose epochs are kept by its fence."""
+
+    _fence: Fence
+
+    async def epoch(self) -> int:
+        """Return the highest epoch that was ever seen beside the attempts."""
+        return await asyncio.to_thread(lambda: self._fence.seen)
+
+    async def fence(self, epoch: int, wait_s: float) -> None:
+        """Refuse older epochs from now on; return once nothing is under way that was begun under one."""
+        await asyncio.to_thread(self._fence.raise_to, epoch, wait_s)
+
+
+class _Shared:
+    """A lock on a file that all acts of this process hold together: one lock and one descriptor, however many they are.
+
+    Every job is started and forgotten under it, and opening a file costs more than the lock.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = -1
+        self._opened: list[int] = []
+        self._holders = 0
+        self._mutex = threading.Lock()
+        weakref.finalize(self, _close, self._opened)
+
+    def __enter__(self) -> int:
+        with self._mutex:
+            if not self._holders:
+                self._open()
+                fcntl.flock(self._fd, fcntl.LOCK_SH)
+            self._holders += 1
+            return self._fd
+
+    def __exit__(self, *error: object) -> None:
+        with self._mutex:
+            self._holders -= 1
+            if not self._holders:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def reads(self, content: bytes) -> bool:
+        """Whether the file holds just this, looked at without a lock.
+
+        What is read while another is written may be a mix of both, but it is the former only where the latter was not
+        written yet: True is as sure as under the lock. False says nothing.
+        """
+        with self._mutex:
+            self._open()
+            return os.pread(self._fd, len(content), 0) == content
+
+    def _open(self) -> None:
+        """Open the file, and open it anew where it was removed: a lock on what nobody else finds keeps nobody away."""
+        if self._fd >= 0 and os.fstat(self._fd).st_nlink:
+            return
+        _close(self._opened)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._opened.append(self._fd)
+
+
+def _written(epoch: int) -> bytes:
+    return b"%0*d" % (_DIGITS, epoch)
+
+
+def _close(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
+
+
+@contextmanager
+def _locked(path: str, how: int) -> Iterator[int]:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, how)
+        yield fd
+    finally:
+        os.close(fd)  # and with it the lock

@@ -1,0 +1,228 @@
+"""Formats of models, told by names, signatures and headers. Nothing is loaded, unpickled or imported, and little is read."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+import zipfile
+from collections.abc import Callable, Mapping
+from io import BufferedReader
+from itertools import islice
+from pathlib import Path
+
+from mlp_hub.beneath import Folder
+from mlp_hub.domain.model import ModelFormat
+
+MOST_NAMES = 1000
+"""Safety: files of a model's directory that are looked at."""
+MOST_HEADER = 16 << 20
+"""Safety: bytes of a header that are read: the largest models' have some MiB."""
+MOST_TEXT = 64 << 10
+"""Safety: bytes of an `MLmodel` that are read."""
+MOST_DIRECTORY = 8 << 20
+"""Safety: bytes of the list of a zip archive's members that are read."""
+SHOWN = 5
+"""Safety: names of files that are no model which an answer repeats."""
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_END = b"PK\x05\x06"
+_DTYPES = {
+    "BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64",
+    "U64", "C64", "F4", "F6_E2M3", "F6_E3M2",
+}  # fmt: skip
+_FLAVOR = re.compile(r"^ {2}([A-Za-z_][\w.-]{0,60}):\s*(\{\})?\s*$")
+
+
+def recognise(path: Path) -> ModelFormat:
+    """Tell what the files below a directory are; blocks. Its name is empty where they are no model that is known."""
+    with Folder.at(path) as top:
+        with top.entries() as entries:
+            found = list(islice(entries, MOST_NAMES))
+            files = sorted(e.name for e in found if e.is_file(follow_symlinks=False))
+            names = sorted(e.name for e in found)
+        for look in (_mlflow, _saved_model):
+            if known := look(top, names):
+                return known
+        seen = [one for name in files if (one := _file(top, name)) is not None]
+    if not seen:
+        return ModelFormat(seen=tuple(names[:SHOWN]))
+    best = min(seen, key=lambda one: _ORDER.index(one.name))
+    parts = sum(one.name == best.name for one in seen)
+    return (
+        best
+        if parts == 1
+        else ModelFormat(best.name, best.main, best.pickled, {**best.facts, "parts": str(parts)})
+    )
+
+
+def _mlflow(top: Folder, names: list[str]) -> ModelFormat | None:
+    if "MLmodel" not in names:
+        return None
+    try:
+        with top.read("MLmodel") as file:
+            text = file.read(MOST_TEXT).decode()
+    except (OSError, UnicodeDecodeError):
+        return None
+    flavors = flavors_of(text)
+    pickled = any(f in flavors for f in ("sklearn", "pytorch", "python_function", "xgboost", "lightgbm"))
+    return ModelFormat("mlflow", "MLmodel", pickled, {"flavors": ", ".join(flavors)}) if flavors else None
+
+
+def flavors_of(text: str) -> list[str]:
+    """Return the flavors that an `MLmodel` names: the keys one level below `flavors`."""
+    lines = iter(text.splitlines())
+    if not any(line.rstrip() == "flavors:" for line in lines):
+        return []
+    found = []
+    for line in lines:
+        if line.strip() and not line.startswith(" "):
+            break
+        if name := _FLAVOR.match(line):
+            found.append(name[1])
+    return found[:20]
+
+
+def _saved_model(top: Folder, names: list[str]) -> ModelFormat | None:
+    if "saved_model.pb" not in names:
+        return None
+    try:
+        with top.read("saved_model.pb") as file:
+            begin = file.read(1)
+    except OSError:
+        return None
+    # a SavedModel's first field is its version or its first graph
+    return ModelFormat("tensorflow-savedmodel", "saved_model.pb") if begin in (b"\x08", b"\x12") else None
+
+
+def _file(top: Folder, name: str) -> ModelFormat | None:
+    look = _BY_ENDING.get(name.rpartition(".")[2].lower())
+    if look is None:
+        return None
+    try:
+        with top.read(name) as file:
+            return look(file, name)
+    except (OSError, ValueError, struct.error, zipfile.BadZipFile, RecursionError):
+        return None
+
+
+def _safetensors(file: BufferedReader, name: str) -> ModelFormat | None:
+    (length,) = struct.unpack("<Q", file.read(8))
+    size = file.seek(0, io.SEEK_END) - 8 - length
+    if length > MOST_HEADER or size < 0:
+        return None
+    file.seek(8)
+    header = json.loads(file.read(length))
+    if not isinstance(header, dict):
+        return None
+    tensors = {k: v for k, v in header.items() if k != "__metadata__"}
+    values = 0
+    for tensor in tensors.values():
+        counted = _tensor(tensor, size)
+        if counted is None:
+            return None
+        values += counted
+    return ModelFormat("safetensors", name, facts={"tensors": str(len(tensors)), "values": str(values)})
+
+
+def _tensor(tensor: object, size: int) -> int | None:
+    """Return how many values a tensor has; None where its entry is none, or lies outside."""
+    if not isinstance(tensor, Mapping) or tensor.get("dtype") not in _DTYPES:
+        return None
+    shape, offsets = tensor.get("shape"), tensor.get("data_offsets")
+    if not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2 or len(shape) > 64:
+        return None
+    if any(type(n) is not int or n < 0 for n in (*shape, *offsets)) or not offsets[0] <= offsets[1] <= size:
+        return None
+    values = 1
+    for n in shape:
+        values *= n
+        if values > 1 << 60:
+            return None
+    return values
+
+
+def _members(file: BufferedReader) -> list[str]:
+    """Return the names in a zip archive; none where their list is too long."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(0, size - 22 - 65535))
+    tail = file.read()
+    at = tail.rfind(_END)
+    if at < 0 or struct.unpack("<I", tail[at + 12 : at + 16])[0] > MOST_DIRECTORY:
+        return []
+    file.seek(0)
+    with zipfile.ZipFile(file) as archive:
+        return archive.namelist()
+
+
+def _keras(file: BufferedReader, name: str) -> ModelFormat | None:
+    there = {"config.json", "metadata.json", "model.weights.h5"} <= set(_members(file))
+    return ModelFormat("keras", name) if there else None
+
+
+def _torch(file: BufferedReader, name: str) -> ModelFormat | None:
+    begin = file.read(4)
+    if begin == b"PK\x03\x04":
+        there = any(member.endswith("data.pkl") for member in _members(file))
+        return ModelFormat("torch", name, pickled=True) if there else None
+    return ModelFormat("torch", name, pickled=True) if _is_pickle(begin) else None
+
+
+def _is_pickle(begin: bytes) -> bool:
+    return len(begin) > 1 and begin[0] == 0x80 and 2 <= begin[1] <= 5
+
+
+def _pickle(file: BufferedReader, name: str) -> ModelFormat | None:
+    begin = file.read(4)
+    packed = begin.startswith(
+        (b"\x78", b"\x1f\x8b", b"BZh", b"\xfd7zX", b"\x04\x22\x4d\x18")
+    )  # what joblib packs with
+    return ModelFormat("pickle", name, pickled=True) if packed or _is_pickle(begin) else None
+
+
+def _hdf5(file: BufferedReader, name: str) -> ModelFormat | None:
+    return ModelFormat("hdf5", name) if file.read(8) == _HDF5 else None
+
+
+def _onnx(file: BufferedReader, name: str) -> ModelFormat | None:
+    """Go over the fields of the message, of which the graph must be one, without reading what they hold."""
+    size = file.seek(0, io.SEEK_END)
+    at, version, graph = 0, 0, False
+    for _ in range(MOST_NAMES):
+        if at >= size:
+            break
+        key, at = _varint(file, at)
+        field, kind = key >> 3, key & 7
+        if kind == 0:
+            value, at = _varint(file, at)
+            version = value if field == 1 else version
+        elif kind == 2:
+            length, at = _varint(file, at)
+            at += length
+            graph = graph or field == 7
+        else:
+            return None
+    right = graph and at == size and 0 < version < 100
+    return ModelFormat("onnx", name, facts={"ir_version": str(version)}) if right else None
+
+
+def _varint(file: BufferedReader, at: int) -> tuple[int, int]:
+    file.seek(at)
+    value = 0
+    for n, byte in enumerate(file.read(10)):
+        value |= (byte & 0x7F) << (7 * n)
+        if byte < 0x80:
+            return value, at + n + 1
+    raise ValueError("no varint")
+
+
+_ORDER = ("keras", "safetensors", "onnx", "torch", "hdf5", "pickle")
+_BY_ENDING: Mapping[str, Callable[[BufferedReader, str], ModelFormat | None]] = {
+    "safetensors": _safetensors,
+    "keras": _keras,
+    "onnx": _onnx,
+    **dict.fromkeys(("pt", "pth", "ckpt", "bin"), _torch),
+    **dict.fromkeys(("h5", "hdf5"), _hdf5),
+    **dict.fromkeys(("pkl", "pickle", "joblib"), _pickle),
+}
+KNOWN_FORMATS = ("mlflow", "tensorflow-savedmodel", *_ORDER)

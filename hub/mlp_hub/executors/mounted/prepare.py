@@ -1,0 +1,48 @@
+"""Directories of a user and a run, made before ranks see them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from mlp_hub.beneath import Folder
+from mlp_hub.executors.base import Code, LaunchSpec
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.sandbox import ensure_home
+
+OWN = ("ckpt", "metrics")  # the program's to write
+GIVEN = ("code", "log")  # written from outside only
+
+
+def make_directories(
+    spec: LaunchSpec, directories: Directories, *, root: bool, ranks_log: bool = False
+) -> None:
+    """Make the user's home where it is missing, and the job's directory so that its program can neither replace nor redirect what we write there.
+
+    As root: the directory is ours and sticky, its user may make files in it; `log` and `code` are ours, or with `ranks_log`
+    the log is the user's, whose ranks write it themselves.
+    """
+    # a user may have jobs before the first notebook server
+    home, job = Path(directories.home(spec.user)), directories.workspace(spec.of)
+    ensure_home(home.parent, home.name, spec.uid if root else None)
+    os.makedirs(job, exist_ok=True)  # noqa: PTH103 - all above the job's directory is ours
+    own = (*OWN, "log") if ranks_log else OWN
+    with Folder.at(job) as workspace:
+        if root and spec.uid is not None:
+            workspace.give(0, spec.uid, 0o1770)
+        for name in (*OWN, *GIVEN):
+            with workspace.inside(name, make=0o750) as part:
+                if root and spec.uid is not None:
+                    part.give(spec.uid if name in own else 0, spec.uid, 0o750)
+                if name == "code" and isinstance(spec.program, Code):
+                    _write_code(part, spec.program.text)
+
+
+def _write_code(directory: Folder, code: str) -> None:
+    new = "main.py.new"
+    with contextlib.suppress(FileNotFoundError):
+        directory.remove(new)
+    with directory.create(new, 0o644) as file:
+        file.write(code.encode())
+    directory.move(new, directory, "main.py")

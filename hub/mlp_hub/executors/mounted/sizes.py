@@ -1,0 +1,105 @@
+"""Sizes of directories on disk, below their names and never through a link; blocks, so for a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from mlp_hub.beneath import Folder
+from mlp_hub.executors.turns import Steps
+from mlp_hub.executors.workspace import Size, Space
+from mlp_language.message import Message, msg
+
+ENTRY = 4096
+"""Safety: bytes that an entry counts at least: a name and an inode are no more free than data."""
+DEEPEST = 200
+"""Safety: directories on the way to a file: each is opened again for each directory below it."""
+MOST_BELOW = 100_000
+"""Safety: directories that are still to be looked into; their names are held in memory meanwhile."""
+STEP = 256
+"""Tuning: entries that are looked at without a break: size of a lot, for how long others wait behind it."""
+
+
+def measure(top: Path) -> Steps[Size]:
+    """Find what lies below a directory takes on disk; nothing where there is none. Files with several names count in parts.
+
+    Between two directories none is held open, so that any number of these may be under way.
+    """
+    used = 0
+    unseen: Message | None = None
+    way: list[str] = []  # names from the top to where we are
+    left: list[list[str]] = []  # of each directory on it: those in it that are still to be looked into
+    while True:
+        room = MOST_BELOW - sum(map(len, left))
+        below: list[str] = []
+        with contextlib.suppress(OSError), _at(top, way) as folder:  # else it is gone
+            for n, (size, name) in enumerate(_entries(folder)):
+                used += size
+                if name and len(below) < room:
+                    below.append(name)
+                elif name:
+                    unseen = msg("more than {n} directories beside each other", n=MOST_BELOW)
+                if n % STEP == STEP - 1:
+                    yield used
+        if below and len(way) >= DEEPEST:
+            unseen = msg("directories more than {n} deep in each other", n=DEEPEST)
+            below = []
+        left.append(below)
+        while left and not left[-1]:
+            left.pop()
+        if not left:
+            return Size(used, unseen)
+        way[len(left) - 1 :] = [left[-1].pop()]
+        yield used
+
+
+def length_of(top: Path) -> int:
+    """Add up the lengths of the plain files below a directory, each name of a file for itself; 0 where there is none."""
+    total = 0
+    left: list[list[str]] = [[]]
+    while left:
+        way = left.pop()
+        with contextlib.suppress(OSError), _at(top, way) as folder, folder.entries() as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    found = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(found.st_mode) and len(way) < DEEPEST and len(left) < MOST_BELOW:
+                        left.append([*way, entry.name])
+                    elif stat.S_ISREG(found.st_mode):
+                        total += found.st_size
+    return total
+
+
+def _at(top: Path, way: list[str]) -> Folder:
+    folder = Folder.at(top)
+    for name in way:
+        with folder:
+            folder = folder.inside(name)
+    return folder
+
+
+def _entries(folder: Folder) -> Iterator[tuple[int, str]]:
+    """Yield what each entry of a directory takes, with its name where it is a directory too."""
+    with folder.entries() as entries:
+        for entry in entries:
+            try:
+                found = entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    yield max(found.st_blocks * 512, ENTRY), entry.name
+                else:
+                    yield max(found.st_blocks * 512 // max(found.st_nlink, 1), ENTRY), ""
+            except OSError:
+                continue  # it is gone
+
+
+def space_of(path: Path) -> Space | None:
+    """Return how much room the file system of a directory has; None where it cannot be asked."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return None
+    unit = found.f_frsize
+    return Space(found.f_blocks * unit, found.f_bavail * unit, found.f_files, found.f_favail)

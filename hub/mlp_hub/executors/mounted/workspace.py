@@ -1,0 +1,157 @@
+"""The workspace of files that are mounted here; all looking, reading and removing is done in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Protocol
+
+from mlp_hub.beneath import look
+from mlp_hub.domain.model import ModelFormat
+from mlp_hub.executors.mounted import copying, spool
+from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.mounted.erase import remove_directory
+from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
+from mlp_hub.executors.mounted.model_formats import recognise
+from mlp_hub.executors.mounted.sizes import length_of, measure, space_of
+from mlp_hub.executors.turns import Turns
+from mlp_hub.executors.workspace import (
+    DirectoryPage,
+    Extent,
+    FoundEntry,
+    JobRun,
+    Place,
+    Size,
+    Sizes,
+    Space,
+    SpoolBatch,
+    StoredPlace,
+)
+
+COPIES = 2
+"""Tuning: models that are copied at a time: more at once, for the disk that jobs write to as well."""
+
+
+class Acting(Protocol):
+    """A fence, as threads act under it."""
+
+    def acting(self, epoch: int) -> AbstractContextManager[None]:
+        """Act under this epoch. Raises `Superseded` where a newer one was seen."""
+        ...
+
+
+class MountedWorkspace:
+    """Files of users and jobs below these directories; what removes some acts under the executor's `fence`."""
+
+    def __init__(self, directories: Directories, fence: Acting, *, measures: bool = True) -> None:
+        self.directories = directories
+        self.measures = measures
+        self._fence = fence
+        # each its own, since they may take minutes, and others start jobs meanwhile
+        self._eraser = ThreadPoolExecutor(thread_name_prefix="erase")
+        self._copier = ThreadPoolExecutor(COPIES, "copy")
+        self._meter = ThreadPoolExecutor(1, "sizes")
+        self._turns: Turns[Place, Size] = Turns()
+
+    async def find_entry(self, user: str, entry: str) -> FoundEntry:
+        """Look for a user's script, by its path below the home or as their programs see it."""
+        seen_at, home = f"/home/{user}", self.directories.home(user)
+        path = entry
+        for prefix in ("~/", f"{seen_at}/", f"{home}/"):
+            path = path.removeprefix(prefix)
+        return FoundEntry(path, await asyncio.to_thread(look, home, path, seen_at))
+
+    async def newest_checkpoint(self, of: JobRun) -> float | None:
+        """Return when the newest file among the run's checkpoints was written."""
+        return await asyncio.to_thread(newest_checkpoint, self.directories.at(of))
+
+    async def spooled(self, of: JobRun, after: Mapping[str, int]) -> AsyncIterator[SpoolBatch]:
+        """Yield the points that the run's processes spooled; their files stay, since their writers know no reader."""
+        allowance = spool.ByteAllowance()
+        lots = spool.read_all(self.directories.at(of), after, allowance)
+        while (lot := await asyncio.to_thread(next, lots, None)) is not None:
+            yield SpoolBatch(lot)
+        if allowance.left <= 0:
+            yield SpoolBatch([], spool.MOST_BYTES)
+
+    async def files(self, of: Place | StoredPlace, path: str, after: str, limit: int) -> DirectoryPage:
+        """List a directory of a run or a home."""
+        return await asyncio.to_thread(list_directory, self.directories.at(of), path, after, limit)
+
+    async def open_file(self, of: Place | StoredPlace, path: str) -> MountedFile:
+        """Open a plain file of a run or a home."""
+        return await asyncio.to_thread(open_file, self.directories.at(of), path)
+
+    async def erase(self, of: Place, epoch: int, goes_on: Callable[[], None]) -> None:
+        """Remove a run's directory with its log, or a home."""
+
+        def remove() -> None:
+            with self._fence.acting(epoch):
+                remove_directory(self.directories.at(of), goes_on)
+
+        await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
+
+    async def stored_size(self, of: StoredPlace) -> int:
+        """Add up the lengths of the files of something that is stored."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._eraser, length_of, self.directories.stored(of)
+        )
+
+    async def extent(self, of: Place, path: str) -> Extent:
+        """Add up the files at a path below a run or a home."""
+        return await asyncio.to_thread(copying.extent_of, self.directories.at(of), path)
+
+    async def keep(
+        self, of: Place, path: str, to: StoredPlace, *, most: int, epoch: int, goes_on: Callable[[], None]
+    ) -> tuple[Extent, ModelFormat]:
+        """Copy the files at a path, and tell what they are."""
+
+        def keep() -> tuple[Extent, ModelFormat]:
+            with self._fence.acting(epoch):
+                target = self.directories.stored(to)
+                extent = copying.copy(self.directories.at(of), path, target, most, goes_on)
+                return extent, recognise(target)
+
+        return await asyncio.get_running_loop().run_in_executor(self._copier, keep)
+
+    async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:
+        """Remove the files of something that is stored."""
+
+        def remove() -> None:
+            with self._fence.acting(epoch):
+                remove_directory(self.directories.stored(of), goes_on)
+
+        await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
+
+    async def spaces(self) -> Mapping[str, Space]:
+        """Return the file systems of jobs and of homes, which may be one."""
+        return await asyncio.get_running_loop().run_in_executor(self._meter, self._spaces)
+
+    async def sizes(self, wait_s: Mapping[Place, float], *, hurry: bool) -> Sizes:
+        """Measure those of these places whose time has come."""
+        work = partial(self._sizes, wait_s, hurry=hurry)
+        return await asyncio.get_running_loop().run_in_executor(self._meter, work)
+
+    def devices(self) -> set[int]:
+        """Return the numbers of the file systems; blocks."""
+        found = set()
+        for path in (self.directories.jobs, self.directories.homes):
+            try:
+                found.add(os.stat(path).st_dev)  # noqa: PTH116
+            except OSError:
+                continue
+        return found
+
+    def _spaces(self) -> dict[str, Space]:
+        here = {"jobs": self.directories.jobs, "homes": self.directories.homes}
+        return {name: space for name, path in here.items() if (space := space_of(path)) is not None}
+
+    def _sizes(self, wait_s: Mapping[Place, float], *, hurry: bool) -> Sizes:
+        asked = {place: partial(measure, self.directories.at(place)) for place in wait_s}
+        done = dict(self._turns.take(asked, wait_s.__getitem__, hurry=hurry))
+        return Sizes(done, {place: turn.so_far for place, turn in self._turns.of.items()})

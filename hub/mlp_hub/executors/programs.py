@@ -1,0 +1,67 @@
+"""A job's program and environment as its ranks see them, whichever executor starts them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from mlp_hub.beneath import PathKind, look
+from mlp_hub.domain.resources import MILLI
+from mlp_hub.executors import rank_commands
+from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
+from mlp_hub.executors.workspace import WORKSPACE
+from mlp_language.message import msg
+
+
+def home_mount(user: str) -> str:
+    """Return where a user's home is seen inside."""
+    return "/home/" + (re.sub(r"[^A-Za-z0-9._@+-]", "_", user).lstrip(".") or "user")
+
+
+def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_commands.Command:
+    """Return how the job's program is run, its text lying at `code`; raises `CannotStart` when its file does not exist."""
+    if isinstance(spec.program, Code):
+        return rank_commands.Command((python, "-u"), code, spec.args)
+    given, mount = spec.program.path, home_mount(spec.user)
+    entry = given.removeprefix("~/").removeprefix(mount + "/")
+    parts = PurePosixPath(entry).parts
+    if entry.startswith("/") or ".." in parts:
+        raise CannotStart(
+            msg("{path} is not in the home directory; give a path in it, such as train.py", path=given)
+        )
+    found = look(home, entry, mount)
+    if found is PathKind.MISSING:
+        raise CannotStart(msg("there is no file {path} in the home directory", path=given))
+    if found is PathKind.DIRECTORY:
+        raise CannotStart(msg("{path} is a directory; name the program in it", path=given))
+    # what lies outside, behind a link, is not looked at: inside the sandbox it is there or not
+    path = f"{mount}/{entry}"
+    if entry.endswith(".py"):
+        return rank_commands.Command((python, "-u"), path, spec.args)
+    if entry.endswith(".sh"):
+        return rank_commands.Command(("/bin/sh",), path, spec.args)
+    return rank_commands.Command((), path, spec.args)
+
+
+def environment(spec: LaunchSpec, python: str, extra: Mapping[str, str]) -> dict[str, str]:
+    """Return the whole environment of the ranks; the user's and the contract's variables come last."""
+    home = home_mount(spec.user)
+    threads = str(max(1, -(-spec.per_worker.cpu // MILLI)))
+    return {
+        "HOME": home,
+        "USER": spec.user,
+        "LOGNAME": spec.user,
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "PATH": f"{os.path.dirname(python)}:{home}/.local/bin:/usr/local/bin:/usr/bin:/bin",  # noqa: PTH120
+        "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
+        "XDG_RUNTIME_DIR": "/tmp",  # noqa: S108
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": threads,
+        "MLP_WORKSPACE": WORKSPACE,
+        "MLP_RUNTIME": spec.runtime.name,
+        **extra,
+        **spec.env,
+    }

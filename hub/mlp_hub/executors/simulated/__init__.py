@@ -1,0 +1,1 @@
+"""Nodes and attempts that are only played; for tests, what-if and scenarios."""

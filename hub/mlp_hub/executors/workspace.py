@@ -1,0 +1,218 @@
+"""The workspace's interface: files of users and of jobs, where ranks see them.
+
+It is the second half of an executor, which alone knows where these files are: on this machine's disk, or on a volume that
+the service may not even have. Nobody else has a path to them; they are named by user and by run. Nothing here waits on the
+event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from mlp_hub.beneath import PathKind
+from mlp_hub.domain.model import ModelFormat
+from mlp_hub.domain.points import SpooledPoint
+from mlp_language.message import Message
+
+WORKSPACE = "/workspace"
+"""Where ranks see their job's directory, whatever the executor."""
+CODE = f"{WORKSPACE}/code/main.py"
+"""Where they see the text of a job's program, which is written for each attempt."""
+LOOK_EVERY_S = 1.0
+"""Tuning: seconds between two times that sizes, and what processes write, are asked for: sooner with less, cheaper with more."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """A run of a job, whose attempts share one directory and one log."""
+
+    user: str
+    job: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The home directory of a user; of processes, the user's notebook servers."""
+
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlace:
+    """Something that is stored for a user, of a kind (`dataset`, `model`)."""
+
+    kind: str
+    user: str
+    name: str
+
+
+Place = JobRun | Home
+"""A directory whose size can be asked for."""
+SpoolLot = list[tuple[str, list[SpooledPoint]]]
+"""Points of reporting processes, as many as are stored in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a file, or a directory with all below, has: files and their bytes."""
+
+    files: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEntry:
+    """A user's script: its path below the home, and what lies there; `UNKNOWN` where it cannot be looked at."""
+
+    path: str
+    kind: PathKind
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolBatch:
+    """What was read of a spool at a time. `cut_at` is set in the last one where more is left than is read, to the bytes read."""
+
+    lot: SpoolLot
+    cut_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A file system: its size, and what of it is free for everybody. `files` are the inodes, 0 where it has no limit of them."""
+
+    total: int
+    free: int
+    files: int = 0
+    files_free: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Size of a directory on disk, in bytes. `unseen`: why there is more below than can be looked at; mostly None."""
+
+    used: int
+    unseen: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What one look found: of which places the measurement is done, and how much there is at least of those it goes on with."""
+
+    done: Mapping[Place, Size]
+    so_far: Mapping[Place, int]
+
+
+class EntryKind(StrEnum):
+    """Kind of what lies in a directory. Links are shown and never followed."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    OTHER = "other"  # a device, a pipe, a socket, or what has no name that is text
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEntry:
+    """Entry of a directory: its name, size in bytes and when it was written, in seconds since the epoch."""
+
+    name: str
+    kind: EntryKind
+    size: int
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryPage:
+    """Some entries of a directory by name, and whether there are more after the `last` one that was looked at."""
+
+    entries: Sequence[DirectoryEntry]
+    more: bool
+    last: str | None = None
+
+
+class OpenFile(Protocol):
+    """A file that is open to be read: how it was when it was opened. `tag` is another one once it was written to."""
+
+    size: int
+    modified: float
+    tag: str
+
+    async def read(self, offset: int, size: int) -> bytes:
+        """Return so many bytes from there on; fewer where it has no more by now."""
+        ...
+
+    def close(self) -> None:
+        """Close it; again does nothing."""
+        ...
+
+
+class Workspace(Protocol):
+    """Files of users and jobs. What is not there, or cannot be looked at, is no error."""
+
+    measures: bool  # whether sizes can be asked for here
+
+    async def find_entry(self, user: str, entry: str) -> FoundEntry:
+        """Look for a user's script, by its path below the home or as their programs see it."""
+        ...
+
+    async def newest_checkpoint(self, of: JobRun) -> float | None:
+        """Return when the newest file among the run's checkpoints was written, in seconds since the epoch."""
+        ...
+
+    def spooled(self, of: JobRun, after: Mapping[str, int]) -> AsyncIterator[SpoolBatch]:
+        """Yield the points that the run's processes spooled, above the number of each in `after`.
+
+        That acknowledges all up to these numbers: they are stored, and need not be kept.
+        """
+        ...
+
+    async def files(self, of: Place | StoredPlace, path: str, after: str, limit: int) -> DirectoryPage:
+        """List a directory of a run or a home, by its path below; what comes `after` a name. Refuses what is none, and links."""
+        ...
+
+    async def open_file(self, of: Place | StoredPlace, path: str) -> OpenFile:
+        """Open a plain file of a run or a home, by its path below. Refuses what is none, and links on the way."""
+        ...
+
+    async def erase(self, of: Place, epoch: int, goes_on: Callable[[], None]) -> None:
+        """Remove a run's directory with its log, or a home; it may take long. Raises `Superseded`, as all acts of an executor.
+
+        `goes_on` is called on the way, from any thread, and may raise to leave the rest where it is.
+        """
+        ...
+
+    async def stored_size(self, of: StoredPlace) -> int:
+        """Add up the lengths of the files of something that is stored; 0 where there are none."""
+        ...
+
+    async def extent(self, of: Place, path: str) -> Extent:
+        """Add up the files at a path below a run or a home. Refuses what is not there, and what could not be kept."""
+        ...
+
+    async def keep(
+        self, of: Place, path: str, to: StoredPlace, *, most: int, epoch: int, goes_on: Callable[[], None]
+    ) -> tuple[Extent, ModelFormat]:
+        """Copy the files at a path, in place of what is there, so that they outlive a power cut; tell what they are.
+
+        Refuses what changes meanwhile, and more than `most` bytes. `goes_on` is as in `erase`.
+        """
+        ...
+
+    async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:
+        """Remove the files of something that is stored, as `erase` does."""
+        ...
+
+    async def spaces(self) -> Mapping[str, Space]:
+        """Return the file systems by what they are for; none where they cannot be asked."""
+        ...
+
+    async def sizes(self, wait_s: Mapping[Place, float], *, hurry: bool) -> Sizes:
+        """Measure those of these places that were measured so many seconds ago, and forget all others.
+
+        It takes a moment only: what takes longer is gone on with at the next look. In a `hurry` more time goes into each.
+        """
+        ...

@@ -1,0 +1,63 @@
+"""How the hub writes to its database, and what it answers while that is away: that it is, and never that a login or a token is unknown."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from jupyterhub.handlers import BaseHandler
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import SQLAlchemyError
+from tornado import web
+
+RETRY_S = 2
+
+
+class DatabaseAway(web.HTTPError):
+    """The database does not answer; nothing can be said of who asks."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "The hub's database does not answer. Try again in some seconds.")
+        self.headers = {"Retry-After": str(RETRY_S)}
+
+
+def install() -> None:
+    """Have all handlers of this process find out who asks in this way, and all connections log ahead.
+
+    JupyterHub's own way takes an error of the database for nobody being logged in, which it answers with 403.
+    """
+    event.listen(Engine, "connect", _log_ahead)
+    prepare = BaseHandler.prepare
+
+    async def guarded(self: Any) -> None:
+        await _identify(self)
+        await prepare(self)
+
+    BaseHandler.prepare = guarded
+
+
+def _log_ahead(connection: Any, _record: Any) -> None:
+    """Let a commit wait for the disk once and not four times: the hub answers nobody meanwhile."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")  # a commit that was answered survives a power cut
+
+
+async def _identify(handler: Any) -> None:
+    # what write_error asks for
+    handler.expanded_scopes, handler.parsed_scopes = set(), {}
+    for again in (True, False):
+        try:
+            await handler.get_current_user()
+        except SQLAlchemyError as error:
+            handler.db.rollback()
+            if not again:
+                handler.log.warning("The database does not answer: %s", error)
+                raise DatabaseAway from error
+            del handler._jupyterhub_user  # noqa: SLF001 - a connection may have died while nobody used it
+        except Exception:
+            handler.log.exception("It could not be found out who asks")  # who is nobody from here on
+            return
+        else:
+            return

@@ -1,0 +1,118 @@
+"""What a provider says of a person, as it passes between those who ask it and those who act on it."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal, Protocol
+
+from mlp_language.message import Message
+
+AuthState = Mapping[str, Any]
+"""What the hub keeps of a person's login with the provider, encrypted: tokens, and who it was (`providers/tokens.py`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Who somebody is at the provider, and what they belong to, right now."""
+
+    issuer: str
+    subject: str
+    """Who it is for good: with the issuer it never means somebody else."""
+    claimed_name: str
+    """What they are called there, which may change and may be somebody else's later."""
+    email: str
+    email_verified: bool
+    """An address that is not verified is whatever was typed."""
+    groups: tuple[str, ...]
+    admin: bool
+    """Whether one of the groups is of `login_admin_groups`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginEnded:
+    """A person's login at the provider is over: it was taken away, or only that session ended."""
+
+    why: Literal["disabled", "session"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderUnreachable:
+    """The provider did not answer, or not with what it should; nothing can be said of anybody."""
+
+    message: Message
+
+
+@dataclass(eq=False)
+class TokenRefused(Exception):  # noqa: N818 - what happened
+    """A token, or a code, that is not one of this provider for this hub; says why."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A login of a browser that was begun, as only that browser knows it (`states.py`)."""
+
+    issuer: str
+    redirect_uri: str
+    state: str
+    nonce: str
+    verifier: str
+    """What shows that who brings the code is who began (PKCE)."""
+    next: str
+    """The page to go on with, as it was asked for."""
+    at: float
+    confirms: str = ""
+    """The person who is logged in, and only says again that it is them."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the password must be entered now."""
+        return bool(self.confirms)
+
+    @property
+    def challenge(self) -> str:
+        """What the provider is told of the verifier."""
+        return urlsafe_b64encode(sha256(self.verifier.encode()).digest()).decode().rstrip("=")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Somebody who came back from the provider, checked."""
+
+    standing: Standing
+    auth_state: dict[str, Any]
+    entered_at: float | None
+    """When the password was entered there; None: it does not say."""
+
+
+class Provider(Protocol):
+    """Asks one provider about people."""
+
+    issuer: str
+    title: str
+
+    async def login_url(self, begun: Begun) -> str:
+        """Return where a browser goes to log in, or raise ProviderAway."""
+
+    async def arrived(self, begun: Begun, code: str, said_issuer: str) -> Arrival:
+        """Find out who came back from there with this code; raise TokenRefused or ProviderAway."""
+
+    async def logout_url(self, state: AuthState, back: str) -> str:
+        """Return where a browser goes to be logged out there too; empty where there is no such place."""
+
+    async def refreshed(
+        self, auth_state: AuthState
+    ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+        """Ask how the person stands now, and give what is to be kept from here on."""
+
+    async def unreachable(self) -> Message | None:
+        """Look whether it is there; return why not. None too where that cannot be asked but about a person."""
+
+    async def standing_of(
+        self, access_token: str, id_token: str, *, client_id: str
+    ) -> Standing | LoginEnded | ProviderUnreachable:
+        """Check tokens that a client of ours was given, as a terminal's, and ask whose they are; or raise TokenRefused."""

@@ -1,0 +1,109 @@
+"""Tokens that the hub gives to people: none may do more than who asks for it, and each is in the platform's audit log.
+
+JupyterHub compares a new token with its owner only: one that may make tokens, and nothing else, could make one that may all.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, timedelta
+from functools import wraps
+from typing import Any
+
+from jupyterhub import orm
+from jupyterhub.apihandlers.users import UserTokenListAPIHandler
+from jupyterhub.scopes import _intersect_expanded_scopes, get_scopes_for
+from jupyterhub.utils import isoformat
+from tornado import web
+
+from mlp_hub.domain.text import escaped
+from mlp_hub.hubside.configure import SERVICE, socket_url
+from mlp_hub.hubside.language import said
+from mlp_hub.settings import Settings
+from mlp_language.message import Message, msg
+from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
+from mlp_spawner.service import ServiceClient
+
+SLACK = timedelta(minutes=1)
+"""What a token may hold longer by its request: the time that it took to make; it is taken off again."""
+
+
+def install(settings: Settings) -> None:
+    """Have each token compared with who asks, and written down, before anybody gets it."""
+    service = ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))
+    post = UserTokenListAPIHandler.post
+
+    @wraps(post)
+    async def told(self: Any, user_name: str) -> None:
+        _bound(self)
+        await post(self, user_name)
+        asked = self.current_user
+        if self.get_status() != 201 or (asked.kind, asked.name) == ("service", SERVICE):
+            return  # the platform's service writes down itself what it asks for
+        answer = json.loads(b"".join(self._write_buffer))  # not sent yet
+        token = orm.APIToken.find(self.db, answer["token"])
+        scopes = sorted(token.scopes)
+        if refusal := _why_not(self, token):
+            self.db.delete(token)
+            self.db.commit()
+            raise web.HTTPError(403, said(self, refusal))
+        try:
+            await service.token_made(
+                user_name,
+                actor=asked.name,
+                note=_line(token.note or "", 255),
+                scopes="all of the user's" if scopes == ["inherit"] else _line(", ".join(scopes), 1000),
+                expires=isoformat(token.expires_at) or "never",
+            )
+        except (ServiceUnreachable, ServiceRefused) as error:
+            self.log.warning("A token for %s is not written down, so it is not given: %s", user_name, error)
+            self.db.delete(token)
+            self.db.commit()
+            raise web.HTTPError(
+                503, "No token was made: the platform's service does not answer, try again"
+            ) from error
+
+    UserTokenListAPIHandler.post = told
+
+
+def _bound(handler: Any) -> None:
+    """Have a token for which no time is asked hold as long as the one that it is asked for with."""
+    left, asked = _left(handler), handler.get_json_body()
+    if left is not None and (asked is None or (isinstance(asked, dict) and asked.get("expires_in") is None)):
+        handler.request.body = json.dumps({**(asked or {}), "expires_in": left}).encode()
+
+
+def _left(handler: Any) -> int | None:
+    """Return for how many seconds the token that asks holds; None where none asks, or it holds for ever."""
+    ends = handler.get_token().expires_at if getattr(handler, "_token_authenticated", False) else None
+    return None if ends is None else max(1, int(ends.replace(tzinfo=UTC).timestamp() - time.time()))
+
+
+def _why_not(handler: Any, token: Any) -> Message | None:
+    """Say what a new token may more, or how much longer, than the one it was asked for with; None where no token asked.
+
+    It is the rule of `api/resources/tokens.py` for what goes past the platform's API.
+    """
+    if not getattr(handler, "_token_authenticated", False):
+        return None
+    wanted = get_scopes_for(token)
+    if more := sorted(wanted - _intersect_expanded_scopes(wanted, handler.expanded_scopes, handler.db)):
+        return msg(
+            "a token makes none that may more than itself, and it lacks {more}; name the scopes of the new one",
+            more=tuple(more[:5]),
+        )
+    ends, left = handler.get_token().expires_at, _left(handler)
+    if left is None:
+        return None
+    if token.expires_at is not None and token.expires_at <= ends + SLACK:
+        token.expires_at = min(token.expires_at, ends)  # no chain gains what each link took to make
+        handler.db.commit()
+        return None
+    return msg(
+        "a token cannot outlive the one that makes it: ask for expires_in of {left} s at most", left=left
+    )
+
+
+def _line(text: str, most: int) -> str:
+    return " ".join(escaped(text).split())[:most]

@@ -1,0 +1,44 @@
+"""Labels of what the hub makes in a cluster, and names that the cluster takes.
+
+A job's label and the names of its objects come of `mlp_hub.domain.names.label_name`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+TENANT = "mlp-hub/tenant"
+USER = "mlp-hub/user"
+JOB = "mlp-hub/job"
+RUN = "mlp-hub/run"
+ATTEMPT = "mlp-hub/attempt"
+FIRST_RANK = "mlp-hub/first-rank"
+ROLE = "mlp-hub/role"
+SERVER = "mlp-hub/server"
+NETWORK = "mlp-hub/network"
+QUEUE = "mlp-hub/queue"
+BROUGHT = "mlp-hub/brought"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+INSTANCE = "app.kubernetes.io/instance"
+COMPONENT = "app.kubernetes.io/component"
+LONGEST = 63
+"""Given: characters of a label's value, and of a name that becomes part of a host's."""
+_HASHED = 8
+"""Given: digits of a hash that keep apart what is cut to the same name."""
+
+
+def dns_name(text: str, longest: int = LONGEST) -> str:
+    """Return a name that the cluster takes; a text that had to be changed gets a hash, so that no two become the same."""
+    name = re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")
+    if name == text and len(name) <= longest:
+        return name
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASHED]
+    return f"{name[: longest - _HASHED - 1].strip('-')}-{digest}".lstrip("-")
+
+
+def label_value(text: str) -> str:
+    """Return a label's value for a text: itself where it may be one."""
+    if len(text) <= LONGEST and re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", text):
+        return text
+    return dns_name(text)

@@ -1,0 +1,86 @@
+// Which of the platform's own processes have stopped answering.
+//
+// A process that hangs still takes connections, so that its requests would wait for ever. One that has been silent for
+// some seconds is asked a question of our own: a long answer is no fault, no answer to anything is. Then all that wait
+// for it are told so, and later ones at once, until it answers again. Users' servers are not judged: they may be slow.
+
+import http from "node:http";
+
+const SILENT_MS = 5_000; // while something waits, until it is asked
+const PROBE_MS = 5_000; // until it must have answered
+const LOOK_MS = 1_000;
+
+export class Backends {
+  // where it listens: { options, waiting, asked, probing, hung }; `asked` is when what it has not answered yet began
+  #known = new Map();
+  #log;
+  #answers;
+
+  /** `answers` is called with a target that answers at a new connection, while something waits for it at an older one. */
+  constructor(log, answers) {
+    this.#log = log;
+    this.#answers = answers;
+    setInterval(() => this.#look(performance.now()), LOOK_MS).unref();
+  }
+
+  /** Tell whether a target (the options of a request, or a URL) is known to hang. */
+  hangs(target) {
+    return this.#known.get(placeOf(target))?.hung ?? false;
+  }
+
+  /** Wait for a target: `giveUp` is called if it hangs. Returns what to call when it answers and when nobody waits. */
+  wait(target, giveUp) {
+    const place = placeOf(target);
+    let it = this.#known.get(place);
+    if (!it) this.#known.set(place, (it = { target, waiting: new Set() }));
+    it.waiting.add(giveUp);
+    it.asked ??= performance.now();
+    return {
+      answered() {
+        it.asked = it.waiting.delete(giveUp) && it.waiting.size ? performance.now() : undefined;
+      },
+      left: () => it.waiting.delete(giveUp),
+    };
+  }
+
+  #look(now) {
+    for (const [place, it] of this.#known) {
+      if (it.probing) continue;
+      if (it.hung || now - it.asked >= SILENT_MS) this.#probe(place, it);
+      else if (!it.waiting.size && it.asked === undefined) this.#known.delete(place);
+    }
+  }
+
+  #probe(place, it) {
+    const done = (hung, why) => {
+      if (it.probing !== probe) return; // it was given up; another may be under way
+      it.probing = undefined;
+      it.asked = it.waiting.size && !hung ? performance.now() : undefined;
+      if (hung !== (it.hung ?? false)) this.#log.warn("%s %s", decodeURIComponent(place), why);
+      it.hung = hung;
+      if (!hung) return void this.#answers(it.target);
+      const waiting = [...it.waiting];
+      it.waiting.clear();
+      for (const giveUp of waiting) giveUp();
+    };
+    const { socketPath, hostname, port } = it.target;
+    const where = socketPath ? { socketPath } : { host: hostname, port: port || 80 };
+    const probe = http.get({ ...where, path: "/", agent: false }, (answer) => {
+      answer.resume();
+      done(false, "answers again");
+    });
+    it.probing = probe;
+    const late = setTimeout(() => {
+      done(true, "does not answer");
+      probe.destroy();
+    }, PROBE_MS);
+    // who is not there is told so by the system, unlike who takes no more connections
+    probe.once("error", (error) => done(error.code === "EAGAIN", error.code === "EAGAIN" ? "takes no connections" : "is not there"));
+    probe.once("close", () => clearTimeout(late));
+  }
+}
+
+/** Return where a target listens. */
+export function placeOf(target) {
+  return target.socketPath ?? target.host;
+}

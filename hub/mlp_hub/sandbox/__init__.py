@@ -1,0 +1,45 @@
+"""One sandbox per notebook server, job and app.
+
+`launch` starts a small process, the shim, that outlives its starter: it makes the sandbox, writes the logs,
+keeps the limits and leaves `state.json` and `exit.json` in the run directory, from which `inspect` tells how
+things stand, after a restart of the hub too.
+"""
+
+from mlp_hub.beneath import Folder
+from mlp_hub.domain.text import one_line
+from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
+from mlp_hub.sandbox.control import inspect, kill, launch, remove, signal, stop, sweep
+from mlp_hub.sandbox.environment import environment_binds
+from mlp_hub.sandbox.errors import SandboxUnavailable
+from mlp_hub.sandbox.groups import remove_forgotten
+from mlp_hub.sandbox.homes import ensure_home
+from mlp_hub.sandbox.spec import Bind, Limits, Link, RankPlan, SandboxSpec
+from mlp_hub.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
+
+__all__ = [
+    "Bind",
+    "Capabilities",
+    "Folder",
+    "Limits",
+    "Link",
+    "Missing",
+    "RankPlan",
+    "RankState",
+    "SandboxExit",
+    "SandboxPhase",
+    "SandboxSpec",
+    "SandboxState",
+    "SandboxUnavailable",
+    "capabilities",
+    "ensure_home",
+    "environment_binds",
+    "inspect",
+    "kill",
+    "launch",
+    "one_line",
+    "remove",
+    "remove_forgotten",
+    "signal",
+    "stop",
+    "sweep",
+]

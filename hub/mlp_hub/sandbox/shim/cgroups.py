@@ -1,0 +1,257 @@
+"""Control groups of one sandbox, version 1 and 2, and what stands in for them where there are none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import Any
+
+from mlp_hub.sandbox.shim import files, logs
+
+
+def _write(path: str, value: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, value.encode())
+    finally:
+        os.close(fd)
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read()
+
+
+def _counter(path: str, name: str) -> int:
+    with contextlib.suppress(OSError):
+        for line in _read(path).splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    return 0
+
+
+RANKS, SHIM = "ranks", "shim"
+"""The two parts of each sandbox's group: what the tenant runs, and what the platform does for it."""
+ENDING = "ending"
+"""Beside the sandboxes' groups: where a shim goes to remove its own, since who is in a group cannot."""
+_SHIM_MIB = 32
+_LOG_MIB = (logs.KEPT + 2) * logs.SEGMENT >> 20
+
+
+class Groups:
+    """The groups of one sandbox.
+
+    `version` is `v1`, `v2` or `none`; `bases` are the hub's own groups by controller (for version 2 the one
+    directory under the name of every controller that it gives), below which each sandbox gets one. Processor time is
+    one for all that is in it; memory and processes have limits of their own in its two parts, so that a
+    program which takes all that it may take leaves the shim what it needs to write down how that ended.
+    """
+
+    def __init__(self, version: str, bases: dict[str, str], name: str) -> None:
+        self.version = version
+        self._endings = [f"{base}/{ENDING}" for base in dict.fromkeys(bases.values())]
+        self.paths = {controller: f"{base}/{name}" for controller, base in bases.items()}
+
+    @property
+    def directories(self) -> list[str]:
+        """The groups' directories, each once."""
+        return list(dict.fromkeys(self.paths.values()))
+
+    def _part(self, name: str) -> list[str]:
+        return [f"{path}/{name}" for path in self.directories]
+
+    def create(self, limits: dict[str, Any], ranks: int) -> list[str]:
+        """Make the groups and set the limits; return what could not be set."""
+        for path in self.directories:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path, 0o755)
+        for path in (*self._part(RANKS), *self._part(SHIM)):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path, 0o755)
+        wanted = settings(self.version, limits, ranks)
+        if self.version == "v2":  # each controller must be handed down to the parts
+            wanted = [(".", name, "cgroup.subtree_control", f"+{name}") for name in self.paths] + wanted
+        failed = []
+        for part, controller, name, value in wanted:
+            if controller in self.paths:
+                try:
+                    _write(f"{self.paths[controller]}/{part}/{name}", value)
+                except OSError as error:
+                    failed.append(f"{name}={value}: {error.strerror}")
+        return failed
+
+    def enter(self, part: str = RANKS) -> None:
+        """Put the calling process, which must have one thread, into a part of the groups."""
+        self._move(self._part(part))
+
+    def leave(self) -> None:
+        """Take the calling process, which must have one thread, out of them."""
+        for path in self._endings:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path, 0o755)
+        self._move(self._endings)
+
+    def _move(self, paths: list[str]) -> None:
+        """Move ourselves. Version 1: a thread that moves itself spares the kernel a wait of some 10 ms for all processors."""
+        for path in paths:
+            _write(f"{path}/{'cgroup.procs' if self.version == 'v2' else 'tasks'}", "0")
+
+    @property
+    def memory_events(self) -> str | None:
+        """The file in which the kernel counts what it killed here for lack of memory, in a line `oom_kill N`."""
+        path = self.paths.get("memory")
+        name = "memory.events" if self.version == "v2" else "memory.oom_control"
+        return None if path is None else f"{path}/{RANKS}/{name}"
+
+    def out_of_memory_kills(self) -> int:
+        """How many processes the kernel killed here for lack of memory."""
+        return _counter(self.memory_events, "oom_kill") if self.memory_events else 0
+
+    def memory(self) -> int | None:
+        """Bytes that the ranks hold now, files in memory (/tmp, /dev/shm) among them, cached ones not."""
+        if "memory" not in self.paths:
+            return None
+        anonymous, shared, _ = self._memory_stat()
+        return anonymous + shared
+
+    def sockets(self) -> int:
+        """Bytes of the ranks that are under way in TCP connections, where the kernel counts them beside all other memory.
+
+        Its limit only slows connections down, and leaves each a little: thousands of them have as much as they like.
+        """
+        path = self.paths.get("memory")
+        if self.version != "v1" or path is None:
+            return 0  # version 2 counts them as memory
+        with contextlib.suppress(OSError):
+            return int(_read(f"{path}/{RANKS}/memory.kmem.tcp.usage_in_bytes"))
+        return 0
+
+    def _memory_stat(self) -> tuple[int, int, int]:
+        """Return the bytes of the ranks that are in no file, in files in memory, and in these and cached files."""
+        names = (
+            ("anon", "shmem", "file") if self.version == "v2" else ("total_rss", "total_shmem", "total_cache")
+        )
+        path = f"{self.paths['memory']}/{RANKS}/memory.stat"
+        anonymous, shared, files_ = (_counter(path, name) for name in names)
+        return anonymous, shared, files_
+
+    def memory_peak(self) -> int | None:
+        """Return the most bytes that the ranks ever held, cached files not counted as far as that can be told.
+
+        The kernel counts the most with them. As long as that is below the limit, none was given up for lack of room: those
+        that are there now were there then, at most. At the limit nothing can be told.
+        """
+        name = "memory.peak" if self.version == "v2" else "memory.max_usage_in_bytes"
+        limit = "memory.max" if self.version == "v2" else "memory.limit_in_bytes"
+        try:
+            most, bound = (_read(f"{self.paths['memory']}/{RANKS}/{one}").strip() for one in (name, limit))
+        except (KeyError, OSError):
+            return None
+        if bound != "max" and int(most) >= int(bound):
+            return None
+        _, shared, files_ = self._memory_stat()
+        return max(0, int(most) - (files_ - shared))
+
+    def cpu_seconds(self, part: str = ".") -> float | None:
+        """Processor time of all that ever ran here, or in one part."""
+        try:
+            if self.version == "v2" and self.paths:
+                return _counter(f"{self.directories[0]}/{part}/cpu.stat", "usage_usec") / 1e6
+            if "cpuacct" in self.paths:
+                return int(_read(f"{self.paths['cpuacct']}/{part}/cpuacct.usage")) / 1e9
+        except OSError:
+            pass
+        return None
+
+    def _kill(self) -> None:
+        """Kill all that is in here, but ourselves."""
+        for path in (*self._part(RANKS), *self._part(SHIM), *self.directories):
+            if self.version == "v2" and path.endswith(f"/{RANKS}"):
+                with contextlib.suppress(OSError):
+                    _write(f"{path}/cgroup.kill", "1")
+            pids: list[int] = []
+            with contextlib.suppress(OSError):
+                pids = [int(pid) for pid in _read(f"{path}/cgroup.procs").split()]
+            for pid in pids:
+                with contextlib.suppress(OSError):
+                    if pid != os.getpid():
+                        os.kill(pid, signal.SIGKILL)
+
+    def remove(self, patience: float = 1.0) -> list[str]:
+        """Kill what is left and remove the groups; return the directories that could not be removed."""
+        left = [*self._part(RANKS), *self._part(SHIM), *self.directories]
+        end = time.monotonic() + patience
+        while left:
+            still = []
+            for path in left:
+                try:
+                    os.rmdir(path)
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    still.append(path)
+            left = still
+            if not left or time.monotonic() > end:
+                break
+            self._kill()
+            time.sleep(0.005)
+        return left
+
+
+def settings(version: str, limits: dict[str, Any], ranks: int = 1) -> list[tuple[str, str, str, str]]:
+    """List (part, controller, file, value) for the limits of a sandbox; see `Limits` for what they mean.
+
+    What the shim may take is on top: some memory of its own, and the logs, which are memory where the disk is.
+    """
+    cpu, ram, pids = limits["cpu"], limits["ram_mib"], limits["pids"]
+    ceiling = limits.get("cpu_max")
+    if ceiling is None:
+        ceiling = -(-cpu // 1000) * 1000
+    shim = _SHIM_MIB + _LOG_MIB * ranks
+    out: list[tuple[str, str, str, str]] = []
+    if version == "v2":
+        out.append((".", "cpu", "cpu.weight", str(min(10000, max(1, cpu // 10)))))
+        if ceiling:
+            out.append((".", "cpu", "cpu.max", f"{ceiling * 100} 100000"))
+        if ram:
+            out.append((RANKS, "memory", "memory.max", str(ram << 20)))
+            out.append((RANKS, "memory", "memory.swap.max", "0"))
+            out.append((SHIM, "memory", "memory.max", str(shim << 20)))
+        if pids:
+            out.append((RANKS, "pids", "pids.max", str(pids)))
+    elif version == "v1":
+        out.append((".", "cpu", "cpu.shares", str(max(2, cpu * 1024 // 1000))))
+        if ceiling:
+            out.append((".", "cpu", "cpu.cfs_quota_us", str(max(1000, ceiling * 100))))
+        if ram:
+            out.append((RANKS, "memory", "memory.limit_in_bytes", str(ram << 20)))
+            out.append((RANKS, "memory", "memory.kmem.tcp.limit_in_bytes", str(ram << 19)))
+            out.append((SHIM, "memory", "memory.limit_in_bytes", str(shim << 20)))
+        if pids:
+            out.append((RANKS, "pids", "pids.max", str(pids)))
+    return out
+
+
+class Watchdog:
+    """Looks at memory and processes now and then, where no control group does; who goes over is killed."""
+
+    PERIOD = 0.25
+
+    def __init__(self, limits: dict[str, Any], *, memory: bool, pids: bool) -> None:
+        self._ram = limits["ram_mib"] << 20 if memory else 0
+        self._pids = limits["pids"] if pids else 0
+        self.needed = bool(self._ram or self._pids)
+
+    def verdict(self, child: int) -> str | None:
+        """Return `memory` or `pids` when the sandbox below this process is over its limit."""
+        below = files.descendants(child)
+        if self._pids and len(below) > self._pids:
+            return "pids"
+        if self._ram:
+            used = sum(seen[1] for pid in below if (seen := files.usage(pid)))
+            if used > self._ram:
+                return "memory"
+        return None

@@ -1,0 +1,228 @@
+"""Small files and processes: atomic writes, claims, and what /proc tells. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from _thread import get_native_id
+from typing import Any
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def is_full(error: OSError) -> bool:
+    """Whether it says that a file system, or what its user may have of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def write_all(fd: int, content: bytes) -> None:
+    """Write all of it: the kernel may take a part, above all where space runs out."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def reserve(directory: str, name: str, size: int) -> None:
+    """Keep room for a file that must be written some day, also on a disk that is full by then.
+
+    Raises `OSError` where there is no such room now. Where the file system cannot keep any, nothing is kept.
+    """
+    fd = os.open(f"{directory}/{name}.reserve", _NEW, 0o600)
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except OSError as error:
+        if is_full(error):
+            raise
+    finally:
+        os.close(fd)
+
+
+def write_json(directory: str, name: str, data: Any, *, durable: bool = False, mode: int = 0o600) -> None:
+    """Write a file whole or not at all; `durable` also means: on disk before this returns.
+
+    On a full disk the room that was kept for it is used, once; without any the error is raised.
+    """
+    new = _written(directory, name, data, durable=durable)
+    if mode != 0o600:
+        os.chmod(new, mode)
+    os.rename(new, f"{directory}/{name}")
+    if durable:
+        sync_directory(directory)
+
+
+def _written(directory: str, name: str, data: Any, *, durable: bool = False) -> str:
+    """Write a new file and return its path; what cannot be written whole is not there."""
+    path = f"{directory}/{name}"
+    new = f"{path}.{get_native_id()}.new"  # threads of one process may write the same
+    content = json.dumps(data).encode()
+    try:
+        _fill(new, content, durable=durable)
+    except OSError as error:
+        _drop(new)
+        if not is_full(error) or not _moved(f"{path}.reserve", new):
+            raise
+        _fill(new, content, durable=durable)
+    return new
+
+
+def _moved(path: str, new: str) -> bool:
+    """Take what was kept, so that nobody else does; `False` when there is nothing."""
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(path, new)
+        return True
+    return False
+
+
+def _fill(path: str, content: bytes, *, durable: bool) -> None:
+    fd = os.open(path, _NEW, 0o600)
+    try:
+        write_all(fd, content)
+        os.ftruncate(fd, len(content))  # only now: the room it had was for this
+        if durable:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _drop(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def sync_directory(directory: str) -> None:
+    """Bring a directory's entries to disk."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_json(directory: str, name: str) -> Any | None:
+    """Read such a file; `None` when it does not exist."""
+    try:
+        with open(f"{directory}/{name}", "rb") as file:
+            return json.loads(file.read())
+    except FileNotFoundError:
+        return None
+
+
+def boot_id() -> str:
+    """Return the name of this run of the machine."""
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        return file.read().strip().decode()
+
+
+def claim(directory: str, pid: int) -> bool:
+    """Take the run directory for a process, for ever; `False` when somebody had taken it before.
+
+    0 stands for nobody: then nothing will ever run there.
+
+    The claim appears with its content in one step, so that nobody sees half of it.
+    """
+    content = {"pid": pid, "start": start_time(pid), "boot": boot_id()}
+    new = _written(directory, "claim", content)
+    try:
+        os.link(new, f"{directory}/claim")
+    except FileExistsError:
+        return False
+    finally:
+        _drop(new)
+    return True
+
+
+def name_process(name: str) -> None:
+    """Set the name that ps and top show; shims forked from the fork server have its command line."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w") as file:
+        file.write(name)
+
+
+def _stat(pid: int) -> list[bytes]:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+
+
+def start_time(pid: int) -> int | None:
+    """Return when the process started, in clock ticks since boot; `None` when it is gone or a zombie."""
+    try:
+        fields = _stat(pid)
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def children(pid: int) -> list[int]:
+    """List the children of all threads of a process; empty when it is gone."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{pid}/task/{thread}/children", "rb") as file,
+            ):
+                found += map(int, file.read().split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """List the process and all below it."""
+    found = [pid]
+    for one in found:  # grows while it is walked
+        found += children(one)
+    return found
+
+
+def is_below(pid: int, above: int) -> bool:
+    """Tell whether a process descends from another that lives."""
+    with contextlib.suppress(OSError):
+        while pid > 1:
+            pid = int(_stat(pid)[1])
+            if pid == above:
+                return True
+    return False
+
+
+def usage(pid: int, *, ended: bool = False) -> tuple[float, int] | None:
+    """Return (processor seconds, resident bytes) of a process; `None` when it is gone.
+
+    `ended`: with the seconds of its children that have ended.
+    """
+    try:
+        fields = _stat(pid)
+    except OSError:
+        return None
+    return sum(map(int, fields[11 : 15 if ended else 13])) / _TICKS, int(fields[21]) * _PAGE
+
+
+def inner_pid(pid: int) -> int | None:
+    """Return the number that a process has in its own pid namespace."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"NSpid:"):
+                return int(line.split()[-1])
+    return None
+
+
+def send_signal(pid: int, signum: int, start: int | None = None) -> bool:
+    """Signal exactly this process (and not a later one of its number, where its start time is given)."""
+    import signal  # noqa: PLC0415 - costs start-up time
+
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if start is not None and start_time(pid) != start:
+            return False
+        signal.pidfd_send_signal(fd, signum)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")

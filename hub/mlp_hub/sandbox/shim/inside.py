@@ -1,0 +1,112 @@
+"""Runs inside a sandbox, as its tenant: starts ranks and tells the shim outside how they fare.
+
+    inside.py gang     starts every rank of the plan side by side
+    inside.py rank     starts the one rank whose number the launcher (mpiexec, torchrun) put into the environment
+
+The plan is beside this file; so is the socket of the shim. A rank's output goes straight into pipes whose other
+ends the shim holds.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+_DEFAULTS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores the last two
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class StartedRanks:
+    """The ranks started by this process."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.plan = plan
+        self.shim = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.shim.connect(f"{HERE}/control.sock")
+        self.ranks: dict[int, int] = {}
+
+    def start(self, rank: int, extra: dict[str, str]) -> bool:
+        """Start a rank; `False` when its program cannot be executed."""
+        out_r, out_w = os.pipe()
+        err_r, err_w = os.pipe()
+        program = self.plan["programs"][rank] if self.plan["programs"] else self.plan["program"]
+        env = {**os.environ, "MLP_RANK": str(rank), "MLP_WORLD_SIZE": str(len(self.plan["roles"])), **extra}
+        null = os.open("/dev/null", os.O_RDONLY)
+        actions = [
+            (os.POSIX_SPAWN_DUP2, null, 0),
+            (os.POSIX_SPAWN_DUP2, out_w, 1),
+            (os.POSIX_SPAWN_DUP2, err_w, 2),
+        ]
+        try:
+            pid = os.posix_spawnp(
+                program[0], program, env, file_actions=actions, setsigmask=(), setsigdef=_DEFAULTS
+            )
+        except OSError as error:
+            self.tell({"t": "fail", "rank": rank, "message": f"{program[0]}: {error.strerror}"})
+            return False
+        finally:
+            for fd in (null, out_w, err_w):
+                os.close(fd)
+        self.ranks[pid] = rank
+        fds = array.array("i", [out_r, err_r])
+        self.tell({"t": "start", "rank": rank, "pid": pid}, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+        os.close(out_r)
+        os.close(err_r)
+        return True
+
+    def tell(self, message: dict[str, Any], ancillary: list[Any] | None = None) -> None:
+        """Send one message to the shim."""
+        self.shim.sendmsg([json.dumps(message).encode()], ancillary or [])
+
+    def forward(self, signum: int, _frame: object) -> None:
+        """Pass a signal on to all ranks."""
+        for pid in self.ranks:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signum)
+
+    def wait(self) -> int:
+        """Report each rank's end; return the first bad exit status as a shell would give it, else 0."""
+        worst = 0
+        while self.ranks:
+            pid, status, used = os.wait3(0)
+            rank = self.ranks.pop(pid, None)
+            if rank is None:
+                continue
+            code = os.waitstatus_to_exitcode(status)
+            self.tell(
+                {
+                    "t": "exit",
+                    "rank": rank,
+                    "code": code if code >= 0 else None,
+                    "signal": max(0, -code) or None,
+                    "cpu_s": round(used.ru_utime + used.ru_stime, 3),
+                    "ram_kib": used.ru_maxrss,
+                }
+            )
+            if code not in self.plan["success"]:
+                worst = worst or (code if code >= 0 else 128 - code)
+        return worst
+
+
+def main() -> int:
+    """Do what the first argument says."""
+    with open(f"{HERE}/plan.json") as file:
+        plan = json.load(file)
+    gang = StartedRanks(plan)
+    signal.signal(signal.SIGTERM, gang.forward)
+    signal.signal(signal.SIGUSR1, gang.forward)
+    envs = plan["envs"] or [{} for _ in plan["roles"]]
+    ranks = range(len(plan["roles"])) if sys.argv[1] == "gang" else [int(os.environ[plan["rank_env"]])]
+    if not all(gang.start(rank, envs[rank]) for rank in ranks):
+        return 127
+    return gang.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

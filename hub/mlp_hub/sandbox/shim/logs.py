@@ -1,0 +1,301 @@
+r"""Writes ranks' output as lines `<RFC 3339> stdout|stderr F|P text\n`, bounded.
+
+The first segment of a rank, `rank-N.log`, is kept; later ones, `rank-N.<offset>.log`, are named by the offset
+of their first byte since the rank's beginning, and only the newest are kept. So the start and the end of a
+flood stay readable, and an offset means the same for ever. Whoever runs inside cannot redirect a write: all
+goes relative to the directory opened at the start, and links are never followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+
+from mlp_hub.sandbox.shim import files
+
+SEGMENT = 4 << 20
+KEPT = 3  # segments besides the first
+LONGEST = 16 << 10  # bytes of one line; longer ones come as several, all but the last marked P
+FLUSH_AFTER = 0.5  # seconds until a line without its end is written as far as it came
+TAIL = 4096
+_NAME = re.compile(r"rank-(\d+)(?:\.(\d+))?\.log")
+
+
+def segments(directory: int, rank: int) -> list[tuple[int, str]]:
+    """List (offset, file name) of a rank's segments in order."""
+    return all_segments(directory).get(rank, [])
+
+
+def all_segments(directory: int) -> dict[int, list[tuple[int, str]]]:
+    """List the segments of each rank, as `segments` does."""
+    found: dict[int, list[tuple[int, str]]] = {}
+    for name in os.listdir(directory):
+        if match := _NAME.fullmatch(name):
+            found.setdefault(int(match[1]), []).append((int(match[2] or 0), name))
+    return {rank: sorted(of_rank) for rank, of_rank in found.items()}
+
+
+class RankLog:
+    """The log of one rank; both its streams write here, and the bucket, where there is one, gives what is written.
+
+    Only whole records are in it, whatever the disk or a kill of an earlier writer took. What could not be written is
+    counted in `lost` and told in the log itself as soon as that can be written to again.
+    """
+
+    def __init__(self, directory: int, rank: int, bucket: Bucket | None = None) -> None:
+        self._directory = directory
+        self._rank = rank
+        self._bucket = bucket
+        self._old = segments(directory, rank)
+        self._base = self._old[-1][0] if self._old else 0
+        self._fd = -1
+        self._size = 0
+        self._partial = b""  # the stream whose line goes on in the next record
+        self._broken = True  # the next record does not go on where the last one ended
+        self._torn = False  # half a record stands behind the last whole one
+        self._untold = 0
+        self._why = ""
+        self.lost = 0
+        try:
+            self._ready()
+        except OSError as error:
+            if not files.is_full(error):  # then it is tried again with each write
+                raise
+
+    def _open(self, name: str) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(name, flags, 0o644, dir_fd=self._directory)
+
+    def write(self, data: bytes) -> None:
+        """Append whole records; those that cannot be written (disk full) are counted and dropped."""
+        if self._bucket is not None:
+            self._bucket.take(len(data))
+        head = self._head() if self._broken else b""
+        done = self._append(head + data)
+        if done >= len(head):
+            self._broken, self._untold = False, 0
+        if rest := data[max(0, done - len(head)) :]:
+            self.lose(rest.count(b"\n"), self._why)
+
+    def lose(self, lines: int, why: str) -> None:
+        """Count lines that are not written."""
+        self.lost += lines
+        self._untold += lines
+        self._broken, self._why = True, why
+
+    def tell(self) -> bool:
+        """Say in the log what was lost before; `False` when that cannot be written now."""
+        if self._untold:
+            self.write(b"")
+        return not self._untold
+
+    def _head(self) -> bytes:
+        """Return what goes before the next record: the end of a line whose rest is missing, and what was lost."""
+        head = _record(self._partial, b"F", b"") if self._partial else b""
+        if self._untold:
+            text = f"[mlp] {lines_lost(self._untold)} here: {self._why}"
+            head += _record(b"stderr", b"F", text.encode())
+        return head
+
+    def _append(self, data: bytes) -> int:
+        """Write as many whole records as there is room for; return how many bytes those have."""
+        done = 0
+        try:
+            self._ready()
+            view = memoryview(data)
+            while done < len(data):
+                done += os.write(self._fd, view[done:])
+        except OSError as error:
+            self._why = "the disk was full" if files.is_full(error) else f"{error.strerror}".lower()
+        whole = data.rfind(b"\n", 0, done) + 1
+        self._size += whole
+        if whole:
+            self._remember(data[:whole])
+        if whole < done:
+            self._torn = True
+            with contextlib.suppress(OSError):
+                self._cut()
+        return whole
+
+    def _ready(self) -> None:
+        """Have a file open that ends with a whole record and has room."""
+        if self._fd < 0:
+            name = self._old[-1][1] if self._old else f"rank-{self._rank}.log"
+            self._fd = self._open(name)
+            self._old = self._old or [(0, name)]
+            self._mend()
+        if self._torn:
+            self._cut()
+        if self._size >= SEGMENT:
+            self._rotate()
+
+    def _mend(self) -> None:
+        """Cut off what a writer that was killed left of its last record."""
+        self._size = os.fstat(self._fd).st_size
+        end = os.pread(self._fd, 2 * LONGEST, max(0, self._size - 2 * LONGEST))
+        whole = end.rfind(b"\n") + 1
+        self._torn = whole < len(end)
+        self._size -= len(end) - whole
+        self._remember(end[:whole])
+
+    def _cut(self) -> None:
+        os.ftruncate(self._fd, self._size)
+        self._torn = False
+
+    def _remember(self, records: bytes) -> None:
+        last = records[records.rfind(b"\n", 0, -1) + 1 :].split(b" ", 3)
+        self._partial = last[1] if len(last) > 3 and last[2] == b"P" else b""
+
+    def _rotate(self) -> None:
+        base = self._base + self._size
+        name = f"rank-{self._rank}.{base}.log"
+        new = self._open(name)
+        os.close(self._fd)
+        self._fd, self._base, self._size = new, base, 0
+        self._old.append((base, name))
+        while len(self._old) > KEPT + 1:
+            _, gone = self._old.pop(1)
+            with contextlib.suppress(OSError):
+                os.unlink(gone, dir_fd=self._directory)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.tell()
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
+class Stream:
+    """One stream of one rank: turns bytes into lines. Without a log it only remembers the last ones."""
+
+    def __init__(self, log: RankLog | None, name: str) -> None:
+        self._log = log
+        self._name = name.encode()
+        self._rest = b""
+        self._rest_since = 0.0
+        self._tail = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take what was read."""
+        self._tail = (self._tail + data)[-TAIL:]
+        if self._log is None:
+            return
+        whole, newline, rest = (self._rest + data).rpartition(b"\n")
+        if rest and not (self._rest and not newline):
+            self._rest_since = time.monotonic()
+        self._rest = rest
+        if newline:
+            self._lines(whole)
+        while len(self._rest) > LONGEST:
+            cut = _boundary(self._rest, LONGEST)
+            self._emit(b"P", self._rest[:cut])
+            self._rest = self._rest[cut:]
+
+    def _lines(self, whole: bytes) -> None:
+        lines = _valid(whole).split(b"\n")
+        if max(map(len, lines)) > LONGEST:
+            for line in lines:
+                while len(line) > LONGEST:
+                    cut = _boundary(line, LONGEST)
+                    self._emit(b"P", line[:cut])
+                    line = line[cut:]  # noqa: PLW2901
+                self._emit(b"F", line)
+            return
+        prefix = b"%s %s F " % (_now(), self._name)
+        assert self._log is not None  # noqa: S101 - feed() returned otherwise
+        self._log.write(prefix + (b"\n" + prefix).join(lines) + b"\n")
+
+    def _emit(self, mark: bytes, text: bytes) -> None:
+        assert self._log is not None  # noqa: S101 - callers checked
+        self._log.write(_record(self._name, mark, _valid(text)))
+
+    def flush_idle(self) -> float | None:
+        """Write a line without an end that has waited long enough; return in how many seconds to ask again."""
+        if not self._rest or self._log is None:
+            return None
+        wait = self._rest_since + FLUSH_AFTER - time.monotonic()
+        if wait > 0:
+            return wait
+        self._emit(b"P", self._rest)
+        self._rest = b""
+        return None
+
+    def end(self) -> None:
+        """Write what is left."""
+        if self._rest:
+            self._emit(b"F", self._rest)
+            self._rest = b""
+
+    def skip(self, data: bytes, why: str) -> None:
+        """Take what was read without writing it: it only counts as lost."""
+        self._tail = (self._tail + data)[-TAIL:]
+        if self._log is not None:
+            self._log.lose(data.count(b"\n"), why)
+
+    def forget_after(self, position: int) -> None:
+        """Cut the tail there, unless that leaves nothing."""
+        self._tail = self.tail[:position].encode() or self._tail
+
+    @property
+    def tail(self) -> str:
+        """The last lines, for messages."""
+        text = self._tail.decode(errors="replace")
+        if len(self._tail) == TAIL:
+            text = text.partition("\n")[2] or text
+        return text.strip("\n")
+
+
+def lines_lost(count: int) -> str:
+    """Say how many."""
+    return f"{count} line{'' if count == 1 else 's'} of output lost"
+
+
+def _record(stream: bytes, mark: bytes, text: bytes) -> bytes:
+    return b"%s %s %s %s\n" % (_now(), stream, mark, text)
+
+
+def _valid(data: bytes) -> bytes:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data.decode(errors="replace").encode()
+    return data
+
+
+def _boundary(data: bytes, at: int) -> int:
+    """Step back to where a character begins."""
+    for cut in range(at, at - 4, -1):
+        if data[cut] & 0xC0 != 0x80:
+            return cut
+    return at
+
+
+def _now() -> bytes:
+    ns = time.time_ns()
+    return b"%s.%09dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ns // 10**9)).encode(), ns % 10**9)
+
+
+class Bucket:
+    """Lets so much a second through, so that a flood is slowed at its source by its full pipe.
+
+    `taken` is all that ever was.
+    """
+
+    def __init__(self, rate: float = 4 << 20, burst: float = 16 << 20) -> None:
+        self._rate, self._burst = rate, burst
+        self._level, self._at = burst, time.monotonic()
+        self.taken = 0
+
+    def take(self, size: int) -> None:
+        """Account for bytes that were written, or for what they stand for; the level may go below zero by one read."""
+        self.taken += size
+        self._level -= size
+
+    def wait(self) -> float:
+        """Return how many seconds to leave the source alone."""
+        now = time.monotonic()
+        self._level = min(self._burst, self._level + (now - self._at) * self._rate)
+        self._at = now
+        return 0.0 if self._level > 0 else -self._level / self._rate + 0.01

@@ -1,0 +1,222 @@
+"""How it ended: from exit statuses to a cause."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from mlp_hub.sandbox.shim.said import Said, english, msg
+
+if TYPE_CHECKING:
+    from mlp_hub.sandbox.shim.supervise import RankSupervisor
+
+SHELL = 128  # an exit status of 128 + n stands for signal n
+_KILL, _TERM = 9, 15
+_LONGEST = 300  # characters of an exception that are shown in the headline; its tail has all
+_TRACEBACK = "Traceback (most recent call last):"
+_AFTER_TRACEBACK = re.compile(r"^[A-Za-z_][\w.]*(?:: .*)?$", re.MULTILINE)
+_EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?$", re.MULTILINE)
+# what the C library, Python, curl, wget, apt, Java, Go, Node and Rust say of a name or an address in vain
+_LOOKED_OUT = re.compile(
+    r"""(?ix) temporary\ failure\ (?:in\ name\ resolution|resolving) | name\ or\ service\ not\ known
+    | no\ address\ associated\ with\ hostname | could\ not\ resolve\ (?:host|proxy) | unable\ to\ resolve\ host
+    | failed\ to\ (?:resolve|lookup) | NameResolutionError | socket\.gaierror | getaddrinfo\ (?:failed|EAI_AGAIN|ENOTFOUND)
+    | UnknownHostException | no\ such\ host | network\ is\ unreachable | ENETUNREACH"""
+)
+_LAUNCHER = re.compile(
+    r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|mpi4py/(?:__main__|run))\.py)", '
+)
+
+
+class FirstFailure:
+    """The first thing that went wrong."""
+
+    def __init__(
+        self,
+        cause: str,
+        rank: int | None = None,
+        code: int | None = None,
+        signal: int | None = None,
+        message: str | Said = "",
+        *,
+        data: Said | None = None,
+    ) -> None:
+        self.data = data  # of a message that came as English text, and whose data is more than we can read
+        self.cause, self.rank, self.code, self.signal, self.message = cause, rank, code, signal, message
+
+
+def split_status(status: int) -> tuple[int | None, int | None]:
+    """Split an exit status as a shell or `waitstatus_to_exitcode` gives it into (code, signal)."""
+    if status < 0:
+        return None, -status
+    if SHELL < status <= SHELL + 64:
+        return None, status - SHELL
+    return status, None
+
+
+def conclude(sandbox: RankSupervisor) -> dict[str, Any]:
+    """Settle the ranks that did not report, find the cause and return what exit.json holds."""
+    settle(sandbox)
+    blame_aborter(sandbox)
+    mark_stopped(sandbox)
+    oom = bool(sandbox.groups.out_of_memory_kills())
+    failure = sandbox.failure
+    if failure is not None and oom and failure.cause in ("signal", "program-error"):
+        failure.cause = "out-of-memory"
+    sandbox.meter.conclude(oom=oom)
+    cause = "stopped" if sandbox.stopped else failure.cause if failure else "ok"
+    lead = sandbox.ranks[0]
+    shown = sandbox.ranks[failure.rank] if failure and failure.rank is not None else None
+    what = describe(failure, sandbox) if failure else ""
+    return {
+        "cause": cause,
+        "code": failure.code if failure else lead.code,
+        "signal": failure.signal if failure else lead.signal,
+        "rank": failure.rank if failure else None,
+        "message": english(what) if isinstance(what, dict) else what,
+        "said": what if isinstance(what, dict) else failure.data if failure else None,
+        "tail": without_launcher(_tail(sandbox, shown.number if shown else None)) if failure else "",
+        "oom": oom,
+        "ram_mib": sandbox.spec["limits"]["ram_mib"] or None,
+        "hint": hint(failure, sandbox),
+        "stopped": sandbox.stopped,
+        "started_at": sandbox.started_at,
+        "first_line_at": sandbox.first_line_at,
+        "finished_at": time.time(),
+        "cpu_s": sandbox.groups.cpu_seconds(),
+        "lost_lines": sandbox.lost_lines,
+        "ranks": [{**rank.to_json(), **sandbox.meter.of(rank.number)} for rank in sandbox.ranks],
+        "notes": sandbox.notes,
+    }
+
+
+def settle(sandbox: RankSupervisor) -> None:
+    """Give each rank that did not report the end that the sandbox's own end implies."""
+    status = sandbox.exit_code if sandbox.exit_code is not None else (sandbox.status or 0)
+    code, signum = split_status(status)
+    ranks = sandbox.ranks
+    stderr = ranks[0].streams[1].tail if ranks[0].streams else sandbox.launcher.tail
+    never = all(rank.state == "pending" for rank in ranks) and sandbox.exit_code is not None
+    starters = ("bwrap: ", "setpriv: ", "env: ") if sandbox.host["mode"] == "root" else ("bwrap: ",)
+    quiet = sandbox.failure is None and not sandbox.stopping
+    broken = sandbox.exit_code is None and (sandbox.status or 0) > 0
+    if quiet and (broken or (code and stderr.startswith(starters))):
+        message = stderr.removeprefix("bwrap: ").replace("execvp", "cannot execute")
+        last = message.splitlines()[-1] if message else msg("the sandbox could not be made")
+        sandbox.failure = FirstFailure("start-failed", message=last)
+        for rank in ranks:
+            rank.end(None, None, excused=False)
+    elif sandbox.mode == "single":
+        if ranks[0].living:
+            sandbox.rank_ended(ranks[0], code, signum)
+    elif quiet and (not sandbox.is_success(code) or any(rank.living for rank in ranks)):
+        if never and code:
+            none = msg("the launcher ended with {code} before any rank started", code=code)
+            sandbox.failure = FirstFailure("start-failed", None, code, signum, _last_line(stderr) or none)
+        else:
+            cause = "signal" if signum or not code else "program-error"
+            sandbox.failure = FirstFailure(cause, None, code, signum or (None if code else _KILL))
+    for rank in ranks:
+        if rank.state == "running":
+            rank.end(None, _KILL, excused=rank.asked and sandbox.failure is None)
+
+
+def blame_aborter(sandbox: RankSupervisor) -> None:
+    """Where one rank had its launcher kill all, itself included, find which one it was."""
+    failure = sandbox.failure
+    pattern = sandbox.plan["abort"] if sandbox.plan else None
+    if failure is None or not pattern or (failure.rank is not None and failure.signal != _KILL):
+        return
+    for rank in sandbox.ranks:
+        if rank.streams and (found := re.search(pattern, rank.streams[1].tail, re.MULTILINE)):
+            rank.end(int(found[1]) & 0xFF, None, excused=False)
+            rank.streams[1].forget_after(found.start())
+            sandbox.failure = FirstFailure("program-error", rank.number, rank.code)
+            return
+
+
+def mark_stopped(sandbox: RankSupervisor) -> None:
+    """Call a rank stopped that ended by a signal, or never began, only because of another or because it was asked to."""
+    failure = sandbox.failure
+    for rank in sandbox.ranks:
+        if failure is None:
+            stopped = rank.state == "pending" or rank.signal is not None
+        elif rank.number == failure.rank or rank.code is not None:
+            stopped = False
+        else:
+            killed = rank.signal in (_TERM, _KILL) and (failure.rank is not None or rank.asked)
+            stopped = killed or rank.state == "pending"
+        if stopped:
+            rank.state = "stopped"
+
+
+def describe(failure: FirstFailure, sandbox: RankSupervisor) -> str | Said:
+    """Say in one sentence what happened."""
+    if failure.message and failure.cause != "out-of-memory":
+        return failure.message
+    who = msg("rank {n}", n=failure.rank) if failure.rank is not None else msg("the launcher of the ranks")
+    code = "-" if failure.code is None else failure.code
+    if failure.cause == "out-of-memory":
+        ram = sandbox.spec["limits"]["ram_mib"]
+        who = who if failure.rank is not None else msg("a process")
+        return msg("{who} was killed: more memory than the {ram} MiB of this sandbox", who=who, ram=ram)
+    if failure.cause == "signal":
+        return msg("{who} was killed by signal {n}", who=who, n=failure.signal or 0)
+    if error := exception_in(_tail(sandbox, failure.rank)):
+        return msg("{who}: {error} (exit status {code})", who=who, error=error, code=code)
+    return msg("{who} ended with exit status {code}", who=who, code=code)
+
+
+def hint(failure: FirstFailure | None, sandbox: RankSupervisor) -> str | None:
+    """Tell what stands behind a failure: that there is no network, where its last words are of one it looked for."""
+    has = sandbox.spec["network"] == "outbound" or sandbox.host["mode"] == "open"
+    if failure is None or failure.cause != "program-error" or has:
+        return None
+    return "no-network" if looked_out(_tail(sandbox, failure.rank)) else None
+
+
+def looked_out(tail: str) -> bool:
+    """Whether a program's last words are of another machine that it looked for in vain."""
+    return _LOOKED_OUT.search(tail) is not None
+
+
+def exception_in(text: str) -> str:
+    """Find the line that names the exception which ended a Python program; empty when there is none."""
+    _, traceback, after = text.rpartition(_TRACEBACK)
+    if traceback:  # its frames are indented; behind the exception may be more of its message, or other output
+        first = _AFTER_TRACEBACK.search(after)
+        return first[0][:_LONGEST] if first else ""
+    found = _EXCEPTION.findall(after)
+    return str(found[-1])[:_LONGEST] if found else ""
+
+
+def without_launcher(text: str) -> str:
+    """Leave the frames of what started the program out of its tracebacks: those before its own first one."""
+    out: list[str] = []
+    leading, dropped = True, False  # the text may begin within a traceback
+    for line in text.split("\n"):
+        if line.startswith("  File "):
+            dropped = leading = leading and _LAUNCHER.match(line) is not None
+        elif not (dropped and line.startswith("    ")):  # its line of source goes with a frame
+            dropped = False
+            leading = line.startswith(_TRACEBACK)
+        if not dropped:
+            out.append(line)
+    return "\n".join(out)
+
+
+def _tail(sandbox: RankSupervisor, number: int | None) -> str:
+    if number is None:
+        return (
+            sandbox.ranks[0].streams[1].tail
+            if sandbox.mode == "single" and sandbox.ranks[0].streams
+            else (sandbox.launcher.tail)
+        )
+    streams = sandbox.ranks[number].streams
+    return (streams[1].tail or streams[0].tail) if streams else sandbox.launcher.tail
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,218 @@
+"""Starts bubblewrap for a sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import tempfile
+from base64 import b64decode
+from typing import Any, NoReturn
+
+from mlp_hub.sandbox.shim import cgroups, linux, view
+
+_PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+MEMORY_EVENTS = "/run/memory.events"  # inside
+OOM_SCORE = 300  # where the whole machine runs out of memory, rather these than the hub
+
+
+class Started:
+    """A sandbox that was just started.
+
+    `status` tells its process number and exit status; the program starts once a byte is written to `unblock`;
+    `control` is the directory that is /run/mlp inside.
+    """
+
+    def __init__(
+        self, *, pid: int, stdout: int, stderr: int, status: int, unblock: int, control: str | None
+    ) -> None:
+        self.pid, self.stdout, self.stderr, self.status = pid, stdout, stderr, status
+        self.unblock, self.control = unblock, control
+
+
+def start(
+    run_dir: str,
+    spec: dict[str, Any],
+    host: dict[str, Any],
+    groups: cgroups.Groups,
+    listener: socket.socket | None,
+) -> Started:
+    """Make the sandbox's view and start its command in it."""
+    ids = (spec["uid"],) * 2 if host["mode"] in ("root-userns", "root") else (os.getuid(), os.getgid())
+    if host["mode"] == "open":
+        return _start_bare(spec, host, groups, listener)
+    memory = view.Memory()
+    seen = _with_memory_events(spec, groups)
+    options, control = _view(run_dir=run_dir, spec=seen, host=host, ids=ids, listener=listener, memory=memory)
+    out_r, out_w = os.pipe()
+    err_r, err_w = os.pipe()
+    status_r, status_w = os.pipe()
+    options += ["--json-status-fd", str(status_w)]
+    block_r, block_w = os.pipe()
+    options += ["--block-fd", str(block_r)]
+    if host["seccomp"]:
+        options += ["--seccomp", str(memory.add(b64decode(host["seccomp"])))]
+    shim, file_mib = os.getpid(), spec["limits"].get("file_mib", 0)
+    args = memory.add(b"".join(option.encode() + b"\0" for option in options))
+    command = ["bwrap", "--args", str(args), "--"]
+    if host["mode"] == "root":
+        command += view.demotion(spec, *ids)
+    command += spec["argv"]
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for fd in (status_w, block_r, *memory.fds, *([listener.fileno()] if listener else [])):
+                os.set_inheritable(fd, True)
+            _become(shim, groups, ids if host["mode"] == "root-userns" else None, (out_w, err_w), file_mib)
+            os.execve(host["bwrap"], command, _PATH)
+        except BaseException as error:  # noqa: BLE001 - nothing may return into the shim's code twice
+            _give_up(error)
+    for fd in (out_w, err_w, status_w, block_r, *memory.fds):
+        os.close(fd)
+    if listener is not None:
+        listener.close()
+    return Started(pid=pid, stdout=out_r, stderr=err_r, status=status_r, unblock=block_w, control=control)
+
+
+def _start_bare(
+    spec: dict[str, Any], host: dict[str, Any], groups: cgroups.Groups, listener: socket.socket | None
+) -> Started:
+    """Start the command without a sandbox."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    uid = spec["uid"] if os.geteuid() == 0 else None
+    env, argv, control = dict(spec["env"]), list(spec["argv"]), None
+    if listener is not None:
+        env["MLP_LISTEN_FD"] = str(listener.fileno())
+    if spec["ranks"] and spec["ranks"]["mode"] != "single":
+        control = tempfile.mkdtemp(prefix=f"mlp-{host['group']}-")
+        _control(control, spec["ranks"])
+        argv = [f"{control}/inside.py" if word == "/run/mlp/inside.py" else word for word in argv]
+    memory = view.Memory()
+    what = memory.add(json.dumps({"argv": argv, "env": env, "cwd": spec["cwd"]}).encode())
+    out_r, out_w = os.pipe()
+    err_r, err_w = os.pipe()
+    status_r, status_w = os.pipe()
+    block_r, block_w = os.pipe()
+    shim, file_mib = os.getpid(), spec["limits"].get("file_mib", 0)
+    command = [sys.executable, "-IS", f"{here}/bare.py", str(status_w), str(block_r), str(what)]
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for fd in (status_w, block_r, what, *([listener.fileno()] if listener else [])):
+                os.set_inheritable(fd, True)
+            _become(shim, groups, (uid, uid) if uid else None, (out_w, err_w), file_mib)
+            os.execve(sys.executable, command, _PATH)
+        except BaseException as error:  # noqa: BLE001 - nothing may return into the shim's code twice
+            _give_up(error)
+    for fd in (out_w, err_w, status_w, block_r, what):
+        os.close(fd)
+    if listener is not None:
+        listener.close()
+    return Started(pid=pid, stdout=out_r, stderr=err_r, status=status_r, unblock=block_w, control=control)
+
+
+def _with_memory_events(spec: dict[str, Any], groups: cgroups.Groups) -> dict[str, Any]:
+    """Let the inside see what the kernel killed there for lack of memory, where it wants that and it is counted."""
+    if not spec.get("memory_events") or groups.memory_events is None:
+        return spec
+    bind = {"src": groups.memory_events, "dst": MEMORY_EVENTS, "writable": False}
+    return {
+        **spec,
+        "binds": [*spec["binds"], bind],
+        "env": {**spec["env"], "MLP_MEMORY_EVENTS": MEMORY_EVENTS},
+    }
+
+
+def _view(
+    *,
+    run_dir: str,
+    spec: dict[str, Any],
+    host: dict[str, Any],
+    ids: tuple[int, int],
+    listener: socket.socket | None,
+    memory: view.Memory,
+) -> tuple[list[str], str | None]:
+    """Return bubblewrap's options and the directory that is /run/mlp inside, if there is one."""
+    ranks = len(spec["ranks"]["roles"]) if spec["ranks"] else 1
+    stage = view.Stage(view.TERMINALS + ranks) if host["mode"] == "root-userns" else None
+    env = dict(spec["env"])
+    if listener is not None:
+        env["MLP_LISTEN_FD"] = str(listener.fileno())
+    options = view.arguments({**spec, "env": env}, host, ids, stage, memory)
+    control = None
+    if spec["ranks"] and spec["ranks"]["mode"] != "single":
+        control = f"{stage.root if stage else run_dir}/control"
+        options += ["--ro-bind", control, "/run/mlp"]
+    # what lies between the mounts, /etc's small files too; cheaper than a read-only mount for each file
+    options += ["--remount-ro", "/"]
+    if stage:
+        stage.make()
+    if control:
+        _control(control, spec["ranks"])
+    return options, control
+
+
+def _become(
+    shim: int, groups: cgroups.Groups, ids: tuple[int, int] | None, output: tuple[int, int], file_mib: int
+) -> None:
+    """Turn the forked process into what bubblewrap is to start from."""
+    groups.enter()
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(str(OOM_SCORE))
+    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    os.dup2(output[0], 1)
+    os.dup2(output[1], 2)
+    os.umask(0o022)
+    signal.set_wakeup_fd(-1)
+    for one in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP):
+        signal.signal(one, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if file_mib:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_mib << 20, file_mib << 20))
+    if ids is not None:
+        uid, gid = ids
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    linux.die_with_parent(shim)
+
+
+def _give_up(error: BaseException) -> NoReturn:
+    with contextlib.suppress(OSError):
+        os.write(2, f"bwrap: cannot start: {error}\n".encode())
+    os._exit(126)
+
+
+def make_listener(path: str) -> socket.socket:
+    """Make the socket on which the program inside will be reached; the path is never the tenant's to change."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    directory, _, name = path.rpartition("/")
+    fd = os.open(directory or ".", os.O_PATH | os.O_CLOEXEC)
+    try:
+        listener.bind(f"/proc/self/fd/{fd}/{name}")
+    finally:
+        os.close(fd)
+    os.chmod(path, 0o600)
+    listener.listen(256)
+    listener.setblocking(False)
+    return listener
+
+
+def _control(directory: str, plan: dict[str, Any]) -> None:
+    """Fill the directory in which the starter of ranks finds itself, the plan and the socket."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(directory)
+    os.chmod(directory, 0o755)
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(f"{here}/inside.py", "rb") as file:
+        code = file.read()
+    for name, content in (("inside.py", code), ("plan.json", json.dumps(plan).encode())):
+        with open(f"{directory}/{name}", "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), 0o644)

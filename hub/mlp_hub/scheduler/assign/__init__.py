@@ -1,0 +1,1 @@
+"""Whether a workload fits: now (quota and nodes), and ever."""

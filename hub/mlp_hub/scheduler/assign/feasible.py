@@ -1,0 +1,164 @@
+"""Whether a job can ever run here: those that cannot are refused at submission, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.facts import Fact
+from mlp_hub.domain.quantities import number, quantities, quantity
+from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.resources import Vector, vector_of, vector_of_ranks
+from mlp_hub.scheduler.model.types import Node, PendingWorkload, Snapshot, TenantQueue, Verdict
+from mlp_hub.scheduler.nodes.index import NodeIndex
+from mlp_hub.scheduler.nodes.placement import NODE, domain_label
+from mlp_hub.scheduler.nodes.states import are_kept_for_tenants
+from mlp_hub.scheduler.quota.tree import QuotaTree
+from mlp_language.message import Message, TenantRef, msg, msgs, some, verbatim
+
+
+@dataclass(slots=True)
+class Possible:
+    """Nodes and quotas with nothing in use; made once for many questions.
+
+    Down nodes count, since they may come back; what others than jobs hold does not.
+    """
+
+    tenants: dict[str, TenantQueue]
+    index: NodeIndex
+    quotas: QuotaTree
+    keeps_nodes: bool
+
+    @classmethod
+    def of(cls, nodes: tuple[Node, ...], tenants: tuple[TenantQueue, ...]) -> Possible:
+        """Make it of nodes and tenants."""
+        index = NodeIndex([replace(n, used=ZERO, others=ZERO, up=True) for n in nodes])
+        quotas = QuotaTree(replace(t, used=ZERO) for t in tenants)
+        quotas.set_capacity(vector_of(index.total))
+        return cls({t.name: t for t in tenants}, index, quotas, are_kept_for_tenants(nodes))
+
+    def check(self, job: PendingWorkload) -> Verdict | None:
+        """Return why the job can never run, None when it can."""
+        if job.tenant not in self.tenants:
+            return Verdict(Reason.NOT_FOUND, msg("There is no tenant {tenant}.", tenant=job.tenant))
+        demand = Demand.of(job.per_worker, job.gpu_kind, job.tenant if self.keeps_nodes else None)
+        return self._over_quota(job, demand) or self._no_flavor(job) or self._too_big(job, demand)
+
+    def _over_quota(self, job: PendingWorkload, demand: Demand) -> Verdict | None:
+        asked = vector_of_ranks(demand, job.workers_min + job.ps)
+        limits = ((d, self.quotas.limit(job.tenant, d)) for d in asked)
+        over = {d: limit for d, limit in limits if limit is not None and asked[d] > limit}
+        if not over:
+            return None
+        fitting = most_workers(job, asked, over)
+        return beyond_quota(job, over, asked, fitting, self._beside_others(job, demand, fitting))
+
+    def _beside_others(self, job: PendingWorkload, demand: Demand, fitting: int) -> tuple[Fact, ...]:
+        """Say how many of so many workers could start beside what others than jobs hold, which no job's end gives back."""
+        quotas = QuotaTree(self.tenants.values())
+        for tenant in self.tenants.values():
+            quotas.charge(tenant.name, vector_of(tenant.used))
+        rooms = ((quotas.available(job.tenant, d), one) for d, one in vector_of_ranks(demand, 1).items())
+        ranks = min((room // one for room, one in rooms if room is not None), default=fitting + job.ps)
+        beside = max(0, ranks - job.ps)
+        if beside >= fitting:
+            return ()
+        mine = self.tenants[job.tenant]
+        who = some(mine.others) if mine.used != ZERO else (msg("notebooks of other tenants"),)
+        return (Fact("beside", beside, who=who),)
+
+    def _no_flavor(self, job: PendingWorkload) -> Verdict | None:
+        if not (job.per_worker.gpu and job.gpu_kind):
+            return None
+        kinds = self.index.kinds()
+        if any(kind in kinds for kind in job.gpu_kind.split("|")):
+            return None
+        have = msg("There are {kinds}.", kinds=some(kinds)) if kinds else msg("No node has any.")
+        headline = msg("There is no {kind} gpu here. {have}", kind=job.gpu_kind, have=have)
+        return Verdict(Reason.NO_MATCHING_FLAVOR, headline, (Fact("kinds", len(kinds)),))
+
+    def _too_big(self, job: PendingWorkload, demand: Demand) -> Verdict | None:
+        ranks = job.workers_min + job.ps
+        index = self.index
+        if index.total_slots(demand, job.topology) >= ranks:
+            return None
+        groups = index.groups(demand)
+        total = ZERO
+        largest = ZERO
+        for free, n, _ in groups:
+            total = total + free * n
+            largest = Resources(
+                max(largest.cpu, free.cpu),
+                max(largest.gpu, free.gpu),
+                max(largest.ram, free.ram),
+                max(largest.rom, free.rom),
+            )
+        nodes = sum(n for _, n, _ in groups)
+        facts: tuple[Fact, ...] = (Fact("ranks", ranks), Fact("nodes", nodes, who=(quantities(total),)))
+        for d, need in job.per_worker.items():
+            if need > getattr(largest, d):
+                have = getattr(largest, d)
+                facts += (Fact("asked", quantity(d, need), d), Fact("limit", quantity(d, have), d))
+                headline = msg(
+                    "Each rank needs {asked}, the largest node has {limit}. Ask for less.",
+                    asked=quantity(d, need),
+                    limit=number(d, have),
+                )
+                return Verdict(Reason.EXCEEDS_MAX_QUOTA, headline, facts)
+        facts += (Fact("each", quantities(job.per_worker)),)
+        label, required = domain_label(job.topology)
+        fitting = max(0, index.total_slots(demand, job.topology) - job.ps)
+        way = msg("Use --workers {n}.", n=fitting) if fitting else msg("Ask for less.")
+        if required and index.total_slots(demand) >= ranks:
+            headline = msgs(
+                "No {where} can hold {n} rank. {way}",
+                "No {where} can hold {n} ranks together. {way}",
+                n=ranks,
+                where=domain_word(label),
+                way=way,
+            )
+            return Verdict(Reason.TOPOLOGY_PLACEMENT_FAILED, headline, facts)
+        headline = msgs(
+            "{n} rank can never run on these nodes. {way}",
+            "{n} ranks can never run on these nodes. {way}",
+            n=ranks,
+            way=way,
+        )
+        return Verdict(Reason.EXCEEDS_MAX_QUOTA, headline, facts)
+
+
+def check_possible(snapshot: Snapshot, job: PendingWorkload) -> Verdict | None:
+    """Return why the job can never run with the quotas and nodes of the snapshot, None when it can."""
+    return Possible.of(snapshot.nodes, snapshot.tenants).check(job)
+
+
+def beyond_quota(
+    job: PendingWorkload, over: Vector, asked: Vector, fitting: int, more: tuple[Fact, ...] = ()
+) -> Verdict:
+    """Say that a job asks for more than its tenant may ever use, and with how many workers it would not; 0: with none."""
+    dimension = next(iter(over))
+    headline = msg(
+        "Needs {asked}, {tenant} may use {limit}. {way}",
+        asked=quantity(dimension, asked[dimension]),
+        tenant=TenantRef(job.tenant),
+        limit=number(dimension, over[dimension]),
+        way=msg("Use --workers {n}.", n=fitting) if fitting else msg("Ask for less per rank."),
+    )
+    facts = [
+        fact
+        for d, limit in over.items()
+        for fact in (Fact("asked", quantity(d, asked[d]), d), Fact("limit", quantity(d, limit), d))
+    ]
+    return Verdict(Reason.EXCEEDS_MAX_QUOTA, headline, (*facts, *more))
+
+
+def most_workers(job: PendingWorkload, asked: Vector, left: Vector) -> int:
+    """Return with how many workers a gang that asks for so much would fit into what is left; 0: with none."""
+    ranks = job.workers_min + job.ps
+    return max(0, min(n * ranks // asked[d] for d, n in left.items()) - job.ps)
+
+
+def domain_word(label: str | None) -> Message:
+    """Name the part of the cluster in which all ranks of a gang have to be: a node, or what a label says."""
+    return msg("node") if label == NODE else verbatim(str(label))

@@ -1,0 +1,1 @@
+"""State kept from cycle to cycle, and what inadmissible workloads wait for."""

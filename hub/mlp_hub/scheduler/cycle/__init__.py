@@ -1,0 +1,1 @@
+"""One scheduling cycle: nominate, assign, preempt, admit, requeue; elastic growth."""

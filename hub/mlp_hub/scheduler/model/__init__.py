@@ -1,0 +1,1 @@
+"""Workloads, nodes and tenants as the scheduler sees them; decisions; resource amounts."""

@@ -1,0 +1,60 @@
+"""Amounts by dimension: what quotas are counted in.
+
+The dimensions are those of `Resources`, and `gpu:KIND` for the GPUs of one kind, which count under `gpu` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mlp_hub.domain.resources import DIMENSIONS, Quota, Resources
+from mlp_hub.scheduler.model.demand import Demand
+
+Vector = Mapping[str, int]
+"""Amounts by dimension: `cpu`, `gpu`, `ram`, `rom` and `gpu:KIND`. Zeroes may be left out."""
+
+
+def vector_of(amount: Resources) -> dict[str, int]:
+    """Return an amount as a vector, without zeroes."""
+    vector = {dimension: value for dimension, value in amount.items() if value}
+    if amount.kinds:
+        vector.update({f"gpu:{kind}": value for kind, value in amount.kinds if value})
+    return vector
+
+
+def vector_of_ranks(demand: Demand, ranks: int) -> dict[str, int]:
+    """Return what so many ranks take of a quota, without zeroes, before it is known which kind of GPU they get."""
+    vector = {}
+    if demand.cpu:
+        vector["cpu"] = demand.cpu * ranks
+    if demand.ram:
+        vector["ram"] = demand.ram * ranks
+    if demand.rom:
+        vector["rom"] = demand.rom * ranks
+    if gpu := demand.gpu:
+        vector["gpu"] = gpu * ranks
+        if demand.gpu_kind:
+            vector[f"gpu:{demand.gpu_kind}"] = gpu * ranks
+    return vector
+
+
+def resources_of(vector: Vector) -> Resources:
+    """Return a vector as an amount."""
+    kinds = [(d[4:], v) for d, v in vector.items() if d.startswith("gpu:")]
+    get = vector.get
+    return Resources(get("cpu", 0), get("gpu", 0), get("ram", 0), get("rom", 0), tuple(sorted(kinds)))
+
+
+def part(amount: Resources, dimension: str) -> int:
+    """Return one dimension of an amount, `gpu:KIND` too."""
+    base, _, kind = dimension.partition(":")
+    return dict(amount.kinds).get(kind, 0) if kind else int(getattr(amount, base))
+
+
+def limits_of(quota: Quota | None) -> dict[str, int]:
+    """Return the limits of a quota by dimension, its kinds of GPU by name; what is not limited is left out."""
+    if quota is None:
+        return {}
+    limits = {d: v for d in DIMENSIONS if (v := getattr(quota, d)) is not None}
+    limits.update((f"gpu:{kind}", v) for kind, v in sorted(quota.kinds.items()))
+    return limits

@@ -1,0 +1,1 @@
+"""Nodes, what is free on them, filtering and scoring, placement of gangs."""

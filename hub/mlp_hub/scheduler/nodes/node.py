@@ -1,0 +1,137 @@
+"""A node as it stands, and as it would stand with ranks taken or given back, down to the numbers of its GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mlp_hub.domain.resources import MILLI
+from mlp_hub.scheduler.model.types import Node
+from mlp_hub.scheduler.nodes.gpus import pick_whole
+from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeClass, NodeState, gpus_of, split_devices
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """A node as it stands; replaced, never changed. `state` is None while it is down or gone.
+
+    Not `frozen`, which would make them several times as dear: trials make very many.
+    """
+
+    number: int
+    node: Node
+    cls: NodeClass
+    cpu: int
+    ram: int
+    rom: int
+    devices: tuple[int, ...]
+    state: NodeState | None
+
+
+Change = tuple[Record | None, Record | None]
+"""Record of a node before and after a change; None where there was, or is, none."""
+
+
+def record_of(catalog: Catalog, number: int, node: Node) -> Record:
+    """Return the record of a node on which no job holds anything."""
+    return with_state(catalog, _stateless(catalog, number, node))
+
+
+def _stateless(catalog: Catalog, number: int, node: Node) -> Record:
+    capacity, used = node.capacity, node.used
+    cpu, ram, rom = capacity.cpu - used.cpu, capacity.ram - used.ram, capacity.rom - used.rom
+    devices = split_devices(capacity.gpu, used.gpu)
+    return Record(number, node, catalog.node_class(node), cpu, ram, rom, devices, None)
+
+
+def changed_to(catalog: Catalog, old: Record, node: Node) -> Record:
+    """Return the record of a node that replaces another of its name; what jobs hold stays held."""
+    was, used = old.node.capacity, old.node.used
+    new = _stateless(catalog, old.number, node)
+    before = split_devices(was.gpu, used.gpu)
+    before += (0,) * (len(old.devices) - len(before))
+    held = [a - b for a, b in zip(before, old.devices, strict=True)]
+    size = max(len(new.devices), max((i + 1 for i, h in enumerate(held) if h), default=0))
+    full = new.devices + (0,) * (size - len(new.devices))
+    return with_state(
+        catalog,
+        replace(
+            new,
+            cpu=new.cpu - (was.cpu - used.cpu - old.cpu),
+            ram=new.ram - (was.ram - used.ram - old.ram),
+            rom=new.rom - (was.rom - used.rom - old.rom),
+            devices=tuple(d - (held[i] if i < len(held) else 0) for i, d in enumerate(full)),
+        ),
+    )
+
+
+def with_state(catalog: Catalog, r: Record) -> Record:
+    """Return a record with the state that belongs to it."""
+    state = catalog.state(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices)) if r.node.up else None
+    return Record(r.number, r.node, r.cls, r.cpu, r.ram, r.rom, r.devices, state)
+
+
+def moved(catalog: Catalog, r: Record, ask: Ask, ranks: Sequence[tuple[int, ...]], sign: int) -> Record:
+    """Return a record with ranks taken off (-1) or given back (+1), of each of which the GPU numbers are told."""
+    devices = r.devices
+    if ask.gpu:
+        now = list(devices)
+        for numbers in ranks:
+            if len(numbers) != ask.whole + (ask.part > 0):
+                if sign < 0 and not now:
+                    continue  # forced onto a node that has no GPU any more
+                raise ValueError(f"{ask.demand} needs {ask.whole + (ask.part > 0)} GPUs, not {numbers}")
+            for i, number in enumerate(numbers):
+                if number >= len(now):
+                    now += [0] * (number + 1 - len(now))
+                now[number] += sign * (MILLI if i < ask.whole else ask.part)
+        devices = tuple(now)
+    n = sign * len(ranks)
+    cpu, ram, rom = r.cpu + n * ask.cpu, r.ram + n * ask.ram, r.rom + n * ask.rom
+    state = None
+    if r.node.up:
+        gpus = r.state.gpus if not ask.gpu and r.state is not None else gpus_of(devices)
+        state = catalog.state(r.cls, cpu, ram, rom, gpus)
+    return Record(r.number, r.node, r.cls, cpu, ram, rom, devices, state)
+
+
+def choose_devices(
+    catalog: Catalog, r: Record, ask: Ask, ranks: int, rule: str, *, force: bool
+) -> list[tuple[int, ...]]:
+    """Choose the GPUs of ranks on one node: of each rank the whole ones, then the one that it shares.
+
+    ValueError where they do not fit; with `force` those are chosen that have most left.
+    """
+    state = r.state or NodeState(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices))
+    free = list(r.devices)
+    chosen: list[tuple[int, ...]] = []
+    try:
+        shared = catalog.fill(state, ask, ranks, rule)[1] if ask.part else ()
+        for rank in range(ranks):
+            whole = pick_whole(free, ask.whole)
+            for number in whole:
+                free[number] = 0
+            if ask.part:
+                value = shared[rank]
+                number = pick_whole(free, 1)[0] if value == MILLI else free.index(value)
+                free[number] -= ask.part
+                whole = (*whole, number)
+            chosen.append(whole)
+    except ValueError as error:
+        if not force:
+            raise ValueError(f"{ranks} ranks of {ask.demand} do not fit on {r.node.name}: {error}") from None
+        return _most_left(r, ask, ranks)
+    return chosen
+
+
+def _most_left(r: Record, ask: Ask, ranks: int) -> list[tuple[int, ...]]:
+    """Choose the GPUs with most left, whether or not that is enough."""
+    need = ask.whole + (ask.part > 0)
+    free = list(r.devices) + [0] * max(0, need - len(r.devices))
+    chosen = []
+    for _ in range(ranks):
+        numbers = sorted(sorted(range(len(free)), key=lambda i: (-free[i], i))[:need])
+        for i, number in enumerate(numbers):
+            free[number] -= MILLI if i < ask.whole else ask.part
+        chosen.append(tuple(numbers))
+    return chosen

@@ -1,0 +1,1 @@
+"""Preemption: who may be evicted for whom, the cheapest victims, and moves that defragment nodes."""

@@ -1,0 +1,1 @@
+"""Cohorts of tenants: nominal quota, borrowing, lending, reserved and booked capacity."""

@@ -1,0 +1,1 @@
+"""Why a workload waits, from the numbers that decided it."""

@@ -1,0 +1,239 @@
+"""Why a job waits for quota, in numbers that add up: what may be used is what is in use, what others hold and what is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.facts import Fact
+from mlp_hub.domain.quantities import number, quantity
+from mlp_hub.scheduler.assign.feasible import beyond_quota, most_workers
+from mlp_hub.scheduler.assign.fit import stays_inside
+from mlp_hub.scheduler.cache.state import ClusterState
+from mlp_hub.scheduler.model.resources import part
+from mlp_hub.scheduler.model.types import CapacityWindow, Verdict
+from mlp_hub.scheduler.workloads.pending import Entry, JobClass
+from mlp_language.message import (
+    MOST_LISTED,
+    NOTHING,
+    Arg,
+    Message,
+    Moment,
+    Period,
+    Span,
+    TenantRef,
+    msg,
+    some,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FactCache:
+    """Facts of one round of reasons, as of `now`, by what they depend on: many jobs are told the same."""
+
+    now: float
+    facts: dict[tuple[object, ...], tuple[Fact, ...]] = field(default_factory=dict)
+    free: dict[tuple[object, ...], Arg] = field(default_factory=dict)  # on which nodes
+
+    def moment(self, at: float) -> Moment:
+        """Return a time that comes, as spoken of now."""
+        return Moment(at, self.now)
+
+    def may_stop(self, state: ClusterState, cls: JobClass) -> tuple[Message, tuple[Fact, ...]]:
+        """Say when others may be stopped for a class, where they only have to have run long enough; else nothing."""
+        if cls.ripe is None:
+            return NOTHING, ()
+        least = Span(state.policy.min_run_s)
+        known = (Fact("may_stop", msg("once they have run for {least}", least=least)),)
+        if cls.ripe < self.now + 0.5:
+            return msg("Others may be stopped after {least}.", least=least), known
+        return msg("Others may be stopped {at}.", at=self.moment(cls.ripe)), known
+
+
+def waits_for_quota(state: ClusterState, entry: Entry, cache: FactCache) -> Verdict:
+    """Say that the tenant's quota is used up: how much there is, who has it, what is asked for."""
+    cls, quotas = entry.cls, state.quotas
+    tenant, asked = cls.tenant, cls.vector
+    over = quotas.excess(tenant, asked)
+    if not over and cls.demand.gpu:
+        # in all it would fit: it is the kinds of GPU whose quota is used up
+        for kind in state.index.kinds():
+            over += [(f"gpu:{kind}", asked["gpu"], quotas.available(tenant, f"gpu:{kind}") or 0)]
+    holders = tuple(state.running.of_tenant.get(tenant, ()))
+    if not over:
+        # in the same plan in which it was tried somebody was stopped
+        return Verdict(
+            Reason.WAITING_FOR_QUOTA, msg("Quota has come free. The next cycle decides."), (), holders
+        )
+    facts: list[Fact] = []
+    usages = [(_Usage(state, tenant, d, available), ask) for d, ask, available in over]
+    for usage, ask in usages:
+        key = ("quota", tenant, usage.dimension)
+        if key not in cache.facts:
+            cache.facts[key] = tuple(usage.facts())
+        facts += [Fact("asked", quantity(usage.dimension, ask), usage.dimension), *cache.facts[key]]
+    way, more = _way_out(state, entry, [u for u, _ in usages], cache)
+    dimension, ask, available = over[0]
+    headline = msg(
+        "Needs {asked}, {free} free. {way}",
+        asked=quantity(dimension, ask),
+        free=number(dimension, max(available, 0)),
+        way=way,
+    )
+    return Verdict(Reason.WAITING_FOR_QUOTA, headline, (*facts, *more), holders)
+
+
+def _way_out(
+    state: ClusterState, entry: Entry, usages: list[_Usage], cache: FactCache
+) -> tuple[Message, tuple[Fact, ...]]:
+    """Say what has to happen until it has its quota, the surest first."""
+    if (held := held_for_good(state, entry)) is not None:
+        return held.headline, held.facts
+    may_stop, facts = cache.may_stop(state, entry.cls)
+    for usage in usages:
+        if may_stop and (lends := usage.comes_back_from(entry.cls)):
+            ripe = entry.cls.ripe
+            assert ripe is not None  # noqa: S101 - or nobody may be stopped
+            return msg(
+                "Takes back its own from {tenants} {at}.",
+                tenants=lends,
+                at=cache.moment(max(ripe, cache.now)),
+            ), facts
+    if may_stop:
+        return may_stop, facts
+    if state.running.of_tenant.get(entry.cls.tenant):
+        return msg("Starts when jobs of {tenant} end.", tenant=TenantRef(entry.cls.tenant)), ()
+    return msg("Others have it; it waits until they end."), ()
+
+
+class _Usage:
+    """Standing of a tenant in one dimension. What it may use is what it uses, what others hold of it and what is free."""
+
+    def __init__(self, state: ClusterState, tenant: str, dimension: str, available: int) -> None:
+        quotas = state.quotas
+        self._state, self._tenant, self.dimension = state, tenant, dimension
+        self.available = available
+        self.used = quotas.used(tenant).get(dimension, 0)
+        self.limit = quotas.limit(tenant, dimension) or 0
+        self.nominal = quotas.nominal(tenant, dimension)
+        # of what it could hold with all others idle, what others hold now
+        self.others = max(0, self.limit - self.used - available)
+        own = self.limit if self.nominal is None else min(self.nominal, self.limit)
+        self.borrowers = [t for t in state.borrowers(quotas.root(tenant), dimension) if t != tenant]
+        lent = min(self.others, max(0, own - self.used - available))
+        self.lent = lent if self.borrowers and self.nominal is not None else 0
+        self.borrowed = 0 if self.nominal is None else max(0, min(self.used, self.limit) - self.nominal)
+        self.beyond = max(0, self.used - self.limit)  # a quota was lowered below what is in use
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield what adds up: what may be used, in use, held by others, free."""
+        yield self._fact("limit", self.limit)
+        if self.nominal is not None and self.nominal < self.limit:
+            yield self._fact("nominal", self.nominal)
+        yield self._fact("inuse", self.used, users_of(self._state, self.dimension, self._tenant))
+        if self.borrowed:
+            yield self._fact("borrowed", self.borrowed)
+        if self.beyond:
+            yield self._fact("beyond", self.beyond)
+        if self.others:
+            yield self._fact("others", self.others, self._held())
+        if self.lent:
+            yield self._fact("lent", self.lent, some([TenantRef(t) for t in self.borrowers]))
+        yield self._fact("free", self.available)
+        for tenant, kept in self._state.quotas.kept_free(self.dimension, self._tenant):
+            yield self._fact("kept", kept, (TenantRef(tenant), *self._windows(tenant)))
+
+    def comes_back_from(self, cls: JobClass) -> tuple[Arg, ...]:
+        """Return from whom its own comes back as soon as they have run long enough."""
+        quotas = self._state.quotas
+        if not self.lent or not stays_inside(quotas, cls):
+            return ()
+        ask = {self.dimension: cls.vector[self.dimension]}
+        return some([TenantRef(t) for t in self.borrowers if quotas.may_reclaim(self._tenant, t, ask, ask)])
+
+    def _fact(self, key: str, value: int, who: tuple[Arg, ...] = ()) -> Fact:
+        return Fact(key, quantity(self.dimension, value), self.dimension, who)
+
+    def _held(self) -> tuple[Arg, ...]:
+        """Return who has what it cannot have; they may hold more besides, which it could not have had."""
+        quotas, d = self._state.quotas, self.dimension
+        holders = self._holders()
+        named = [
+            msg("{who} ({amount})", who=TenantRef(t), amount=number(d, quotas.used(t)[d]))
+            for t in holders[:MOST_LISTED]
+        ]
+        return some(named, len(holders))
+
+    def _holders(self) -> list[str]:
+        quotas = self._state.quotas
+        # while something is kept free for somebody, what all tenants hold of the nodes counts
+        roots = [quotas.root(self._tenant)]
+        if quotas.reserves:
+            roots = list(dict.fromkeys(quotas.root(t) for t in quotas))
+        found = [t for root in roots for t in self._state.holders(root, self.dimension)]
+        return [t for t in found if t != self._tenant]
+
+    def _windows(self, tenant: str) -> tuple[Arg, ...]:
+        """Return the open windows by which something is kept free for a tenant."""
+        open_ = self._state.bookings.open_at(self._state.now, tenant, self.dimension)
+        return some([window(b) for b in open_])
+
+
+def window(booking: CapacityWindow) -> Message:
+    """Name a booked window and say from when until when."""
+    period = Period(booking.start, booking.end)
+    if not booking.name:
+        return msg("the window ({period})", period=period)
+    return msg("window {name} ({period})", name=booking.name, period=period)
+
+
+def can_never_start(state: ClusterState, entry: Entry) -> Verdict:
+    """Say that the quota is too small for it, even with all others idle; and with what it could start."""
+    cls, job, quotas = entry.cls, entry.job, state.quotas
+    over: dict[str, int] = {}
+    for dimension, asked in cls.vector.items():
+        limit = quotas.limit_of_quota(cls.tenant, dimension)
+        if limit is not None and asked > limit:
+            over[dimension] = limit
+    return beyond_quota(job, over, cls.vector, most_workers(job, cls.vector, over))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldForGood:
+    """What a tenant holds besides jobs and has to give back first, whichever jobs end."""
+
+    headline: Message
+    facts: tuple[Fact, ...]
+
+
+def held_for_good(state: ClusterState, entry: Entry) -> HeldForGood | None:
+    """Return what its tenant's servers hold of what a job needs, where no end of a job is enough for it."""
+    cls, tenant = entry.cls, state.queues[entry.cls.tenant].tenant
+    left: dict[str, int] = {}
+    for dimension, asked in cls.vector.items():
+        limit, others = state.quotas.limit_of_quota(cls.tenant, dimension), part(tenant.used, dimension)
+        if limit is not None and others and asked > limit - others:
+            left[dimension] = max(0, limit - others)
+    if not left:
+        return None
+    who = some(tenant.others)
+    facts = tuple([Fact("held", quantity(d, part(tenant.used, d)), d, who) for d in left])
+    if fitting := most_workers(entry.job, cls.vector, left):
+        return HeldForGood(msg("Servers hold the rest. Use --workers {n}.", n=fitting), facts)
+    return HeldForGood(msg("Servers hold the rest; one has to stop."), facts)
+
+
+def users_of(state: ClusterState, dimension: str, tenant: str) -> tuple[Arg, ...]:
+    """Return who uses a dimension of a tenant, with how much: the notebook server of bob (0.2), job digits of bob (2)."""
+    queue = state.queues[tenant].tenant
+    found: list[Arg] = []
+    if others := part(queue.used, dimension):
+        who = some(queue.others) or msg("others than jobs")
+        found.append(msg("{who} ({amount})", who=who, amount=number(dimension, others)))
+    users = [h for h in state.running.of_tenant.get(tenant, {}).values() if h.vector.get(dimension)]
+    found += [
+        msg("{who} ({amount})", who=h.run.job.ref, amount=number(dimension, h.vector[dimension]))
+        for h in users[:4]
+    ]
+    return some(found, len(found) + max(0, len(users) - 4))

@@ -1,0 +1,1 @@
+"""Pending workloads in their queues and equivalence classes; admitted workloads."""

@@ -1,0 +1,41 @@
+"""Jobs about which no decision can be stored: for a time that grows they are left as they are.
+
+Who waits is not tried meanwhile, and others pass. Who runs goes on, and is neither stopped for others nor resized.
+"""
+
+from __future__ import annotations
+
+from mlp_hub.service.support.backoff import KeyedBackoff
+
+
+class JobBackoff:
+    """Jobs that are left alone after a decision about them could not be stored, each until its time has come. Times in seconds."""
+
+    def __init__(self, backoff_s: float, most_s: float) -> None:
+        self._backoff: KeyedBackoff[str] = KeyedBackoff(backoff_s, most_s)
+        self._until: dict[str, float] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._until
+
+    def put(self, uid: str, now: float) -> float:
+        """Leave a job alone; return for how long."""
+        wait = self._backoff.failed(uid)
+        self._until[uid] = now + wait
+        return wait
+
+    def ripe(self, now: float) -> list[str]:
+        """Return the jobs that may be tried again from now on."""
+        ripe = [uid for uid, until in self._until.items() if until <= now]
+        for uid in ripe:
+            del self._until[uid]
+        return ripe
+
+    def forget(self, uid: str) -> None:
+        """Drop a job about which something was stored, or that is gone."""
+        self._backoff.forget(uid)
+        self._until.pop(uid, None)
+
+    def next(self) -> float | None:
+        """Return when the next one may be tried again."""
+        return min(self._until.values(), default=None)

@@ -1,0 +1,97 @@
+"""Why jobs wait, as people are told: what is so now, what was written down of it, and what watchers saw last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.scheduler.model.types import Admit, Verdict, Wait
+from mlp_hub.scheduler.reasons.verdicts import waits_for_preempted
+from mlp_hub.service.admission.cache import AdmissionPlan, KeptCore
+from mlp_hub.service.state.board import Board, WaitChanged
+from mlp_hub.service.state.bus import QUEUE_TOPIC, job_topic
+
+_OWN = frozenset({Reason.GATED, Reason.SUSPENDED})
+"""Reasons of waiting that the job's own user chose."""
+
+
+class Waits:
+    """Says why jobs on the board wait, and remembers what was said, so that only what is new is said again."""
+
+    def __init__(self, board: Board, clock: Callable[[], float]) -> None:
+        self._board = board
+        self._clock = clock
+        self._said: dict[str, Wait] = {}  # what was last written down of those that wait
+        self._shown: dict[str, Wait] = {}  # what watchers were last told
+        self._asked: dict[str, Wait] = {}  # of requests, when the queue was last told to be another one
+        self.held: Verdict | None = None
+        """Why nobody may start now, whatever the core says; None where somebody may."""
+
+    @property
+    def said(self) -> Mapping[str, Wait]:
+        """Reasons that were last stored of jobs that wait, by uid."""
+        return self._said
+
+    def of(self, kept: KeptCore | None, uids: Sequence[str]) -> dict[str, Wait]:
+        """Return why each of these jobs waits, of those that do; without a core, as it was last written down."""
+        held = self.held
+        found = self._of(kept, uids)
+        if held is None:
+            return found
+        return {u: w if w.verdict.reason in _OWN else replace(w, verdict=held) for u, w in found.items()}
+
+    def _of(self, kept: KeptCore | None, uids: Sequence[str]) -> dict[str, Wait]:
+        if kept is None:
+            return {uid: self._said[uid] for uid in uids if uid in self._said}
+        found: dict[str, Wait] = {}
+        for uid in uids:
+            promised = kept.promised.get(uid)
+            if promised is not None:
+                found[uid] = self._until_stopped(promised)
+        told = kept.core.verdicts([u for u in uids if u not in found], self._clock())
+        return found | told
+
+    def _until_stopped(self, admit: Admit) -> Wait:
+        """Return why a job waits for which others are being stopped."""
+        there = [job.ref for uid in admit.after if (job := self._board.holding.get(uid)) is not None]
+        return Wait(admit.uid, waits_for_preempted(there, tuple(j.uid for j in there), for_it=True), 1)
+
+    def news(self, kept: KeptCore, plan: AdmissionPlan) -> list[Wait]:
+        """Return the reasons that are to be written down: those that are new or not of the kind said before."""
+        promised = [self._until_stopped(a) for a in plan.admits if a.uid in kept.promised]
+        news = []
+        for wait in (*plan.waits, *promised):
+            if wait.uid in kept.pending:
+                continue  # a request has no timeline: who asks is told
+            said = self._said.get(wait.uid)
+            if said is None or said.verdict.reason is not wait.verdict.reason:
+                news.append(wait)
+        return news
+
+    def written(self, waits: Sequence[Wait]) -> None:
+        """Note that these reasons are stored."""
+        for wait in waits:
+            if wait.uid in self._board.waiting:
+                self._said[wait.uid] = wait
+
+    def forget(self, uid: str) -> None:
+        """Note that a job waits no more."""
+        self._said.pop(uid, None)
+
+    def show(self, kept: KeptCore | None) -> None:
+        """Tell watchers whose reason or place has changed; of requests, which nobody watches alone, those who look at the queue."""
+        broker = self._board.broker
+        if kept is not None and (kept.pending or self._asked) and broker.watched(QUEUE_TOPIC):
+            asked = self.of(kept, list(kept.pending))
+            if asked != self._asked:
+                broker.publish(QUEUE_TOPIC, {"type": "changed"})
+            self._asked = asked
+        watched = [uid for uid in broker.watched_jobs() if uid in self._board.waiting]
+        if not watched and not self._shown:
+            return
+        now = self.of(kept, watched)
+        for uid, wait in now.items():
+            if self._shown.get(uid) != wait:
+                broker.publish(job_topic(uid), WaitChanged())
+        self._shown = now

@@ -1,0 +1,1 @@
+"""Booked windows of capacity."""

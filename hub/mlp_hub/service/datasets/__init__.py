@@ -1,0 +1,1 @@
+"""Datasets: made, written, listed, deleted."""

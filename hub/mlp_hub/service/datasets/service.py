@@ -1,0 +1,231 @@
+"""What people do with datasets: make, list, look at, tell how far the upload is, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from mlp_api import datasets as api
+from mlp_api.said import Text
+from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.storage import StoredItem, StoredKind
+from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.service.datasets.worker import DatasetWorker
+from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
+from mlp_hub.service.support.told import told
+from mlp_hub.service.support.uids import UidMaker
+from mlp_hub.service.support.units import when
+from mlp_hub.service.tenants.service import default_tenant, places
+from mlp_hub.store.database import Database
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+P = DatasetPhase
+_STATES: Mapping[DatasetPhase, api.DatasetState] = {
+    P.CREATING: "creating",
+    P.READY: "ready",
+    P.ERROR: "error",
+    P.DELETING: "deleting",
+}
+
+
+class DatasetService:
+    """Use cases of datasets. Whether who asks may is for the caller to say; `changed` is told what may have made or taken room."""
+
+    def __init__(
+        self,
+        db: Database,
+        storage: StorageLedger,
+        worker: DatasetWorker,
+        clock: Callable[[], float],
+        *,
+        first_uid: int | None,
+        changed: Callable[[], None],
+    ) -> None:
+        self._db, self._storage, self._worker, self._clock = db, storage, worker, clock
+        self.start = worker.start
+        self._first_uid = first_uid
+        self._changed = changed
+        self._uids = UidMaker()
+
+    async def create(self, user: str, asked: api.DatasetCreate) -> api.Dataset:
+        """Make a dataset and keep the room for it; durable when this returns. Raises `Refused`."""
+        if asked.user not in (None, user):
+            raise Refused(
+                Reason.INVALID,
+                msg("user is {given}, the path says {user}; leave it out", given=asked.user[:100], user=user),
+            )
+        now = self._clock()
+        uid = self._uids.make(now)
+
+        def work(tx: Tx) -> Dataset:
+            mine = {place.tenant for place in places(tx, user)}
+            tenant = default_tenant(tx, user) if asked.tenant is None else asked.tenant
+            if tenant not in mine:
+                raise no_such_tenant(tenant)
+            tx.users.ensure(user, now)
+            item = StoredItem(uid, StoredKind.DATASET, tenant, user, asked.name, now, reserved=asked.size)
+            self._storage.reserve(tx, item)
+            made = Dataset(item, P.CREATING, asked.size, 0)
+            tx.datasets.put(made)
+            tx.audit.add(
+                now, user, "dataset.create", asked.name, tenant=tenant, detail={"size": str(asked.size)}
+            )
+            return made
+
+        return to_wire(await told(self._db.write(work), self._changed))
+
+    async def get(self, user: str, name: str) -> api.Dataset:
+        """Return a dataset. Raises NotFound."""
+        return to_wire(await self._db.read(lambda tx: _existing(tx, user, name)))
+
+    async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
+        """Return the tenant of a dataset and its name; None where there is none: as quickly in either case."""
+        found = await self._db.read(lambda tx: tx.datasets.find(user, name))
+        return None if found is None else (found.item.tenant, name)
+
+    async def list(
+        self,
+        user: str,
+        *,
+        tenant: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> tuple[Sequence[api.Dataset], str | None]:
+        """Return a user's datasets by name, and the cursor of the next page."""
+        phase = None if state is None else P(state)
+        found = await self._db.read(
+            lambda tx: tx.datasets.page(user, tenant=tenant, phase=phase, after=cursor or "", limit=limit + 1)
+        )
+        following = found[limit - 1].item.name if len(found) > limit else None
+        return [to_wire(each) for each in found[:limit]], following
+
+    async def heartbeat(self, user: str, name: str, beat: api.DatasetHeartbeat) -> None:
+        """Take in how far the upload is; whoever says that it is ready has its room measured."""
+        new = P(beat.state)
+
+        def work(tx: Tx) -> str:
+            found = _existing(tx, user, name)
+            if new is not found.phase:
+                check_dataset_move(found, new)
+            progress = 100 if new is P.READY else beat.progress
+            tx.datasets.put(replace(found, phase=new, progress=progress))
+            return found.item.uid
+
+        self._worker.look_at(await self._db.write(work))
+
+    async def delete(self, user: str, name: str, *, actor: str) -> api.Dataset:
+        """Delete a dataset with its files, which are removed after this has returned; it holds its room until then."""
+        now = self._clock()
+
+        def work(tx: Tx) -> Dataset:
+            found = _existing(tx, user, name)
+            if found.phase is P.CREATING:
+                raise Refused(
+                    Reason.WRONG_STATE,
+                    msg(
+                        "dataset {name} is being created and cannot be deleted; say by its heartbeat that it is ready, or "
+                        "in error, first",
+                        name=name,
+                    ),
+                )
+            check_dataset_move(found, P.DELETING)
+            deleting = replace(found, phase=P.DELETING)
+            tx.datasets.put(deleting)
+            tx.audit.add(now, actor, "dataset.delete", name, tenant=found.item.tenant)
+            return deleting
+
+        deleting = await self._db.write(work)
+        self._worker.look_at(deleting.item.uid)
+        return to_wire(deleting)
+
+    async def remove(self, user: str) -> bool:
+        """Delete all of a user who leaves, also what is being uploaded; return whether none is left."""
+
+        def work(tx: Tx) -> Sequence[str]:
+            found = tx.datasets.page(user, limit=TOGETHER)
+            for each in found:
+                if each.phase is not P.DELETING:
+                    tx.datasets.put(
+                        replace(each, phase=P.DELETING)
+                    )  # where it is being created, by way of an error
+            return [each.item.uid for each in found]
+
+        uids = await self._db.write(work)
+        for uid in uids:
+            self._worker.look_at(uid)
+        return not uids
+
+    async def access(self, user: str, name: str, *, write: bool) -> api.DatasetAccess:
+        """Say where a dataset's files are for who may read or write them. Raises NotFound, `WrongState` while it is deleted."""
+
+        def work(tx: Tx) -> tuple[Dataset, int]:
+            found, owner = _existing(tx, user, name), tx.users.get(user)
+            return found, 0 if owner is None else owner.number
+
+        found, number = await self._db.read(work)
+        if found.phase is P.DELETING:
+            what = msg("written to") if write else msg("read")
+            raise Refused(
+                Reason.WRONG_STATE,
+                msg("dataset {name} is being deleted and cannot be {what} any more", name=name, what=what),
+            )
+        owner = None if self._first_uid is None else self._first_uid + number
+        item = found.item
+        return api.DatasetAccess(uid=item.uid, user=user, name=name, state=_STATES[found.phase], owner=owner)
+
+    # -------------------------------------------- what is said by who holds the files
+
+    async def take(self, uid: str, size: int) -> None:
+        """Let so many bytes be written. Raises NotFound, `WrongState`, or that the quota has no room."""
+
+        def work(tx: Tx) -> None:
+            found = tx.datasets.get(uid)
+            if found is None:
+                raise not_found("dataset", uid)
+            if found.phase is P.DELETING:
+                raise Refused(
+                    Reason.WRONG_STATE,
+                    msg("dataset {name} is being deleted and cannot be written to", name=found.item.name),
+                )
+            self._storage.take(tx, uid, size)
+
+        await told(self._db.write(work), self._changed)
+
+    async def give(self, uid: str, granted: int, grown: int) -> None:
+        """Take in what was written; of what is gone, nothing."""
+        left = await told(
+            self._db.write(lambda tx: self._storage.give(tx, uid, granted, grown)), self._changed
+        )
+        if left is not None and not left.granted and left.reserved:
+            self._worker.look_at(uid)
+
+    async def begun(self) -> None:
+        """Measure what was being written to: who held the files has begun anew, and knows of nothing that was under way."""
+        await self._worker.recount()
+
+
+def _existing(tx: Tx, user: str, name: str) -> Dataset:
+    found = tx.datasets.find(user, name)
+    if found is None:
+        raise not_found("dataset", name)
+    return found
+
+
+def to_wire(dataset: Dataset) -> api.Dataset:
+    """Return a dataset as it crosses the wire."""
+    item = dataset.item
+    return api.Dataset(
+        name=item.name,
+        user=item.user,
+        tenant=item.tenant,
+        size=item.charged,
+        state=_STATES[dataset.phase],
+        progress=dataset.progress,
+        used=item.used,
+        path=f"/data/{item.user}/{item.name}/",
+        message=Text(dataset.message),
+        made_at=when(item.made_at),
+    )

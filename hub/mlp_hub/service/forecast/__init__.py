@@ -1,0 +1,1 @@
+"""Expected starts of workloads and what would help, within a budget for costly answers."""

@@ -1,0 +1,200 @@
+"""Why a job waits and when it starts, answered by the kept core: nothing is copied for those nobody asks about."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.job import Job, JobSpec, Phase
+from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.forecast.why import Expected, expectations, explain, explain_planned, offered
+from mlp_hub.scheduler.model.types import Why
+from mlp_hub.service.admission.feasibility import Feasibility
+from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.admission.snapshot import waiting_job
+from mlp_hub.service.state.board import Board
+from mlp_hub.service.support import limits
+from mlp_hub.service.support.costly import CostlyTurns
+from mlp_language.message import msg
+
+log = logging.getLogger(__name__)
+FEW = 8
+"""Tuning: jobs up to which an answer is worked out on the event loop; with more it is in a thread: the event loop stays free,
+and small lots cost no switch of threads."""
+MOST_EXPECTED = 300
+"""Tuning: waiting jobs of a list whose expected start is worked out; of the others it is when somebody asks for one of
+them."""
+LIST_EFFORT = 30_000
+"""Tuning: effort of the forecast for a list (`ClusterState.effort`), at most: less than half a second."""
+LIST_FRESH_S = 2.0
+"""Tuning: age in seconds up to which a list is not worked out anew: work for freshness."""
+LIST_TOLD_S = 15.0
+"""Tuning: age in seconds up to which an expected start of a list is told: work for freshness."""
+
+
+class Forecasts:
+    """Why jobs wait, when they start, and what a new one would be told: full answers."""
+
+    def __init__(
+        self, board: Board, admission: Admission, feasibility: Feasibility, clock: Callable[[], float]
+    ) -> None:
+        self._board = board
+        self._admission = admission
+        self._feasibility = feasibility
+        self._clock = clock
+        self._known: dict[str, tuple[int, Why]] = {}
+        self._fork: tuple[int, Core] | None = None
+        self._looking: asyncio.Task[None] | None = None  # for those who do not wait for it
+        self._list = asyncio.Lock()  # lists do not wait for full answers
+        self._listed: tuple[float, dict[str, Expected]] = (-LIST_FRESH_S, {})
+        self._turns = CostlyTurns()  # one answer at a time: they cost more than all else
+
+    def known(self, uid: str) -> Why | None:
+        """Return the answer for a job, if nothing was decided since it was made."""
+        known = self._known.get(uid)
+        return known[1] if known is not None and known[0] == self._admission.cycles else None
+
+    async def explain(self, uid: str) -> Why | None:
+        """Return why a job waits and until when; None when it does not wait."""
+        if self._admission.held is not None:
+            return self._why_held(uid)
+        asked = self._board.jobs.get(uid)
+        async with self._turns.turn("" if asked is None else asked.spec.user):
+            known = self.known(uid)
+            if known is not None:
+                return known
+            cycle = self._admission.cycles
+            why = await self._explain(uid, self._clock())
+            if why is not None:
+                job = asked or self._board.jobs.get(uid)
+                why = why if job is None else await self._or_never(job.spec, why)
+                self._known = {u: k for u, k in self._known.items() if k[0] == cycle}
+                self._known[uid] = (cycle, why)
+            return why
+
+    def _why_held(self, uid: str) -> Why | None:
+        wait = self._admission.waiting(uid)
+        if wait is None:
+            return None
+        return Why((wait.verdict,), wait.position, wait.position, None, wait.verdict.headline)
+
+    async def _or_never(self, spec: JobSpec, why: Why) -> Why:
+        """Say of a job that could not be submitted any more, as the nodes or quotas are now, that it waits in vain."""
+        if why.expected_start is not None or any(v.reason is Reason.EXCEEDS_MAX_QUOTA for v in why.reasons):
+            return why
+        never = (await self._feasibility.now()).check(spec)
+        if never is None:
+            return why
+        text = msg("it can never start with the nodes and quotas of now")
+        return replace(why, reasons=(never,), expected_because=text, sure_because=text)
+
+    async def expected(self, uids: Sequence[str]) -> Mapping[str, Expected]:
+        """Return when the first of these waiting jobs start, or why no time can be told; nothing of those it is not known of."""
+        if self._admission.held is not None:
+            return {}
+        if uids:
+            await self._look(self._clock())
+        listed = self._listed[1]
+        found = {uid: listed[uid] for uid in uids if uid in listed}
+        # a full answer looks farther ahead
+        full = {uid: why for uid in uids if (why := self.known(uid)) is not None}
+        return found | {uid: (why.expected_start, why.expected_because) for uid, why in full.items()}
+
+    def start_of(self, job: Job) -> float | None:
+        """Return the expected start of a job, where it waits and that was worked out lately; works nothing out."""
+        if self._admission.held is not None or job.phase is not Phase.QUEUED:
+            return None
+        uid = job.uid
+        full = self.known(uid)
+        if full is not None:
+            return full.expected_start
+        at, listed = self._listed
+        return listed[uid][0] if uid in listed and 0 <= self._clock() - at < LIST_TOLD_S else None
+
+    def look_soon(self) -> None:
+        """Have worked out what is expected of those that wait, unless it was just now; nobody waits for it."""
+        now = self._clock()
+        if not self._is_fresh(now) and self._looking is None:
+            self._looking = asyncio.ensure_future(self._look(now))
+            self._looking.add_done_callback(self._looked)
+
+    def _looked(self, task: asyncio.Task[None]) -> None:
+        self._looking = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("looking ahead for those that wait failed", exc_info=error)
+
+    async def stop(self) -> None:
+        """Work out no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    def _is_fresh(self, now: float) -> bool:
+        return 0 <= now - self._listed[0] < LIST_FRESH_S
+
+    async def _look(self, now: float) -> None:
+        """Whoever asks first: the answer is for all who ask soon after."""
+        a = self._admission
+        async with self._list:
+            if not self._is_fresh(now) and a.kept is not None:
+                self._listed = (now, await asyncio.to_thread(_expectations, a.kept.core.fork(), now))
+
+    async def offer(self, spec: JobSpec, uid: str) -> tuple[Why, dict[str, int]]:
+        """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""
+        too_many = msg(
+            "{most} offers to you are being worked out, the most there may be at a time; wait for one of them",
+            most=limits.OFFERS_OF_USER,
+        )
+        async with self._turns.turn(spec.user, limits.OFFERS_OF_USER, too_many):
+            return await self._offer(spec, uid, self._clock())
+
+    async def _offer(self, spec: JobSpec, uid: str, now: float) -> tuple[Why, dict[str, int]]:
+        a = self._admission
+        never = (await self._feasibility.now()).check(spec)
+        if never is not None:
+            return Why((never,), None, 0, None, never.headline), {}
+        if a.held is not None:
+            return Why((a.held,), None, 0, None, a.held.headline), {}
+        probe = waiting_job(spec, uid, now)
+        # with the kept core nobody has to be looked at again who waits already
+        core = Core.of(await a.snapshot(), now) if a.kept is None else a.kept.core.fork()
+        if len(core.state.waiting) + len(core.state.running) > FEW:
+            why, start = await asyncio.to_thread(offered, core, probe, now)
+        else:
+            why, start = offered(core, probe, now)
+        return why, dict(Counter(() if start is None else start.placement))
+
+    async def _explain(self, uid: str, now: float) -> Why | None:
+        a = self._admission
+        kept = a.kept
+        if not a.is_large or kept is None:
+            snapshot = await a.snapshot()
+            if not any(j.uid == uid for j in snapshot.waiting):
+                return None
+            if len(snapshot.waiting) > FEW:
+                return await asyncio.to_thread(explain, snapshot, uid, now)
+            return explain(snapshot, uid, now)
+        wait = a.waiting(uid)
+        if wait is None:
+            return None
+        if uid in kept.promised:
+            return Why((wait.verdict,), wait.position, wait.position, None, wait.verdict.headline)
+        if self._fork is None or self._fork[0] != a.cycles:
+            self._fork = (a.cycles, kept.core.fork())
+        return await asyncio.to_thread(explain_planned, self._fork[1], uid, now)
+
+
+def _expectations(core: Core, now: float) -> dict[str, Expected]:
+    """Return what is expected of the waiting jobs that are first in their queues, of all tenants alike."""
+    seen: Counter[str] = Counter()
+    places: dict[str, int] = {}
+    for uid, entry in sorted(core.state.waiting.items(), key=lambda e: e[1].key):
+        places[uid] = seen[entry.cls.tenant]
+        seen[entry.cls.tenant] += 1
+    first = heapq.nsmallest(MOST_EXPECTED, places, key=places.__getitem__)
+    return expectations(core, first, now, LIST_EFFORT)

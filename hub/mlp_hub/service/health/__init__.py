@@ -1,0 +1,1 @@
+"""Problems of this hub, for doctor, panel and /health."""

@@ -1,0 +1,42 @@
+"""Problems: parts of the platform that do not work now, as those know who would use them. Kept small: anybody may ask for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from mlp_language.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that does not work. Everybody reads the message: it names no path, no host and no person.
+
+    `fails` says that people's requests are refused because of it, so that whoever watches shall know at once.
+    """
+
+    component: str
+    reason: str
+    message: Message
+    fails: bool = True
+
+
+Source = Callable[[], Awaitable[Sequence[Problem]]]
+"""Part of the platform that lists its problems, from what it knows already or by asking once for all callers."""
+
+
+class Problems:
+    """All there are now, from who can tell."""
+
+    def __init__(self) -> None:
+        self._sources: list[Source] = []
+
+    def add(self, *sources: Source) -> None:
+        """Ask these too."""
+        self._sources += sources
+
+    async def now(self) -> list[Problem]:
+        """List them."""
+        found = await asyncio.gather(*(source() for source in self._sources))
+        return [problem for some in found for problem in some]

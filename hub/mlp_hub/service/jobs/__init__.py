@@ -1,0 +1,1 @@
+"""Requests of users about their jobs: submit, list, watch, resubmit."""

@@ -1,0 +1,218 @@
+"""Takes new jobs into the store, many in one transaction, and each Idempotency-Key once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.job import FINAL, Job, Target
+from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.jobs.validation import still_there
+from mlp_hub.service.lifecycle.targets import store_aimed
+from mlp_hub.service.state.board import Board, Changes
+from mlp_hub.service.state.former_members import gone_from, refusal
+from mlp_hub.service.state.moves import Step
+from mlp_hub.service.state.user_limits import Scales
+from mlp_hub.service.support.batching import Batch, is_everybodys
+from mlp_hub.store.records import Remembered
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg, msgs
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """The key under which the answer to a request is remembered, and what tells it from other requests."""
+
+    key: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A job that is to be stored, once where it came with a key; `replaces` the runs of its name that have ended."""
+
+    job: Job
+    once: Once | None
+    replaces: bool
+
+
+class Intake:
+    """Stores new jobs; those that come while others are being stored make up the next transaction."""
+
+    def __init__(self, board: Board, policy: RunPolicy) -> None:
+        self._board = board
+        self._policy = policy
+        self._lots: Batch[_New, Job] = Batch(self._store_all)
+
+    async def stop(self) -> None:
+        """Take in no more."""
+        await self._lots.stop()
+
+    async def answered(self, user: str, once: Once) -> Job | None:
+        """Return the job that this very request made before, None where it made none.
+
+        Raises `Refused` when the key was used for another request, or the job is deleted.
+        """
+        return await self._board.db.read(lambda tx: _answered(tx, user, once))
+
+    async def take(self, job: Job, once: Once | None = None, *, replaces: bool = False) -> Job:
+        """Store a job as the next run of its name and return it, or the one that the same request made before.
+
+        It is durable when this returns. With `replaces` the earlier runs are deleted. Raises `Refused` when a run of its name
+        has not ended, or so much is open already that it finds no room.
+        """
+        try:
+            return await self._lots.put(_New(job, once, replaces))
+        except Refused:
+            raise
+        except Exception as error:
+            if not is_everybodys(error):
+                log.exception("job %s of %s could not be stored", job.spec.name, job.spec.user)
+            raise
+
+    async def _store_all(self, lot: Sequence[_New]) -> Sequence[Job | Exception]:
+        # here and not before: lots come one after another, so that requests side by side cannot all find room
+        scales = Scales(self._board.weights, self._policy.open_bytes_max, self._policy.open_kinds_max)
+        refused = [scales.refusal(one.job.spec) for one in lot]
+        fitting = [one for one, refusal in zip(lot, refused, strict=True) if refusal is None]
+        if not fitting:
+            return [refusal for refusal in refused if refusal is not None]
+        stored = iter(await self._board.commit(lambda tx, changes: _insert(tx, changes, fitting)))
+        return [next(stored) if refusal is None else refusal for refusal in refused]
+
+
+def _answered(tx: Tx, user: str, once: Once) -> Job | None:
+    known = tx.idempotency.get(user, once.key)
+    if known is None:
+        return None
+    if known.fingerprint != once.fingerprint:
+        text = msg(
+            "Idempotency-Key {key} was used for another request; use a new key for each job",
+            key=once.key[:100],
+        )
+        raise Refused(Reason.CONFLICT, text)
+    job = tx.jobs.get(known.answer)
+    if job is None:
+        text = msg(
+            "the job that was submitted with Idempotency-Key {key} was deleted meanwhile; use a new key to run it again",
+            key=once.key[:100],
+        )
+        raise Refused(Reason.CONFLICT, text)
+    return job
+
+
+def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Exception]:
+    """Store new jobs; in place of those that cannot be, the refusal."""
+    answers: dict[str, Job | Exception] = {}
+    # looked at before, but somebody may have left meanwhile
+    gone = gone_from(tx, {(spec.user, spec.tenant) for spec in (one.job.spec for one in lot)})
+    for one in lot:
+        if (one.job.spec.user, one.job.spec.tenant) in gone:
+            answers[one.job.uid] = refusal(one.job.spec)
+        elif one.once is not None:  # a key may come twice in one lot
+            answers[one.job.uid] = _insert_once(tx, changes, one, one.once)
+    plain = [one for one in lot if one.once is None and one.job.uid not in answers]
+    if plain:
+        tx.users.ensure_all(dict.fromkeys(one.job.spec.user for one in plain), plain[0].job.submitted_at)
+    new = _numbered(tx, changes, plain, answers)
+    stored = tx.jobs.insert_many(new)
+    for job in new:
+        answers[job.uid] = job if job.uid in stored else _raced()
+    new = [job for job in new if job.uid in stored]
+    changes.jobs += new
+    if new:
+        changes.add_events(tx, [(job.uid, _submission(job)) for job in new], new[0].submitted_at)
+    return [answers[one.job.uid] for one in lot]
+
+
+def _raced() -> Refused:
+    return Refused(
+        Reason.CONFLICT, msg("another hub took in a job of this name at the same moment; try again")
+    )
+
+
+def _numbered(
+    tx: Tx, changes: Changes, lot: Sequence[_New], answers: dict[str, Job | Exception]
+) -> list[Job]:
+    """Return the jobs with their numbers, without those whose names are still in use: these are answered so."""
+    of_user: dict[str, dict[str, Job]] = {}
+    for one in lot:
+        of_user.setdefault(one.job.spec.user, {})
+    for user in of_user:
+        of_user[user] = tx.jobs.latest(user, (o.job.spec.name for o in lot if o.job.spec.user == user))
+    new: list[Job] = []
+    for one in lot:
+        latest = of_user[one.job.spec.user]
+        job = _next_run(tx, changes, one, latest.get(one.job.spec.name))
+        if isinstance(job, Refused):
+            answers[one.job.uid] = job
+            continue
+        latest[job.spec.name] = job
+        new.append(job)
+    return new
+
+
+def _next_run(tx: Tx, changes: Changes, one: _New, latest: Job | None) -> Job | Refused:
+    """Return the job as the run after the latest of its name, the refusal while that has not ended.
+
+    Nothing is raised: what is raised holds the frames that it came through, and so the refused program.
+    """
+    if latest is None:
+        return one.job
+    if not latest.leaves_its_name:
+        return still_there(latest)
+    if one.replaces:
+        for uid in tx.jobs.ended_runs(latest.spec.user, latest.spec.name):
+            ended = tx.jobs.get(uid)
+            if ended is not None and ended.phase in FINAL:
+                aimed = replace(ended, target=Target.DELETE)
+                store_aimed(tx, changes, ended, aimed, now=one.job.submitted_at, message=msg("replaced"))
+    return replace(one.job, run=latest.run + 1)
+
+
+def _insert_once(tx: Tx, changes: Changes, one: _New, once: Once) -> Job | Exception:
+    user, now = one.job.spec.user, one.job.submitted_at
+    try:
+        again = _answered(tx, user, once)
+    except Refused as refused:
+        return refused
+    if again is not None:
+        return again
+    job = _next_run(tx, changes, one, tx.jobs.find(user, one.job.spec.name))
+    if isinstance(job, Refused):
+        return job
+    tx.users.ensure(user, now)
+    if not tx.jobs.insert(job):
+        return _raced()
+    changes.jobs.append(job)
+    changes.add_event(tx, job.uid, now, _submission(job))
+    tx.idempotency.put(user, once.key, Remembered(once.fingerprint, job.uid), now)
+    return job
+
+
+def _submission(job: Job) -> Step:
+    least, most = job.spec.ranks_min, job.spec.ranks_max
+    where = {"tenant": job.spec.tenant, "runtime": job.spec.runtime}
+    if least == most:
+        return Step(
+            "submitted",
+            msgs(
+                "submitted to {tenant}: {n} rank with runtime {runtime}",
+                "submitted to {tenant}: {n} ranks with runtime {runtime}",
+                n=most,
+                **where,
+            ),
+        )
+    return Step(
+        "submitted",
+        msg(
+            "submitted to {tenant}: {least} to {most} ranks with runtime {runtime}",
+            least=least,
+            most=most,
+            **where,
+        ),
+    )

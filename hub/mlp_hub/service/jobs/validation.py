@@ -1,0 +1,268 @@
+"""Checks of a job that is submitted, each refusal with the value, the limit and the way out."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Awaitable, Callable, Container, Mapping
+from types import MappingProxyType
+from typing import NoReturn
+
+import msgspec
+
+from mlp_api.jobs import MOST_RANKS, JobCreate
+from mlp_hub.beneath import PathKind
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.job import PHASES, PRIORITIES, Brought, Job, JobSpec
+from mlp_hub.domain.resources import milli
+from mlp_hub.domain.runtime import BUILT_IN, Runtime, RuntimeState, default_runtime, misfit
+from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.executors.brought import BroughtJob
+from mlp_hub.executors.workspace import Workspace
+from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
+from mlp_hub.service.jobs.wire import spec_of, workers_of
+from mlp_language.message import Message, msg
+
+_TOPOLOGY = re.compile(rf"({'|'.join(TOPOLOGIES)}|(required|preferred):[A-Za-z0-9][A-Za-z0-9._/-]{{0,62}})")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
+async def checked_spec(  # noqa: PLR0917 - each is needed
+    asked: JobCreate,
+    user: str,
+    tenants: Container[str],
+    default: str,
+    workspace: Workspace,
+    own: Mapping[str, Runtime] = MappingProxyType({}),
+) -> JobSpec:
+    """Return the job that was asked for, with defaults filled in; raise `Refused` for what cannot be meant.
+
+    `own` are the runtimes of its tenant by name, in whatever state.
+    """
+    _check_program(asked)
+    low, high = workers_of(asked.workers)
+    if low > high:
+        _refuse(
+            msg(
+                "workers {workers} has a least number above its most; write MIN:MAX, as in {high}:{low}",
+                workers=asked.workers,
+                high=high,
+                low=low,
+            )
+        )
+    if high + asked.ps > MOST_RANKS:
+        _refuse(
+            msg(
+                "{high} workers and {ps} parameter servers are more than {most_ranks} ranks",
+                high=high,
+                ps=asked.ps,
+                most_ranks=MOST_RANKS,
+            )
+        )
+    runtime = runtime_for(asked.runtime or default_runtime(high, asked.ps), own)
+    if (wrong := misfit(runtime, low, asked.ps)) and (runtime.tenant or not runtime.has_ps):
+        _refuse(wrong)
+    if asked.priority not in PRIORITIES:
+        _refuse(
+            msg(
+                "there is no priority {priority}; choose one of {priorities}",
+                priority=asked.priority,
+                priorities=", ".join(PRIORITIES),
+            )
+        )
+    if asked.gpu and not milli(asked.gpu):
+        _refuse(
+            msg(
+                "gpu is {gpu}, and 0.001 of one is the smallest share; ask for that at least, or for 0",
+                gpu=f"{asked.gpu:g}",
+            )
+        )
+    if asked.gpu_kind and not asked.gpu:
+        _refuse(msg("gpu_kind {gpu_kind} without gpu asks for nothing; set gpu too", gpu_kind=asked.gpu_kind))
+    if asked.topology and not _TOPOLOGY.fullmatch(asked.topology):
+        _refuse(
+            msg(
+                "topology {topology} is unknown; use {topologies}, required:LABEL or preferred:LABEL",
+                topology=repr(asked.topology),
+                topologies=", ".join(TOPOLOGIES),
+            )
+        )
+    _check_env(asked)
+    entry = None if asked.entry is None else await entry_in(workspace, user, asked.entry)
+    return spec_of(asked, user, tenant_for(asked.tenant, tenants, default), runtime, entry)
+
+
+def brought_spec(found: BroughtJob, tenants: Container[str]) -> JobSpec:
+    """Return the job that somebody made past the hub; raise `Refused` for what cannot be meant."""
+    if found.fault is not None:
+        _refuse(found.fault)
+    if found.tenant not in tenants:
+        raise Refused(
+            Reason.FORBIDDEN,
+            msg(
+                "{user} is not a member of tenant {tenant}; an administrator of the tenant can change that",
+                user=found.user,
+                tenant=found.tenant,
+            ),
+        )
+    ranks = found.workers + found.ps
+    if ranks > MOST_RANKS:
+        _refuse(msg("{ranks} pods are more than {most}", ranks=ranks, most=MOST_RANKS))
+    return JobSpec(
+        name=_job_name(found.what),
+        user=found.user,
+        tenant=found.tenant,
+        runtime=found.runtime,
+        per_worker=found.per_worker,
+        workers_min=found.workers,
+        workers_max=found.workers,
+        ps=found.ps,
+        time_limit=found.time_limit,
+        brought=found.what,
+    )
+
+
+def _job_name(what: Brought) -> str:
+    """Return the name of a job: the object's own, and of a longer one what no other of its user's is called."""
+    most = 50
+    return what.name if len(what.name) <= most else f"{what.name[: most - 9]}-{what.uid[:8]}"
+
+
+def runtime_for(name: str, own: Mapping[str, Runtime]) -> Runtime:
+    """Return the runtime of this name that a job may have; raises `Refused`."""
+    found = BUILT_IN.get(name) or own.get(name)
+    if found is None:
+        usable = [row.name for row in own.values() if row.state is RuntimeState.APPROVED]
+        _refuse(
+            msg(
+                "there is no runtime {name}; choose one of {names}",
+                name=name,
+                names=", ".join([*BUILT_IN, *usable]),
+            )
+        )
+    if found.state is RuntimeState.SUBMITTED:
+        _refuse(
+            msg("runtime {name} waits for an administrator's review; use it when it is approved", name=name)
+        )
+    if found.state is RuntimeState.DISABLED:
+        _refuse(msg("runtime {name} was disabled by an administrator of the hub; use another one", name=name))
+    return found
+
+
+async def check_runtime(
+    runtime: Runtime, lacks: Callable[[str], Awaitable[bool]], env: Mapping[str, str]
+) -> None:
+    """Refuse a runtime whose package is not where jobs would look for it, before anything waits in the queue."""
+    package = runtime.needs
+    # who brings packages along may bring this one
+    if package is None or "PYTHONPATH" in env or not await lacks(package):
+        return
+    others = [
+        r.name
+        for r in BUILT_IN.values()
+        if r.needs != package and (r.needs is None or not await lacks(r.needs))
+    ]
+    _refuse(
+        msg(
+            "{package} is not installed on this hub, and runtime {name} needs it; use one of {others}, or ask the operator to install it (mlp-hub doctor says how)",
+            package=package,
+            name=runtime.name,
+            others=", ".join(others),
+        )
+    )
+
+
+def tenant_for(asked: str | None, tenants: Container[str], default: str) -> str:
+    """Return the tenant of the job; one that the user is not in answers like one that does not exist."""
+    if asked is None:
+        return default
+    if asked not in tenants:
+        raise no_such_tenant(asked)
+    return asked
+
+
+async def entry_in(workspace: Workspace, user: str, entry: str) -> str:
+    """Return the script's path relative to the user's home; refuse what is not there or leaves it."""
+    if "\0" in entry:
+        _refuse(msg("entry holds a NUL character, which no path can"))
+    found = await workspace.find_entry(user, entry)
+    if found.path.startswith("/"):
+        _refuse(
+            msg(
+                "entry {entry} is outside of your home directory; give a path below it, as in train.py",
+                entry=entry,
+            )
+        )
+    if found.kind is PathKind.OUTSIDE:
+        _refuse(
+            msg("entry {entry} leaves your home directory; give a path below it, as in train.py", entry=entry)
+        )
+    if found.kind is PathKind.DIRECTORY:
+        _refuse(msg("entry {entry} is a directory; name the script in it", entry=entry))
+    if found.kind not in (PathKind.FILE, PathKind.UNKNOWN):
+        _refuse(
+            msg(
+                "there is no file {path} in your home directory; check the path of the script",
+                path=found.path,
+            )
+        )
+    return posixpath.normpath(found.path)
+
+
+def still_there(job: Job) -> Refused:
+    """Return the refusal of another run of a name while this one has not ended."""
+    return Refused(
+        Reason.CONFLICT,
+        msg(
+            "{name} run {run} has not ended, it is {phase}; to run it again cancel it first, or give another name",
+            name=job.spec.name,
+            run=job.run,
+            phase=PHASES[job.phase],
+        ),
+    )
+
+
+def fingerprint(asked: JobCreate | Mapping[str, object], *, of: str = "") -> str:
+    """Return what tells two requests apart; `of` is the job that is to run again."""
+    said = msgspec.to_builtins(asked)
+    if of:
+        said = {"resubmit": of, **said}
+    elif not said["replace"]:
+        del said["replace"]  # as it was before there was such a field: keys are remembered over an upgrade
+    return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
+
+
+def _check_program(asked: JobCreate) -> None:
+    if asked.entry is None and asked.code is None:
+        _refuse(
+            msg("nothing to run: give entry (a script in your home directory) or code (the program's text)")
+        )
+    if asked.entry is not None and asked.code is not None:
+        _refuse(msg("both entry and code are given; give exactly one of them"))
+    if asked.code is not None and not asked.code.strip():
+        _refuse(msg("code is empty; give the program's text"))
+
+
+def _check_env(asked: JobCreate) -> None:
+    for name, value in asked.env.items():
+        if not _ENV_NAME.fullmatch(name):
+            _refuse(
+                msg(
+                    "env {name} is no name of a variable; use letters, digits and _, no digit first",
+                    name=repr(name[:128]),
+                )
+            )
+        if name.startswith("MLP_"):
+            _refuse(
+                msg("env {name} is set by the platform; names that begin with MLP_ are reserved", name=name)
+            )
+        if "\0" in value:
+            _refuse(msg("env {name} holds a NUL character, which no variable can", name=name))
+    for arg in asked.args:
+        if "\0" in arg:
+            _refuse(msg("an argument holds a NUL character, which none can"))
+
+
+def _refuse(text: Message) -> NoReturn:
+    raise Refused(Reason.INVALID, text)

@@ -1,0 +1,1 @@
+"""A job from its admission to its end: reconciler, next action, effects, cleanup."""

@@ -1,0 +1,91 @@
+"""Acts outside the database: only while this service decides, and under its epoch.
+
+No transaction fences these acts. So the lease is looked at right before each, and the executor refuses them once it has
+seen a newer epoch; between the two nothing is left that the next service would not notice or wait for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from mlp_hub.domain.job import Failure
+from mlp_hub.domain.model import ModelFormat
+from mlp_hub.executors.base import AttemptKey, Executor, LaunchSpec
+from mlp_hub.executors.workspace import Extent, Place, StoredPlace
+from mlp_hub.service.state.leadership import Leadership, LeaseLost
+
+log = logging.getLogger(__name__)
+
+
+class Acts:
+    """Acts on attempts and on jobs' directories.
+
+    All raise `LeaseLost` where another service decides, and `Superseded` where one has begun to act.
+    """
+
+    def __init__(self, executor: Executor, lease: Leadership) -> None:
+        self._executor = executor
+        self._lease = lease
+
+    async def start(self, spec: LaunchSpec) -> None:
+        """Start an attempt."""
+        await self._lease.ensure_held()
+        await self._executor.start(spec, self._lease.epoch)
+
+    async def stop(self, attempt: str, grace_s: float, failure: Failure | None = None) -> None:
+        """Ask all ranks of an attempt to end, with a failure for that reason."""
+        await self._lease.ensure_held()
+        await self._executor.stop(attempt, grace_s, self._lease.epoch, failure)
+
+    async def collect(self, attempt: AttemptKey) -> None:
+        """Bring what an attempt left to where it is read from."""
+        await self._lease.ensure_held()
+        await self._executor.collect(attempt, self._lease.epoch)
+
+    async def forget(self, attempt: str) -> None:
+        """Kill what is left of an attempt and remove its traces."""
+        await self._lease.ensure_held()
+        await self._executor.forget(attempt, self._lease.epoch)
+
+    async def erase(self, of: Place) -> None:
+        """Remove a run's directory, or a home. What a program left may take long: who loses the lease meanwhile leaves the rest."""
+        await self._lease.ensure_held()
+        epoch = self._lease.epoch
+        await self._executor.workspace.erase(of, epoch, self._going_on(epoch))
+
+    async def erase_stored(self, of: StoredPlace) -> None:
+        """Remove the files of something that is stored, in the same way."""
+        await self._lease.ensure_held()
+        epoch = self._lease.epoch
+        await self._executor.workspace.erase_stored(of, epoch, self._going_on(epoch))
+
+    async def keep(
+        self, of: Place, path: str, to: StoredPlace, *, most: int, wanted: Callable[[], None]
+    ) -> tuple[Extent, ModelFormat]:
+        """Copy files to where they are kept; `wanted` is asked on the way, and may raise to leave off."""
+        await self._lease.ensure_held()
+        epoch = self._lease.epoch
+        held = self._going_on(epoch)
+
+        def goes_on() -> None:
+            held()
+            wanted()
+
+        return await self._executor.workspace.keep(of, path, to, most=most, epoch=epoch, goes_on=goes_on)
+
+    def _going_on(self, epoch: int) -> Callable[[], None]:
+        def goes_on() -> None:
+            if not self._lease.is_held or self._lease.epoch != epoch:
+                raise LeaseLost
+
+        return goes_on
+
+    async def still_decides(self) -> bool:
+        """After `Superseded`: whether the database says that this service decides, whoever else acts."""
+        try:
+            await self._lease.confirm()
+        except LeaseLost:
+            return False
+        log.error("a service with a newer epoch than %d acts on this hub's jobs", self._lease.epoch)
+        return True

@@ -1,0 +1,53 @@
+"""From a job to what its executor is told."""
+
+from __future__ import annotations
+
+from mlp_hub.domain.job import Job
+from mlp_hub.executors.base import Code, EntryPoint, LaunchSpec
+from mlp_hub.executors.workspace import WORKSPACE
+from mlp_hub.service.config import RunPolicy
+
+
+def launch_spec(
+    job: Job, uid: int | None, token: str, policy: RunPolicy, network: str = "none"
+) -> LaunchSpec:
+    """Return all that the executor needs for the present attempt; `network` is what jobs of its tenant have."""
+    spec = job.spec
+    env = {
+        **({"MLP_LANGUAGE": spec.language} if spec.language else {}),
+        **spec.env,
+        "MLP_JOB": spec.name,
+        "MLP_RUN": str(job.run),
+        "MLP_USER": spec.user,
+        "MLP_TENANT": spec.tenant,
+        "MLP_API_URL": policy.api_url,
+        "MLP_JOB_TOKEN": token,
+        "MLP_CHECKPOINT_DIR": f"{WORKSPACE}/ckpt",
+        "MLP_RESTART_COUNT": str(job.restarts),
+        "MLP_METRICS_MAX": str(policy.metric_spool_max // max(len(job.placement), 1)),
+    }
+    if spec.checkpoint_every is not None:
+        env["MLP_CHECKPOINT_EVERY"] = str(spec.checkpoint_every)
+    if spec.tensorboard == "off":
+        env["MLP_TENSORBOARD"] = spec.tensorboard
+    return LaunchSpec(
+        attempt=job.attempt,
+        job=spec.name,
+        run=job.run,
+        user=spec.user,
+        uid=uid,
+        tenant=spec.tenant,
+        runtime=spec.started_by,
+        workers=len(job.placement) - spec.ps,
+        ps=spec.ps,
+        per_worker=spec.per_worker,
+        placement=job.placement,
+        program=Code(spec.code or "") if spec.entry is None else EntryPoint(spec.entry),
+        args=spec.args,
+        env=env,
+        time_limit=job.time_left,
+        grace_s=policy.grace_s,
+        network=network,
+        file_max=policy.disk.file,
+        brought=spec.brought,
+    )

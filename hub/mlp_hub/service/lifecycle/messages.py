@@ -1,0 +1,97 @@
+"""Sentences of the timeline of a job."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Sequence
+
+from mlp_hub.domain.job import Cause, Failure, Hint
+from mlp_language.message import Message, msg, msgs
+
+MOST_NODES = 8
+"""Tuning: nodes that are named; the rest is counted."""
+
+
+def ranks_on(placement: Sequence[str]) -> Message:
+    """Say where ranks are: "on node a", "on nodes a (2), b (1)"; "on no node yet" when nobody knows."""
+    if not placement:
+        return msg("on no node yet")
+    if placement.count(placement[0]) == len(placement):
+        return msg("on node {node}", node=placement[0])
+    nodes = [f"{node} ({n})" for node, n in Counter(placement).items()]
+    if len(nodes) <= MOST_NODES:
+        return msg("on nodes {nodes}", nodes=", ".join(nodes))
+    return msg(
+        "on nodes {nodes} and {n} more",
+        nodes=", ".join(nodes[: MOST_NODES - 1]),
+        n=len(nodes) - MOST_NODES + 1,
+    )
+
+
+def ended(failure: Failure) -> Message:
+    """Say how an attempt failed: "rank 1 failed with exit code 3"."""
+    who = msg("the job") if failure.rank is None else msg("rank {n}", n=failure.rank)
+    match failure.cause:
+        case Cause.PROGRAM_ERROR if failure.exit_code is not None:
+            return msg("{who} failed with exit code {code}", who=who, code=failure.exit_code)
+        case Cause.SIGNAL if failure.signal is not None:
+            number = failure.signal
+            return msg("{who} was killed by signal {n} ({name})", who=who, n=number, name=_name(number))
+        case _ if failure.message:
+            return failure.told
+        case Cause.OUT_OF_MEMORY:
+            return msg("{who} ran out of memory", who=who)
+        case _:
+            return msg("{who} ended: {cause}", who=who, cause=failure.cause.value)
+
+
+def remedy(hint: Hint, tenant: str) -> Message:
+    """Say what stands behind a failure of a job of this tenant, and who can do what about it."""
+    match hint:
+        case Hint.NO_NETWORK:
+            return msg(
+                "jobs of tenant {tenant} have no network; an administrator of the hub can allow it",
+                tenant=tenant,
+            )
+        case Hint.NETWORK_MISSING:
+            return msg(
+                "jobs of tenant {tenant} may use the network, but this machine cannot give them one; `mlp-hub doctor` "
+                "tells an administrator of the hub what is missing",
+                tenant=tenant,
+            )
+
+
+def lines_lost(count: int) -> Message:
+    """Say how much of an attempt's output could not be kept."""
+    return msgs(
+        "{n} line of its output could not be kept; its log says where and why",
+        "{n} lines of its output could not be kept; its log says where and why",
+        n=count,
+    )
+
+
+def behind(position: int | None) -> Message:
+    """Say how many jobs are before this one in its tenant's queue."""
+    ahead = (position or 1) - 1
+    if ahead == 0:
+        return msg("first in its queue")
+    return msgs("queued behind {n} job", "queued behind {n} jobs", n=ahead)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def took(seconds: float) -> Message:
+    """Return how long an attempt, or several, ran: to a tenth of a second below two minutes."""
+    if seconds < 120:
+        return msg("{seconds} s", seconds=f"{max(seconds, 0.0):.1f}")
+    minutes, left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return msg("{hours} h {minutes} min", hours=hours, minutes=minutes)
+    return msg("{minutes} min {seconds} s", minutes=minutes, seconds=left)

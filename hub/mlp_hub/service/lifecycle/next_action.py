@@ -1,0 +1,537 @@
+"""Next action for one job: a pure function of what is stored and what the executor sees.
+
+The reconciler calls `decide` again and again; each answer is a short list of actions to do in order. A `Move`
+is one transaction. What must be durable before it is acted on comes as a `Move` of its own, and what must be
+done before its result is stored (removing what is left of an attempt, then taking in its last metrics) stands
+before the `Move` and may be done twice.
+
+Nothing here is remembered between calls but what is in the job: after a crash the same function is the recovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from mlp_hub.domain.changed import changed
+from mlp_hub.domain.job import ALIVE, JOB_MACHINE, Cause, Failure, Job, Phase, RankStatus, Target, wait_ends
+from mlp_hub.domain.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
+from mlp_hub.executors.base import AttemptPhase, Observation
+from mlp_hub.service.lifecycle.messages import ended, lines_lost, ranks_on, took
+from mlp_hub.service.state.moves import Move, Step
+from mlp_language.message import Message, msg, msgs, to_data
+
+KILL_MARGIN_S = 10.0
+"""Safety: seconds after its grace or its time limit at which the service ends a job, if the executor has not done so: no job
+outlives its limit for an executor that does not act."""
+STARTS_SOON_S = 2.0
+"""Tuning: seconds after its admission in which the stages of a start are not stored one by one: a quick one stores all of them
+as it runs, in the transaction that there is anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Store what changed within the phase; steps are of stages that it came to."""
+
+    job: Job
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Tell the executor to start the present attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Ask all ranks to end."""
+
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Bring what the present attempt left to where it is read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Take in the metric points that were reported and never delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Kill what is left of the present attempt and remove its traces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erase:
+    """Remove the job's directory, then its record."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAgain:
+    """Nothing to do before this time, unless something happens."""
+
+    at: float
+
+
+Action = Move | Update | Start | Stop | Collect | Sweep | Forget | Erase | CheckAgain
+A = AttemptPhase
+P = Phase
+T = Target
+_GONE = frozenset({A.ABSENT, A.STOPPED, A.LOST})
+_NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK})
+_STOPPING: Mapping[Target, tuple[Phase, Message]] = {
+    T.CANCEL: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
+    T.DELETE: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
+    T.SUSPEND: (P.SUSPENDING, msg("suspending: its ranks may save a checkpoint and end")),
+    T.PREEMPT: (
+        P.PREEMPTING,
+        msg("its ranks are asked to end, and may save a checkpoint first; then it waits in the queue again"),
+    ),
+    T.RESIZE: (
+        P.RESIZING,
+        msg("its ranks may save a checkpoint and end; it goes on with another number of them"),
+    ),
+}
+
+
+def decide(
+    job: Job, seen: Observation, now: float, grace_s: float, stop_sent_at: float | None = None
+) -> list[Action]:
+    """Return what to do next for the job.
+
+    `seen` is its present attempt as the executor sees it, `stop_sent_at` when this process asked the attempt to
+    end (None: not yet, as far as it knows). An empty list means: nothing, until something happens.
+    """
+    return _TABLE[job.phase](_Turn(job, seen, now, grace_s, stop_sent_at))
+
+
+def give_up_starting(job: Job, error: Message | str, tries: int, now: float) -> Move:
+    """Return the move for an attempt that could not be started so many times, or that never can (one try)."""
+    message = msgs(
+        "cannot be started: {error}", "could not be started in {n} tries: {error}", n=tries, error=error
+    )
+    failure = Failure(Cause.START_FAILED, message=str(message), said=to_data(message))
+    return _move(
+        job, P.FINISHING, "start-failed", message, Cause.START_FAILED, failure=failure, finished_at=now
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    job: Job
+    seen: Observation
+    now: float
+    grace_s: float
+    stop_sent_at: float | None
+
+    def moved(
+        self, phase: Phase, kind: str, message: Message, reason: str | None = None, **changes: object
+    ) -> Move:
+        job = self.job
+        if phase is P.QUEUED:
+            changes["waiting_since"] = self.now
+        elif job.phase is P.QUEUED:
+            changes |= wait_ends(job, self.now)
+        before = self.passed
+        if phase not in ALIVE:
+            changes.setdefault("stages", NO_TIMES)
+            if self.seen.lost_lines:
+                before = (*before, Step("output-lost", lines_lost(self.seen.lost_lines)))
+        elif before:
+            changes["stages"] = self.stages
+        new = _moved(job, phase, message, reason, **changes)
+        return Move(job, new, Step(kind, message, reason), before)
+
+    @property
+    def stages(self) -> StageTimes:
+        """What is known of them: an executor that forgets one takes none back."""
+        return self.job.stages.then(self.seen.stages)
+
+    @property
+    def passed(self) -> tuple[Step, ...]:
+        """Stages that the attempt came to and its timeline does not have yet."""
+        seen, job = self.seen, self.job
+        steps = [] if seen.stages == job.stages else _stages(job, seen)
+        over = seen.phase not in (A.ABSENT, A.STARTING, A.RUNNING)
+        if over and job.phase is P.STARTING and seen.started_at is not None:
+            # nobody saw it run: what says so elsewhere is the move to that phase
+            steps.append(Step(StartStage.STARTED.value, STAGES[StartStage.STARTED], at=seen.started_at))
+            steps.sort(key=lambda step: step.kind == StartStage.FIRST_LINE.value)
+        return tuple(steps)
+
+    @property
+    def ran(self) -> float:
+        """Run time of the present attempt, which is over."""
+        began = self.job.started_at if self.job.started_at is not None else self.seen.started_at
+        ends = (self.job.finished_at, self.seen.finished_at, self.now)
+        end = next(at for at in ends if at is not None)
+        return 0.0 if began is None else max(end - began, 0.0)
+
+
+def _move(
+    job: Job, phase: Phase, kind: str, message: Message, reason: str | None = None, **changes: object
+) -> Move:
+    return Move(job, _moved(job, phase, message, reason, **changes), Step(kind, message, reason))
+
+
+def _moved(job: Job, phase: Phase, message: Message, reason: str | None, **changes: object) -> Job:
+    JOB_MACHINE.check(job.phase, phase, name=job.title)
+    return changed(job, phase=phase, reason=reason, message=message, **changes)
+
+
+def _stages(job: Job, seen: Observation) -> list[Step]:
+    """List the steps of stages that are new."""
+    return [
+        Step(stage.value, STAGES[stage], at=at)
+        for stage in SEEN_BY_EXECUTORS
+        if (at := seen.stages.of(stage)) is not None and job.stages.of(stage) is None
+    ]
+
+
+def start_of(job: Job) -> Move:
+    """Return the move of an admitted job that is to be started; the executor is told once it is stored."""
+    message = msgs(
+        "starting {n} rank {where}",
+        "starting {n} ranks {where}",
+        n=len(job.placement),
+        where=ranks_on(job.placement),
+    )
+    return _move(job, P.STARTING, "starting", message, target=T.RUN, resize_to=())
+
+
+def finish_of(ended: Move) -> Move | None:
+    """Return the move together with the one that follows when an attempt has ended well, where nothing is to be taken in.
+
+    Both may be stored together: all its ranks are gone. Its traces are removed after that, at the latest by the next
+    process, which removes those of all attempts that are not under way.
+    """
+    job = ended.new
+    if job.phase is not P.FINISHING or job.failure is not None:
+        return None
+    return ended.then(_finished(job))
+
+
+def _finished(job: Job) -> Move:
+    if job.started_at is None:
+        message = msg("finished")
+    elif job.ran:
+        message = msg(
+            "finished after {span}, {last} of it in its last attempt",
+            span=took(job.ran_in_all),
+            last=took(job.ran_in_all - job.ran),
+        )
+    else:
+        message = msg("finished after {span}", span=took(job.ran_in_all))
+    return _move(job, P.FINISHED, "finished", message, progress=100)
+
+
+def _queued(t: _Turn) -> list[Action]:
+    match t.job.target:
+        case T.CANCEL | T.DELETE:
+            return [
+                _given_up(t, msg("cancelled while it waited to go on"), msg("cancelled before it started"))
+            ]
+        case T.SUSPEND:
+            message = msg("suspended; it keeps its age in the queue")
+            return [t.moved(P.SUSPENDED, "suspended", message, "Suspended")]
+        case T.RUN | T.PREEMPT | T.RESIZE:
+            return []
+
+
+def _admitted(t: _Turn) -> list[Action]:
+    # the executor has not heard of this attempt: it is told only once `starting` is stored
+    match t.job.target:
+        case T.CANCEL | T.DELETE:
+            after, before = msg("cancelled before it went on"), msg("cancelled before it started")
+            return [_given_up(t, after, before, placement=())]
+        case T.SUSPEND:
+            message = msg("suspended before it started; it keeps its age in the queue")
+            return [t.moved(P.SUSPENDED, "suspended", message, "Suspended", placement=(), admitted_at=None)]
+        case T.PREEMPT:
+            message = msg("gave way before it started; it keeps its age in the queue")
+            return [t.moved(P.QUEUED, "preempted", message, placement=(), admitted_at=None, target=T.RUN)]
+        case (
+            T.RUN | T.RESIZE
+        ):  # who was not started yet is resized at once, by the transaction that decides so
+            return [start_of(t.job), Start()]
+
+
+def _starting(t: _Turn) -> list[Action]:
+    if t.seen.phase is A.ABSENT:
+        if t.job.target is T.RUN:
+            return [Start()]
+        return [_ask_to_end(t)]
+    if t.seen.phase is A.STARTING:
+        return _unless_unwanted(t, _still_starting(t))
+    if t.seen.phase is A.RUNNING:
+        return [_runs(t)]
+    return _ended(t)
+
+
+def _still_starting(t: _Turn) -> list[Action]:
+    job, waits, passed = t.job, t.seen.waits, t.passed
+    soon = (job.admitted_at or t.now) + STARTS_SOON_S
+    actions: list[Action] = []
+    if passed and t.now < soon:
+        actions, passed = [CheckAgain(soon)], ()
+    if waits is not None and waits != job.message:
+        job = replace(job, message=waits)
+    if passed:
+        job = replace(job, stages=t.stages)
+    return actions if job is t.job else [Update(job, passed), *actions]
+
+
+def _running(t: _Turn) -> list[Action]:
+    if t.seen.phase not in (A.STARTING, A.RUNNING):
+        return _ended(t)
+    actions: list[Action] = []
+    passed = t.passed
+    if passed or (t.seen.ranks and t.seen.ranks != t.job.ranks):
+        new = replace(t.job, ranks=t.seen.ranks or t.job.ranks, stages=t.stages)
+        actions.append(Update(new, passed))
+    left = t.job.time_left
+    if left is not None and t.job.started_at is not None:
+        end = t.job.started_at + left + t.grace_s + KILL_MARGIN_S
+        if t.now >= end:
+            # the executor enforces limits; this is for one that was not there to do so
+            failure = Failure(
+                Cause.TIME_LIMIT, message=f"ran longer than its time limit of {t.job.spec.time_limit} s"
+            )
+            return [_finishing(t, failure)]
+        actions.append(CheckAgain(end))
+    return _unless_unwanted(t, actions)
+
+
+def _suspending(t: _Turn) -> list[Action]:
+    if t.job.target in (T.CANCEL, T.DELETE):
+        return [_ask_to_end(t), Stop(t.grace_s)]
+    if t.seen.phase in _GONE:
+        message = msg("suspended; it keeps its age in the queue")
+        return _leave(t.moved(P.SUSPENDED, "suspended", message, "Suspended", **_next_attempt(t)))
+    return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
+
+
+def _preempting(t: _Turn) -> list[Action]:
+    if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND):
+        return [_ask_to_end(t), Stop(t.grace_s)]
+    if t.seen.phase in _GONE:
+        message = msg("back in the queue with its age kept: what it held goes to whom it was stopped for")
+        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
+    return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
+
+
+def _resizing(t: _Turn) -> list[Action]:
+    if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND, T.PREEMPT):
+        return [_ask_to_end(t), Stop(t.grace_s)]
+    if t.seen.phase in (A.ABSENT, A.STOPPED):
+        workers = len(t.job.resize_to) - t.job.spec.ps
+        message = msgs(
+            "goes on with {n} worker {where}",
+            "goes on with {n} workers {where}",
+            n=workers,
+            where=ranks_on(t.job.resize_to),
+        )
+        changes = {
+            **_next_attempt(t),
+            "placement": t.job.resize_to,
+            "admitted_at": t.now,
+            "ran_before": t.job.ran_before + t.ran,
+        }
+        return _leave(t.moved(P.ADMITTED, "resized", message, None, **changes))
+    if t.seen.phase in (A.SUCCEEDED, A.FAILED, A.LOST):
+        return _ended(t)
+    return _see_to_its_end(t)
+
+
+def _cancelling(t: _Turn) -> list[Action]:
+    if t.seen.phase is A.SUCCEEDED:
+        return _ended(t)  # it was quicker than its user
+    if t.seen.phase in _GONE or t.seen.phase is A.FAILED:
+        ranks = t.seen.ranks or t.job.ranks
+        return _leave(t.moved(P.CANCELLED, "cancelled", msg("cancelled"), finished_at=t.now, ranks=ranks))
+    return _see_to_its_end(t)
+
+
+def _suspended(t: _Turn) -> list[Action]:
+    match t.job.target:
+        case T.CANCEL | T.DELETE:
+            message = msg("cancelled while suspended")
+            return [_given_up(t, message, message)]
+        case T.RUN | T.PREEMPT | T.RESIZE:
+            message = msg("resumed: back in the queue with its age kept")
+            return [t.moved(P.QUEUED, "resumed", message, target=T.RUN)]
+        case T.SUSPEND:
+            return []
+
+
+def _finish(t: _Turn) -> list[Action]:
+    job, failure = t.job, t.job.failure
+    if failure is None:
+        return _leave(_finished(job))
+    what = job.message
+    if job.target in (T.CANCEL, T.DELETE):
+        return _leave(t.moved(P.CANCELLED, "cancelled", msg("cancelled"), failure=None))
+    if failure.cause is Cause.NODE_LOST:
+        message = msg("back in the queue with its age kept, no retry used up: {what}", what=what)
+        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
+    may_retry = failure.cause not in _NOT_AGAIN
+    if may_retry and job.failures < job.spec.retries:
+        message = msg(
+            "back in the queue for retry {n} of {retries}: {what}",
+            n=job.failures + 1,
+            retries=job.spec.retries,
+            what=what,
+        )
+        changes = {**_next_attempt(t), "failures": job.failures + 1}
+        return _leave(t.moved(P.QUEUED, "requeued", message, None, **changes))
+    if job.failures:
+        what = msgs("{what} (after {n} retry)", "{what} (after {n} retries)", n=job.failures, what=what)
+    return _leave(t.moved(P.FAILED, "failed", what, failure.cause.value))
+
+
+def _final(t: _Turn) -> list[Action]:
+    if t.job.target is T.DELETE:
+        return [t.moved(P.DELETING, "deleting", msg("its files are removed"))]
+    return []
+
+
+def _deleting(_: _Turn) -> list[Action]:
+    return [Forget(), Erase()]
+
+
+_TABLE: Mapping[Phase, Callable[[_Turn], list[Action]]] = {
+    P.QUEUED: _queued,
+    P.ADMITTED: _admitted,
+    P.STARTING: _starting,
+    P.RUNNING: _running,
+    P.SUSPENDING: _suspending,
+    P.SUSPENDED: _suspended,
+    P.PREEMPTING: _preempting,
+    P.RESIZING: _resizing,
+    P.FINISHING: _finish,
+    P.FINISHED: _final,
+    P.FAILED: _final,
+    P.CANCELLING: _cancelling,
+    P.CANCELLED: _final,
+    P.DELETING: _deleting,
+}
+
+
+def _ask_to_end(t: _Turn) -> Move:
+    phase, message = _STOPPING[t.job.target]
+    return t.moved(phase, phase.value, message)
+
+
+def _unless_unwanted(t: _Turn, actions: list[Action]) -> list[Action]:
+    return actions if t.job.target is T.RUN else [_ask_to_end(t), Stop(t.grace_s)]
+
+
+def _see_to_its_end(t: _Turn) -> list[Action]:
+    if t.stop_sent_at is None:
+        return [Stop(t.grace_s), CheckAgain(t.now + t.grace_s + KILL_MARGIN_S)]
+    deadline = t.stop_sent_at + t.grace_s + KILL_MARGIN_S
+    return [Collect(), Forget()] if t.now >= deadline else [CheckAgain(deadline)]
+
+
+def _leave(move: Move) -> list[Action]:
+    """Nothing of the attempt is alive, and what it left is taken in, before what it held is given back."""
+    return [Collect(), Forget(), Sweep(), move]
+
+
+def _runs(t: _Turn) -> Move:
+    started = t.seen.started_at if t.seen.started_at is not None else t.now
+    where = ranks_on(t.job.placement)
+    move = t.moved(
+        P.RUNNING,
+        "running",
+        msg("running {where}", where=where),
+        started_at=started,
+        ranks=t.seen.ranks or t.job.ranks,
+    )
+    return _at(move, started)
+
+
+def _ended(t: _Turn) -> list[Action]:
+    match t.seen.phase:
+        case A.SUCCEEDED:
+            return [_finishing(t, None)]
+        case A.FAILED:
+            failure = t.seen.failure or Failure(Cause.PROGRAM_ERROR, message="it failed")
+            if failure.cause is Cause.TIME_LIMIT and t.job.ran_before:
+                # the executor knows of what was left of it only
+                limit, before = t.job.spec.time_limit, t.job.ran_before
+                message = (
+                    f"ran longer than its time limit of {limit} s, {before:.0f} s of it before it was resized"
+                )
+                failure = replace(failure, message=message)
+            return [_finishing(t, failure)]
+        case A.STOPPED if t.job.target is not T.RUN:
+            return [_ask_to_end(t)]
+        case A.STOPPED:
+            failure = Failure(Cause.NODE_LOST, message="it was stopped by nobody the hub knows of")
+        case _:
+            lost = "its node, or the sandbox with all its ranks, vanished"
+            failure = t.seen.failure or Failure(Cause.NODE_LOST, message=lost)
+            if failure.cause is not Cause.NODE_LOST:
+                failure = replace(failure, cause=Cause.NODE_LOST)
+    return [_finishing(t, failure)]
+
+
+def _finishing(t: _Turn, failure: Failure | None) -> Move:
+    started = t.job.started_at if t.job.started_at is not None else t.seen.started_at
+    finished = t.seen.finished_at if t.seen.finished_at is not None else t.now
+    message = msg("all ranks ended well") if failure is None else ended(failure)
+    reason = None if failure is None else failure.cause.value
+    kind = "ended" if failure is None else "attempt-failed"
+    ranks: tuple[RankStatus, ...] = t.seen.ranks or t.job.ranks
+    move = t.moved(
+        P.FINISHING,
+        kind,
+        message,
+        reason,
+        failure=failure,
+        started_at=started,
+        finished_at=finished,
+        ranks=ranks,
+    )
+    return _at(move, finished)
+
+
+def _at(move: Move, at: float) -> Move:
+    """Return the move with when that was."""
+    return changed(move, step=changed(move.step, at=at))
+
+
+def _given_up(t: _Turn, after: Message, before: Message, **changes: object) -> Move:
+    """Return the cancellation of a job of which nothing runs: `after` in words if it ran, else `before`."""
+    job = t.job
+    message = before
+    if job.ran and job.restarts > 1:
+        message = msg("{what}; it had run for {span} in all", what=after, span=took(job.ran))
+    elif job.ran:
+        message = msg("{what}; it had run for {span}", what=after, span=took(job.ran))
+    return t.moved(P.CANCELLED, "cancelled", message, None, finished_at=t.now, **changes)
+
+
+def _next_attempt(t: _Turn) -> dict[str, object]:
+    job = t.job
+    return {
+        "restarts": job.restarts + 1,
+        "ran": job.ran + t.ran,
+        "progress": 0,
+        "progress_from": None,
+        "progress_since": None,
+        "placement": (),
+        "admitted_at": None,
+        "started_at": None,
+        "finished_at": None,
+        "failure": None,
+        "ranks": (),
+        "resize_to": (),
+        "stages": NO_TIMES,
+        "ran_before": 0.0,
+        "target": T.RUN if job.target in (T.PREEMPT, T.RESIZE) else job.target,
+    }

@@ -1,0 +1,1 @@
+"""Metrics of jobs: taken in, kept, spooled."""

@@ -1,0 +1,225 @@
+"""Metric points: stored, then shown to who watches; each of them exactly once.
+
+A value that is not finite (a loss that became NaN) is kept as such and delivered as null: refusing it would
+hold up all that its process reports after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import cast
+
+from mlp_api.metrics import MetricAck, MetricBatch
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.job import FINAL, HOLDING, PHASES, Job, with_progress
+from mlp_hub.domain.points import SpooledPoint, values_of
+from mlp_hub.executors.workspace import SpoolLot, Workspace
+from mlp_hub.service.config import BrokerPolicy
+from mlp_hub.service.health.problems import Problem
+from mlp_hub.service.metrics.carrier import Carrier
+from mlp_hub.service.metrics.storing import REPORTING, PointStore
+from mlp_hub.service.state.board import Board, Changes
+from mlp_hub.service.state.leadership import LeaseLost
+from mlp_hub.service.state.moves import Step
+from mlp_hub.service.support.runs import run_of
+from mlp_hub.store.records import Appended, Sample, StoredPoint
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+PROGRESS_EVERY_S = 1.0
+"""Tuning: seconds between two times that a job's progress is stored: sooner with less, cheaper with more."""
+REPLAY_PAGE = 5000
+"""Tuning: points that are read from the store at a time: size of a lot, for how long others wait behind it."""
+
+
+class MetricsService:
+    """Metrics that jobs report about their training; of each job `points_max` points are stored."""
+
+    def __init__(
+        self,
+        board: Board,
+        clock: Callable[[], float],
+        points_max: int,
+        broker: BrokerPolicy | None = None,
+    ) -> None:
+        self._board = board
+        self._clock = clock
+        self.points = PointStore(board, clock, points_max, self.set_progress)
+        self.carrier = None if broker is None else Carrier(board, self.points, broker)
+        self._progress: dict[str, int] = {}
+        self._flushes: dict[str, asyncio.Task[None]] = {}
+
+    async def append(self, user: str, name: str, batch: MetricBatch) -> MetricAck:
+        """Store the batch's new points and show them; say how far the source's points are stored.
+
+        Points of a job that does not run are ignored. Those beyond the job's limit count as stored, so that their
+        sender goes on, and are dropped; the job's timeline says so. A batch that starts beyond the next number adds nothing:
+        the answer says where to go on from. Where there is a broker, it has them then, and they are stored and shown soon.
+        """
+        points = _storable(batch)
+        if self.carrier is not None:
+            return await self.carrier.accept(user, name, batch.source, points)
+
+        def work(tx: Tx, changes: Changes) -> tuple[str, Appended | None, int]:
+            job = tx.jobs.find(user, name)
+            if job is None:
+                raise not_found("job", name)
+            if job.phase not in REPORTING:
+                return job.uid, None, tx.metrics.last(job.uid, batch.source)
+            done = self.points.store(tx, changes, job.uid, batch.source, points)
+            return job.uid, done, done.last
+
+        # its process has them in a file too: who watches need not wait for the disk
+        uid, done, last = await self._board.commit(work, durable=False)
+        if done is not None and done.accepted:
+            self.points.show(uid, done)
+        return MetricAck(last=last)
+
+    async def pages(self, uid: str, since: int) -> AsyncIterator[list[StoredPoint]]:
+        """Yield the stored points of a job above number `since`, in pages."""
+        while page := await self._page(uid, since):
+            yield page
+            since = page[-1].seq
+
+    async def some(self, user: str, name: str, since: int, limit: int) -> list[StoredPoint]:
+        """Return a job's points above the number `since`, `limit` of them at most."""
+        job = await self._find(user, name)
+        return await self._board.db.read(lambda tx: tx.metrics.since(job.uid, since, limit))
+
+    async def begin(self, user: str, name: str) -> None:
+        """Say that a job is about to report; nothing needs to be done but to know the job."""
+        await self._find(user, name)
+
+    async def finish(self, user: str, name: str) -> None:
+        """Say that a job reports no more: its progress is stored at once."""
+        job = await self._find(user, name)
+        await self._flush(job.uid)
+
+    async def delete(self, user: str, name: str) -> None:
+        """Forget the points of a job that is final."""
+        job = await self._find(user, name)
+        if job.phase not in FINAL:
+            text = msg(
+                "job {name} is {phase}; its metrics can be deleted when it has ended, cancel it first",
+                name=name,
+                phase=PHASES[job.phase],
+            )
+            raise Refused(Reason.WRONG_STATE, text)
+
+        def work(tx: Tx) -> None:
+            tx.metrics.delete(job.uid)
+            tx.metrics.close(job.uid)  # for those that are still on their way
+            tx.ended.put(tx.ended.measure([job.uid]))
+
+        await self._board.db.write(work)
+
+    async def sweep(self, job: Job, workspace: Workspace) -> int:
+        """Store what the job's processes spooled and never delivered; return how many points that were."""
+        stored, cut_at = 0, None
+        if self.carrier is not None:
+            self.carrier.forget(job.uid)
+        after = await self._board.db.read(lambda tx: tx.metrics.last_of_all(job.uid))
+        async for batch in workspace.spooled(run_of(job), after):
+            cut_at = batch.cut_at
+            for done in await self._board.commit(partial(self._take_in, uid=job.uid, lot=batch.lot)):
+                stored += len(done.accepted)
+                self.points.show(job.uid, done)
+        if cut_at is not None:
+            text = msg(
+                "its processes left more than {n} MiB of metric points; the rest was not read",
+                n=cut_at >> 20,
+            )
+            step, now = Step("metrics-lost", text), self._clock()
+            await self._board.commit(lambda tx, changes: changes.add_event(tx, job.uid, now, step))
+        return stored
+
+    def _take_in(self, tx: Tx, changes: Changes, *, uid: str, lot: SpoolLot) -> list[Appended]:
+        taken = []
+        for source, points in lot:
+            last = tx.metrics.last(uid, source)
+            fresh = _renumbered([p for p in points if p.n > last], last)
+            taken.append(self.points.store(tx, changes, uid, source, fresh))
+        return taken
+
+    def set_progress(self, uid: str, progress: int) -> None:
+        """Note a job's progress (0-100); it is stored soon, many reports in one write."""
+        self._progress[uid] = max(0, min(100, progress))
+        if uid not in self._flushes:
+            task = asyncio.ensure_future(self._flush_later(uid))
+            self._flushes[uid] = task
+            task.add_done_callback(lambda _: self._flushes.pop(uid, None))
+
+    def take_progress(self, uid: str) -> int | None:
+        """Return the noted progress that is not stored yet; the caller stores it."""
+        return self._progress.pop(uid, None)
+
+    def start_reading(self) -> None:
+        """Take what comes from the broker, where there is one."""
+        if self.carrier is not None:
+            self.carrier.start()
+
+    async def problems(self) -> Sequence[Problem]:
+        """Tell whether points come through."""
+        return () if self.carrier is None else await self.carrier.problems()
+
+    async def stop_reading(self) -> None:
+        """Take no more from the broker, where there is one."""
+        if self.carrier is not None:
+            await self.carrier.stop()
+
+    async def stop(self) -> None:
+        """Store what is noted."""
+        for task in list(self._flushes.values()):
+            task.cancel()
+        for uid in list(self._progress):
+            await self._flush(uid)
+
+    async def _flush_later(self, uid: str) -> None:
+        await asyncio.sleep(0)
+        with suppress(LeaseLost):  # who leads now is told by the job itself
+            await self._flush(uid)
+            await asyncio.sleep(PROGRESS_EVERY_S)
+            while uid in self._progress:
+                await self._flush(uid)
+                await asyncio.sleep(PROGRESS_EVERY_S)
+
+    async def _flush(self, uid: str) -> None:
+        progress = self._progress.pop(uid, None)
+        if progress is None:
+            return
+
+        def work(tx: Tx, changes: Changes) -> None:
+            job = tx.jobs.get(uid)
+            if job is None or job.phase not in HOLDING:
+                return
+            new = with_progress(job, progress, self._clock())
+            if new is not job:
+                changes.update(tx, new)
+
+        await self._board.commit(work, durable=False)
+
+    async def _find(self, user: str, name: str) -> Job:
+        job = await self._board.db.read(lambda tx: tx.jobs.find(user, name))
+        if job is None:
+            raise not_found("job", name)
+        return job
+
+    async def _page(self, uid: str, since: int) -> list[StoredPoint]:
+        return await self._board.db.read(lambda tx: tx.metrics.since(uid, since, REPLAY_PAGE))
+
+
+def _storable(batch: MetricBatch) -> Sequence[Sample]:
+    """Return the batch's points with NaN where the wire says null: JSON has no other word for it."""
+    if any(None in p.v.values() for p in batch.points):
+        return [SpooledPoint(p.n, p.t, values_of(dict(p.v))) for p in batch.points]
+    return cast(Sequence[Sample], batch.points)  # no null is left in them
+
+
+def _renumbered(points: list[SpooledPoint], after: int) -> list[SpooledPoint]:
+    """Number the points on from `after` without gaps: what is missing between them will never come."""
+    if points and points[0].n == after + 1 and points[-1].n == after + len(points):
+        return points
+    return [SpooledPoint(n, p.t, p.v) for n, p in enumerate(points, after + 1)]

@@ -1,0 +1,254 @@
+"""What people do with models: register, list, look at, say how far one is used, fetch, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mlp_api import models as api
+from mlp_hub.domain import names
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.model import ModelPhase, ModelSource, ModelStage, ModelVersion, check_model_move
+from mlp_hub.domain.storage import StoredItem, StoredKind
+from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.executors.base import Executor
+from mlp_hub.executors.workspace import DirectoryPage, OpenFile
+from mlp_hub.service.models import source
+from mlp_hub.service.models.wire import mlmodel, to_wire
+from mlp_hub.service.models.worker import ModelWorker, place_of, source_place
+from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
+from mlp_hub.service.support.told import told
+from mlp_hub.service.support.uids import UidMaker
+from mlp_hub.service.tenants.service import default_tenant, places
+from mlp_hub.store.database import Database
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+P = ModelPhase
+MLMODEL = "MLmodel"
+MOST_MLMODEL = 64 << 10
+"""Safety: bytes of an `MLmodel` file that are given as text."""
+
+
+class ModelService:
+    """Use cases of models. Whether who asks may is for the caller to say; `changed` is told what may have made or taken room."""
+
+    def __init__(
+        self,
+        db: Database,
+        executor: Executor,
+        storage: StorageLedger,
+        worker: ModelWorker,
+        clock: Callable[[], float],
+        *,
+        changed: Callable[[], None],
+    ) -> None:
+        self._db, self._executor, self._storage, self._worker, self._clock = (
+            db,
+            executor,
+            storage,
+            worker,
+            clock,
+        )
+        self.start = worker.start
+        self._changed = changed
+        self._uids = UidMaker()
+
+    async def register(self, user: str, asked: api.ModelCreate) -> api.Model:
+        """Take in the next version of a model, with its room kept; durable when this returns, and copied after that."""
+        job, run, path = source.parse(user, asked.src)
+        if job:
+            found = await self._db.read(lambda tx: source.find_job(tx, user, job, run))
+            run = found.run
+        origin = ModelSource(path, job, run or 0)
+        extent = await self._executor.workspace.extent(source_place(user, origin), path)
+        now = self._clock()
+        uid = self._uids.make(now)
+
+        def work(tx: Tx) -> ModelVersion:
+            made_by = source.find_job(tx, user, job, run) if job else None
+            tenant = self._tenant(tx, user, asked.tenant, None if made_by is None else made_by.spec.tenant)
+            tx.users.ensure(user, now)
+            version = tx.models.next_version(user, asked.name)
+            title = names.reference(asked.name, version)
+            item = StoredItem(uid, StoredKind.MODEL, tenant, user, title, now, reserved=extent.size)
+            self._storage.reserve(tx, item)
+            lineage = source.lineage_text(source.lineage_of(tx, made_by, now))
+            made = ModelVersion(
+                item,
+                asked.name,
+                version,
+                P.CREATING,
+                origin,
+                lineage,
+                files=extent.files,
+                any_files=asked.any_files,
+            )
+            tx.models.put(made)
+            tx.audit.add(
+                now, user, "model.register", title, tenant=tenant, detail={"src": source.text_of(origin)}
+            )
+            return made
+
+        made = await told(self._db.write(work), self._changed)
+        self._worker.look_at(uid)
+        return to_wire(made)
+
+    @staticmethod
+    def _tenant(tx: Tx, user: str, asked: str | None, of_job: str | None) -> str:
+        """Return whose the model will be: a job's is its job's tenant's, since it was made with what that has."""
+        tenant = of_job or asked or default_tenant(tx, user)
+        if asked is not None and asked != tenant:
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "tenant is {asked}; the job is of {tenant}, and so are its models",
+                    asked=asked,
+                    tenant=tenant,
+                ),
+            )
+        if tenant not in {place.tenant for place in places(tx, user)}:
+            raise no_such_tenant(tenant)
+        return tenant
+
+    async def get(self, user: str, name: str) -> api.Model:
+        """Return a version of a model. Raises NotFound."""
+        return to_wire(await self._find(user, name))
+
+    async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
+        """Return the tenant of a version, and what means that very one; None where there is none."""
+        found = await self._db.read(lambda tx: _find(tx, user, name))
+        return None if found is None else (found.item.tenant, found.item.name)
+
+    async def list(
+        self,
+        user: str,
+        *,
+        tenant: str | None = None,
+        state: str | None = None,
+        name: str | None = None,
+        stage: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> tuple[Sequence[api.Model], str | None]:
+        """Return versions of a user's models, the newest first, and the cursor of the next page."""
+        found = await self._db.read(
+            lambda tx: tx.models.page(
+                user,
+                tenant=tenant,
+                phase=None if state is None else P(state),
+                name=name,
+                stage=None if stage is None else ModelStage(stage),
+                before=cursor,
+                limit=limit + 1,
+            )
+        )
+        following = found[limit - 1].item.uid if len(found) > limit else None
+        return [to_wire(each) for each in found[:limit]], following
+
+    async def move(self, user: str, name: str, stage: str, *, actor: str) -> api.Model:
+        """Say how far a version is used; the one that was in production before is archived."""
+        now = self._clock()
+        new = ModelStage(stage)
+
+        def work(tx: Tx) -> ModelVersion:
+            found = _existing(tx, user, name)
+            if found.phase is not P.READY and new is not ModelStage.NONE:
+                raise Refused(
+                    Reason.WRONG_STATE,
+                    msg(
+                        "model {name} is {phase}; only one that is ready can be used",
+                        name=found.item.name,
+                        phase=found.phase,
+                    ),
+                )
+            if new is ModelStage.PRODUCTION:
+                tx.models.change_stage(user, found.model, ModelStage.PRODUCTION, ModelStage.ARCHIVED)
+            moved = replace(found, stage=new)
+            tx.models.put(moved)
+            detail = {"old": str(found.stage), "new": str(new)}
+            tx.audit.add(now, actor, "model.stage", found.item.name, tenant=found.item.tenant, detail=detail)
+            return moved
+
+        return to_wire(await self._db.write(work))
+
+    async def delete(self, user: str, name: str, *, actor: str) -> api.Model:
+        """Delete a version with its files, which are removed after this has returned; it holds its room until then."""
+        now = self._clock()
+
+        def work(tx: Tx) -> ModelVersion:
+            found = _existing(tx, user, name)
+            check_model_move(found, P.DELETING)
+            deleting = replace(found, phase=P.DELETING)
+            tx.models.put(deleting)
+            tx.audit.add(now, actor, "model.delete", found.item.name, tenant=found.item.tenant)
+            return deleting
+
+        deleting = await self._db.write(work)
+        self._worker.look_at(deleting.item.uid, unwanted=True)
+        return to_wire(deleting)
+
+    async def remove(self, user: str) -> bool:
+        """Delete all of a user who leaves; return whether none is left."""
+
+        def work(tx: Tx) -> Sequence[str]:
+            found = tx.models.page(user, limit=TOGETHER)
+            for each in found:
+                if each.phase is not P.DELETING:
+                    check_model_move(each, P.DELETING)
+                    tx.models.put(replace(each, phase=P.DELETING))
+            return [each.item.uid for each in found]
+
+        uids = await self._db.write(work)
+        for uid in uids:
+            self._worker.look_at(uid, unwanted=True)
+        return not uids
+
+    async def files(self, user: str, name: str, path: str, after: str, limit: int) -> DirectoryPage:
+        """List a directory of a version that is ready."""
+        found = await self._ready(user, name)
+        return await self._executor.workspace.files(place_of(found.item), path, after, limit)
+
+    async def open_file(self, user: str, name: str, path: str) -> OpenFile:
+        """Open a file of a version that is ready; who asks closes it."""
+        found = await self._ready(user, name)
+        return await self._executor.workspace.open_file(place_of(found.item), path)
+
+    async def mlmodel(self, user: str, name: str) -> str:
+        """Return the `MLmodel` of a version that is ready: its own, or one that is written now."""
+        found = await self._ready(user, name)
+        if found.format.main != MLMODEL:
+            return mlmodel(found)
+        file = await self._executor.workspace.open_file(place_of(found.item), MLMODEL)
+        try:
+            return (await file.read(0, MOST_MLMODEL)).decode("utf-8", "replace")
+        finally:
+            file.close()
+
+    async def _ready(self, user: str, name: str) -> ModelVersion:
+        found = await self._find(user, name)
+        if found.phase is not P.READY:
+            raise Refused(
+                Reason.WRONG_STATE,
+                msg(
+                    "model {name} is {phase}; only one that is ready has files",
+                    name=found.item.name,
+                    phase=found.phase,
+                ),
+            )
+        return found
+
+    async def _find(self, user: str, name: str) -> ModelVersion:
+        return await self._db.read(lambda tx: _existing(tx, user, name))
+
+
+def _find(tx: Tx, user: str, name: str) -> ModelVersion | None:
+    parsed = names.parse_reference(name)
+    return None if parsed is None else tx.models.find(user, *parsed)
+
+
+def _existing(tx: Tx, user: str, name: str) -> ModelVersion:
+    found = _find(tx, user, name)
+    if found is None:
+        raise not_found("model", name)
+    return found

@@ -1,0 +1,109 @@
+"""Sources of models: what `src` may say, and where a model comes from."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+from mlp_api.jobs import JOB_PATTERN
+from mlp_api.models import Lineage
+from mlp_hub.domain import names
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.job import Job
+from mlp_hub.domain.model import ModelSource
+from mlp_hub.service.support.units import when
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+NEWEST = 1000
+"""Tuning: newest points of a job in which the last value of each metric is looked for: fewer rows, for rare metrics that are missed."""
+_JOB = re.compile(JOB_PATTERN)
+_SHOWN = 60
+"""Safety: characters of a bad source that are repeated in the answer."""
+_RIGHT = msg("jobs/JOB/PATH, jobs/JOB@RUN/PATH or home/PATH, as jobs/digits/ckpt/best.safetensors")
+
+
+def parse(user: str, src: str) -> tuple[str, int | None, str]:
+    """Return the job, the run (none: the latest) and the path that a source names; no job for a home."""
+    text = src
+    if src.startswith("/mlp/"):
+        _, _, kind, owner, *rest = [*src.split("/", 5), "", ""]
+        if owner != user:
+            raise not_found("job", _clip(src))  # another's answers as what is not there
+        text = "/".join((kind, *filter(None, rest)))
+        if kind == "datasets" and rest[0] == ".home":
+            text = "/".join(("home", *filter(None, rest[1:])))
+    kind, _, rest_ = text.partition("/")
+    if kind == "home" and rest_:
+        return "", None, rest_
+    job, _, path = rest_.partition("/")
+    found = names.parse_reference(job) if kind == "jobs" and _JOB.match(job) else None
+    if found is None or not path:
+        raise Refused(Reason.INVALID, msg("src is {src}; right: {right}", src=_clip(src), right=_RIGHT))
+    return found[0], found[1], path
+
+
+def _clip(src: str) -> str:
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in src[: _SHOWN + 1])
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def text_of(source: ModelSource) -> str:
+    """Write a source as `src` has it."""
+    return (
+        f"jobs/{names.reference(source.job, source.run)}/{source.path}"
+        if source.job
+        else f"home/{source.path}"
+    )
+
+
+def find_job(tx: Tx, user: str, name: str, run: int | None) -> Job:
+    """Return the run of a job. Raises NotFound."""
+    reference = name if run is None else names.reference(name, run)
+    job = tx.jobs.find(user, reference)
+    if job is None:
+        raise not_found("job", reference)
+    return job
+
+
+def lineage_of(tx: Tx, job: Job | None, now: float) -> Lineage:
+    """Return what is known now of where a model comes from."""
+    if job is None:
+        nothing = dict.fromkeys(("job", "run", "job_uid", "runtime", "entry", "code_sha256", "workers"))
+        return Lineage(**nothing, args=[], env={}, data=[], metrics={}, taken_at=when(now))
+    spec = job.spec
+    return Lineage(
+        job=spec.name,
+        run=job.run,
+        job_uid=job.uid,
+        runtime=spec.runtime,
+        entry=spec.entry,
+        code_sha256=None if spec.code is None else hashlib.sha256(spec.code.encode()).hexdigest(),
+        args=list(spec.args),
+        env=dict(spec.env),
+        workers=spec.workers_min
+        if spec.workers_min == spec.workers_max
+        else f"{spec.workers_min}:{spec.workers_max}",
+        data=[],
+        metrics=_last_metrics(tx, job.uid),
+        taken_at=when(now),
+    )
+
+
+def _last_metrics(tx: Tx, uid: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for point in tx.metrics.since(uid, max(tx.metrics.last_seq(uid) - NEWEST, 0)):
+        found.update({name: float(value) for name, value in point.values.items()})
+    return found
+
+
+def lineage_text(lineage: Lineage) -> str:
+    """Write it as it is stored."""
+    return msgspec.json.encode(lineage).decode()
+
+
+def lineage_from(text: str) -> Lineage:
+    """Read it as it is stored."""
+    return msgspec.json.decode(text, type=Lineage)

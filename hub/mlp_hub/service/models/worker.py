@@ -1,0 +1,163 @@
+"""Worker of the queue that brings versions of models to where their phase says: copied, or gone.
+
+It reads what is stored and does the next thing, however often it is asked: this is operation, and recovery too. A copy that a death
+cut short is begun again from nothing; what a job or a user did to the source meanwhile ends it with an error that says so.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+
+from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.model import (
+    ANY_FILES,
+    ModelFormat,
+    ModelPhase,
+    ModelSource,
+    ModelVersion,
+    check_model_move,
+)
+from mlp_hub.domain.storage import StoredItem
+from mlp_hub.executors.base import Executor, Superseded
+from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, StoredPlace
+from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.workqueue import WorkQueue
+from mlp_hub.service.state.leadership import Leadership, LeaseLost
+from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.support.told import told
+from mlp_hub.store.database import Database
+from mlp_hub.store.tx import Tx
+from mlp_language.message import Message, msg
+
+KIND = "model"
+P = ModelPhase
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class Unwanted(Exception):  # noqa: N818 - what became of it
+    """The version is to be deleted while its files are copied."""
+
+
+class ModelWorker:
+    """Acts on models' files, only while this service decides."""
+
+    def __init__(
+        self,
+        queue: WorkQueue,
+        db: Database,
+        executor: Executor,
+        lease: Leadership,
+        storage: StorageLedger,
+        *,
+        changed: Callable[[], None],
+    ) -> None:
+        self._queue, self._db = queue, db
+        self._acts = Acts(executor, lease)
+        self._storage = storage
+        self._changed = changed
+        self._unwanted: set[str] = set()
+        queue.serve(KIND, self._work)
+
+    async def start(self) -> None:
+        """Look at all that are not at rest."""
+        for uid in await self._db.read(lambda tx: tx.models.in_phases((P.CREATING, P.DELETING))):
+            self.look_at(uid)
+
+    def look_at(self, uid: str, *, unwanted: bool = False) -> None:
+        """Have a version looked at soon; one that is `unwanted` is copied no further."""
+        if unwanted:
+            self._unwanted.add(uid)
+        self._queue.add((KIND, uid))
+
+    async def _work(self, uid: str) -> bool:
+        found = await self._db.read(lambda tx: tx.models.get(uid))
+        try:
+            if found is not None and found.phase is P.CREATING:
+                await self._create(found)
+            elif found is not None and found.phase is P.DELETING:
+                await self._delete(found)
+        except (LeaseLost, Superseded):
+            pass
+        except Unwanted:
+            return True
+        return False
+
+    async def _create(self, found: ModelVersion) -> None:
+        uid = found.item.uid
+
+        def wanted() -> None:
+            if uid in self._unwanted:
+                raise Unwanted
+
+        try:
+            extent, kind = await self._acts.keep(
+                source_place(found.item.user, found.source),
+                found.source.path,
+                place_of(found.item),
+                most=found.item.reserved,
+                wanted=wanted,
+            )
+        except Refused as refused:
+            await self._fail(found, refused.message)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            await self._fail(found, msg("the disk is full; nothing of it was kept"))
+        else:
+            if kind.name or found.any_files:
+                await self._settle(found, extent, kind if kind.name else replace(kind, name=ANY_FILES))
+            else:
+                await self._fail(found, no_model(kind))
+
+    async def _settle(self, found: ModelVersion, extent: Extent, kind: ModelFormat) -> None:
+        await self._move(found, replace(found, phase=P.READY, format=kind, files=extent.files), extent.size)
+
+    async def _fail(self, found: ModelVersion, message: Message) -> None:
+        """Remove what was copied, then say why; a death in between has it copied once more."""
+        await self._acts.erase_stored(place_of(found.item))
+        await self._move(found, replace(found, phase=P.ERROR, message=message), 0)
+
+    async def _move(self, found: ModelVersion, new: ModelVersion, size: int) -> None:
+        uid = found.item.uid
+
+        def work(tx: Tx) -> None:
+            now = tx.models.get(uid)
+            if now is None or now.phase is not found.phase:
+                return  # it is to be deleted by now, and is looked at again
+            check_model_move(found, new.phase)
+            self._storage.settle(tx, uid, size)
+            tx.models.put(replace(new, stage=now.stage))
+
+        await told(self._db.write(work), self._changed)
+
+    async def _delete(self, found: ModelVersion) -> None:
+        uid = found.item.uid
+        await self._acts.erase_stored(place_of(found.item))
+
+        def work(tx: Tx) -> None:
+            tx.models.remove(uid)
+            self._storage.drop(tx, uid)
+
+        await told(self._db.write(work), self._changed)
+        self._unwanted.discard(uid)
+
+
+def no_model(kind: ModelFormat) -> Message:
+    """Say that files are of no format that is known."""
+    return msg(
+        "no model was found in it, but {names}; right: MLflow (MLmodel), TensorFlow SavedModel, .keras, .safetensors, .onnx, .pt, .h5, "
+        ".pkl or .joblib; to keep it whatever it is, register it with any files",
+        names=", ".join(kind.seen),
+    )
+
+
+def source_place(user: str, source: ModelSource) -> Place:
+    """Return what a source's path lies below."""
+    return JobRun(user, source.job, source.run) if source.job else Home(user)
+
+
+def place_of(item: StoredItem) -> StoredPlace:
+    """Return where the files of a version lie."""
+    return StoredPlace(item.kind.value, item.user, item.name)

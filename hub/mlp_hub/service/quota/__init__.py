@@ -1,0 +1,1 @@
+"""Quota, held and free: the ledger and what is derived from it."""

@@ -1,0 +1,1 @@
+"""Why, and for whose eyes."""

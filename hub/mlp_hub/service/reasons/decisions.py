@@ -1,0 +1,96 @@
+"""Why the scheduler admitted, preempted or resized a job, kept with the decision itself.
+
+The cycle records the grounds of each decision; `DecisionLog.cycle(...)` says which of them are told, and
+`Explanations.store(tx, uids)`, in the transaction that stores the decisions, puts those into rows that take effect. Of plans of very
+many decisions, and where telling would take too much time, the short form is kept: the sentence alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from mlp_api import whatif as api
+from mlp_hub.domain.errors import not_found
+from mlp_hub.scheduler.cycle.grounds import Grounds
+from mlp_hub.scheduler.model.types import Admit, Decision, Preempt, Resize
+from mlp_hub.service.reasons.rows import to_wire
+from mlp_hub.service.reasons.telling import Full, Short, Waited
+from mlp_hub.service.state.former_members import has_left
+from mlp_hub.store.database import Database
+from mlp_hub.store.records import StoredDecision
+from mlp_hub.store.tx import Tx
+from mlp_language.message import ALL, Eyes
+
+MOST_EXPLAINED = 50
+"""Tuning: decisions of one cycle that are told in full, at most: time of a cycle, for how much is told."""
+TELL_S = 100e-6
+"""Tuning: seconds that it takes to put one decision into words, about: an estimate, for what telling may take."""
+PART = 0.025
+"""Tuning: part of all time that telling may take: time of a cycle, for how much is told."""
+SAVED_S = 0.1
+"""Tuning: seconds that may be saved up for telling decisions: a few in a row are all told."""
+KEPT_S = 14 * 86_400.0
+"""Tuning: seconds that explanations are kept: 14 days; disk, for how far back they are shown."""
+MOST_SHOWN = 200
+"""Safety: explanations of one job in one answer: bounds its size."""
+
+
+class Explanations:
+    """Explanations of one cycle's decisions, made when they are stored."""
+
+    def __init__(self, records: Mapping[str, Callable[[], StoredDecision]]) -> None:
+        self._records = records
+
+    def store(self, tx: Tx, uids: Iterable[str]) -> None:
+        """Store the explanations of these jobs, whose decisions take effect; nothing of one that was not decided about."""
+        made = [self._records[uid]() for uid in uids if uid in self._records]
+        if made:
+            tx.decisions.add(made)
+
+
+class DecisionLog:
+    """Keeps and gives out explanations."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._budget = SAVED_S
+        self._as_of = 0.0
+
+    def cycle(
+        self,
+        plan: Sequence[Decision],
+        grounds: Mapping[str, Grounds],
+        waited: Mapping[str, Waited],
+        policy: str,
+        now: float,
+    ) -> Explanations:
+        """Return what is to be kept of a plan. `grounds` are by job, as are `waited`, what was said before it."""
+        acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
+        self._budget = min(self._budget + max(now - self._as_of, 0.0) * PART, SAVED_S)
+        self._as_of = now
+        cost = len(acts) * TELL_S
+        if len(acts) > MOST_EXPLAINED or cost > self._budget:
+            return Explanations({d.uid: Short(d, waited.get(d.uid), policy, now) for d in acts})
+        self._budget -= cost
+        return Explanations({d.uid: Full(d, grounds[d.uid], waited.get(d.uid), policy, now) for d in acts})
+
+    async def of(
+        self, user: str, name: str, eyes: Eyes = ALL, *, asker: str | None = None
+    ) -> list[api.Decision]:
+        """Return what is told of a job to who has such eyes, the oldest first.
+
+        An `asker` who is its user and has left the tenant is told nothing, unless they see all.
+        """
+
+        def work(tx: Tx) -> list[StoredDecision] | None:
+            job = tx.jobs.find(user, name)
+            if job is None:
+                return None
+            if asker == user and eyes.own is not None and has_left(tx, job.spec):
+                return []
+            return tx.decisions.of(job.uid, MOST_SHOWN)
+
+        found = await self._db.read(work)
+        if found is None:
+            raise not_found("job", name)
+        return [to_wire(record, eyes) for record in found]

@@ -1,0 +1,1 @@
+"""The one place that changes jobs, what it tells others, and who leads."""

@@ -1,0 +1,77 @@
+"""Rules for jobs of users who are no members of their tenant any more: they do not start there, and name nobody there.
+
+Whatever brings such a job into the queue (a removal, a node that is lost, somebody else's preemption, a request that came
+just before), the transaction that does so puts it aside, suspended. What runs goes on to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlp_hub.domain.changed import changed
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.job import Job, JobSpec, Phase, Target, wait_ends
+from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.store.tx import Tx
+from mlp_language.message import Message, msg
+
+
+def has_left(tx: Tx, spec: JobSpec) -> bool:
+    """Whether the user of a job is no member of its tenant any more. Nobody leaves `default`: it is everybody's."""
+    return spec.tenant != DEFAULT_TENANT and tx.members.get(spec.tenant, spec.user) is None
+
+
+def gone_from(tx: Tx, places: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of these (user, tenant) of which `has_left` is true."""
+    return tx.members.missing([place for place in places if place[1] != DEFAULT_TENANT])
+
+
+def suspended_message(spec: JobSpec) -> Message:
+    """Say why such a job does not start, and what to do."""
+    return msg(
+        "suspended: {user} is not a member of tenant {tenant} any more, and the job starts there no more; "
+        "submit it anew to another tenant, or resume it when an admin of {tenant} has taken {user} in again",
+        user=spec.user,
+        tenant=spec.tenant,
+    )
+
+
+def resumable_message(spec: JobSpec) -> Message:
+    """Say what to do with such a job whose user is a member again."""
+    return msg(
+        "suspended while {user} was not a member of tenant {tenant}; resume it to go on",
+        user=spec.user,
+        tenant=spec.tenant,
+    )
+
+
+def taken_away_message(spec: JobSpec) -> Message:
+    """Say why a job of somebody without an account does not start."""
+    return msg(
+        "suspended: the account of {user} was taken away; resume the job when {user} has it again",
+        user=spec.user,
+    )
+
+
+def put_aside(job: Job, now: float, message: Message | None = None) -> Job:
+    """Return a job that is, or is about to be, in the queue as it is once it is put aside: its user has left, or `message`."""
+    return changed(
+        job,
+        phase=Phase.SUSPENDED,
+        target=Target.SUSPEND,
+        reason=Reason.SUSPENDED.value,
+        message=message or suspended_message(job.spec),
+        **wait_ends(job, now),
+    )
+
+
+def refusal(spec: JobSpec) -> Refused:
+    """Return what is told to who submits to a tenant that they have just left."""
+    return Refused(
+        Reason.FORBIDDEN,
+        msg(
+            "{user} is not a member of tenant {tenant} any more; submit the job to another one",
+            user=spec.user,
+            tenant=spec.tenant,
+        ),
+    )

@@ -1,0 +1,67 @@
+"""Moves of jobs from phase to phase, as they are decided and stored, with what the timeline says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.job import JOB_MACHINE, Job, Phase
+from mlp_hub.service.state.former_members import has_left, put_aside
+from mlp_hub.store.tx import Tx
+from mlp_language.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a timeline that is to be written down."""
+
+    kind: str
+    message: Message
+    reason: str | None = None
+    at: float | None = None  # when that was, where it is known better than when it is stored
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Transition of a job, stored in one transaction with its step and what it means for the ledger.
+
+    `through` are the phases that the job passes on the way, each with its step: nothing is to be done in them, and nobody
+    needs to see it there. `before` is what the timeline says before all that. `token` is the SHA-256 of a token to be known
+    from now on.
+    """
+
+    old: Job
+    new: Job
+    step: Step
+    before: tuple[Step, ...] = ()
+    through: tuple[tuple[Phase, Step], ...] = ()
+    token: str | None = None
+
+    def check(self) -> None:
+        """Raise `IllegalTransition` unless the table allows each of the moves."""
+        at = self.old.phase
+        for phase in (*(p for p, _ in self.through), self.new.phase):
+            JOB_MACHINE.check(at, phase, name=self.new.title)
+            at = phase
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps in order, the last one's among them."""
+        return (*self.before, *(step for _, step in self.through), self.step)
+
+    def then(self, later: Move) -> Move:
+        """Return this move and the one that follows it as one."""
+        through = (*self.through, (self.new.phase, self.step), *later.through)
+        return Move(self.old, later.new, later.step, (*self.before, *later.before), through, later.token)
+
+    def unless_left(self, tx: Tx, now: float) -> Move:
+        """Return the same, but into suspension in the place of the queue of a tenant that the user has left."""
+        if self.new.phase is not Phase.QUEUED or not has_left(tx, self.new.spec):
+            return self
+        return self.then(aside(self.new, now))
+
+
+def aside(job: Job, now: float, message: Message | None = None) -> Move:
+    """Return the move of a job that is put aside because its user has left the tenant, or for what `message` says."""
+    new = put_aside(job, now, message)
+    return Move(job, new, Step("suspended", new.message, Reason.SUSPENDED.value))

@@ -1,0 +1,1 @@
+"""What is stored for people, and what it takes of their tenants' quotas."""

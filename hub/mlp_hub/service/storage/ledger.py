@@ -1,0 +1,84 @@
+"""The storage half of the ledger: what is stored takes of `rom`, in the same rows and by the same rule as all else.
+
+    reserve  ->  kept for it before anything is written; refused where the quota has no room
+    take     ->  may be written from now on, in steps; refused likewise, within what is reserved never
+    give     ->  was written, or will not be: the exact difference
+    settle   ->  what was found by looking; never refused, since it is there
+
+All but `reserve` may be done to what is gone: then nothing is. Each is one step inside a transaction; who calls tells the ledger's
+`changed` when it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.storage import TITLES, StoredItem
+from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.service.quota import accounting
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+TOGETHER = 200
+"""Safety: things of a user who leaves that are told to go in one transaction: others wait behind it."""
+
+
+class StorageLedger:
+    """Takes and gives back storage for things of any kind."""
+
+    def __init__(self, clock: Callable[[], float], nodes: Callable[[], Sequence[NodeInfo]]) -> None:
+        self._clock = clock
+        self._nodes = nodes
+
+    def reserve(self, tx: Tx, item: StoredItem) -> None:
+        """Store something new, with what is reserved for it. Raises `Conflict`, or that the quota has no room."""
+        there = tx.stored.find(item.kind, item.user, item.name)
+        if there is not None:
+            raise Refused(
+                Reason.CONFLICT,
+                msg(
+                    "{thing} is there already; delete it first, or choose another name",
+                    thing=replace(TITLES[item.kind], args={"name": item.name, "user": item.user}),
+                ),
+            )
+        self._check(tx, item.tenant, item.charged)
+        tx.stored.put(item)
+
+    def take(self, tx: Tx, uid: str, size: int) -> StoredItem | None:
+        """Let so many bytes more be written; None where it is gone. Raises that the quota has no room."""
+        item = tx.stored.get(uid)
+        return None if item is None else self._change(tx, item, replace(item, granted=item.granted + size))
+
+    def give(self, tx: Tx, uid: str, granted: int, grown: int) -> StoredItem | None:
+        """End what was taken: its files have grown by so much, which may be less than nothing."""
+        item = tx.stored.get(uid)
+        if item is None:
+            return None
+        left = replace(item, granted=max(item.granted - granted, 0), used=max(item.used + grown, 0))
+        tx.stored.put(left)
+        return left
+
+    def settle(self, tx: Tx, uid: str, used: int, reserved: int = 0) -> StoredItem | None:
+        """Charge what its files take, as was found; nothing is being written to it."""
+        item = tx.stored.get(uid)
+        if item is None:
+            return None
+        left = replace(item, used=used, granted=0, reserved=reserved)
+        tx.stored.put(left)
+        return left
+
+    def drop(self, tx: Tx, uid: str) -> None:
+        """Give all of it back: its files are gone."""
+        tx.stored.remove(uid)
+
+    def _change(self, tx: Tx, item: StoredItem, new: StoredItem) -> StoredItem:
+        if new.charged > item.charged:
+            self._check(tx, item.tenant, new.charged - item.charged)
+        tx.stored.put(new)
+        return new
+
+    def _check(self, tx: Tx, tenant: str, more: int) -> None:
+        accounting.Quotas(tx, self._clock(), self._nodes()).check(tenant, Resources(rom=more))

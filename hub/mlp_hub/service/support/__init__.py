@@ -1,0 +1,1 @@
+"""Tools that know no use case: units, batching, uids."""

@@ -1,0 +1,157 @@
+"""Times and amounts, to and from what crosses the wire.
+
+Inside: thousandths of cores and devices, seconds since the epoch. On the wire: cores and devices as floats,
+times as RFC 3339 UTC.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from mlp_api import types as api
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.resources import DIMENSIONS, MILLI, Quota, Resources, milli, units
+from mlp_language.message import msg
+
+LONGEST_KIND = 64
+"""Safety: characters in the name of a kind of GPU, at most: bounds what one request can make us keep."""
+MOST_KINDS = 64
+"""Safety: kinds of GPU that one limit of a tenant may name, at most: bounds what one request can make us keep."""
+
+
+def when(time: float) -> datetime:
+    """Turn seconds since the epoch into a time."""
+    return datetime.fromtimestamp(time, UTC)
+
+
+def maybe_when(time: float | None) -> datetime | None:
+    """Turn seconds since the epoch, if any, into a time."""
+    return None if time is None else when(time)
+
+
+def amount_of_try(asked: api.ResourceRequestTry) -> Resources:
+    """Return the amount of a resource request."""
+    gpu = finite_thousandths("gpu", asked.gpu)
+    kinds = ((asked.gpu_kind, gpu),) if asked.gpu_kind and gpu else ()
+    return Resources(finite_thousandths("cpu", asked.cpu), gpu, asked.ram, asked.rom, kinds)
+
+
+def limit_to(quota: Quota | None) -> dict[str, float] | None:
+    """Return a limit as the wire has it: only the dimensions that it limits, gpu kinds as `gpu:KIND`."""
+    if quota is None:
+        return None
+    limits = {d: v for d in DIMENSIONS if (v := getattr(quota, d)) is not None}
+    return amounts_to({**limits, **{f"gpu:{k}": v for k, v in quota.kinds.items()}})
+
+
+def amounts_to(amounts: Mapping[str, int]) -> dict[str, float]:
+    """Return amounts by dimension as the wire has them: cores, devices, MiB, bytes."""
+    return {d: amount_to(d, v) for d, v in amounts.items()}
+
+
+def amount_to(dimension: str, value: int) -> float:
+    """Return an amount of one dimension as the wire has it."""
+    return units(value) if dimension.startswith(("cpu", "gpu")) else value
+
+
+def amount_from(field: str, amounts: Mapping[str, float]) -> Quota:
+    """Return amounts of the wire by dimension. Raises `Invalid` for what is no resource or no finite amount."""
+    return limit_from(field, amounts) or Quota()
+
+
+def kinds_from(limits: Mapping[str, float]) -> dict[str, int]:
+    """Return limits by kind of gpu. Refuses what no kind can be called, and too many of them."""
+    check_kinds("gpu_kinds", len(limits))
+    for kind in limits:
+        if not _is_kind(kind):
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "gpu_kinds has {kind}, which names no kind of gpu; use 1 to {longest_kind} printable characters",
+                    kind=repr(kind[:LONGEST_KIND]),
+                    longest_kind=LONGEST_KIND,
+                ),
+            )
+    return {kind: finite_thousandths(f"gpu_kinds.{kind}", value) for kind, value in limits.items()}
+
+
+def _is_kind(kind: str) -> bool:
+    return 0 < len(kind) <= LONGEST_KIND and kind.isprintable()
+
+
+def limit_from(field: str, limits: Mapping[str, float] | None) -> Quota | None:
+    """Return a limit of the wire as a quota. Refuses dimensions that do not exist."""
+    if limits is None:
+        return None
+    plain: dict[str, int] = {}
+    kinds: dict[str, int] = {}
+    check_kinds(field, sum(":" in dimension for dimension in limits))
+    for dimension, value in limits.items():
+        base, colon, kind = dimension.partition(":")
+        if colon and base == "gpu" and _is_kind(kind):
+            kinds[kind] = finite_thousandths(f"{field}.{dimension}", value)
+        elif dimension in ("cpu", "gpu"):
+            plain[dimension] = finite_thousandths(f"{field}.{dimension}", value)
+        elif dimension in ("ram", "rom"):
+            plain[dimension] = _whole_number(f"{field}.{dimension}", value)
+        else:
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "{field} has {dimension}, which is no resource; the resources are cpu, gpu, gpu:KIND, ram and rom",
+                    field=field,
+                    dimension=repr(dimension[:LONGEST_KIND]),
+                ),
+            )
+    return Quota(plain.get("cpu"), plain.get("gpu"), plain.get("ram"), plain.get("rom"), kinds)
+
+
+def finite(field: str, value: float) -> float:
+    if not math.isfinite(value) or value < 0 or value > 2**60:
+        raise Refused(
+            Reason.INVALID,
+            msg("{field} is {value}; it must be a number from 0 to 2^60", field=field, value=value),
+        )
+    return value
+
+
+def finite_thousandths(field: str, value: float) -> int:
+    return thousandths(field, finite(field, value))
+
+
+def thousandths(field: str, value: float) -> int:
+    """Return cores or devices in thousandths. Refuses what is more than nothing and less than one of them."""
+    if 0 < value < 1 / MILLI:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "{field} is {value}, and 0.001 is the least there is; use that at least, or 0",
+                field=field,
+                value=f"{value:g}",
+            ),
+        )
+    return milli(value)
+
+
+def check_kinds(field: str, kinds: int) -> None:
+    """Refuse a limit that names too many kinds of gpu."""
+    if kinds > MOST_KINDS:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "{field} names {kinds} kinds of gpu; {most_kinds} are the most",
+                field=field,
+                kinds=kinds,
+                most_kinds=MOST_KINDS,
+            ),
+        )
+
+
+def _whole_number(field: str, value: float) -> int:
+    if finite(field, value) != int(value):
+        raise Refused(
+            Reason.INVALID, msg("{field} is {value}; it must be a whole number", field=field, value=value)
+        )
+    return int(value)

@@ -1,0 +1,205 @@
+"""Checks of a runtime that a tenant registers, each refusal with the value and the way out; and its way over the wire."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from mlp_api import runtimes as api
+from mlp_hub.domain import template
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.runtime import BUILT_IN, PS, RankRole, Runtime
+from mlp_hub.service.support.units import maybe_when
+from mlp_hub.store.records import StoredRuntime
+from mlp_language.message import Message, msg
+
+_OWN = "MLP_"
+_START = "{start_rank}"
+_NAME = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?{_NAME}(?:/{_NAME})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?"
+)
+"""Given: how a container's image is named; with another name a pod would be refused, or wait for ever."""
+
+
+def runtime_from(tenant: str, name: str, asked: api.RuntimeUpdate, *, images: bool = False) -> Runtime:
+    """Return the runtime that is described; raises `Refused` for what cannot be meant, or may be no tenant's.
+
+    `images`: whether ranks run in containers.
+    """
+    if name in BUILT_IN:
+        _refuse(
+            msg(
+                "name: {name} is a runtime of the platform; use another name than {platform_names}",
+                name=name,
+                platform_names=", ".join(BUILT_IN),
+            )
+        )
+    if asked.image is not None:
+        _check_image(asked.image, images=images)
+    roles = tuple(
+        RankRole(r.name, r.count, None if r.program is None else tuple(r.program)) for r in asked.roles
+    )
+    _check_roles(roles, asked.ends_with)
+    fixed = sum(role.count or 0 for role in roles)
+    made = Runtime(
+        name=name,
+        title=asked.title,
+        description=asked.description,
+        program=tuple(asked.program),
+        env=dict(asked.env),
+        roles=roles,
+        launcher=None if asked.launcher is None else tuple(asked.launcher),
+        rank_env=asked.rank_env,
+        needs=asked.needs,
+        image=asked.image,
+        ends_with=asked.ends_with,
+        linger_s=asked.linger_s,
+        success=tuple(sorted({0, *asked.success})),
+        least_workers=fixed + 1,
+        tenant=tenant,
+    )
+    _check_templates(made)
+    return made
+
+
+def _check_image(image: str, *, images: bool) -> None:
+    if not images:
+        _refuse(
+            msg(
+                "image: nothing here starts containers; leave it out, programs run in the jobs' own environment"
+            )
+        )
+    if not _IMAGE.fullmatch(image):
+        _refuse(
+            msg(
+                "image {image} is no name of an image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, the name in small letters",
+                image=repr(image[:60]),
+            )
+        )
+
+
+def _check_roles(roles: tuple[RankRole, ...], ends_with: str | None) -> None:
+    names = [role.name for role in roles]
+    if len(set(names)) < len(names):
+        _refuse(
+            msg(
+                "roles: {role_names} names one twice; each role once, with its count",
+                role_names=", ".join(names),
+            )
+        )
+    if PS in names and (names[-1] != PS or roles[-1].count is not None):
+        _refuse(
+            msg(
+                "roles: {ps} is the last one and has no count: there are as many parameter servers as --ps says",
+                ps=PS,
+            )
+        )
+    rest = [role.name for role in roles if role.count is None and role.name != PS]
+    if len(rest) != 1:
+        _refuse(
+            msg(
+                "roles: {number} have no count; leave it out of exactly one, whose ranks are those that are left of --workers",
+                number=len(rest),
+            )
+        )
+    if ends_with is not None and (ends_with not in names or ends_with == PS):
+        _refuse(
+            msg(
+                "ends_with {ends_with}: name one of {role_names}, or leave it out",
+                ends_with=ends_with,
+                role_names=", ".join(n for n in names if n != PS),
+            )
+        )
+
+
+def _check_templates(made: Runtime) -> None:
+    roles = [role.name for role in made.roles]
+    commands: list[tuple[str | Message, tuple[str, ...]]] = [
+        ("program", made.program),
+        *(
+            (msg("program of {role}", role=role.name), role.program)
+            for role in made.roles
+            if role.program is not None
+        ),
+    ]
+    used: set[str] = set()
+    for what, argv in commands:
+        for argument in argv:
+            _check(what, argument, roles, ("program", "args"))
+            used |= {name for name, _ in template.places(argument)}
+    if not used & {"program", "entry"}:
+        _refuse(
+            msg("program: neither {{program}} nor {{entry}} is in it, so the job's program would never run")
+        )
+    for name, value in made.env.items():
+        _check(f"env {name}", value, roles)
+    for name in (*made.env, made.rank_env):
+        if name.startswith(_OWN):
+            _refuse(
+                msg("variable {name}: names that begin with {own} are the platform's", name=name, own=_OWN)
+            )
+    if made.launcher is not None:
+        _check_launcher(made.launcher, roles)
+
+
+def _check_launcher(launcher: tuple[str, ...], roles: list[str]) -> None:
+    for argument in launcher:
+        _check("launcher", argument, roles, ("start_rank",))
+        if argument != _START and not template.is_common(argument):
+            _refuse(
+                msg(
+                    "launcher: {argument} has a place of a single rank, and it starts all of them",
+                    argument=repr(argument[:60]),
+                )
+            )
+    if _START not in launcher:
+        _refuse(msg("launcher: {start} is not in it, by which it starts each rank", start=_START))
+
+
+def _check(what: str | Message, text: str, roles: list[str], lists: tuple[str, ...] = ()) -> None:
+    if any(ord(c) < 32 or ord(c) == 127 for c in text):
+        _refuse(
+            msg(
+                "{what}: {argument} holds a control character; leave it out",
+                what=what,
+                argument=repr(text[:60]),
+            )
+        )
+    try:
+        template.check(text, roles, lists=lists)
+    except template.TemplateError as error:
+        _refuse(msg("{what}: {error}", what=what, error=error.message))
+
+
+def runtime_to(runtime: Runtime, stored: StoredRuntime | None = None) -> api.RuntimeInfo:
+    """Return a runtime as it is shown."""
+    return api.RuntimeInfo(
+        name=runtime.name,
+        title=runtime.title,
+        description=runtime.description,
+        ps=runtime.has_ps,
+        tenant=runtime.tenant,
+        state=runtime.state.value,
+        program=list(runtime.program),
+        env=dict(runtime.env),
+        roles=[
+            api.RuntimeRole(
+                name=r.name, count=r.count, program=None if r.program is None else list(r.program)
+            )
+            for r in runtime.roles
+        ],
+        launcher=None if runtime.launcher is None else list(runtime.launcher),
+        rank_env=runtime.rank_env,
+        needs=runtime.needs,
+        image=runtime.image,
+        ends_with=runtime.ends_with,
+        linger_s=runtime.linger_s,
+        success=list(runtime.success),
+        changed_by=None if stored is None else stored.changed_by,
+        changed_at=None if stored is None else maybe_when(stored.changed_at),
+    )
+
+
+def _refuse(text: Message) -> NoReturn:
+    raise Refused(Reason.INVALID, text)

@@ -1,0 +1,518 @@
+"""Tenants and their members: who owns how much, and who may use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from msgspec import structs
+
+from mlp_api import types as api
+from mlp_api.said import Text
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant
+from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.service.quota.accounting import Quotas, tree_of
+from mlp_hub.service.quota.lending import LentOut, Share, kinds_in, lent_out, shares_in
+from mlp_hub.service.quota.refusals import holder_of
+from mlp_hub.service.quota.reserved import kept_free
+from mlp_hub.service.quota.wire import holding_to
+from mlp_hub.service.state.board import Board, Changes
+from mlp_hub.service.state.bus import Broker
+from mlp_hub.service.support.told import told
+from mlp_hub.service.tenants import wire
+from mlp_hub.service.tenants.groups import GroupPolicy
+from mlp_hub.service.tenants.removal import stop_running, suspend_all_left, suspend_of_nobody, suspend_waiting
+from mlp_hub.service.tenants.syncing import GROUP, LOCAL, LeftOut, Sync, sync_of
+from mlp_hub.service.tenants.validation import check_sharing
+from mlp_hub.store import Database, Tx
+from mlp_hub.store.records import UsageSample
+from mlp_language.message import NOTHING, Message, msg, msgs
+
+T = TypeVar("T")
+SYSTEM = "system"
+HISTORY_S = 7 * 86_400.0
+"""Tuning: seconds of a tenant's usage that are kept and shown: 7 days; memory, for how far back they are shown."""
+
+
+class TenantService:
+    """The tenants of the hub. `actor` is who asks, for the audit log; whether they may is for the caller to say.
+
+    `nodes` lists the nodes as they are now, on which capacity may be kept free; `changed` is called on the event loop
+    after every change that may let waiting work start; `review` decides anew what of a changed tenant's guarantee holds;
+    `windows` looks whether booked windows still fit, and returns sentences on those for which that has changed.
+    `board` has the jobs that are put aside when their user leaves a tenant; `left` is called after that. `job_network`
+    is the network of jobs of tenants that say nothing. `groups` says what the groups of people mean.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Callable[[], float],
+        nodes: Callable[[], Sequence[NodeInfo]] = tuple,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        review: Callable[[Tx], object] = lambda _: None,
+        windows: Callable[[Tx], Sequence[Message]] = lambda _: (),
+        board: Board | None = None,
+        left: Callable[[], None] = lambda: None,
+        job_network: str = "none",
+        groups: GroupPolicy | None = None,
+    ) -> None:
+        self._db = db
+        self._board = board or Board(db, Broker())
+        self._clock = clock
+        self._nodes = nodes
+        self._review = review
+        self._windows = windows
+        self._left = left
+        self._job_network = job_network
+        self._groups = groups or GroupPolicy()
+        self.left_out = LeftOut(db, clock)
+        self.changed = changed
+
+    async def start(self) -> None:
+        """See to it that the default tenant exists, and that nobody's job waits in a tenant that they have left."""
+        await self._db.write(lambda tx: tx.tenants.insert(Tenant(DEFAULT_TENANT), self._clock()))
+        if await self._db.read(lambda tx: tx.jobs.waiting_without_place()):
+            await self._board.commit(lambda tx, changes: suspend_all_left(tx, changes, self._clock()))
+
+    # ----------------------------------------------------------- tenants
+
+    async def list(self, of: str | None = None) -> Sequence[api.Tenant]:
+        """Return tenants by name, with what is in use of them: those that somebody is in, or all."""
+
+        def work(tx: Tx) -> Sequence[api.Tenant]:
+            found = self._all(tx)
+            mine = set() if of is None else {place.tenant for place in places(tx, of)}
+            return found if of is None else [tenant for tenant in found if tenant.name in mine]
+
+        return await self._db.read(work)
+
+    async def get(self, name: str) -> api.Tenant:
+        """Return one tenant. Raises `NotFound`."""
+        return await self._db.read(lambda tx: self._one(tx, _existing(tx, name)))
+
+    async def lent_out(self, name: str) -> dict[str, LentOut]:
+        """Return by dimension what of its cpu and ram the tenant may take back from those who borrowed it."""
+
+        def work(tx: Tx) -> dict[str, LentOut]:
+            tree = Quotas(tx, self._clock(), self._nodes()).tree(name)
+            return {dimension: lent_out(tree, name, dimension) for dimension in ("cpu", "ram")}
+
+        return await self._db.read(work)
+
+    async def create(self, asked: api.TenantCreate, *, actor: str = SYSTEM) -> api.Tenant:
+        """Make a tenant. Raises `Conflict` for a name that is taken, `Invalid` for values that do not fit together."""
+        tenant = wire.tenant_from(asked, asked.name)
+
+        def work(tx: Tx) -> api.Tenant:
+            check_sharing(tx, tenant)
+            if not tx.tenants.insert(tenant, self._clock()):
+                raise Refused(
+                    Reason.CONFLICT,
+                    msg("there is a tenant {name} already; use another name", name=tenant.name),
+                )
+            self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=_described(tenant))
+            return self._one(tx, tenant, self._windows(tx))
+
+        return await self._write(work)
+
+    async def update(self, name: str, asked: api.TenantUpdate, *, actor: str = SYSTEM) -> api.Tenant:
+        """Make the tenant what is described; what is left out takes its default.
+
+        A quota below what is in use stops nothing that runs: new work waits until it fits. Raises `NotFound`,
+        `Invalid`.
+        """
+        if asked.name is not None and asked.name != name:
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "the tenant is {name}, the body names {other}: tenants are not renamed, leave the name out",
+                    name=name,
+                    other=asked.name,
+                ),
+            )
+        tenant = wire.tenant_from(asked, name)
+
+        def work(tx: Tx) -> api.Tenant:
+            before = _existing(tx, name)
+            after = replace(tenant, idle_since=before.idle_since, lowered=before.lowered)
+            check_sharing(tx, after)
+            if after != before:
+                tx.tenants.update(after)
+                self._note(tx, actor, "tenant.update", name, tenant=name, detail=_difference(before, after))
+                self._review(tx)
+            return self._one(tx, _existing(tx, name), self._windows(tx))
+
+        return await self._write(work)
+
+    async def delete(self, name: str, *, actor: str = SYSTEM) -> api.Tenant:
+        """Remove a tenant that nobody uses. Raises `NotFound`, and `WrongState` with what still uses it."""
+
+        def work(tx: Tx) -> api.Tenant:
+            tenant = _existing(tx, name)
+            if name == DEFAULT_TENANT:
+                raise Refused(
+                    Reason.WRONG_STATE,
+                    msg("the default tenant cannot be deleted: everybody without a tenant is in it"),
+                )
+            last = self._one(tx, tenant)
+            self._check_unused(tx, name)
+            tx.tenants.remove(name)
+            tx.usage.remove(name)
+            last.notes.extend(map(Text, self._windows(tx)))
+            self._note(tx, actor, "tenant.delete", name, tenant=name, detail=_described(tenant))
+            return last
+
+        return await self._write(work)
+
+    async def usage(self, name: str) -> api.Usage:
+        """Return who holds what of the tenant, now and over the last days. Raises `NotFound`."""
+        now = self._clock()
+
+        def work(tx: Tx) -> api.Usage:
+            tenant = _existing(tx, name)
+            return api.Usage(
+                tenant=self._one(tx, tenant),
+                holdings=[holding_to(r) for r in tx.ledger.held(now, tenant=name)],
+                history=[wire.sample_to(s) for s in tx.usage.history(name, now - HISTORY_S)],
+            )
+
+        return await self._db.read(work)
+
+    async def sample(self) -> None:
+        """Store what each tenant holds now, for its curve over time, and forget what is too old to show."""
+        now = self._clock()
+
+        def work(tx: Tx) -> None:
+            in_use, counts = tx.ledger.in_use_by_tenant(now), tx.jobs.counts()
+            tx.usage.sample(
+                {
+                    name: UsageSample(now, in_use.get(name, ZERO), *counts.get(name, (0, 0)))
+                    for name in tx.tenants.names()
+                }
+            )
+            tx.usage.sweep(now - HISTORY_S)
+
+        await self._db.write(work)
+
+    # ----------------------------------------------------------- members
+
+    async def members(self, tenant: str) -> Sequence[api.Member]:
+        """Return the members of a tenant by name; of `default` also everybody who is in no other. Raises `NotFound`."""
+
+        def work(tx: Tx) -> list[api.Member]:
+            _existing(tx, tenant)
+            members = tx.members.of_tenant(tenant)
+            if tenant == DEFAULT_TENANT:
+                members = sorted([*members, *_homeless(tx)], key=lambda m: m.user)
+            return [wire.member_to(m, self._groups.title) for m in members]
+
+        return await self._db.read(work)
+
+    async def set_member(
+        self, tenant: str, user: str, role: str = Role.MEMBER, *, actor: str = SYSTEM
+    ) -> api.Member:
+        """Put a user into a tenant, or give a member another role. Raises `NotFound`, `Invalid`.
+
+        A member that a JupyterHub group brought becomes a local one, and stays when the group lets go of them; one that a
+        login's provider keeps is changed there: raises `WrongState`.
+        """
+        if not user or len(user) > 255:
+            raise Refused(Reason.INVALID, msg("a user's name has 1 to 255 characters"))
+        if role not in list(Role):
+            raise Refused(
+                Reason.INVALID,
+                msg("there is no role {role}; the roles are {roles}", role=role, roles=tuple(Role)),
+            )
+        member = Member(tenant, user, Role(role), LOCAL)
+
+        def work(tx: Tx) -> api.Member:
+            _existing(tx, tenant)
+            before = tx.members.get(tenant, user)
+            if before is not None and before.source == GROUP and self._groups.title:
+                raise self._managed(before)
+            first = tenant != DEFAULT_TENANT and not tx.members.of_user(user)
+            if before != member:
+                tx.members.put(member)
+                detail = {"role": member.role.value, "was": before.role.value if before else None}
+                self._note(tx, actor, "member.set", user, tenant=tenant, detail=detail)
+            return structs.replace(
+                wire.member_to(member), note=Text(_left_default(user, tenant) if first else NOTHING)
+            )
+
+        return await self._write(work)
+
+    async def remove_member(self, tenant: str, user: str, *, actor: str = SYSTEM) -> api.Member:
+        """Take a user out of a tenant: jobs that wait are suspended, servers end; what runs goes on, or not, as the tenant says.
+
+        Raises `NotFound`, `WrongState`.
+        """
+
+        def work(tx: Tx, changes: Changes) -> api.Member:
+            _existing(tx, tenant)
+            member = tx.members.get(tenant, user)
+            if member is None:
+                text = msg("there is no member {user} of tenant {tenant}", user=user, tenant=tenant)
+                raise Refused(Reason.NOT_FOUND, text)
+            if member.source == GROUP:
+                raise self._managed(member)
+            self._remove(tx, changes, member, actor, {"role": member.role.value})
+            return wire.member_to(member)
+
+        return await self._write_jobs(work)
+
+    async def forget_user(self, user: str, *, actor: str = SYSTEM) -> None:
+        """Take a user out of all tenants, because they are nobody (any more): a namesake must not get their place."""
+
+        def work(tx: Tx, changes: Changes) -> None:
+            for member in tx.members.of_user(user):
+                detail = {"role": member.role.value, "source": member.source}
+                self._remove(tx, changes, member, actor, detail)
+
+        await self._write_jobs(work)
+
+    async def of_user(self, user: str) -> Sequence[Member]:
+        """Return the tenants of a user with their role in each; `default` when they are in none."""
+        return await self._db.read(lambda tx: places(tx, user))
+
+    async def sync_groups(self, user: str, groups: Iterable[str], *, actor: str = SYSTEM) -> Sequence[Member]:
+        """Let memberships follow the user's groups, and return the user's tenants.
+
+        What a group gives is for the policy to say; its loss unmakes it, as when an admin does so. Members that an admin put
+        there are left alone. Most calls change nothing, and write nothing.
+        """
+        wanted = self._groups.wanted(groups)
+
+        def work(tx: Tx, changes: Changes) -> list[Member]:
+            sync = sync_of(tx, user, wanted, self._groups)
+            for tenant in sync.new:
+                tx.tenants.insert(tenant, self._clock())
+                detail = {**_described(tenant), "source": GROUP}
+                self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=detail)
+            for member, group in sync.put:
+                tx.members.put(member)
+                detail = {"source": GROUP, "group": group, "role": member.role.value}
+                self._note(tx, actor, "member.set", user, tenant=member.tenant, detail=detail)
+            for member in sync.gone:
+                self._remove(tx, changes, member, actor, {"source": GROUP})
+            return places(tx, user)
+
+        def look(tx: Tx) -> tuple[Sync, list[Member]]:
+            return sync_of(tx, user, wanted, self._groups), places(tx, user)
+
+        sync, now = await self._db.read(look)
+        await self.left_out.tell(user, sync.left_out)
+        return await self._write_jobs(work) if sync.changes else now
+
+    async def account_ended(self, user: str, *, actor: str = SYSTEM) -> None:
+        """Deal with somebody whose account was taken away at the login's provider; may be said again and again.
+
+        What groups gave them goes; places that somebody gave them by hand stay for when they are back. What waits is put
+        aside everywhere, what runs ends where the tenant says so.
+        """
+
+        def work(tx: Tx, changes: Changes) -> None:
+            now, mine = self._clock(), tx.members.of_user(user)
+            for member in mine:
+                if member.source == GROUP:
+                    self._remove(tx, changes, member, actor, {"source": GROUP})
+            stopped = stop_running(
+                tx, changes, user, sorted({m.tenant for m in mine} | {DEFAULT_TENANT}), now
+            )
+            suspended = suspend_of_nobody(tx, changes, user, now)
+            if stopped or suspended:
+                detail = {"stopped_jobs": stopped, "suspended_jobs": suspended}
+                tx.audit.add(now, actor, "user.ended", user, detail=detail)
+
+        await self._write_jobs(work)
+
+    # ---------------------------------------------------------- internals
+
+    def _all(self, tx: Tx) -> Sequence[api.Tenant]:
+        stored = tx.tenants.all()
+        now = self._clock()
+        in_use = tx.ledger.in_use_by_tenant(now)
+        kept = kept_free(tx, self._nodes(), now)
+        kinds = kinds_in(stored, () if kept is None else kept.booked.values())
+        shares = shares_in(tree_of(stored, in_use, kept), stored, kinds)
+        return self._shown(tx, stored, in_use, shares)
+
+    def _one(self, tx: Tx, tenant: Tenant, notes: Sequence[Message] = ()) -> api.Tenant:
+        quotas, name = Quotas(tx, self._clock(), self._nodes()), tenant.name
+        used = tx.ledger.in_use(name, self._clock())
+        shown = self._shown(tx, [tenant], {name: used}, {name: quotas.share(name)})[0]
+        shown.notes.extend(map(Text, notes))
+        return shown
+
+    def _shown(
+        self,
+        tx: Tx,
+        tenants: Iterable[Tenant],
+        in_use: Mapping[str, Resources],
+        shares: Mapping[str, Share],
+    ) -> Sequence[api.Tenant]:
+        counts, members = tx.jobs.counts(), tx.members.counts()
+        shown = []
+        for tenant in tenants:
+            running, waiting = counts.get(tenant.name, (0, 0))
+            n = members.get(tenant.name, 0)
+            if tenant.name == DEFAULT_TENANT:
+                n += tx.users.count_without_tenant()
+            shown.append(
+                wire.tenant_to(
+                    tenant,
+                    in_use.get(tenant.name, ZERO),
+                    share=shares[tenant.name],
+                    members=n,
+                    running=running,
+                    waiting=waiting,
+                    job_network=self._job_network,
+                )
+            )
+        return shown
+
+    def _check_unused(self, tx: Tx, name: str) -> None:
+        now = self._clock()
+        uses: list[Message] = []
+        if members := tx.members.counts().get(name, 0):
+            uses.append(msgs("1 member", "{n} members", n=members))
+        if jobs := tx.jobs.count_active(tenant=name):
+            uses.append(msgs("1 active job", "{n} active jobs", n=jobs))
+        if held := tx.ledger.held(now, tenant=name):
+            who = tuple(holder_of(r) for r in held)
+            uses.append(msgs("1 held request ({who})", "{n} held requests ({who})", n=len(held), who=who))
+        if booked := tx.bookings.of_tenant(name, now):
+            names = tuple(w.name for w in booked)
+            uses.append(
+                msgs("1 booked window ({names})", "{n} booked windows ({names})", n=len(booked), names=names)
+            )
+        if children := tx.tenants.children(name):
+            below = tuple(children)
+            uses.append(
+                msgs(
+                    "1 tenant below it ({below})", "{n} tenants below it ({below})", n=len(below), below=below
+                )
+            )
+        if uses:
+            raise Refused(
+                Reason.WRONG_STATE,
+                msg(
+                    "tenant {name} has {uses} and cannot be deleted; remove them, or let them end, first",
+                    name=name,
+                    uses=tuple(uses),
+                ),
+            )
+
+    def _note(
+        self, tx: Tx, actor: str, action: str, name: str, *, tenant: str, detail: Mapping[str, object]
+    ) -> None:
+        tx.audit.add(self._clock(), actor, action, name, tenant=tenant, detail=detail)
+
+    def _remove(
+        self, tx: Tx, changes: Changes, member: Member, actor: str, detail: Mapping[str, object]
+    ) -> None:
+        """Take a member out; their jobs that wait there are put aside in the same transaction."""
+        tx.members.remove(member.tenant, member.user)
+        now = self._clock()
+        if suspended := suspend_waiting(tx, changes, member.user, member.tenant, now):
+            detail = {**detail, "suspended_jobs": suspended}
+        if stopped := stop_running(tx, changes, member.user, [member.tenant], now):
+            detail = {**detail, "stopped_jobs": stopped}
+        self._note(tx, actor, "member.remove", member.user, tenant=member.tenant, detail=detail)
+
+    def _managed(self, member: Member) -> Refused:
+        """Return what is told to who changes a place that follows a group."""
+        if self._groups.title:
+            text = msg(
+                "{user} is in {tenant} because of a group of {provider}, which manages this place; change their groups there, and "
+                "it follows within a minute",
+                user=member.user,
+                tenant=member.tenant,
+                provider=self._groups.title,
+            )
+        else:
+            text = msg(
+                "{user} is in {tenant} because of the JupyterHub group {tenant}; take them out of the group",
+                user=member.user,
+                tenant=member.tenant,
+            )
+        return Refused(Reason.WRONG_STATE, text)
+
+    async def _write_jobs(self, fn: Callable[[Tx, Changes], T]) -> T:
+        def tell() -> None:
+            self.changed()
+            self._left()
+
+        return await told(self._board.commit(fn), tell)
+
+    async def _write(self, fn: Callable[[Tx], T]) -> T:
+        return await told(self._db.write(fn), self.changed)
+
+
+def places(tx: Tx, user: str) -> list[Member]:
+    """Return the user's tenants; who is in none is in `default`."""
+    return tx.members.of_user(user) or [Member(DEFAULT_TENANT, user, Role.MEMBER, "default")]
+
+
+def default_tenant(tx: Tx, user: str) -> str:
+    """Return the tenant that the user's work belongs to when none is named: their choice, else their first."""
+    mine = [m.tenant for m in places(tx, user)]
+    known = tx.users.get(user)
+    return known.default_tenant if known is not None and known.default_tenant in mine else mine[0]
+
+
+def _left_default(user: str, tenant: str) -> Message:
+    """Say what a first tenant takes."""
+    return msg(
+        "{user} is no longer in {default}, which is for those who are in no other tenant: what {user} starts from now on "
+        "counts for {tenant}; what runs in {default} goes on",
+        user=user,
+        tenant=tenant,
+        default=DEFAULT_TENANT,
+    )
+
+
+def _existing(tx: Tx, name: str) -> Tenant:
+    tenant = tx.tenants.get(name)
+    if tenant is None:
+        raise not_found("tenant", name)
+    return tenant
+
+
+def _homeless(tx: Tx) -> list[Member]:
+    """Return everybody who is in no tenant, as members of `default`."""
+    return [Member(DEFAULT_TENANT, u, Role.MEMBER, "default") for u in tx.users.without_tenant()]
+
+
+def _difference(before: Tenant, after: Tenant) -> dict[str, object]:
+    """Return for the audit log the fields of a tenant that changed, as they were and as they are; null where nothing is set."""
+    was, now = _described(before), _described(after)
+    changed = [f for f in {**was, **now} if was.get(f) != now.get(f)]
+    return {"before": {f: was.get(f) for f in changed}, "after": {f: now.get(f) for f in changed}}
+
+
+def _described(tenant: Tenant) -> dict[str, object]:
+    """Return a tenant for the audit log."""
+    shown = wire.tenant_to(tenant, ZERO)
+    left_out = {
+        "name",
+        "lowered",
+        "members",
+        "running",
+        "waiting",
+        "borrowed",
+        "lent",
+        "lendable",
+        "free",
+        "notes",
+        "job_network",
+    }
+    return {
+        f: getattr(shown, f)
+        for f in shown.__struct_fields__
+        if f not in left_out and not f.endswith("_inuse") and getattr(shown, f) not in (None, "", {})
+    }

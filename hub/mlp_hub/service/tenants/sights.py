@@ -1,0 +1,51 @@
+"""Sights: what each user may see of others' work, by the tenants that they are in."""
+
+from __future__ import annotations
+
+from mlp_hub.domain.tenant import Tenant
+from mlp_hub.service.tenants.service import places
+from mlp_hub.store.database import Database
+from mlp_hub.store.tx import Tx
+from mlp_language.message import Eyes
+
+MOST_SIGHTS = 10_000
+"""Safety: users whose eyes are remembered: bounds memory."""
+
+
+class Sights:
+    """Eyes of users: they see the work of their own tenants by name, and know of the tenants that share with those."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._eyes: dict[str, Eyes] = {}
+
+    async def of(self, user: str) -> Eyes:
+        """Return the eyes of a user."""
+        known = self._eyes.get(user)
+        if known is not None:
+            return known
+        before = self._eyes
+        found = await self._db.read(lambda tx: _eyes(tx, user))
+        if len(before) >= MOST_SIGHTS:
+            before.clear()
+        before[user] = found  # into what was forgotten meanwhile, if it was
+        return found
+
+    def forget(self) -> None:
+        """Look anew from now on: tenants or memberships have changed."""
+        self._eyes = {}
+
+
+def _eyes(tx: Tx, user: str) -> Eyes:
+    own = frozenset(place.tenant for place in places(tx, user))
+    tenants = {tenant.name: tenant for tenant in tx.tenants.all()}
+    roots = {_root(tenants, name) for name in own if name in tenants}
+    return Eyes(own, frozenset(name for name in tenants if _root(tenants, name) in roots))
+
+
+def _root(tenants: dict[str, Tenant], name: str) -> tuple[str, str]:
+    """Return what a tenant shares with others: its topmost parent's cohort, or that parent."""
+    tenant = tenants[name]
+    while tenant.parent is not None and tenant.parent in tenants:
+        tenant = tenants[tenant.parent]
+    return ("tenant", tenant.name) if tenant.cohort is None else ("cohort", tenant.cohort)

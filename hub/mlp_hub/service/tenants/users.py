@@ -1,0 +1,174 @@
+"""The people, as the service knows them: a number (which makes their uid) and their default tenant.
+
+Whether an account is let in, and its password, are the hub's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.tenant import DEFAULT_TENANT, User
+from mlp_hub.service.support.told import told
+from mlp_hub.service.tenants.service import SYSTEM, default_tenant, places
+from mlp_hub.store import Database, Tx
+from mlp_language.message import msg
+
+MOST_LANGUAGES = 10_000
+"""Safety: users whose language is remembered: bounds memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserStanding:
+    """Standing of somebody on the platform: in which tenants, of which `default_tenant`.
+
+    `known` once they were let in; `placed` where they are in a tenant because somebody put them there.
+    """
+
+    known: bool
+    placed: bool
+    tenants: list[str]
+    default_tenant: str
+
+
+class UserService:
+    """The users of the hub. A user's number is theirs for ever: files on disk belong to it.
+
+    `changed` is called after somebody chose another default tenant.
+    """
+
+    def __init__(
+        self, db: Database, clock: Callable[[], float], *, changed: Callable[[], None] = lambda: None
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._changed = changed
+        self._languages: dict[str, str] = {}
+
+    async def ensure(self, name: str) -> User:
+        """Return the user, made at the first call; `default_tenant` is where their work goes when none is named."""
+        known = await self.find(name)
+        if known is not None:
+            return known
+
+        def work(tx: Tx) -> User:
+            new = tx.users.get(name) is None
+            user = tx.users.ensure(name, self._clock())
+            if new:
+                self._note(
+                    tx, SYSTEM, "user.create", name, {"message": "at the first login", **_number(user)}
+                )
+            return replace(user, default_tenant=default_tenant(tx, name))
+
+        return await self._db.write(work)
+
+    async def approve(self, name: str, *, actor: str, applied_for: str | None = None) -> None:
+        """Make a user of somebody whom `actor` let in, and write down that they did."""
+
+        def work(tx: Tx) -> None:
+            again = tx.users.get(name) is not None
+            user = tx.users.ensure(name, self._clock())
+            how = {"message": "let in again"} if again else _number(user)
+            asked = {} if applied_for is None else {"applied_for": applied_for}
+            self._note(tx, actor, "user.approve", name, {**how, **asked})
+
+        await self._db.write(work)
+
+    async def note(self, action: str, name: str, *, actor: str, detail: Mapping[str, object]) -> None:
+        """Write down what `actor` did to an account at the hub."""
+        await self._db.write(lambda tx: self._note(tx, actor, action, name, detail))
+
+    async def get(self, name: str) -> User:
+        """Return a user. Raises `NotFound`."""
+        user = await self.find(name)
+        if user is None:
+            raise not_found("user", name)
+        return user
+
+    async def find(self, name: str) -> User | None:
+        """Return a user, or None where nobody of this name ever worked here."""
+        return await self._db.read(lambda tx: _effective(tx, name))
+
+    async def among(self, names: Collection[str]) -> Mapping[str, UserStanding]:
+        """Return how each of these people stands to the platform, whether they are known to it or not."""
+
+        def work(tx: Tx) -> dict[str, UserStanding]:
+            known = {user.name: user for user in tx.users.of_names(names)}
+            mine: dict[str, list[str]] = {}
+            for member in tx.members.of_users(names):
+                mine.setdefault(member.user, []).append(member.tenant)
+            return {name: _standing(known.get(name), mine.get(name)) for name in names}
+
+        return await self._db.read(work)
+
+    async def set_default_tenant(self, name: str, tenant: str, *, actor: str = SYSTEM) -> User:
+        """Choose the tenant of the user's work when none is named. Raises `NotFound`, `Invalid`."""
+
+        def work(tx: Tx) -> User:
+            user = tx.users.get(name)
+            if user is None:
+                raise not_found("user", name)
+            mine = [m.tenant for m in places(tx, name)]
+            if tenant not in mine:
+                raise Refused(
+                    Reason.INVALID,
+                    msg(
+                        "{name} is in {mine}, not in {tenant}; choose one of theirs",
+                        name=name,
+                        mine=tuple(mine),
+                        tenant=tenant,
+                    ),
+                )
+            if user.default_tenant != tenant:
+                tx.users.set_default_tenant(name, tenant)
+                detail = {"default_tenant": tenant, "was": user.default_tenant}
+                tx.audit.add(self._clock(), actor, "user.default_tenant", name, tenant=tenant, detail=detail)
+            return replace(user, default_tenant=tenant)
+
+        return await told(self._db.write(work), self._changed)
+
+    async def language_of(self, name: str) -> str:
+        """Return the language that somebody chose; empty where they leave it to their browser. Each request asks."""
+        known = self._languages.get(name)
+        if known is not None:
+            return known
+        before = self._languages
+        user = await self._db.read(lambda tx: tx.users.get(name))
+        if len(before) >= MOST_LANGUAGES:
+            before.clear()
+        before[name] = "" if user is None else user.language  # into what was forgotten meanwhile, if it was
+        return before[name]
+
+    async def choose_language(self, name: str, language: str) -> None:
+        """Store which language somebody is spoken to in."""
+        await self.ensure(name)
+        await told(self._db.write(lambda tx: tx.users.set_language(name, language)), self.forget_languages)
+
+    def forget_languages(self) -> None:
+        """Look anew from now on: some were chosen."""
+        self._languages = {}
+
+    def _note(self, tx: Tx, actor: str, action: str, name: str, detail: Mapping[str, object]) -> None:
+        tx.audit.add(self._clock(), actor, action, name, detail=detail)
+
+
+def _number(user: User) -> dict[str, object]:
+    """Return for the audit log what tells this user from a namesake: the number makes the system user of their files."""
+    return {"user_number": user.number}
+
+
+def _standing(user: User | None, mine: list[str] | None) -> UserStanding:
+    tenants = mine or [DEFAULT_TENANT]
+    chosen = DEFAULT_TENANT if user is None else user.default_tenant
+    default = chosen if user is None or chosen in tenants else tenants[0]
+    return UserStanding(user is not None, mine is not None, tenants, default)
+
+
+def _effective(tx: Tx, name: str) -> User | None:
+    user = tx.users.get(name)
+    return None if user is None else _with_default(tx, user)
+
+
+def _with_default(tx: Tx, user: User) -> User:
+    return replace(user, default_tenant=default_tenant(tx, user.name))

@@ -1,0 +1,153 @@
+"""Tenants, members and usage, to and from what crosses the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from mlp_api import types as api
+from mlp_api.said import Text
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.resources import Quota, Resources, units
+from mlp_hub.domain.tenant import Lowering, Member, Tenant
+from mlp_hub.service.quota.lending import Share
+from mlp_hub.service.support.units import (
+    amounts_to,
+    finite,
+    finite_thousandths,
+    kinds_from,
+    limit_from,
+    limit_to,
+    when,
+)
+from mlp_hub.store.records import UsageSample
+from mlp_language.message import NOTHING, Message, msg
+
+AS_ASKED = tuple(
+    f.name
+    for f in fields(Tenant)
+    if f.name in api.TenantCreate.__struct_fields__
+    and f.name not in {"name", "weight", "borrowing_limit", "lending_limit", "reserved"}
+)
+"""Fields of a tenant that are the same here as on the wire."""
+
+
+def tenant_from(asked: api.TenantCreate, name: str) -> Tenant:
+    """Return the tenant that is described.
+
+    Raises `Invalid` for a limit that is not a finite amount, and for a grade of isolation that cannot be had here.
+    """
+    if asked.isolation != "shared":
+        text = msg(
+            "isolation {isolation} cannot be had on this hub: it keeps the files of all tenants in one tree, each "
+            "user's in directories that only their own sandboxes see; choose shared, or give the tenant a hub of its own "
+            "(another MLP_HOME, on storage of its own)",
+            isolation=asked.isolation,
+        )
+        raise Refused(Reason.INVALID, text)
+    return Tenant(
+        name=name,
+        quota=Quota(
+            cpu=None if asked.cpu is None else finite_thousandths("cpu", asked.cpu),
+            gpu=None if asked.gpu is None else finite_thousandths("gpu", asked.gpu),
+            ram=asked.ram,
+            rom=asked.rom,
+            kinds=kinds_from(asked.gpu_kinds),
+        ),
+        weight=finite("weight", asked.weight),
+        borrowing_limit=limit_from("borrowing_limit", asked.borrowing_limit),
+        lending_limit=limit_from("lending_limit", asked.lending_limit),
+        reserved=limit_from("reserved", asked.reserved),
+        **_as_asked(asked),
+    )
+
+
+def tenant_to(
+    tenant: Tenant,
+    in_use: Resources,
+    *,
+    share: Share | None = None,
+    members: int = 0,
+    running: int = 0,
+    waiting: int = 0,
+    notes: Sequence[Message] = (),
+    job_network: str = "none",
+) -> api.Tenant:
+    """Return a tenant with what is in use of it, and how it stands to those that it shares with.
+
+    `job_network` is the hub's setting, for tenants that say nothing.
+    """
+    q = tenant.quota
+    share = share or Share()
+    return api.Tenant(
+        name=tenant.name,
+        cpu=None if q.cpu is None else units(q.cpu),
+        gpu=None if q.gpu is None else units(q.gpu),
+        ram=q.ram,
+        rom=q.rom,
+        gpu_kinds={k: units(v) for k, v in q.kinds.items()},
+        cpu_inuse=units(in_use.cpu),
+        gpu_inuse=units(in_use.gpu),
+        ram_inuse=in_use.ram,
+        rom_inuse=in_use.rom,
+        weight=tenant.weight,
+        borrowing_limit=limit_to(tenant.borrowing_limit),
+        lending_limit=limit_to(tenant.lending_limit),
+        reserved=limit_to(tenant.reserved),
+        borrowed=amounts_to(share.borrowed),
+        lent=amounts_to(share.lent),
+        lendable=amounts_to(share.lendable),
+        free=amounts_to(share.free),
+        over=amounts_to(share.over),
+        lowered=lowering_to(tenant.lowered),
+        job_network=tenant.network or job_network,
+        members=members,
+        running=running,
+        waiting=waiting,
+        notes=[Text(n) for n in notes],
+        **_as_asked(tenant),
+    )
+
+
+def _as_asked(of: api.TenantCreate | Tenant) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in AS_ASKED}
+
+
+def lowering_to(lowering: Lowering | None) -> api.LoweredGuarantee | None:
+    """Return what of a guarantee holds while it is lowered."""
+    if lowering is None:
+        return None
+    return api.LoweredGuarantee(
+        since=when(lowering.since),
+        share=lowering.share,
+        lending_limit=limit_to(lowering.lending_limit),
+        reserved=limit_to(lowering.reserved),
+        message=Text(lowering.message),
+    )
+
+
+def member_to(member: Member, provider: str = "") -> api.Member:
+    """Return a member; `provider` is who keeps those that groups brought."""
+    return api.Member(
+        tenant=member.tenant,
+        user=member.user,
+        role=member.role.value,
+        source=member.source,
+        note=Text(NOTHING),
+        managed_by=provider if member.source == "group" else "",
+    )
+
+
+def sample_to(sample: UsageSample) -> dict[str, object]:
+    """Return one point of a tenant's usage over time."""
+    a = sample.amount
+    return {
+        "time": when(sample.time).isoformat().replace("+00:00", "Z"),
+        "cpu": units(a.cpu),
+        "gpu": units(a.gpu),
+        "ram": a.ram,
+        "rom": a.rom,
+        "running": sample.running,
+        "waiting": sample.waiting,
+    }

@@ -1,0 +1,1 @@
+"""What-if questions, answered by simulating in a process of their own."""

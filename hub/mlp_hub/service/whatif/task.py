@@ -1,0 +1,30 @@
+"""Messages between the service and the process that runs a what-if; apart, so that the service loads no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlp_hub.service.support import limits
+from mlp_hub.simulate.recorded import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Task of a run: a scenario as plain values, or two recordings."""
+
+    scenario: dict[str, Any] | None = None
+    before: Recording | None = None
+    after: Recording | None = None
+    lines: bool = False
+    chart: bool = False
+    most_jobs: int = limits.WHAT_IF_JOBS
+    most_nodes: int = limits.WHAT_IF_NODES
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfOutcome:
+    """Outcome of a what-if: `refused` is a message, as data, of what was wrong, or `answer` has the parts of a `Simulated`."""
+
+    refused: dict[str, Any] | None = None
+    answer: dict[str, Any] = field(default_factory=dict)

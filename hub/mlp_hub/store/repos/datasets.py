@@ -1,0 +1,72 @@
+"""Datasets, each with what is stored of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Row, delete, select
+
+from mlp_hub.domain.dataset import Dataset, DatasetPhase
+from mlp_hub.store import codec
+from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.stored import item_of
+from mlp_hub.store.tables import dataset as d
+from mlp_hub.store.tables import stored as s
+
+_ALL = select(d.c.phase, d.c.size, d.c.progress, d.c.message, s).join_from(d, s, d.c.uid == s.c.uid)
+
+
+class Datasets(Repo):
+    """The datasets; what each takes of a quota is stored by `Tx.stored`."""
+
+    __slots__ = ()
+
+    def get(self, uid: str) -> Dataset | None:
+        """Return one."""
+        return _maybe(self._c.execute(_ALL.where(s.c.uid == uid)).first())
+
+    def find(self, user: str, name: str) -> Dataset | None:
+        """Return the one of this name."""
+        return _maybe(self._c.execute(_ALL.where(s.c.user == user, s.c.name == name)).first())
+
+    def page(
+        self,
+        user: str,
+        *,
+        tenant: str | None = None,
+        phase: DatasetPhase | None = None,
+        after: str = "",
+        limit: int,
+    ) -> list[Dataset]:
+        """Return a user's by name, those behind `after`."""
+        query = _ALL.where(s.c.user == user, s.c.name > after)
+        if tenant is not None:
+            query = query.where(s.c.tenant == tenant)
+        if phase is not None:
+            query = query.where(d.c.phase == phase.value)
+        return [_dataset_of(row) for row in self._c.execute(query.order_by(s.c.name).limit(limit))]
+
+    def in_phases(self, phases: Sequence[DatasetPhase]) -> list[Dataset]:
+        """Return all in these phases, the oldest first."""
+        query = _ALL.where(d.c.phase.in_([p.value for p in phases])).order_by(s.c.uid)
+        return [_dataset_of(row) for row in self._c.execute(query)]
+
+    def put(self, dataset: Dataset) -> None:
+        """Store one, new or changed; what is stored of it must be there."""
+        values = {"uid": dataset.item.uid, "phase": dataset.phase.value, "size": dataset.size}
+        values |= {"progress": dataset.progress, "message": codec.message_text(dataset.message)}
+        self._c.execute(self._upsert(d, ("uid",)), values)
+
+    def remove(self, uid: str) -> None:
+        """Forget one."""
+        self._c.execute(delete(d).where(d.c.uid == uid))
+
+
+def _maybe(row: Row[Any] | None) -> Dataset | None:
+    return None if row is None else _dataset_of(row)
+
+
+def _dataset_of(row: Row[Any]) -> Dataset:
+    phase = DatasetPhase(row.phase)
+    return Dataset(item_of(row), phase, row.size, row.progress, codec.message_of(row.message))

@@ -1,0 +1,23 @@
+"""A real cluster (`tests/support/real_cluster.py`), and a namespace of it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from kube import Kube, Namespace
+from real_cluster import kube
+
+__all__ = ["kube"]  # a fixture
+
+
+@pytest.fixture
+def namespace(kube: Kube) -> Iterator[Namespace]:
+    """A namespace that takes only what tenants' may hold."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    kube("create", "namespace", name)
+    kube("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+    yield Namespace(kube, name)
+    kube("delete", "namespace", name, "--wait=false")

@@ -1,0 +1,389 @@
+"""What goes wrong with attempts in a cluster, and what the hub tells of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import waiting
+from executor_lab import PROGRAMS
+from kube import Kube
+from kube_lab import KubeLab, OwnClientExecutor, until
+from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.job import Cause
+from mlp_hub.domain.resources import Resources
+from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
+from mlp_hub.executors.kubernetes import executor as kubernetes_executor
+from mlp_hub.executors.kubernetes import troubles, why
+from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
+from mlp_hub.kubernetes.client import KubernetesClient
+
+LASTS = "print('began', flush=True); " + PROGRAMS["lasts"]
+A = AttemptPhase
+
+
+@pytest.fixture
+def lab(kube: Kube, tmp_path: Path) -> Iterator[KubeLab]:
+    lab = KubeLab(kube, tmp_path)
+    yield lab
+    lab.close()
+
+
+def main_of(lab: KubeLab) -> str:
+    (name,) = lab("get", "jobs.batch", "-o", "name").split()
+    return name
+
+
+async def waits(executor: KubernetesExecutor, spec: LaunchSpec, text: str) -> None:
+    async def told() -> bool:
+        seen = (await executor.observe([spec.attempt]))[spec.attempt]
+        assert seen.phase is A.STARTING, seen
+        return text in str(seen.waits or "")
+
+    await waiting.until(told, what=f"it to say that it waits for {text}", every=0.05)
+
+
+async def nothing_left(lab: KubeLab) -> None:
+    async def look() -> bool:
+        return not await asyncio.to_thread(lab.left)
+
+    await waiting.until(look, what="all of it to go", every=0.3)
+
+
+def lines(lab: KubeLab, spec: LaunchSpec) -> list[str]:
+    from mlp_hub.executors.mounted.logs import read_log
+
+    return [line.text for line in read_log(lab.directories.workspace(spec.of), 0).lines]
+
+
+async def began(lab: KubeLab, spec: LaunchSpec) -> None:
+    async def look() -> bool:
+        return "began" in await asyncio.to_thread(lines, lab, spec)
+
+    await waiting.until(look, what="its first line", every=0.1)
+
+
+def said(seen: Observation) -> str:
+    assert seen.failure is not None
+    assert seen.failure.said is not None
+    return str(seen.failure.told)
+
+
+@pytest.mark.differs("A start that waits", only="cluster")
+def test_an_image_that_does_not_exist_is_told_and_then_fails_the_start(
+    lab: KubeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = lab.spec("print('never')", image="mlp.local/nowhere:1")
+    invalid = lab.spec("print('never')", image="Not An Image!")
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+        await executor.start(invalid)
+        await waits(executor, spec, "image cannot be fetched")
+        monkeypatch.setattr(troubles, "IMAGE_S", 0.0)
+        for each in (spec, invalid):
+            seen = await until(executor, each.attempt, A.FAILED)
+            assert seen.failure is not None
+            assert seen.failure.cause is Cause.START_FAILED
+            assert "image of rank 0 cannot be had" in said(seen)
+        assert "mlp.local/nowhere:1" in said(await until(executor, spec.attempt, A.FAILED))
+
+    lab.run(test)
+
+
+@pytest.mark.whole
+def test_an_image_without_python_fails_the_start_and_says_what_to_install(lab: KubeLab) -> None:
+    spec = lab.spec("print('never')", image="mlp.local/pause:dev", workers=2)
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+        seen = await until(executor, spec.attempt, A.FAILED)
+        assert seen.failure is not None
+        assert seen.failure.cause is Cause.START_FAILED  # which is not tried again
+        assert said(seen) == "the image has no python3, which runs the ranks: install it there"
+        await executor.forget(spec.attempt)
+        await nothing_left(lab)
+
+    lab.run(test)
+
+
+@pytest.mark.whole
+def test_more_memory_than_it_may_have_is_told_as_that(lab: KubeLab) -> None:
+    spec = lab.spec("b = bytearray(1 << 30); print(len(b))")
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+        seen = await until(executor, spec.attempt, A.FAILED)
+        assert seen.failure is not None
+        assert (seen.failure.cause, seen.failure.rank) == (Cause.OUT_OF_MEMORY, 0)
+
+    lab.run(test)
+
+
+def test_a_main_object_that_somebody_deletes_is_a_loss_and_nothing_begins_again(lab: KubeLab) -> None:
+    spec = lab.spec(LASTS)
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+        await until(executor, spec.attempt, A.RUNNING)
+        await asyncio.to_thread(lab, "delete", main_of(lab), "--wait=false")
+        seen = await until(executor, spec.attempt, A.LOST)
+        assert said(seen).startswith("somebody deleted its Job job0001-")
+        await executor.start(spec)
+        assert (await executor.observe([spec.attempt]))[spec.attempt] == seen
+        second = lab.executor()  # as after a restart of the hub
+        await second.start(spec)
+        again = (await second.observe([spec.attempt]))[spec.attempt]
+        assert (again.phase, again.failure) == (A.LOST, seen.failure)
+        await second.close()
+        await executor.forget(spec.attempt)
+        await nothing_left(lab)
+
+    lab.run(test)
+    assert lines(lab, spec) == ["began"]
+
+
+def test_a_pod_that_somebody_deletes_ends_the_gang_whole(lab: KubeLab) -> None:
+    spec = lab.spec(LASTS, workers=2)
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+
+        async def both() -> bool:
+            seen = await until(executor, spec.attempt, A.RUNNING)
+            return all(rank.state == "running" for rank in seen.ranks)
+
+        await waiting.until(both, every=0.05)
+        (pod,) = [name for name in lab("get", "pods", "-o", "name").split() if "-1-" in name]
+        await asyncio.to_thread(lab, "delete", pod, "--wait=false")
+        seen = await until(executor, spec.attempt, A.LOST)
+        assert seen.failure is not None
+        assert (seen.failure.cause, seen.failure.rank) == (Cause.NODE_LOST, 1)
+        assert f"somebody deleted the {pod.replace('/', ' ')} of rank 1" in said(seen)
+        await executor.forget(spec.attempt)
+        await nothing_left(lab)
+
+    lab.run(test)
+
+
+def test_a_claim_that_somebody_deletes_takes_all_with_it_and_it_never_begins_again(lab: KubeLab) -> None:
+    spec = lab.spec(LASTS)
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+        await until(executor, spec.attempt, A.RUNNING)
+        await began(lab, spec)
+        await asyncio.to_thread(lab, "delete", "configmaps", "-l", "mlp-hub/attempt")
+        seen = await until(executor, spec.attempt, A.LOST)
+        assert "somebody deleted its ConfigMap" in said(seen)
+        assert list(await executor.known()) == [spec.attempt]
+        await nothing_left(lab)
+        await executor.start(spec)
+        second = lab.executor()
+        await second.start(spec)
+        assert (await second.observe([spec.attempt]))[spec.attempt].phase is A.LOST
+        await second.forget(spec.attempt)
+        await second.close()
+
+    lab.run(test)
+    assert lines(lab, spec) == ["began"]
+
+
+@pytest.mark.whole
+def test_a_namespace_that_somebody_deletes_is_a_loss_and_starts_wait_until_it_is_there(lab: KubeLab) -> None:
+    spec, later = lab.spec(LASTS), lab.spec("print('went')")
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+        await until(executor, spec.attempt, A.RUNNING)
+        await asyncio.to_thread(lab.kube, "delete", "namespace", lab.namespace, "--wait=false")
+        with pytest.raises(Unavailable, match=lab.namespace):
+            await executor.start(later)
+        assert (await until(executor, spec.attempt, A.LOST)).failure is not None
+        await asyncio.to_thread(
+            lab.kube, "wait", f"namespace/{lab.namespace}", "--for=delete", "--timeout=120s"
+        )
+        with pytest.raises(Unavailable, match="not found"):
+            await executor.start(later)
+        await asyncio.to_thread(lab.kube, "delete", "pv", f"{lab.at.name}-files-default")
+        await asyncio.to_thread(lab.make)
+        await executor.start(later)
+        await until(executor, later.attempt, A.SUCCEEDED)
+
+    lab.run(test)
+
+
+@pytest.mark.whole
+def test_a_quota_of_the_clusters_that_refuses_the_object_fails_the_start(lab: KubeLab) -> None:
+    lab("create", "quota", "none", "--hard=count/jobs.batch=0")
+    lab("wait", "quota/none", "--for=jsonpath={.status.hard}", "--timeout=60s")
+    spec = lab.spec("print('never')")
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+        seen = await until(executor, spec.attempt, A.FAILED)
+        assert seen.failure is not None
+        assert seen.failure.cause is Cause.START_FAILED
+        assert "the cluster refused its Job" in said(seen)
+        assert "exceeded quota: none" in said(seen)
+        await executor.start(spec)
+        assert (await executor.observe([spec.attempt]))[spec.attempt] == seen
+
+    lab.run(test)
+
+
+def test_a_quota_that_refuses_pods_is_told_and_then_fails_the_start(
+    lab: KubeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab("create", "quota", "none", "--hard=pods=0")
+    lab("wait", "quota/none", "--for=jsonpath={.status.hard}", "--timeout=60s")
+    monkeypatch.setattr(why, "AGAIN_S", 0.5)
+    spec = lab.spec("print('never')")
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+        await waits(executor, spec, "exceeded quota: none")
+        monkeypatch.setattr(why, "QUOTA_S", 0.0)
+        seen = await until(executor, spec.attempt, A.FAILED)
+        assert "the cluster refused its pods" in said(seen)
+
+    lab.run(test)
+
+
+def test_pods_for_which_there_is_no_room_wait_and_say_so_and_can_be_stopped(lab: KubeLab) -> None:
+    spec = lab.spec("print('never')", per_worker=Resources(cpu=900_000, ram=128))
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(spec)
+        await waits(executor, spec, "Insufficient cpu")
+        await executor.stop(spec.attempt, 5.0)
+        seen = await until(executor, spec.attempt, A.STOPPED)
+        assert [rank.state for rank in seen.ranks] == ["stopped"]
+
+    lab.run(test)
+
+
+@pytest.mark.whole
+def test_a_node_that_has_gone_since_it_was_chosen_is_a_loss(lab: KubeLab) -> None:
+    real = lab.nodes
+    lab.nodes = (*real, replace(real[0], name="passing"))
+    before, spec = lab.spec("print(1)"), lab.spec("print(2)", placement=("passing",))
+
+    async def test(executor: KubernetesExecutor) -> None:
+        await executor.start(before)
+        lab.nodes = real
+        await executor.start(spec)
+        seen = await until(executor, spec.attempt, A.LOST)
+        assert "node passing has gone" in said(seen)
+        with pytest.raises(CannotStart, match="elsewhere"):
+            await executor.start(lab.spec("print(3)", placement=("elsewhere",)))
+
+    lab.run(test)
+
+
+class Killed(BaseException):
+    """The service ends here."""
+
+
+class DyingClient(KubernetesClient):
+    """A client whose process is killed before a request of its, or after it has been carried out."""
+
+    dies_at, after = 0, False
+
+    async def _ask(self, method: str, path: str, asked: str, **more: Any) -> Any:
+        if method == "GET":
+            return await super()._ask(method, path, asked, **more)
+        self.dies_at -= 1
+        if self.dies_at == 0 and not self.after:
+            raise Killed
+        found = await super()._ask(method, path, asked, **more)
+        if self.dies_at == 0:
+            raise Killed
+        return found
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("request_number", [1, 2])
+def test_a_service_that_dies_at_a_request_of_a_start_starts_it_once(
+    lab: KubeLab, request_number: int, *, after: bool
+) -> None:
+    spec = lab.spec("print('ran')")
+
+    async def test(executor: KubernetesExecutor) -> None:
+        client = DyingClient(lab.configuration)
+        client.dies_at, client.after = request_number, after
+        dying = OwnClientExecutor(client, lab.at, lab.ways, lambda: lab.nodes)
+        with pytest.raises(Killed):
+            await dying.start(spec)
+        await dying.close()
+        assert client.dies_at == 0
+        await executor.start(spec)
+        await until(executor, spec.attempt, A.SUCCEEDED)
+        await executor.forget(spec.attempt)
+        await nothing_left(lab)
+
+    lab.run(test)
+    assert lines(lab, spec) == ["ran"]
+
+
+@pytest.mark.whole
+def test_services_that_come_and_go_end_nothing_that_runs(lab: KubeLab) -> None:
+    specs = [lab.spec(LASTS, workers=2), lab.spec(LASTS)]
+
+    async def test(executor: KubernetesExecutor) -> None:
+        for spec in specs:
+            await executor.start(spec)
+            await until(executor, spec.attempt, A.RUNNING)
+        await executor.close()
+        for _ in range(10):
+            passing = lab.executor()
+            await passing.open()
+            seen = await passing.observe([spec.attempt for spec in specs])
+            assert {each.phase for each in seen.values()} == {A.RUNNING}
+            await passing.close()
+            assert not any(key.startswith(("patch", "delete")) for key in passing._client.calls)
+
+    lab.run(test)
+
+
+@pytest.mark.whole
+def test_a_service_that_dies_while_it_stops_an_attempt_has_stopped_it(lab: KubeLab) -> None:
+    async def test(executor: KubernetesExecutor) -> None:
+        for number in (1, 2):  # a third one, for the pods, is spared where the cluster was quicker
+            spec = lab.spec(LASTS)
+            await executor.start(spec)
+            await until(executor, spec.attempt, A.RUNNING)
+            await executor.close()  # it would go on with what the other one has begun
+            client = DyingClient(lab.configuration)
+            client.dies_at, client.after = number, True
+            dying = OwnClientExecutor(client, lab.at, lab.ways, lambda: lab.nodes)
+            with pytest.raises(Killed):
+                await dying.stop(spec.attempt, 5.0)
+            await dying.close()
+            seen = await until(executor, spec.attempt, A.STOPPED)
+            assert seen.failure is None
+            await executor.forget(spec.attempt)
+
+    lab.run(test)
+
+
+def test_a_job_costs_two_creations_and_one_deletion(lab: KubeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes_executor, "ENDS_S", 60.0)  # a slow node's pods are not ended by us
+    spec = lab.spec("print('ran')")
+
+    async def test(executor: KubernetesExecutor) -> None:
+        executor._client.calls.clear()
+        await executor.start(spec)
+        await until(executor, spec.attempt, A.SUCCEEDED)
+        await executor.forget(spec.attempt)
+        calls = {k: n for k, n in executor._client.calls.items() if not k.startswith("watch")}
+        # the epoch is read once for each process
+        assert calls == {"create configmaps": 1, "create jobs": 1, "delete configmaps": 1}, calls
+        await nothing_left(lab)
+
+    lab.run(test)

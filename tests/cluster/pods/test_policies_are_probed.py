@@ -1,0 +1,68 @@
+"""Whether the network enforces policies is found out by real pods."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from kube import Kube
+from kube_installation import installation
+from mlp_hub.cli.checks import OK, WARN
+from mlp_hub.cli.checks_cluster import cluster
+from mlp_hub.domain.errors import Unavailable
+from mlp_hub.executors.kubernetes.tenancy.probe import Enforcement, enforcement
+from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.kinds import NAMESPACES
+from mlp_hub.settings import Settings
+
+
+@pytest.mark.differs("Whom the network keeps out", only="cluster")
+def test_a_network_that_enforces_no_policy_is_told_from_one_that_does(kube: Kube) -> None:
+    async def story() -> None:
+        client = await KubernetesClient.connect(kube.kubeconfig)
+        try:
+            found = await enforcement(client, replace(installation(), image="mlp.local/mpi:dev"))
+        finally:
+            await client.close()
+        assert found != Enforcement.UNKNOWN
+        if not os.environ.get("KUBECONFIG"):  # this clone's own enforces none
+            assert found == Enforcement.NOT_ENFORCED
+
+    asyncio.run(story())
+
+
+def test_an_image_that_is_not_there_leaves_it_unknown_and_nothing_behind(kube: Kube) -> None:
+    async def story() -> None:
+        client = await KubernetesClient.connect(kube.kubeconfig)
+        at = replace(
+            installation(f"t{uuid.uuid4().hex[:6]}"), image="mlp.local/nowhere:1", pull_policy="Never"
+        )
+        try:
+            with pytest.raises(
+                Unavailable, match=r"a pod of image mlp\.local/nowhere:1 does not run, so nobody knows"
+            ):
+                await enforcement(client, at)
+            found = await client.list(NAMESPACES, labels=at.selector)
+            assert all("deletionTimestamp" in each["metadata"] for each in found.items)
+        finally:
+            await client.close()
+
+    asyncio.run(story())
+
+
+def test_doctor_says_whether_policies_hold(kube: Kube) -> None:
+    environ = {
+        "MLP_EXECUTOR": "kubernetes",
+        "MLP_KUBERNETES_CONFIG": str(kube.kubeconfig),
+        "MLP_KUBERNETES_IMAGE": "mlp.local/mpi:dev",
+        "MLP_KUBERNETES_NAME": f"t{uuid.uuid4().hex[:6]}",
+    }
+    found = {each.name: each for each in cluster(Settings.load(environ))}
+    assert (found["rights"].status, found["nodes"].status) == (OK, OK), found
+    if not os.environ.get("KUBECONFIG"):
+        assert found["network"].status == WARN
+        assert "the network enforces no policies" in found["network"].found

@@ -1,0 +1,93 @@
+"""What all tests share: a short place for their files, and which files are begun first."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import tempfile
+
+import pytest
+from hypothesis import settings
+
+SLOWEST = (
+    "test_story",
+    "test_whatever_the_document_allows",
+    "test_groups_within_a_minute",
+    "test_saved_notebooks",
+    "test_hub",
+    "test_keycloak_is_restarted",
+    "test_login_with_keycloak",
+    "test_hung_components",
+    "test_on_postgresql",
+    "test_attacks_between_origins",
+    "test_one_job_cannot_fill_the_disk",
+    "test_backups",
+    "test_axe",
+    "test_servers_on_a_real_hub",
+    "test_two_replicas",
+    "test_full_disk",
+    "test_monitor_elsewhere",
+    "test_attacks_on_shim",
+    "test_monitor_live",
+    "test_panel_walk",
+    "test_every_older_database",
+    "test_pages_in_chinese",
+    "test_attacks_on_the_edge",
+    "test_faults",
+    "test_copies",
+    "test_behind_a_domain",
+    "test_accounts_on_a_real_hub",
+    "test_a_notebook_is_stopped_for_the_disk",
+    "test_without_the_hubs_database",
+    "test_a_notebook_cannot_fill_the_disk",
+    "test_attacks_live",
+)
+"""Files that take half a minute or more, the longest first: begun last, one of them would be waited for alone."""
+
+INSTALLS = ("local", "cluster")
+
+OWN = pytest.StashKey[str]()
+"""The directory that was made for all files of this run."""
+
+os.environ["MLP_LANGUAGE"] = "en"  # whatever the terminal's is
+
+# no test asserts on time: how long an example takes says more of the machine than of the code
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="write the golden files anew")
+    parser.addoption(
+        "--install",
+        choices=INSTALLS,
+        default="local",
+        help="where the acceptance suite has notebooks and jobs",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # modules and items make no garbage; looking for it among them took half of the time of collecting them
+    if config.option.basetemp is None:
+        # a UNIX socket's path has 107 bytes at most, and pytest's own directories leave too few for those of workers
+        config.option.basetemp = config.stash[OWN] = tempfile.mkdtemp(prefix="m", dir="/tmp")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Remove the files of tests that all passed."""
+    if exitstatus == 0 and OWN in session.config.stash:
+        shutil.rmtree(session.config.stash[OWN], ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slowest files; the rest stay in their order."""
+    rank = {name: number for number, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))

@@ -1,0 +1,301 @@
+"""Datasets' files by WebDAV: whole or not at all, charged exactly, and nobody else's."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api_rig import ApiRig
+from dav_rig import DavRig, serving
+from waiting import wait_for
+
+MIB = 2**20
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def dav(rig: ApiRig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DavRig]:
+    with serving(rig, tmp_path_factory.mktemp("dav")) as found:
+        yield found
+
+
+@pytest.fixture
+def team(rig: ApiRig) -> str:
+    """A tenant of ann's with 10 MiB of storage."""
+    name = f"files{next(_numbers)}"
+    rig.tenant(name, "rita", members=("ann",), rom=10 * MIB)
+    return name
+
+
+@pytest.fixture
+def data(rig: ApiRig, team: str) -> str:
+    """A dataset of ann's, by its path."""
+    name = f"set{next(_numbers)}"
+    made = rig.ask("POST", "/users/ann/datasets", {"name": name, "size": 0, "tenant": team}, token=rig.ann)
+    assert made.status == 201, made.body
+    return f"/data/ann/{name}"
+
+
+def used(rig: ApiRig, data: str) -> int:
+    found: int = rig.ask("GET", f"/users/ann/datasets/{data.rpartition('/')[2]}", token=rig.ann).json["used"]
+    return found
+
+
+def in_use(rig: ApiRig, team: str) -> int:
+    found: int = rig.ask("GET", f"/tenants/{team}", token=rig.root_user).json["rom_inuse"]
+    return found
+
+
+def settled(rig: ApiRig, team: str, size: int) -> None:
+    wait_for(lambda: in_use(rig, team) == size, message=f"for {size} bytes to be charged")
+
+
+def on_disk(rig: ApiRig, data: str) -> Path:
+    return rig.root / "datasets" / Path(data).relative_to("/data")
+
+
+def left_over(rig: ApiRig) -> list[str]:
+    return [path.name for path in (rig.root / ".uploads").iterdir()]
+
+
+def sha(body: bytes) -> str:
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
+
+
+def test_files_come_and_go_and_are_charged_exactly(rig: ApiRig, dav: DavRig, data: str, team: str) -> None:
+    body = os.urandom(3 * MIB)
+    assert dav.ask("PUT", f"{data}/one", body, headers={"Repr-Digest": sha(body)}).status == 201
+    assert (used(rig, data), in_use(rig, team)) == (len(body), len(body))
+    got = dav.ask("GET", f"{data}/one")
+    assert (got.status, got.body, got.headers["repr-digest"]) == (200, body, sha(body))
+    assert dav.ask("PUT", f"{data}/one", b"small").status == 204
+    assert in_use(rig, team) == 5
+    assert dav.ask("MKCOL", f"{data}/dir").status == 201
+    assert dav.ask("COPY", f"{data}/one", headers={"Destination": f"{data}/dir/two"}).status == 201
+    assert in_use(rig, team) == 10
+    assert dav.ask("MOVE", f"{data}/dir", headers={"Destination": f"{data}/other"}).status == 201
+    assert dav.ask("GET", f"{data}/other/two").body == b"small"
+    assert dav.ask("DELETE", f"{data}/other").status == 204
+    assert in_use(rig, team) == 5
+    assert dav.ask("GET", f"{data}/other/two").status == 404
+    assert dav.ask("GET", f"/services/mlp{data}/one").body == b"small"
+
+
+def test_a_range_is_what_was_asked_for(dav: DavRig, data: str) -> None:
+    dav.ask("PUT", f"{data}/r", b"0123456789")
+    part = dav.ask("GET", f"{data}/r", headers={"Range": "bytes=3-5"})
+    assert (part.status, part.body, part.headers["content-range"]) == (206, b"345", "bytes 3-5/10")
+    assert dav.ask("GET", f"{data}/r", headers={"Range": "bytes=7-"}).body == b"789"
+    assert dav.ask("GET", f"{data}/r", headers={"Range": "bytes=10-"}).status == 416
+
+
+def test_a_body_that_is_not_what_was_announced_changes_nothing(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    dav.ask("PUT", f"{data}/f", b"old")
+    wrong = dav.ask("PUT", f"{data}/f", b"new", headers={"Repr-Digest": sha(b"other")})
+    assert wrong.status == 400
+    assert "SHA-256" in wrong.json["msg"]
+    for digest in ("sha-256=:x:", "sha-256=abc"):
+        assert dav.ask("PUT", f"{data}/f", b"new", headers={"Repr-Digest": digest}).status == 400
+    assert dav.ask("GET", f"{data}/f").body == b"old"
+    settled(rig, team, 3)
+    assert left_over(rig) == []
+
+
+@pytest.mark.parametrize("name", ["f", "new"])
+def test_an_upload_that_is_cut_leaves_the_old_file_or_none(
+    rig: ApiRig, dav: DavRig, data: str, team: str, name: str
+) -> None:
+    dav.ask("PUT", f"{data}/f", b"old")
+    connection = dav.connect()
+    connection.putrequest("PUT", f"{data}/{name}")
+    connection.putheader("Authorization", "Bearer ann-token")
+    connection.putheader("Content-Length", str(MIB))
+    connection.endheaders()
+    connection.send(b"x" * 1000)
+    settled(rig, team, 3 + MIB)
+    connection.close()
+    settled(rig, team, 3)
+    assert dav.ask("GET", f"{data}/f").body == b"old"
+    assert dav.ask("GET", f"{data}/new").status == 404
+    wait_for(lambda: left_over(rig) == [], message="for the rest to be removed")
+
+
+def test_a_process_that_is_killed_leaves_nothing_and_charges_nothing(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    dav.ask("PUT", f"{data}/f", b"old")
+    connection = dav.connect()
+    connection.putrequest("PUT", f"{data}/f")
+    connection.putheader("Authorization", "Bearer ann-token")
+    connection.putheader("Content-Length", str(5 * MIB))
+    connection.endheaders()
+    connection.send(b"x" * MIB)
+    settled(rig, team, 3 + 5 * MIB)
+    assert left_over(rig) != []
+    dav.kill()
+    connection.close()
+    dav.start()
+    settled(rig, team, 3)
+    assert left_over(rig) == []
+    assert dav.ask("GET", f"{data}/f").body == b"old"
+
+
+def test_more_than_the_quota_is_refused_before_and_in_the_middle(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    refused = dav.ask("PUT", f"{data}/big", b"x" * (11 * MIB))
+    assert refused.status == 507
+    assert "quota" in refused.json["msg"]
+    chunked = iter([b"x" * MIB] * 12)
+    connection = dav.connect()
+    headers = {"Authorization": "Bearer ann-token", "Transfer-Encoding": "chunked"}
+    connection.request("PUT", f"{data}/big", chunked, headers, encode_chunked=True)
+    assert connection.getresponse().status == 507
+    connection.close()
+    settled(rig, team, 0)
+    assert left_over(rig) == []
+    assert dav.ask("GET", f"{data}/big").status == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../x",
+        "/%2e%2e/x",
+        "/a/../../../etc/passwd",
+        "/%2e%2e%2f%2e%2e%2fetc",
+        "/a%00b",
+        "/" + "x" * 300,
+        "/a" * 100,
+        "/.",
+        "/%ff",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "MKCOL", "PROPFIND"])
+def test_a_path_that_is_none_reaches_nothing(
+    dav: DavRig, rig: ApiRig, data: str, path: str, method: str
+) -> None:
+    dav.ask("PUT", f"{data}/f", b"x")
+
+    def there() -> list[str]:
+        return sorted(str(p) for p in (rig.root / "datasets").rglob("*"))
+
+    before = there()
+    answer = dav.ask(method, data + path, b"x" if method == "PUT" else None)
+    assert answer.status in (400, 403, 404, 409)
+    assert b"root:" not in answer.body
+    assert there() == before
+    assert left_over(rig) == []
+
+
+@pytest.mark.parametrize("verb", ["COPY", "MOVE"])
+def test_files_leave_their_dataset_by_no_way(rig: ApiRig, dav: DavRig, data: str, verb: str) -> None:
+    dav.ask("PUT", f"{data}/f", b"x")
+    for to in (
+        "/data/ann/pets/f",
+        "/data/bob/x/f",
+        f"{data}/../pets/f",
+        f"{data}/%2e%2e/pets/f",
+        f"{data}/%252e%252e/%252e%252e/f",
+        "http://elsewhere/f",
+        "/etc/x",
+    ):
+        answer = dav.ask(verb, f"{data}/f", headers={"Destination": to})
+        assert answer.status in (400, 403, 409, 502), (to, answer.status)
+    assert dav.ask("GET", f"{data}/f").body == b"x"
+
+
+def test_links_are_never_followed(rig: ApiRig, dav: DavRig, data: str, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    dav.ask("PUT", f"{data}/f", b"x")
+    place = on_disk(rig, data)
+    (place / "link").symlink_to(secret)
+    (place / "dir").symlink_to(tmp_path)
+    os.mkfifo(place / "pipe")
+    for path in ("link", "dir/secret", "pipe"):
+        assert dav.ask("GET", f"{data}/{path}").status == 404
+    assert b"secret" not in dav.ask("PROPFIND", f"{data}/", headers={"Depth": "1"}).body
+    assert dav.ask("PUT", f"{data}/dir/new", b"x").status == 409
+    assert dav.ask("PUT", f"{data}/link", b"mine").status == 201
+    assert secret.read_text() == "secret"
+    assert not (place / "link").is_symlink()
+
+
+def test_nobody_else_reads_or_writes(dav: DavRig, data: str) -> None:
+    dav.ask("PUT", f"{data}/f", b"x")
+    for token, status in ((None, 401), ("wrong", 401), ("bob-token", 404), ("blue-token", 404)):
+        for method in ("GET", "PUT", "DELETE", "PROPFIND", "MKCOL", "LOCK"):
+            assert dav.ask(method, f"{data}/f", token=token).status == status, (token, method)
+    assert dav.ask("GET", f"{data}/f", token="rita-token").body == b"x"
+    assert dav.ask("PUT", f"{data}/f", b"y", token="rita-token").status == 404
+    basic = base64.b64encode(b"anything:ann-token").decode()
+    assert dav.ask("GET", f"{data}/f", token=None, headers={"Authorization": f"Basic {basic}"}).body == b"x"
+    for name in ("X-Forwarded-User", "X-Tenant-ID", "Remote-User"):
+        assert dav.ask("GET", f"{data}/f", token=None, headers={name: "ann"}).status == 401
+
+
+def test_what_tenants_store_is_no_page_of_the_platform(dav: DavRig, data: str) -> None:
+    dav.ask("PUT", f"{data}/x.html", b"<script>alert(1)</script>")
+    got = dav.ask("GET", f"{data}/x.html")
+    assert got.headers["content-type"] == "application/octet-stream"
+    assert "sandbox" in got.headers["content-security-policy"]
+    assert got.headers["content-disposition"] == "attachment"
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    assert dav.ask("PUT", f"{data}/x.html", b"y", headers=foreign).status == 403
+
+
+def test_the_dataset_itself_is_deleted_by_its_own_path(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    dav.ask("PUT", f"{data}/f", b"x")
+    assert dav.ask("DELETE", data).status == 403
+    name = data.rpartition("/")[2]
+    rig.ask("PUT", f"/users/ann/datasets/{name}:heartbeat", {"state": "error", "progress": 0}, token=rig.ann)
+    assert dav.ask("DELETE", data).status == 204
+    wait_for(lambda: dav.ask("GET", f"{data}/f").status == 404, message="for it to be gone")
+    settled(rig, team, 0)
+    wait_for(lambda: not on_disk(rig, data).exists(), message="for its files to be gone")
+
+
+def test_locks_end_and_keep_others_out_until_then(dav: DavRig, data: str) -> None:
+    body = (
+        b'<?xml version="1.0"?><D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
+        b"<D:locktype><D:write/></D:locktype></D:lockinfo>"
+    )
+    dav.ask("PUT", f"{data}/f", b"x")
+    held = dav.ask("LOCK", f"{data}/f", body, headers={"Timeout": "Infinite"})
+    assert held.status == 200
+    assert b"Second-3" in held.body, held.body
+    assert dav.ask("PUT", f"{data}/f", b"y").status == 423
+    assert dav.ask("PUT", f"/services/mlp{data}/f", b"y").status == 423
+    token = held.headers["lock-token"]
+    assert dav.ask("PUT", f"{data}/f", b"y", headers={"If": f"({token})"}).status == 204
+    assert dav.ask("UNLOCK", f"{data}/f", headers={"Lock-Token": token}).status == 204
+    assert dav.ask("PUT", f"{data}/f", b"z").status == 204
+
+
+@pytest.mark.skipif(shutil.which("litmus") is None, reason="litmus is not installed: apt-get install litmus")
+def test_litmus_passes(dav: DavRig, data: str, tmp_path: Path) -> None:
+    dav.ask("PUT", f"{data}/f", b"x")
+    run: Any = subprocess.run(
+        ["litmus", f"http://127.0.0.1:{dav.port}{data}/", "ann", "ann-token"],
+        cwd=tmp_path,
+        env={**os.environ, "TESTS": "basic copymove props locks http"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout
+    assert "FAIL" not in run.stdout, run.stdout

@@ -1,0 +1,35 @@
+"""A disk that is full in the middle of an upload: a clear answer, the old file, and nothing left over or charged."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from api_rig import ApiRig
+from dav_rig import serving
+from small_disk import KINDS, small_disk
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_disk_leaves_the_old_file_and_charges_nothing(rig: ApiRig, tmp_path: Path, kind: str) -> None:
+    name = f"full-{kind}"
+    made = rig.ask("POST", "/users/ann/datasets", {"name": name, "size": 0, "tenant": "red"}, token=rig.ann)
+    assert made.status == 201
+    file = f"/data/ann/{name}/f"
+    with small_disk(tmp_path / "disk", 8, kind) as disk, serving(rig, tmp_path, disk.root) as dav:
+        assert dav.ask("PUT", file, b"old").status == 201
+        disk.fill()
+        refused = dav.ask("PUT", file, os.urandom(2 * MIB))
+        assert refused.status == 507
+        assert "disk is full" in refused.json["msg"]
+        assert dav.ask("GET", file).body == b"old"
+        assert list((disk.root / ".uploads").iterdir()) == []
+        shown = rig.ask("GET", f"/users/ann/datasets/{name}", token=rig.ann).json
+        assert (shown["used"], shown["size"]) == (3, 3)
+        disk.free()
+        assert dav.ask("PUT", file, b"new one").status == 204
+        assert dav.ask("GET", file).body == b"new one"

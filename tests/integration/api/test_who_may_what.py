@@ -1,0 +1,177 @@
+"""The page "Who may what": each route by each kind of caller, asked for."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from api_rig import ApiRig, a_model
+from mlp_hub.api.access import CALLERS, DECIDES, Caller
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.table import all_routes
+
+_numbers = itertools.count()
+BY_NAME = {caller.name: caller for caller in CALLERS}
+SIGN_UPS = {"PUT /users/{user}:approve", "DELETE /users/{user}"}
+"""Decided on where somebody waits for it; tests of accounts do."""
+MADE = {"POST /users/{user}/token": {"note": "x"}, "PUT /users/{user}:standing": {}}
+MADE["PUT /users/{user}:token_made"] = {"actor": "ann", "note": "x", "scopes": "", "expires": "never"}
+"""Bodies for handlers that look at who asks only once the body is right."""
+
+
+@dataclass(frozen=True)
+class Asker:
+    """A caller of a kind: with this token, about what this user has."""
+
+    caller: Caller
+    token: str | None
+    user: str
+    owner: str  # token by which objects of the user are made
+
+    def __str__(self) -> str:
+        return self.caller.name
+
+
+@pytest.fixture(scope="module")
+def askers(rig: ApiRig) -> dict[str, Asker]:
+    """Give one of each kind; ann, a service account and gina, whom a group brought, are in red with a job digits."""
+    made = rig.ask("POST", "/tenants/red/services", {"name": "mx"}, token=rig.rita)
+    assert made.status == 201, made.body
+    service, token = made.json["user"], made.json["token"]
+    rig.hub.user("gina", "gina-token")
+    rig.hub.tokens["gina-token"]["groups"] = ["red"]
+    for user, own in ((service, token), ("gina", "gina-token")):
+        rig.job(user, "digits", own, cpu=0.1, env={"SIM_DURATION": "600"})
+        rig.dataset(user, "pets", own)
+        stored_by(rig, user, "net", own)
+    job = rig.job_token(rig.ask("GET", "/users/ann/jobs/digits", token=rig.ann).json["uid"])
+    ann = {
+        "nobody": None,
+        "user": rig.ann,
+        "other": rig.blue,
+        "tenant admin": rig.rita,
+        "notebook": rig.notebook,
+        "job": job,
+        "spawner": rig.spawner,
+        "platform admin": rig.root_user,
+    }
+    found = {name: Asker(BY_NAME[name], value, "ann", rig.ann) for name, value in ann.items()}
+    found["service account"] = Asker(BY_NAME["service account"], token, service, token)
+    found["managed user"] = Asker(BY_NAME["user"], "gina-token", "gina", "gina-token")
+    assert {asker.caller.name for asker in found.values()} == set(BY_NAME)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _let_in(rig: ApiRig) -> Iterator[None]:
+    """Let all in again that a test shut out, and give back the tokens that it ended."""
+    tokens = dict(rig.hub.tokens)
+    yield
+    rig.hub.tokens.update(tokens)
+    for account in rig.hub.accounts.values():
+        account["authorized"] = True
+
+
+def window(name: str) -> dict[str, Any]:
+    start, end = (datetime.fromtimestamp(time.time() + s, UTC).isoformat() for s in (0, 3600))
+    return {"name": name, "start": start, "end": end, "amount": {"cpu": 0.001}}
+
+
+def stored_by(rig: ApiRig, user: str, name: str, token: str) -> None:
+    """Register a model of a file that the user's job wrote."""
+    written = rig.rig.workspace(user, "digits") / "ckpt"
+    written.mkdir(parents=True, exist_ok=True)
+    (written / "last.pt").write_text("weights")
+    a_model(rig, name, user=user, token=token)
+
+
+def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
+    """Name objects that are there for the route: such as nobody else needs where it may change them."""
+    there = {"user": asker.user, "job": "digits", "tenant": "red", "token": f"a-{asker.owner}"}
+    there |= {"booking": "night", "runtime": "mine", "service": "ci", "dataset": "pets", "model": "net"}
+    if route.method == "GET" or route.body is not None or not asker.caller.may(route):
+        return there
+    name = f"new{next(_numbers)}"
+    if "job" in route.params and asker.caller.name != "job":
+        rig.job(asker.user, name, asker.owner, cpu=0.1, env={"SIM_DURATION": "600"})
+        return {**there, "job": name}
+    if "dataset" in route.params:
+        rig.dataset(asker.user, name, asker.owner)
+        return {**there, "dataset": name}
+    if "model" in route.params:
+        stored_by(rig, asker.user, name, asker.owner)
+        return {**there, "model": name}
+    if "tenant" not in route.params:
+        return there
+    rig.hub.user(name, f"{name}-token")
+    rig.tenant(name, "rita", members=("ann", name))
+    made = {"booking": ("POST", "bookings", window("night")), "service": ("POST", "services", {"name": name})}
+    made["runtime"] = ("PUT", "runtimes/mine", {"title": "Mine"})
+    for kind, (method, path, body) in made.items():
+        if kind in route.params:
+            assert rig.ask(method, f"/tenants/{name}/{path}", body, token=rig.root_user).status in (200, 201)
+    return {**there, "tenant": name, "user": name, "service": name}
+
+
+def opens(rig: ApiRig, path: str, token: str | None) -> bool:
+    """Whether a WebSocket opens; nothing but a refusal keeps it from that."""
+    status = 101
+    try:
+        with rig.socket(path, token=token):
+            pass
+    except InvalidStatus as err:
+        status = err.response.status_code
+    assert status in (101, 401, 403)
+    return status == 101
+
+
+def gets_through(rig: ApiRig, route: Route, asker: Asker) -> bool:
+    """Ask, with a body that is never valid unless the handler must see it; whether the handler was come to."""
+    path = route.path
+    for name, value in objects(rig, route, asker).items():
+        path = path.replace("{" + name + "}", value)
+    if route.socket:
+        return opens(rig, path, asker.token)
+    body = None if route.body is None else MADE.get(route.title, {"\0": 1})
+    answer = rig.ask(route.method, path, body, token=asker.token)
+    if answer.status == 401:
+        assert asker.token is None
+        return False
+    if answer.status == 403:
+        return answer.json["reason"] not in ("Forbidden", "NotFound")
+    assert answer.status == route.status, answer.body
+    return True
+
+
+KINDS = [*BY_NAME, "managed user"]
+CASES = [
+    (route, kind)
+    for route in all_routes()
+    for kind in KINDS
+    if route.title not in SIGN_UPS or not BY_NAME.get(kind, BY_NAME["user"]).may(route)
+]
+
+
+@pytest.mark.parametrize(("route", "kind"), CASES, ids=[f"{kind}: {route.title}" for route, kind in CASES])
+def test_who_may_gets_through_and_nobody_else(
+    rig: ApiRig, askers: dict[str, Asker], route: Route, kind: str
+) -> None:
+    asker = askers[kind]
+    assert gets_through(rig, route, asker) is asker.caller.may(route)
+
+
+def test_each_exception_is_a_route_and_names_kinds_that_there_are() -> None:
+    assert set(DECIDES) <= {route.title for route in all_routes()}
+    assert {name for names in DECIDES.values() for name in names} <= set(BY_NAME)
+
+
+def test_nobody_gets_through_to_what_is_not_public() -> None:
+    through = {route.relation for route in all_routes() if BY_NAME["nobody"].may(route)}
+    assert through == {Relation.PUBLIC}

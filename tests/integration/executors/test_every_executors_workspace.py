@@ -1,0 +1,72 @@
+"""What every executor promises of the files of users and of runs: its workspace."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from contract import Contract
+from mlp_hub.beneath import PathKind
+from mlp_hub.executors.base import AttemptPhase, Executor
+from mlp_hub.executors.workspace import FoundEntry
+
+
+class TestWorkspace(Contract):
+    def test_a_script_is_found_below_its_users_home_and_nowhere_else(self) -> None:
+        async def test(executor: Executor) -> None:
+            await asyncio.to_thread(self.under.put_at_home, "ann", "code/train.py", "print(1)")
+            for entry in ("code/train.py", "~/code/train.py", "/home/ann/code/train.py"):
+                found = await executor.workspace.find_entry("ann", entry)
+                assert found == FoundEntry("code/train.py", PathKind.FILE)
+            kinds = [
+                (await executor.workspace.find_entry("ann", e)).kind for e in ("code", "no.py", "../bob")
+            ]
+            assert kinds == [PathKind.DIRECTORY, PathKind.MISSING, PathKind.OUTSIDE]
+            assert (await executor.workspace.find_entry("bob", "code/train.py")).kind is PathKind.MISSING
+
+        self.execute(test)
+
+    def test_what_a_run_leaves_is_read_and_then_erased_with_its_directory(self) -> None:
+        async def test(executor: Executor) -> None:
+            workspace, spec = executor.workspace, self.attempt("succeeds")
+            assert await workspace.newest_checkpoint(spec.of) is None
+            assert [batch async for batch in workspace.spooled(spec.of, {})] == []
+            await executor.start(spec)
+            await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
+            lines = "".join(f'{{"n": {n}, "t": 1.0, "v": {{"loss": {n}}}}}\n' for n in (1, 2, 3))
+            await asyncio.to_thread(self.under.put_in_run, spec.of, "metrics/0.0.a.jsonl", lines)
+            await asyncio.to_thread(self.under.put_in_run, spec.of, "ckpt/model", "weights")
+            await executor.collect(spec.key)
+            await executor.forget(spec.attempt)
+            batches = [batch async for batch in workspace.spooled(spec.of, {"0.0.a": 1})]
+            assert [(s, p.n, p.v) for b in batches for s, points in b.lot for p in points] == [
+                ("0.0.a", 2, {"loss": 2}),
+                ("0.0.a", 3, {"loss": 3}),
+            ]
+            assert await workspace.newest_checkpoint(spec.of) is not None
+            sizes = await workspace.sizes({spec.of: 0.0}, hurry=True)
+            assert sizes.done[spec.of].used > 0
+            assert all(0 < space.free <= space.total for space in (await workspace.spaces()).values())
+            for _ in range(2):
+                await workspace.erase(spec.of, 0, lambda: None)
+            assert await workspace.newest_checkpoint(spec.of) is None
+            assert [batch async for batch in workspace.spooled(spec.of, {})] == []
+
+        self.execute(test)
+
+    def test_who_may_not_go_on_erasing_leaves_the_rest(self) -> None:
+        async def test(executor: Executor) -> None:
+            spec = self.attempt("succeeds")
+            await executor.start(spec)
+            await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
+            await asyncio.to_thread(self.under.put_in_run, spec.of, "ckpt/model", "weights")
+
+            def goes_on() -> None:
+                raise InterruptedError
+
+            with pytest.raises(InterruptedError):
+                await executor.workspace.erase(spec.of, 0, goes_on)
+            assert await executor.workspace.newest_checkpoint(spec.of) is not None
+
+        self.execute(test)

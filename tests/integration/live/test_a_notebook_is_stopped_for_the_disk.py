@@ -1,0 +1,79 @@
+"""A notebook in a real hub fills the disk with a file that has no name: it ends, its user reads why, and all goes on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hub_stack import Browser, text_of
+from kernel_client import Kernel
+from live_hub import LiveHub, live_hub
+from local_names import LocalNames
+from small_disk import small_disk
+from waiting import PATIENCE_S, wait_for
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+FLOOD = """
+import os, time
+out = open(os.path.expanduser("~/big"), "wb")
+os.unlink(out.name)
+while True:
+    out.write(bytes(4 << 20)); out.flush()
+    time.sleep(0.05)
+"""
+
+
+def start_notebook(hub: LiveHub, user: str) -> Kernel:
+    token = hub.token(user)
+    headers = {"Authorization": f"token {token}"}
+    api = httpx.Client(base_url=hub.url, headers=headers, transport=LocalNames(), timeout=PATIENCE_S)
+    hub.clients.append(api)
+    started = api.post(f"/hub/api/users/{user}/server", json={"user_options": {"cpu": 0.2, "ram": 512}})
+    assert started.status_code in (201, 202), started.text
+
+    def ready() -> bool:
+        server = api.get(f"/hub/api/users/{user}").json()["servers"].get("")
+        return bool(server and server["ready"])
+
+    wait_for(ready, message="for the notebook server")
+    return Kernel(hub.notebooks(user), user, token)
+
+
+def is_ended(hub: LiveHub, user: str) -> bool:
+    answer = hub.call("GET", f"/users/{user}")
+    if answer.status_code == 503:  # the hub, whose disk it is too, may be late with its part of the answer
+        return False
+    assert answer.status_code == 200, answer.text
+    return not answer.json()["servers"]
+
+
+@pytest.mark.differs("Who writes while the disk fills up", only="local")
+def test_it_ends_and_its_user_reads_why(tmp_path: Path) -> None:
+    with (
+        small_disk(tmp_path / "disk", 700, "ext4") as disk,
+        live_hub(disk.root / "home", MLP_DISK_FLOOR="200", MLP_HOME_DISK_MAX="0") as hub,
+    ):
+        for user in ("ann", "bob"):
+            hub.add_user(user)
+        kernel, quiet = start_notebook(hub, "ann"), start_notebook(hub, "bob")
+        kernel.send(FLOOD)
+        wait_for(lambda: is_ended(hub, "ann"), message="for the notebook to be ended")
+        (entry,) = hub.ok("GET", "/audit?action=server.stop")
+        assert entry["object"] == "ann's notebook"
+        assert "the notebook of ann had written" in entry["detail"]["message"]
+        person = Browser(hub)
+        person.login("ann")
+        why = "The notebook server was stopped by the platform: the disk had"
+        wait_for(lambda: why in text_of(person.get("/hub/home")), message="for its user to read why")
+        assert quiet.run("1 + 1") == "2"
+
+        def is_well() -> bool:
+            return "disk" not in [p["component"] for p in hub.ok("GET", "/health")["problems"]]
+
+        wait_for(is_well, message="for the room to be back")
+        again = start_notebook(hub, "ann")
+        assert again.run("1 + 1") == "2"
+        assert "was stopped by the platform" not in text_of(person.get("/hub/home"))

@@ -1,0 +1,52 @@
+"""Datasets on the public port of a real hub, by the paths of the contract."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from live_hub import LiveHub
+from waiting import wait_for
+
+
+@pytest.mark.parametrize("prefix", ["", "/services/mlp"])
+def test_a_client_of_the_contract_works_at_the_root_and_below_the_service(hub: LiveHub, prefix: str) -> None:
+    name = f"pets{len(prefix)}"
+    bearer = {"Authorization": f"Bearer {hub.token('ann')}"}
+    api = f"{prefix}/api/v1/users/ann/datasets"
+    made = hub.http.post(api, json={"name": name, "size": 1000}, headers=bearer)
+    assert made.status_code == 201, made.text
+    body = os.urandom(3 << 20)
+    files = f"{prefix}/data/ann/{name}"
+    assert hub.http.put(f"{files}/cats", content=body, headers=bearer).status_code == 201
+    assert hub.http.get(f"{files}/cats", headers=bearer).content == body
+    listed = hub.http.request("PROPFIND", f"{files}/", headers={**bearer, "Depth": "1"})
+    assert listed.status_code == 207
+    assert f"{files}/cats" in listed.text
+    assert hub.http.get(f"{files}/cats", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    theirs = {"Authorization": f"Bearer {hub.token('bob')}"}
+    assert hub.http.get(f"{files}/cats", headers=theirs).status_code == 404
+    ready = {"state": "ready", "progress": 100}
+    assert hub.http.put(f"{api}/{name}:heartbeat", json=ready, headers=bearer).status_code == 200
+    wait_for(
+        lambda: hub.http.get(f"{api}/{name}", headers=bearer).json()["size"] == len(body),
+        message="for the exact size",
+    )
+    assert hub.http.delete(files, headers=bearer).status_code == 204
+    wait_for(
+        lambda: hub.http.get(f"{api}/{name}", headers=bearer).status_code == 403, message="for it to be gone"
+    )
+
+
+def test_the_process_of_files_is_started_again_when_it_dies(hub: LiveHub) -> None:
+    pid = hub.pids()["data"]
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: hub.pids()["data"] not in (None, pid), message="for another one")
+    bearer = {"Authorization": f"Bearer {hub.token('ann')}"}
+    wait_for(
+        lambda: hub.http.get("/data/ann/nothing/x", headers=bearer).status_code == 404,
+        message="for files to be served",
+    )

@@ -1,0 +1,89 @@
+"""A hub whose disk is full: its components are kept alive, it says what is wrong, and it goes on by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from live_hub import LiveHub, live_hub
+from small_disk import small_disk
+from waiting import wait_for
+
+HEALTH = "/services/mlp/api/v1/health"
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+
+
+def health(hub: LiveHub) -> dict[str, object]:
+    try:
+        answer = hub.http.get(HEALTH)
+        return dict(answer.json()) if answer.headers["content-type"] == "application/json" else {}
+    except (httpx.TransportError, ValueError):
+        return {}
+
+
+def named(hub: LiveHub, component: str) -> dict[str, str] | None:
+    """Return the problem of a component, if the health tells of one."""
+    problems = health(hub).get("problems", [])
+    assert isinstance(problems, list)
+    return next((problem for problem in problems if problem["component"] == component), None)
+
+
+def alive(hub: LiveHub, name: str) -> int | None:
+    return hub.pids()[name]
+
+
+def test_the_supervisor_outlives_a_full_disk_and_all_comes_back_by_itself(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 120) as disk, live_hub(disk.root / "home") as hub:
+        hub.token("admin")
+        supervisor = hub.pid("supervisor")
+        disk.fill()
+        told = wait_for(lambda: named(hub, "disk"), message="for the health to say it")
+        assert "disk full" in told["message"]
+        assert "disk full" in hub.run("status", check=False).stdout
+        assert "disk full" in hub.run("doctor", check=False).stdout
+
+        def no_room_at_all() -> object:
+            disk.fill()  # also what was kept for the last words
+            return named(hub, "database")
+
+        wait_for(no_room_at_all, message="for the database to take no writes")
+        assert hub.http.get(HEALTH).json()["status"] == "failing"
+        assert "the database takes no writes" in hub.run("status", check=False).stdout
+        refused = hub.call("POST", "/users/admin/jobs", body={"name": "a", "code": "1"})
+        assert not refused.is_success
+        for name in ("proxy", "service", "hub"):
+            os.kill(hub.pid(name), signal.SIGKILL)
+        log = hub.home / "log" / "supervisor.log"
+        # each has been started again, whether it can work or not
+        wait_for(lambda: len(_children(supervisor)) >= 1)
+        wait_for(lambda: alive(hub, "proxy"))
+        os.kill(hub.pid("proxy"), signal.SIGKILL)
+        wait_for(lambda: alive(hub, "proxy"))
+        assert alive(hub, "supervisor") == supervisor
+        disk.free()
+        wait_for(lambda: health(hub).get("status") == "ok", 120, message="for all of it to be back")
+        assert alive(hub, "supervisor") == supervisor
+        hub.submit("admin", "after", "print(1)", runtime="plain")
+        hub.wait_phase("admin", "after", "finished")
+        state = wait_for(lambda: hub.status()["components"])
+        assert all(state[name]["pid"] for name in ("supervisor", "proxy", "service", "hub"))
+        assert state["service"]["restarts"] >= 1
+        assert "Traceback" not in log.read_text()
+
+
+def test_up_on_a_full_disk_says_so(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 8) as disk:
+        disk.fill()
+        hub = LiveHub(disk.root / "home")
+        done = hub.run("up", check=False)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert "No space left on device" in done.stderr or "no room left" in done.stderr
+
+
+def _children(pid: int) -> set[int]:
+    return {int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}

@@ -1,0 +1,51 @@
+"""What the how-tos for users tell to type works, and prints what it says."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from live_hub import BIN, LiveHub
+from told import do_as_told
+
+WHEEL = "tinystats-1.0-py3-none-any.whl"
+FILES = {
+    "tinystats.py": "def mean(values):\n    return sum(values) / len(values)\n",
+    "tinystats-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tinystats\nVersion: 1.0\n",
+    "tinystats-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "tinystats-1.0.dist-info/RECORD": "",
+}
+
+
+@pytest.fixture
+def shell_env(hub: LiveHub, tmp_path: Path) -> dict[str, str]:
+    """The environment of a shell of ann's somewhere else, logged in."""
+    env = {**hub.env, "PATH": f"{BIN}:{hub.env['PATH']}", "HOME": str(tmp_path)}
+    env.pop("XDG_CONFIG_HOME", None)
+    return env | {"MLP_API_URL": f"{hub.url}/services/mlp/api/v1", "MLP_TOKEN": hub.token("ann")}
+
+
+def test_every_block_of_data_and_packages_does_what_it_says(
+    hub: LiveHub, shell_env: dict[str, str], tmp_path: Path
+) -> None:
+    hub.submit("ann", "makes-the-home", "pass", cpu=0.5, ram=128)
+    hub.wait_phase("ann", "makes-the-home", "finished")
+    wheels = hub.home / "homes" / "ann" / "wheels"
+    wheels.mkdir()
+    with zipfile.ZipFile(wheels / WHEEL, "w") as wheel:
+        for name, text in FILES.items():
+            wheel.writestr(name, text)
+    wheels.chmod(0o755)
+    (wheels / WHEEL).chmod(0o644)
+    do_as_told("how-to/data.md", tmp_path, shell_env)
+    results = hub.home / "homes" / "ann" / "results" / "squares-1"
+    assert sorted(file.read_text() for file in results.iterdir()) == ["10\n", "20\n"]
+
+
+def test_every_block_of_from_slurm_does_what_it_says(
+    hub: LiveHub, shell_env: dict[str, str], tmp_path: Path
+) -> None:
+    do_as_told("how-to/slurm.md", tmp_path, shell_env)
+    hub.wait_phase("ann", "long", "cancelled")

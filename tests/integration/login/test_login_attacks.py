@@ -1,0 +1,233 @@
+"""A real hub whose provider says what it is told: who is let in, who is not, and what they read."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from company_login import back_from_stand_in, led_to, log_in, query, sent_to_provider, step
+from hub_stack import PASSWORD, Browser, HubStack, text_of
+from stand_in_issuer import StandIn, published, stand_in, unsigned
+from waiting import wait_for
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[StandIn]:
+    with stand_in() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def hub(issuer: StandIn) -> Iterator[HubStack]:
+    home = Path(tempfile.mkdtemp(prefix="mlp-login-"))
+    more = {
+        "MLP_LOGIN_ADMIN_GROUPS": "/ops",
+        "MLP_LOGIN_TENANTS": "/ml/{tenant} -> {tenant}",
+        "MLP_LOGIN_REFRESH_S": "1",
+    }
+    made = HubStack(home, **issuer.environ(**more))
+    try:
+        made.up()
+        made.add("boss", admin=True)
+        made.add("carol")
+        yield made
+    finally:
+        made.down()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def honest(issuer: StandIn, request: pytest.FixtureRequest) -> None:
+    """Have the provider be itself at the start of each test, and a person of the test's own log in."""
+    name = re.sub(r"[^a-z]", "", request.node.name)[-20:]
+    issuer.person = {"sub": f"s-{name}", "preferred_username": name, "groups": ["/ml/red"]}
+    issuer.sign, issuer.claims, issuer.auth_time = issuer.signed, {}, None
+    issuer.down, issuer.refuses_refresh = False, None
+
+
+def who(hub: HubStack, issuer: StandIn) -> str:
+    return str(issuer.person["preferred_username"])
+
+
+def test_a_person_logs_in_and_the_hub_knows_their_groups(hub: HubStack, issuer: StandIn) -> None:
+    page = log_in(Browser(hub))
+    assert page.status_code == 200
+    assert page.url.path == "/hub/home"
+    model = hub.api("GET", f"/users/{who(hub, issuer)}").json()
+    assert (model["groups"], model["admin"]) == (["/ml/red"], False)
+
+
+def test_administrators_come_and_go_with_their_group(hub: HubStack, issuer: StandIn) -> None:
+    issuer.person["groups"] = ["/ops"]
+    log_in(Browser(hub))
+    assert hub.api("GET", f"/users/{who(hub, issuer)}").json()["admin"] is True
+    issuer.person["groups"] = []
+    log_in(Browser(hub))
+    assert hub.api("GET", f"/users/{who(hub, issuer)}").json()["admin"] is False
+    assert hub.api("GET", "/users/boss").json()["admin"] is True
+
+
+def test_forged_tokens_log_nobody_in(hub: HubStack, issuer: StandIn) -> None:
+    for forge in (
+        unsigned,
+        lambda claims: issuer.signed(claims, "thief", kid="first"),
+        lambda claims: issuer.signed({**claims, "iss": "https://evil.example"}),
+        lambda claims: issuer.signed({**claims, "aud": "another-app"}),
+        lambda claims: issuer.signed({**claims, "exp": 1}),
+        lambda claims: issuer.signed({**claims, "nonce": "another"}),
+    ):
+        issuer.sign = forge
+        browser = Browser(hub)
+        answer = step(browser, back_from_stand_in(browser, sent_to_provider(browser)))
+        assert answer.status_code == 403
+        assert "ID token" in text_of(answer)
+        assert "Traceback" not in answer.text
+        assert step(browser, "/hub/home").is_redirect, "nobody is logged in"
+    assert hub.api("GET", f"/users/{who(hub, issuer)}").status_code == 404
+
+
+def test_a_browser_that_did_not_begin_a_login_finishes_none(hub: HubStack, issuer: StandIn) -> None:
+    thief, victim = Browser(hub), Browser(hub)
+    back = back_from_stand_in(thief, sent_to_provider(thief))
+    sent_to_provider(victim)  # who has a login of their own under way
+    answer = step(victim, back)
+    assert answer.status_code == 400
+    assert "was not begun in this browser" in text_of(answer)
+    assert step(victim, "/hub/home").is_redirect
+
+
+def test_an_address_with_a_code_is_good_once(hub: HubStack) -> None:
+    browser = Browser(hub)
+    back = back_from_stand_in(browser, sent_to_provider(browser))
+    assert step(browser, back).status_code == 200
+    assert step(browser, back).status_code == 400
+    assert step(Browser(hub), back).status_code == 400
+
+
+def test_an_answer_of_another_provider_is_refused(hub: HubStack) -> None:
+    browser = Browser(hub)
+    back = back_from_stand_in(browser, sent_to_provider(browser))
+    answer = step(browser, re.sub(r"iss=[^&]+", "iss=https%3A%2F%2Fevil.example", back))
+    assert answer.status_code == 403
+    assert "ended elsewhere" in text_of(answer)
+
+
+def test_nobody_is_led_elsewhere(hub: HubStack) -> None:
+    for wanted in (
+        "https://evil.example/",
+        "//evil.example/",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "/%09/evil.example",
+        "%0a//evil.example",
+        "https:evil.example",
+        "///evil.example",
+        "/hub/..//evil.example@x",
+        "http://localhost.evil.example/",
+    ):
+        browser = Browser(hub)
+        back = back_from_stand_in(browser, sent_to_provider(browser, wanted))
+        target = led_to(step(browser, f"{back}&next=https://evil.example/"))
+        assert re.match(r"/(?![/\\])", target), (wanted, target)
+
+
+def test_where_the_provider_leads_back_to_is_not_the_requests_to_say(hub: HubStack) -> None:
+    headers = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https"}
+    answer = Browser(hub).http.get(
+        "/hub/oauth_login?redirect_uri=https://evil.example", headers=headers, follow_redirects=False
+    )
+    sent = query(led_to(answer))
+    assert sent["redirect_uri"] == f"{hub.url}/hub/oauth_callback"
+    assert sent["code_challenge_method"] == "S256"
+    assert len(sent["nonce"]) > 20
+
+
+def test_what_the_provider_says_in_words_is_text(hub: HubStack) -> None:
+    browser = Browser(hub)
+    state = query(sent_to_provider(browser))["state"]
+    said = "%3Cscript%3Ealert(1)%3C/script%3E"
+    answer = step(browser, f"/hub/oauth_callback?error=access_denied&error_description={said}&state={state}")
+    assert answer.status_code == 403
+    assert "<script>alert(1)" not in answer.text
+
+
+def test_newcomers_are_told_that_the_provider_is_away_and_those_inside_stay(
+    hub: HubStack, issuer: StandIn
+) -> None:
+    inside = Browser(hub)
+    log_in(inside)
+    began = Browser(hub)
+    back = back_from_stand_in(began, sent_to_provider(began))
+    issuer.down = True
+    answer = step(began, back)
+    assert answer.status_code == 503
+    assert "does not answer" in text_of(answer)
+    assert "Traceback" not in answer.text
+    assert 'id="mlp-company-login"' in answer.text, "the way out: try again"
+    assert inside.get("/hub/home").url.path == "/hub/home"
+    boss = Browser(hub)
+    assert boss.login("boss").url.path == "/hub/home", "an administrator gets in by password"
+    issuer.down = False
+    wait_for(lambda: step(Browser(hub), "/hub/oauth_login").is_redirect, every=0.5)
+
+
+def test_only_administrators_log_in_by_password_and_nobody_signs_up(hub: HubStack, issuer: StandIn) -> None:
+    answer = Browser(hub).login("carol")
+    assert answer.status_code == 403
+    assert "only administrators" in text_of(answer)
+    assert "managed by" in text_of(Browser(hub).get("/hub/signup"))
+    browser = Browser(hub)
+    log_in(browser)
+    assert "managed by" in text_of(browser.get("/hub/change-password"))
+    assert step(Browser(hub), "/hub/home").is_redirect
+    assert Browser(hub).login(who(hub, issuer), PASSWORD).status_code == 403
+
+
+def test_a_name_of_the_hubs_own_account_is_not_taken_over(hub: HubStack, issuer: StandIn) -> None:
+    issuer.person["preferred_username"] = "boss"
+    log_in(Browser(hub))
+    assert hub.api("GET", "/users/boss").json()["groups"] == []
+    assert hub.api("GET", "/users/boss-2").json()["admin"] is False
+
+
+def test_a_recent_login_is_the_providers_to_confirm(hub: HubStack, issuer: StandIn) -> None:
+    issuer.auth_time = 1_000_000_000  # their session there is of long ago
+    browser = Browser(hub)
+    log_in(browser)
+    confirm = led_to(step(browser, "/hub/token"))
+    sent = led_to(step(browser, led_to(step(browser, confirm))))
+    assert (query(sent)["prompt"], query(sent)["max_age"]) == ("login", "0")
+    answer = step(browser, back_from_stand_in(browser, sent))
+    assert answer.status_code == 403
+    assert "did not ask for the password" in text_of(answer)
+    issuer.auth_time = None
+    sent = led_to(step(browser, led_to(step(browser, confirm))))
+    wanted = led_to(step(browser, back_from_stand_in(browser, sent)))
+    assert wanted == "/hub/token"
+    assert step(browser, wanted).status_code == 200
+
+
+def test_who_logs_out_here_is_logged_out_there(hub: HubStack, issuer: StandIn) -> None:
+    browser = Browser(hub)
+    log_in(browser)
+    out = led_to(step(browser, "/hub/logout"))
+    assert out.startswith(f"{issuer.issuer}/logout?")
+    assert query(out)["post_logout_redirect_uri"] == f"{hub.url}/hub/login"
+    assert step(browser, "/hub/home").is_redirect
+
+
+def test_keys_that_change_under_load_turn_nobody_away(hub: HubStack, issuer: StandIn) -> None:
+    log_in(Browser(hub))
+    browsers = [Browser(hub) for _ in range(10)]
+    backs = [back_from_stand_in(browser, sent_to_provider(browser)) for browser in browsers]
+    issuer.keys, issuer.signs_with = [published("after")], "after"
+    try:
+        for browser, back in zip(browsers, backs, strict=True):
+            assert step(browser, back).status_code == 200
+    finally:
+        issuer.keys, issuer.signs_with = [published("after"), published("first")], "first"

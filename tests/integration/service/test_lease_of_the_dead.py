@@ -1,0 +1,141 @@
+"""On PostgreSQL the lease of who is connected no more is free at once; of who was only cut off for a moment it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+from sqlalchemy import text
+
+from mlp_hub.domain.errors import Unavailable
+from mlp_hub.service.state.leadership import Leadership, LeaseLost
+from mlp_hub.store import Tx
+from mlp_hub.store.database import Database
+from postgres import PostgresServer, postgres_server
+from waiting import PATIENCE_S
+
+LONG_S = 3600.0
+"""Nobody waits so long in these tests: who takes the lease has it for another reason than time."""
+
+
+class Two:
+    """Two services of one database, each with its own connection."""
+
+    def __init__(self, url: str) -> None:
+        self.dbs = [Database(url), Database(url)]
+        self.dbs[0].create_schema()
+        self.first, self.second = (
+            Leadership(db, time.time, length_s=LONG_S, poll_s=0.01, alone=False) for db in self.dbs
+        )
+
+    async def tries(self) -> str:
+        """Let the second try once; return who has the lease then."""
+        found = await self.dbs[1].write(lambda tx: self.second._try(tx, 0), fenced=False)
+        return found.holder
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as started:
+        yield started
+
+
+@pytest.fixture
+def url(server: PostgresServer, request: pytest.FixtureRequest) -> str:
+    name = f"dead{abs(hash(request.node.name)) % 10**8}"
+    server.run("CREATE DATABASE {}", name)
+    return server.url(name)
+
+
+def play(url: str, story: Callable[[Two], Awaitable[None]]) -> None:
+    async def go() -> None:
+        two = Two(url)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await story(two)
+        finally:
+            for lease in (two.first, two.second):
+                await lease.forget()
+            for db in two.dbs:
+                await asyncio.to_thread(db.close)
+
+    asyncio.run(go())
+
+
+def write(tx: Tx) -> None:
+    tx.settings.put("a", 1)
+
+
+def cut_off(tx: Tx) -> None:
+    tx.connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+
+def test_a_dead_services_lease_is_taken_without_waiting_for_its_end(url: str) -> None:
+    async def story(two: Two) -> None:
+        await two.first.take()
+        assert await two.tries() == await two.tries() == two.first.holder
+        await asyncio.to_thread(two.dbs[0].close)  # as the system does for a process that was killed
+        await two.second.take()
+        assert two.second.epoch == two.first.epoch + 1
+
+    play(url, story)
+
+
+def test_one_that_was_cut_off_for_a_moment_goes_on_leading(url: str) -> None:
+    async def story(two: Two) -> None:
+        await two.first.take()
+        with pytest.raises(Unavailable):
+            await two.dbs[0].write(cut_off)
+        assert await two.tries() == two.first.holder  # it was seen to be gone once
+        await two.dbs[0].write(write)
+        assert await two.tries() == await two.tries() == two.first.holder
+        assert two.first.is_held
+
+    play(url, story)
+
+
+def test_who_leads_after_one_that_hangs_is_not_taken_for_dead_when_that_one_ends(url: str) -> None:
+    async def story(two: Two) -> None:
+        await two.first.take()
+        await two.dbs[1].write(
+            lambda tx: tx.connection.execute(text("UPDATE lease SET expires_at = 0")), fenced=False
+        )
+        await two.second.take()  # while the first is connected still
+        with pytest.raises(LeaseLost):
+            await two.dbs[0].write(write)
+        for _ in range(3):
+            found = await two.dbs[0].write(lambda tx: two.first._try(tx, 0), fenced=False)
+            assert found.holder == two.second.holder
+        await asyncio.to_thread(two.dbs[0].close)
+        third = Database(url)
+        try:
+            lease = Leadership(third, time.time, length_s=LONG_S, poll_s=0.01, alone=False)
+            for _ in range(3):
+                found = await third.write(lambda tx: lease._try(tx, 0), fenced=False)
+                assert found.holder == two.second.holder
+        finally:
+            await asyncio.to_thread(third.close)
+
+    play(url, story)
+
+
+def test_nothing_of_who_leads_no_more_is_kept_whatever_it_was_about_to_write(url: str) -> None:
+    async def story(two: Two) -> None:
+        await two.first.take()
+        await two.dbs[0].write(write)
+        await two.dbs[1].write(
+            lambda tx: tx.connection.execute(text("UPDATE lease SET expires_at = 0")), fenced=False
+        )
+        await two.second.take()
+        said = await asyncio.gather(
+            *(two.dbs[0].write(lambda tx, n=n: tx.settings.put(f"late{n}", n)) for n in range(50)),
+            return_exceptions=True,
+        )
+        assert {type(error) for error in said} == {LeaseLost}
+        keys = [f"late{n}" for n in range(50)]
+        assert await two.dbs[1].read(lambda tx: tx.settings.get_all(keys)) == {}
+        assert not two.first.is_held
+
+    play(url, story)

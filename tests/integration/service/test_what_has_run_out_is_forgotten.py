@@ -1,0 +1,41 @@
+"""What a refusal says of what others hold is true at that moment, also when it has run out by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from asking import asked
+from mlp_api.types import TenantCreate
+from mlp_hub.service.support import limits
+from platform_rig import Rig, node, play
+from waiting import until
+
+
+def test_a_try_that_nobody_confirmed_is_in_no_refusal_once_it_is_over(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        platform = rig.platform
+        await platform.tenants.create(TenantCreate(name="blue", cpu=4))
+        await platform.users.ensure("bob")
+        await platform.tenants.set_member("blue", "bob")
+        assert await platform.ledger.try_(asked(cpu=3))
+
+        async def rests() -> bool:
+            # what the try itself changed is behind: two cycles go by and nothing is forgotten
+            known, cycles = await platform.feasibility.now(), platform.admission.cycles
+
+            async def went_by() -> bool:
+                return platform.admission.cycles > cycles + 1
+
+            await until(went_by, what="two cycles")
+            return await platform.feasibility.now() is known
+
+        await until(rests, what="what is known to rest")
+        before = await platform.feasibility.now()
+        rig.ahead += limits.UNCONFIRMED_S
+
+        async def forgotten() -> bool:
+            return await platform.feasibility.now() is not before
+
+        await until(forgotten, what="what was known of it to be forgotten")
+
+    play(tmp_path, story, node(cpu=16))

@@ -1,0 +1,180 @@
+"""A password entered again: whom nobody else can keep from it, what ends it, and what is written down of what it allows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hub_stack import PASSWORD, Browser, text_of, user_token
+
+STACK = {"config": "c.NativeAccounts.login_burst = 1000"}
+CONFIRM = "/hub/confirm"
+NEW = "another long password"
+
+
+def logged_in(stack, name: str, **more) -> Browser:
+    stack.add(name, **more)
+    person = Browser(stack)
+    assert str(person.login(name).url).endswith("/hub/home")
+    return person
+
+
+def confirm(person: Browser, password: str = PASSWORD):
+    return person.post(CONFIRM, CONFIRM, {"password": password})
+
+
+def ask_for_token(person: Browser, name: str, **asked):
+    person.get("/hub/home")
+    xsrf = next(c.value for c in person.http.cookies.jar if c.name == "_xsrf" and c.path == "/hub/")
+    headers = {"X-XSRFToken": xsrf, "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "same-origin"}
+    return person.http.post(f"/hub/api/users/{name}/tokens", headers=headers, json=asked)
+
+
+def marks(person: Browser) -> list[str]:
+    return [c.name for c in person.http.cookies.jar if "mlp-recent" in c.name]
+
+
+def told(stack) -> list[dict]:
+    calls = [c.split(" ", 2) for c in stack.ledger()["calls"] if c.startswith("token ")]
+    return [{"user": user, **json.loads(body)} for _, user, body in calls]
+
+
+def test_who_locks_a_name_from_outside_keeps_its_owner_from_nothing_but_another_login(stack):
+    chief = logged_in(stack, "chief", admin=True)
+    outsider = Browser(stack)
+    for _ in range(6):
+        said = text_of(outsider.login("chief", "guessed"))
+    assert "Too many failed logins for chief" in said
+    assert "Too many failed logins" in text_of(Browser(stack).login("chief"))
+    assert "The password is not right" in text_of(confirm(chief, "mistyped"))
+    done = confirm(chief)
+    assert done.status_code == 200
+    assert "The password is not right" not in text_of(done)
+    page = "/hub/change-password"
+    fields = {"old_password": PASSWORD, "new_password": NEW, "new_password_confirmation": NEW}
+    assert "is changed" in text_of(chief.post(page, page, fields))
+    assert str(Browser(stack).login("chief", NEW).url).endswith("/hub/home")  # a new one unlocks
+
+
+def test_who_found_a_browser_open_guesses_no_longer_than_at_the_login_and_locks_nobody_out(stack):
+    found = logged_in(stack, "lea")
+    answers = [text_of(confirm(found, "guessed")) for _ in range(6)]
+    assert ["The password is not right" in a for a in answers] == [True] * 5 + [False]
+    assert "Too many failed logins for lea" in answers[-1]
+    assert "Too many failed logins for lea" in text_of(confirm(found))
+    assert str(Browser(stack).login("lea").url).endswith("/hub/home")
+
+
+def test_who_is_logged_in_guesses_others_passwords_as_an_outsider(stack):
+    stack.add("max")
+    eve = logged_in(stack, "eve")
+    answers = [text_of(eve.login("max", "guessed")) for _ in range(6)]
+    assert "Too many failed logins for max" in answers[-1]
+
+
+@pytest.mark.parametrize("way", ["logout", "logout-everywhere"])
+def test_a_recent_login_ends_in_the_browser_that_logs_out(stack, way):
+    name = f"nia-{way}"
+    person = logged_in(stack, name)
+    assert marks(person)
+    if way == "logout":
+        person.get("/hub/logout")
+    else:
+        done = person.post("/hub/change-password", "/hub/logout-everywhere", {})
+        assert "logged out everywhere but here" in text_of(done)
+        assert ask_for_token(person, name).status_code == 403
+        confirm(person)
+        assert ask_for_token(person, name).status_code == 201
+        return
+    assert marks(person) == []
+
+
+def test_a_copied_recent_login_is_nothing_without_the_session_that_ended(stack):
+    person = logged_in(stack, "ole")
+    thief = Browser(stack)
+    for cookie in person.http.cookies.jar:
+        thief.http.cookies.jar.set_cookie(cookie)
+    assert ask_for_token(thief, "ole").status_code == 201
+    person.post("/hub/change-password", "/hub/logout-everywhere", {})
+    assert marks(thief)
+    assert ask_for_token(thief, "ole").status_code == 403
+
+
+def test_a_token_makes_none_that_may_more_than_itself(stack):
+    stack.add("rob")
+    token = user_token(stack, "rob", "tokens!user", "read:users:name!user")
+    before = stack.api("GET", "/users/rob/tokens").json()
+    for more in ({}, {"scopes": ["inherit"]}, {"scopes": ["servers!user"]}, {"roles": ["user"]}):
+        refused = stack.api("POST", "/users/rob/tokens", token, json=more)
+        assert refused.status_code in (400, 403), (more, refused.text)
+    refused = stack.api("POST", "/users/rob/tokens", token, json={"scopes": ["servers!user"]})
+    assert "it lacks delete:servers!user=rob" in refused.json()["message"]
+    kept = stack.api("GET", "/users/rob/tokens").json()
+    assert len(kept["api_tokens"]) == len(before["api_tokens"])
+    for scopes in ([], ["read:users:name!user"]):
+        made = stack.api("POST", "/users/rob/tokens", token, json={"scopes": scopes})
+        assert made.status_code == 201
+        assert {s.partition(":")[0] for s in made.json()["scopes"]} == {"read"}  # who it belongs to, no more
+    whole = user_token(stack, "rob", "inherit")
+    assert stack.api("POST", "/users/rob/tokens", whole, json={}).status_code == 201
+
+
+def test_no_chain_of_tokens_ends_wider_or_later_than_it_began(stack):
+    stack.add("cleo")
+    ours = {"scopes": ["tokens!user", "read:users:name!user"], "expires_in": 3600}
+    asking = stack.api("POST", "/users/cleo/tokens", json=ours).json()
+    first = asking["token"]
+    before = len(stack.api("GET", "/users/cleo/tokens").json()["api_tokens"])
+    longer = {"scopes": ["read:users:name!user"], "expires_in": 7200}
+    refused = stack.api("POST", "/users/cleo/tokens", first, json=longer)
+    assert refused.status_code == 403, refused.text
+    assert "cannot outlive" in refused.json()["message"]
+    assert len(stack.api("GET", "/users/cleo/tokens").json()["api_tokens"]) == before
+    same = stack.api("POST", "/users/cleo/tokens", first, json={"scopes": ["read:users:name!user"]}).json()
+    ends = {t["id"]: t["expires_at"] for t in stack.api("GET", "/users/cleo/tokens").json()["api_tokens"]}
+    assert ends[same["id"]] <= ends[asking["id"]]  # where no time is asked, no longer than the one that asks
+    link = first
+    for lasts in (1800, 900, 450):  # each link may as much as the one before it, and no longer
+        link = stack.api(
+            "POST", "/users/cleo/tokens", link, json={"scopes": ours["scopes"], "expires_in": lasts}
+        ).json()["token"]
+    for more in ("servers!user", "custom:mlp:jobs:write!user", "inherit"):
+        wider = {"scopes": [more], "expires_in": 60}
+        assert stack.api("POST", "/users/cleo/tokens", link, json=wider).status_code in (400, 403), more
+    later = {"scopes": ours["scopes"], "expires_in": 3000}  # less than the first one has left
+    assert stack.api("POST", "/users/cleo/tokens", link, json=later).status_code == 403
+    assert len(stack.api("GET", "/users/cleo/tokens").json()["api_tokens"]) == before + 4
+
+
+def test_a_token_made_on_the_hubs_page_is_written_down_with_what_it_may(stack):
+    person = logged_in(stack, "pia")
+    made = ask_for_token(person, "pia", note="for\nthe run", scopes=["read:users:name!user"], expires_in=3600)
+    assert made.status_code == 201
+    assert ask_for_token(person, "pia").status_code == 201
+    first, second = told(stack)[-2:]
+    assert first.pop("expires") == made.json()["expires_at"]
+    assert first == {
+        "user": "pia",
+        "actor": "pia",
+        "note": "for\\nthe run",
+        "scopes": "read:users:name!user",
+    }
+    assert (second["scopes"], second["expires"]) == ("all of the user's", "never")
+    before = told(stack)
+    user_token(stack, "pia")  # by the service, which writes it down itself
+    assert ask_for_token(person, "pia", scopes=["no-such-scope"]).status_code == 400
+    assert told(stack) == before
+
+
+def test_a_token_that_cannot_be_written_down_is_not_made(stack):
+    person = logged_in(stack, "quin")
+    count = len(stack.api("GET", "/users/quin/tokens").json()["api_tokens"])
+    stack.tell_service(limits={"tokens": 0})
+    try:
+        refused = ask_for_token(person, "quin")
+    finally:
+        stack.tell_service(limits={"tokens": 1})
+    assert refused.status_code == 503
+    assert "No token was made" in refused.json()["message"]
+    assert len(stack.api("GET", "/users/quin/tokens").json()["api_tokens"]) == count

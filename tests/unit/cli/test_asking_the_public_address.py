@@ -1,0 +1,27 @@
+"""Where the doctor connects to when it asks the public address."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from mlp_hub._origins import Origins
+from mlp_hub.cli import checks_gateway
+from mlp_hub.settings import Settings
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_address_of_ipv6_is_asked_whole(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    called: list[tuple[str, int]] = []
+
+    def create(address: tuple[str, int], *_: object) -> socket.socket:
+        called.append(address)
+        raise OSError("nobody")
+
+    monkeypatch.setattr(socket, "create_connection", create)
+    asked = checks_gateway.Probe(Path("none"), "token", "0" * 32, "")
+    checks = checks_gateway.faults(asked, Origins(f"{scheme}://[2001:db8::5]", ""), Settings.load({}))
+    assert [check.status for check in checks] == ["warn"]
+    assert called == [("2001:db8::5", 443 if scheme == "https" else 80)]

@@ -1,0 +1,144 @@
+"""Which attempts the executor of a cluster looks at: those of which there is news, and others in their time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import waiting
+from mlp_hub.executors.base import AttemptPhase, Observation, Superseded
+from mlp_hub.executors.kubernetes import tending as module
+from mlp_hub.executors.kubernetes.tending import Tending
+
+STARTS = Observation("a.0", AttemptPhase.STARTING)
+
+
+class Watched:
+    """Attempts that start and never get further, until they are said to."""
+
+    def __init__(self, *, tells_news: bool = False) -> None:
+        self.stands: dict[str, Observation] = {}
+        self.looked: list[str] = []
+        self.told: list[str] = []
+        self.looked_at = asyncio.Event()
+        self.tending = Tending(self._advance, tells_news=tells_news)
+        self.tending.listeners.append(self.told.append)
+
+    async def _advance(self, attempt: str) -> tuple[Observation, bool]:
+        self.looked.append(attempt)
+        self.looked_at.set()
+        return self.stands.get(attempt, STARTS), False
+
+    async def news(self, attempt: str) -> None:
+        """Tell of an attempt, and wait until it is looked at."""
+        before = self.looked.count(attempt)
+        self.tending.news(attempt)
+        await self.looks(attempt, before + 1)
+
+    async def looks(self, attempt: str, times: int) -> None:
+        """Wait until an attempt was looked at so often."""
+        while self.looked.count(attempt) < times:
+            self.looked_at.clear()
+            await self.looked_at.wait()
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+async def _while_tended(watched: Watched, work: Any) -> None:
+    tending = asyncio.ensure_future(watched.tending.run())
+    try:
+        async with asyncio.timeout(waiting.PATIENCE_S):
+            await work()
+    finally:
+        tending.cancel()
+        await asyncio.gather(tending, return_exceptions=True)
+
+
+def test_news_of_one_is_no_reason_to_look_at_others_that_start(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_S", 1_000.0)
+
+    async def work() -> None:
+        await watched.news("other.0")
+        for _ in range(20):
+            await watched.news("a.0")
+
+    asyncio.run(_while_tended(watched, work))
+    assert watched.looked == ["other.0", *["a.0"] * 20]
+
+
+def test_those_that_start_are_looked_at_again_though_nobody_tells_of_them(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_S", 0.01)
+
+    async def work() -> None:
+        await watched.news("a.0")
+        await watched.looks("a.0", 5)
+
+    asyncio.run(_while_tended(watched, work))
+
+
+def test_what_was_told_is_not_told_again(watched: Watched) -> None:
+    async def work() -> None:
+        for _ in range(5):
+            await watched.news("a.0")
+        watched.stands["a.0"] = Observation("a.0", AttemptPhase.RUNNING)
+        await watched.news("a.0")
+
+    asyncio.run(_while_tended(watched, work))
+    assert watched.told == ["a.0", "a.0"]
+
+
+def test_of_what_is_gone_nothing_is_remembered(watched: Watched) -> None:
+    watched.stands["a.0"] = Observation("a.0", AttemptPhase.ABSENT)
+    asyncio.run(_while_tended(watched, lambda: watched.news("a.0")))
+    assert not watched.tending.last
+
+
+def test_who_wants_to_hear_of_all_news_is_told_though_nothing_has_changed() -> None:
+    watched = Watched(tells_news=True)
+
+    async def work() -> None:
+        for _ in range(3):
+            await watched.news("a.0")
+
+    asyncio.run(_while_tended(watched, work))
+    assert watched.told[:2] == ["a.0", "a.0"]
+
+
+def test_what_cannot_be_looked_at_is_looked_at_again_and_who_is_not_the_newest_leaves_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "LOOK_S", 0.01)
+    looked: list[str] = []
+    done = asyncio.Event()
+
+    async def advance(attempt: str) -> tuple[Observation, bool]:
+        looked.append(attempt)
+        if attempt == "old.0":
+            raise Superseded
+        if looked.count("a.0") < 3:
+            raise OSError("away")
+        done.set()
+        return STARTS, True
+
+    async def story() -> None:
+        tending = Tending(advance)
+        running = asyncio.ensure_future(tending.run())
+        tending.news("old.0")
+        tending.news("a.0")
+        async with asyncio.timeout(waiting.PATIENCE_S):
+            await done.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(story())
+    assert sorted(looked) == ["a.0", "a.0", "a.0", "old.0"]
+    assert [r.getMessage() for r in caplog.records] == ["a.0: away"], "each look fails alike: said once"

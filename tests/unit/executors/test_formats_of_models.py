@@ -1,0 +1,73 @@
+"""Formats of models are told by names and headers; what is none is told as none; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.executors.mounted import model_formats
+from mlp_hub.executors.mounted.model_formats import KNOWN_FORMATS, recognise
+from model_files import FORMATS, NO_MODELS, PICKLED, WEIGHTS, safetensors
+
+
+def put(top: Path, files: Mapping[str, bytes]) -> Path:
+    for name, data in files.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_bytes(data)
+    return top
+
+
+def test_there_is_an_example_of_each_format() -> None:
+    assert set(FORMATS) == set(KNOWN_FORMATS)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_is_told_and_whether_loading_it_runs_code(name: str, tmp_path: Path) -> None:
+    found = recognise(put(tmp_path, FORMATS[name]))
+    assert (found.name, found.pickled) == (name, name in PICKLED)
+    assert found.main in FORMATS[name]
+
+
+@pytest.mark.parametrize("name", NO_MODELS)
+def test_what_is_no_model_is_told_as_none(name: str, tmp_path: Path) -> None:
+    found = recognise(put(tmp_path, NO_MODELS[name]))
+    assert found.name == ""
+    assert set(found.seen) <= set(NO_MODELS[name])
+    assert found.seen
+
+
+def test_what_a_header_says_is_shown(tmp_path: Path) -> None:
+    assert recognise(put(tmp_path / "a", FORMATS["safetensors"])).facts == {"tensors": "2", "values": "9"}
+    parts = {f"model-{n}.safetensors": WEIGHTS for n in (1, 2, 3)}
+    assert recognise(put(tmp_path / "b", parts)).facts["parts"] == "3"
+    assert recognise(put(tmp_path / "c", FORMATS["mlflow"])).facts == {"flavors": "python_function, sklearn"}
+
+
+def test_the_safest_of_several_formats_is_the_one_that_is_told(tmp_path: Path) -> None:
+    both = {**FORMATS["torch"], **FORMATS["safetensors"]}
+    assert recognise(put(tmp_path, both)).name == "safetensors"
+
+
+def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
+    outside = put(tmp_path / "outside", FORMATS["safetensors"])
+    top = tmp_path / "top"
+    top.mkdir()
+    (top / "model.safetensors").symlink_to(outside / "model.safetensors")
+    os.mkfifo(top / "net.onnx")
+    assert recognise(top).name == ""
+
+
+def test_a_directory_of_very_many_is_looked_at_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_formats, "MOST_NAMES", 3)
+    put(tmp_path, {f"{n}.txt": b"" for n in range(10)})
+    assert len(recognise(tmp_path).seen) == 3
+
+
+def test_a_huge_header_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_formats, "MOST_HEADER", 10)
+    assert recognise(put(tmp_path, {"a.safetensors": safetensors(w=("F32", [2], bytes(8)))})).name == ""

@@ -1,0 +1,217 @@
+"""Whose login at the provider ended is let in for a while by tokens, then no more; servers that could not be ended are ended later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from jupyterhub import orm
+
+from mlp_hub.hubside.providers import ends, identities, sids
+from mlp_hub.hubside.providers.people import HubPeople
+from mlp_hub.hubside.providers.standing import Standing
+
+DAY_S = 86_400.0
+SERVER = ""
+
+
+class Account:
+    """A user as JupyterHub hands one out, with one server that can be stopped or not."""
+
+    def __init__(self, record: orm.User, hub: Hub) -> None:
+        self.orm_user, self.name, self._hub = record, record.name, hub
+        self.spawners = {SERVER: SimpleNamespace(active=True, pending=None, ready=False)}
+
+    async def get_auth_state(self) -> dict[str, Any] | None:
+        return self._hub.states.get(self.name)
+
+    async def save_auth_state(self, state: dict[str, Any] | None) -> None:
+        self._hub.states[self.name] = state
+
+    def sync_groups(self, groups: list[str]) -> None:
+        self._hub.groups[self.name] = groups
+
+    async def stop(self, server: str) -> None:
+        self._hub.stops.append(self.name)
+        await self._hub.gate.wait()
+        if self._hub.stuck:
+            raise TimeoutError("it does not end")
+        self.spawners[server].active = False
+        record = self._hub.db.query(orm.Spawner).filter(orm.Spawner.user_id == self.orm_user.id).one()
+        record.server = None
+        self._hub.db.commit()
+
+
+class Hub:
+    """A hub's database, and the users in it."""
+
+    def __init__(self) -> None:
+        self.db = orm.new_session_factory("sqlite:///:memory:")()
+        self.states: dict[str, Any] = {}
+        self.groups: dict[str, list[str]] = {}
+        self.stops: list[str] = []
+        self.stuck = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.users: dict[orm.User, Account] = {}
+        identities.ensure_table(self.db)
+
+    def add(self, name: str, *, server: bool = False) -> None:
+        user = orm.User(name=name)
+        self.db.add(user)
+        identities.claim(self.db, Standing("i", f"s-{name}", name, "", False, (), False), lambda _: False)
+        if server:
+            self.db.add(orm.Spawner(name=SERVER, user=user, server=orm.Server()))
+        self.db.commit()
+        self.users[user] = Account(user, self)
+        self.states[name] = {"session": f"sid-{name}"}
+
+    def people(self, unseen_s: float = DAY_S) -> HubPeople:
+        return HubPeople(self, decides_admins=False, unseen_s=unseen_s)
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    made = Hub()
+    yield made
+    made.db.close()
+
+
+def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(story())
+
+
+def age(hub: Hub, name: str, seconds: float) -> None:
+    known = hub.db.get(ends.LoginEnd, name)
+    known.at -= timedelta(seconds=seconds)
+    hub.db.commit()
+
+
+async def settled() -> None:
+    """Let all go on that can."""
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait([task])
+
+
+def test_tokens_of_whose_login_ended_are_taken_for_the_time_that_is_set_and_no_longer(hub: Hub) -> None:
+    async def story() -> None:
+        hub.add("ann")
+        people = hub.people()
+        await people.end("ann", "session")
+        assert people.may_go_on("ann")
+        age(hub, "ann", DAY_S - 60)
+        await people.end("ann", "session")  # said again: the time goes on
+        assert people.may_go_on("ann")
+        age(hub, "ann", 61)
+        assert not people.may_go_on("ann")
+        assert not hub.people().may_go_on("ann"), "after a restart too"
+        standing = Standing("i", "s-ann", "ann", "", False, (), False)
+        await people.keep("ann", standing, [], {})
+        assert people.may_go_on("ann")
+
+    play(story)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_with_no_time_at_all_they_end_with_the_login_and_one_that_was_lost_ends_too(
+    hub: Hub, lost: bool
+) -> None:
+    async def story() -> None:
+        hub.add("ann")
+        people = hub.people(unseen_s=0)
+        if not lost:  # else what was kept of it can be read no more, and nothing was noted
+            await people.end("ann", "session")
+        assert not people.may_go_on("ann")
+
+    play(story)
+
+
+def test_what_was_kept_and_is_lost_begins_the_time(hub: Hub) -> None:
+    hub.add("ann")
+    people = hub.people()
+    assert people.may_go_on("ann")
+    age(hub, "ann", DAY_S + 1)
+    assert not people.may_go_on("ann")
+
+
+def test_a_server_that_could_not_be_ended_is_ended_at_a_later_turn_and_once_at_a_time(hub: Hub) -> None:
+    async def story() -> None:
+        hub.add("ann", server=True)
+        hub.add("bob", server=True)
+        people = hub.people()
+        hub.stuck = True
+        await people.end("ann", "disabled")
+        await settled()
+        assert hub.stops == ["ann"]
+        hub.gate.clear()
+        people.end_servers_left()
+        people.end_servers_left()  # while it is ending
+        hub.stuck = False
+        hub.gate.set()
+        await settled()
+        assert hub.stops == ["ann", "ann"]
+        people.end_servers_left()
+        await settled()
+        assert hub.stops == ["ann", "ann"], "it has ended; and bob's runs on"
+        assert people.busy() == {"bob"}
+
+    play(story)
+
+
+def test_a_hub_that_died_meanwhile_ends_them_when_it_is_back(hub: Hub) -> None:
+    async def story() -> None:
+        hub.add("ann", server=True)
+        ends.note(hub.db, "ann", "disabled")  # it died before anything else
+        hub.db.commit()
+        hub.people().end_servers_left()
+        await settled()
+        assert hub.stops == ["ann"]
+
+    play(story)
+
+
+def test_servers_of_whose_login_ended_go_on_for_the_same_time(hub: Hub) -> None:
+    async def story() -> None:
+        hub.add("ann", server=True)
+        people = hub.people()
+        await people.end("ann", "session")
+        people.end_servers_left()
+        await settled()
+        assert hub.stops == []
+        age(hub, "ann", DAY_S + 1)
+        people.end_servers_left()
+        await settled()
+        assert hub.stops == ["ann"]
+
+    play(story)
+
+
+def test_an_account_that_is_gone_stays_gone_whatever_is_said_of_its_session(hub: Hub) -> None:
+    async def story() -> None:
+        hub.add("ann")
+        people = hub.people()
+        await people.end("ann", "session")
+        await people.end("ann", "disabled")
+        await people.end("ann", "session")
+        assert people.disabled() == {"ann"}
+        assert not people.may_go_on("ann")
+
+    play(story)
+
+
+def test_whose_session_of_the_provider_it_is_is_known_by_its_name_alone(hub: Hub) -> None:
+    async def story() -> None:
+        hub.add("ann")
+        hub.add("bob")
+        people = hub.people()
+        for name, session in (("ann", "one"), ("bob", "two"), ("ann", "three"), ("bob", "")):
+            standing = Standing("i", f"s-{name}", name, "", False, (), False)
+            await people.keep(name, standing, [], {"session": session})
+        found = {session: sids.names_of(hub.db, session) for session in ("one", "two", "three", "")}
+        assert found == {"one": [], "two": [], "three": ["ann"], "": []}
+
+    play(story)

@@ -1,0 +1,124 @@
+"""A file that is fetched comes whole, whatever the line does meanwhile."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlp.client import Client
+from mlp.errors import Refused, Unreachable
+from mlp.fetching import download, fetch
+
+OLD, NEW = b"old content " * 1000, b"the new one " * 1500
+
+
+class Shaky(ThreadingHTTPServer):
+    """Serves one file, of which each answer is cut after so many bytes; `turns` is what it is by then."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.turns: list[tuple[bytes, int]] = []
+        self.asked: list[str] = []
+
+
+class Answering(BaseHTTPRequestHandler):
+    server: Shaky
+
+    def do_GET(self) -> None:
+        if "/files?" in self.path:
+            names = {"": [("file", "a"), ("link", "b"), ("file", "../evil"), ("directory", "..")]}
+            path = re.search(r"path=([^&]*)", self.path)
+            self._json(names.get(path[1] if path else "", []))
+            return
+        self.server.asked.append(self.headers.get("Range", ""))
+        data, cut = self.server.turns.pop(0) if len(self.server.turns) > 1 else self.server.turns[0]
+        tag = f'"{hash(data):x}"'
+        start = 0
+        if self.headers.get("Range") and self.headers.get("If-Range") == tag:
+            start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+        self.send_response(206 if start else 200)
+        self.send_header("ETag", tag)
+        self.send_header("Content-Length", str(len(data) - start))
+        self.end_headers()
+        self.wfile.write(data[start : start + cut])
+        self.close_connection = True
+
+    def _json(self, entries: list[tuple[str, str]]) -> None:
+        body = json.dumps([{"kind": kind, "name": name} for kind, name in entries]).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def shaky() -> Iterator[Shaky]:
+    with Shaky() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def client(server: Shaky, **more: Any) -> Client:
+    return Client(f"http://127.0.0.1:{server.server_port}", "t", "ann", sleep=lambda _: None, **more)
+
+
+def test_it_goes_on_where_the_line_was_cut(shaky: Shaky, tmp_path: Path) -> None:
+    shaky.turns = [(OLD, 5000), (OLD, 3000), (OLD, 10**6)]
+    assert download(client(shaky), "/x", tmp_path / "file") == len(OLD)
+    assert (tmp_path / "file").read_bytes() == OLD
+    assert shaky.asked == ["", "bytes=5000-", "bytes=8000-"]
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_of_a_file_that_is_another_one_by_now_all_comes(shaky: Shaky, tmp_path: Path) -> None:
+    shaky.turns = [(OLD, 5000), (NEW, 2000), (NEW, 10**6)]
+    assert download(client(shaky), "/x", tmp_path / "file") == len(NEW)
+    assert (tmp_path / "file").read_bytes() == NEW
+
+
+def test_what_never_comes_whole_is_told_and_leaves_what_was_there(shaky: Shaky, tmp_path: Path) -> None:
+    shaky.turns = [(OLD, 5000), (OLD, 0)]
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(Unreachable):
+        download(client(shaky, patience=0.5), "/x", tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_directory_never_writes_beside_where_it_goes(shaky: Shaky, tmp_path: Path) -> None:
+    shaky.turns = [(OLD, 10**6)]
+    here = tmp_path / "here"
+    here.mkdir()
+    found = fetch(client(shaky), "/users/ann/jobs/digits", "", here, "digits")
+    assert found.left_out == ["b", "../evil", ".."]
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")] == [
+        "here",
+        "here/digits",
+        "here/digits/a",
+    ]
+
+
+def test_a_refusal_is_told(shaky: Shaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Answering) -> None:
+        self.send_response(403)
+        self.end_headers()
+        self.wfile.write(b'{"msg": "there is no job digits", "reason": "NotFound"}')
+        self.close_connection = True
+
+    monkeypatch.setattr(Answering, "do_GET", refuse)
+    with pytest.raises(Refused, match="there is no job digits"):
+        fetch(client(shaky), "/users/ann/jobs/digits", "ckpt", tmp_path, "digits")
+    assert list(tmp_path.iterdir()) == []

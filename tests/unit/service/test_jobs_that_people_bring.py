@@ -1,0 +1,194 @@
+"""Jobs that people made past the hub are taken in once, refused with a sentence, cancelled when they go, removed when cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlp_api.jobs import JobCreate
+from mlp_api.types import TenantCreate
+from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_hub.domain.job import Brought
+from mlp_hub.domain.resources import Resources
+from mlp_hub.executors.brought import BroughtJob
+from mlp_language.message import Message, msg
+from platform_rig import Rig, play
+from waiting import until
+
+
+class Door:
+    """What people bring, and what was written down on it."""
+
+    def __init__(self) -> None:
+        self.there: dict[str, BroughtJob] = {}
+        self.said: dict[str, str] = {}
+        self.fails = 0
+        self._told: list[Callable[[str], None]] = []
+
+    def bring(self, name: str, **more: Any) -> Brought:
+        what = Brought("MPIJob", "mlp-red", name, f"uid-{name}-{len(self.there)}")
+        fields: dict[str, Any] = {
+            "user": "ann",
+            "tenant": "red",
+            "runtime": "mpi",
+            "workers": 2,
+            "ps": 0,
+            "per_worker": Resources(cpu=500, ram=100),
+        }
+        self.there[what.uid] = BroughtJob(what, **(fields | more))
+        self.tell(what.uid)
+        return what
+
+    def take_away(self, what: Brought) -> None:
+        del self.there[what.uid]
+        self.tell(what.uid)
+
+    def tell(self, uid: str) -> None:
+        for callback in self._told:
+            callback(uid)
+
+    def all(self) -> Sequence[BroughtJob]:
+        return list(self.there.values())
+
+    def find(self, uid: str) -> BroughtJob | None:
+        return self.there.get(uid)
+
+    def is_there(self, uid: str) -> bool:
+        return uid in self.there
+
+    async def seen(self) -> None: ...
+
+    def on_news(self, callback: Callable[[str], None]) -> None:
+        self._told.append(callback)
+
+    async def accept(self, what: Brought, job: str, name: str, epoch: int = 0) -> None:
+        self.fails -= 1
+        if self.fails >= 0:
+            raise Unavailable(msg("the cluster is away"))
+        self.said[what.uid] = name
+        self.there[what.uid] = replace(self.there[what.uid], job=job)
+
+    async def refuse(self, what: Brought, why: Message, epoch: int = 0) -> None:
+        self.said[what.uid] = str(why)
+        self.there[what.uid] = replace(self.there[what.uid], refused=True)
+
+    async def remove(self, what: Brought, epoch: int = 0) -> None:
+        self.take_away(what)
+
+
+def at_door(root: Path, story: Callable[[Rig, Door], Awaitable[None]]) -> None:
+    async def go(rig: Rig) -> None:
+        door = Door()
+        rig.executor.brought = door  # type: ignore[assignment]
+        await rig.restart()
+        await rig.platform.users.approve("ann", actor="admin")
+        await rig.platform.tenants.create(TenantCreate(name="red", cpu=4.0, ram=1000))
+        await rig.platform.tenants.set_member("red", "ann")
+        await story(rig, door)
+
+    play(root, go)
+
+
+async def told(door: Door, what: Brought) -> str:
+    async def look() -> str | None:
+        return door.said.get(what.uid)
+
+    found: str = await until(look, what=f"word of {what.title}")
+    return found
+
+
+def test_it_is_a_job_of_its_users_with_all_that_its_pods_ask_for(tmp_path: Path) -> None:
+    async def story(rig: Rig, door: Door) -> None:
+        what = door.bring("train")
+        assert await told(door, what) == "train"
+        job = await rig.until("train", "running", "finished")
+        assert (job.tenant, job.runtime, job.workers, job.cpu) == ("red", "mpi", 2, 0.5)
+        assert job.source == "MPIJob mlp-red/train"
+        with pytest.raises(
+            Refused, match=r"was made with kubectl, as MPIJob mlp-red/train: create it again there"
+        ):
+            await rig.platform.jobs.resubmit("ann", "train")
+
+    at_door(tmp_path, story)
+
+
+def test_it_is_taken_in_once_though_that_could_not_be_written_down(tmp_path: Path) -> None:
+    async def story(rig: Rig, door: Door) -> None:
+        door.fails = 2
+        await told(door, door.bring("train"))
+        jobs, _ = await rig.platform.jobs.list("ann")
+        assert [job.name for job in jobs] == ["train"]
+
+    at_door(tmp_path, story)
+
+
+def test_of_one_name_there_may_be_several(tmp_path: Path) -> None:
+    async def story(rig: Rig, door: Door) -> None:
+        waits = JobCreate(name="train", code="x", cpu=1.0, ram=100, tenant="red", env={"SIM_DURATION": "600"})
+        await rig.platform.jobs.submit("ann", waits)
+        assert (await told(door, door.bring("train"))).startswith("train-uid-trai")
+
+    at_door(tmp_path, story)
+
+
+def test_who_is_not_known_or_no_member_or_asks_for_too_much_is_told_so(tmp_path: Path) -> None:
+    async def story(rig: Rig, door: Door) -> None:
+        await rig.platform.users.approve("bob", actor="admin")
+        for more, says in (
+            ({"user": "eve"}, "the hub knows no user eve"),
+            ({"user": "bob"}, "bob is not a member of tenant red"),
+            ({"per_worker": Resources(cpu=9000, ram=100)}, "18"),
+            ({"fault": msg("it has no pods; ask for one or more")}, "it has no pods"),
+        ):
+            assert says in await told(door, door.bring("train", **more))
+        assert (await rig.platform.jobs.list())[0] == []
+
+    at_door(tmp_path, story)
+
+
+def test_what_is_taken_away_is_cancelled_also_while_nobody_looks(tmp_path: Path) -> None:
+    async def story(rig: Rig, door: Door) -> None:
+        fills = JobCreate(name="fills", code="x", cpu=4.0, ram=100, tenant="red", env={"SIM_DURATION": "600"})
+        await rig.platform.jobs.submit("ann", fills)
+        await rig.until("fills", "running")
+        one, other = door.bring("one"), door.bring("other")
+        await told(door, one)
+        await told(door, other)
+        door.take_away(one)
+        await rig.until("one", "cancelled")
+        rig.crash()
+        door.take_away(other)
+        await rig.start()
+        await rig.until("other", "cancelled")
+        events = [str(e.message) for e in await rig.platform.jobs.events("ann", "one")]
+        assert events[-1] == "cancelled before it started"
+
+    at_door(tmp_path, story)
+
+
+def test_what_is_cancelled_or_deleted_in_the_hub_is_removed(tmp_path: Path) -> None:
+    async def story(rig: Rig, door: Door) -> None:
+        fills = JobCreate(name="fills", code="x", cpu=4.0, ram=100, tenant="red", env={"SIM_DURATION": "600"})
+        await rig.platform.jobs.submit("ann", fills)
+        await rig.until("fills", "running")
+        what = door.bring("waits")
+        await told(door, what)
+        await rig.until("waits", "queued")
+        await rig.platform.jobs.cancel("ann", "waits")
+
+        async def gone() -> bool:
+            return not door.is_there(what.uid)
+
+        await until(gone, what="its object to go")
+        left = door.bring("left", job="01UNKNOWN")
+        await until(lambda: _gone(door, left), what="the object of a job that is no more to go")
+
+    at_door(tmp_path, story)
+
+
+async def _gone(door: Door, what: Brought) -> bool:
+    return not door.is_there(what.uid)

@@ -1,0 +1,71 @@
+/**
+ * The live monitor of one job in a cell's output. All data comes over the browser's own connection to the notebook
+ * server, which passes it on from the service beside all kernels; so a busy, restarted or dead kernel changes nothing.
+ * Without a service the picture that the notebook keeps is shown.
+ */
+import { render } from "preact";
+import { Monitor } from "./components/Monitor";
+import { Client } from "./core/api";
+import { learn } from "./core/catalogues";
+import { languageOf } from "./core/language";
+import { liveJob } from "./core/live";
+import { serverApi, serverXsrf } from "./core/server";
+import "uplot/dist/uPlot.min.css";
+import "./styles/base.css";
+import "./styles/monitor.css";
+
+/** How long what is drawn waits for the service to say in which language. */
+const ASKED_MS = 500;
+
+/** The language of the notebook's magics, which the service knows; without a service the page's. */
+async function languageOfNotebook(client: Client): Promise<string> {
+  const late = new Promise((resolve) => setTimeout(resolve, ASKED_MS));
+  await Promise.race([client.session(true).catch(() => undefined), late]);
+  return languageOf(client.answeredIn) ?? languageOf(document.documentElement.lang) ?? "";
+}
+
+/** Draw job `name` of `user` into an element, in the notebook's language, whose catalogue is in a folder; what is returned takes it away. */
+export function show(el: HTMLElement, user: string, name: string, snapshot: unknown, folder: string): () => void {
+  const root = document.createElement("div");
+  root.className = "mlp mlp-widget";
+  root.dataset["jpSuppressContextMenu"] = "";
+  el.append(root);
+  const free = keepKeys(root);
+  const client = new Client(serverApi(document), {
+    fetch: (...args) => fetch(...args),
+    xsrf: () => serverXsrf(document),
+    origin: location.href,
+  });
+  const live = liveJob(client, user, name, snapshot);
+  let gone = false;
+  const begin = (): void => {
+    if (gone) return;
+    render(<Monitor client={client} live={live} user={user} name={name} page={false} onAction={() => undefined} />, root);
+    live.start();
+  };
+  void languageOfNotebook(client)
+    .then((tag) => learn(tag, folder))
+    .then(begin);
+  return () => {
+    gone = true;
+    live.stop();
+    render(null, root);
+    free();
+    root.remove();
+  };
+}
+
+/**
+ * JupyterLab's single-key shortcuts (`d d` deletes the cell) must not act while somebody uses the monitor, those with
+ * Ctrl and the like still should. Lab looks for this attribute on the focused element itself, from its listener on
+ * the document; the window hears of the key before it.
+ */
+function keepKeys(root: HTMLElement): () => void {
+  const keys = (event: KeyboardEvent): void => {
+    const at = event.target;
+    if (!(at instanceof Element) || !root.contains(at)) return;
+    at.toggleAttribute("data-lm-suppress-shortcuts", !event.ctrlKey && !event.metaKey && !event.altKey);
+  };
+  window.addEventListener("keydown", keys, true);
+  return () => window.removeEventListener("keydown", keys, true);
+}

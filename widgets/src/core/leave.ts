@@ -1,0 +1,21 @@
+/** What becomes of what somebody has here who leaves, one sentence each; nothing of what they do not have. */
+import { bytes } from "./format";
+import { n, t } from "./language";
+import type { Leaving } from "./wire";
+
+export function leaveLines(has: Leaving, jobs: string, files: string): string[] {
+  const stop = jobs === "stop";
+  const remove = files === "remove";
+  const ended = has.ended + has.suspended;
+  const lines = [
+    has.servers ? n("1 notebook server stops.", "{n} notebook servers stop.", has.servers) : "",
+    has.tokens ? n("1 token ends, and all logins.", "{n} tokens end, and all logins.", has.tokens) : t("All logins end."),
+    !has.running ? "" : stop ? n("1 job that runs is cancelled.", "{n} jobs that run are cancelled.", has.running) : n("1 job that runs goes on to its end.", "{n} jobs that run go on to their end.", has.running),
+    !has.waiting ? "" : stop || remove ? n("1 job that waits is cancelled.", "{n} jobs that wait are cancelled.", has.waiting) : n("1 job that waits is suspended.", "{n} jobs that wait are suspended.", has.waiting),
+    !ended ? "" : remove ? n("1 job that does not run is removed with its outputs.", "{n} jobs that do not run are removed with their outputs.", ended) : n("1 job that does not run stays with its outputs.", "{n} jobs that do not run stay with their outputs.", ended),
+    remove
+      ? has.bytes === null ? t("The home directory is removed once nothing runs any more.") : t("The home directory, {size}, is removed once nothing runs any more.", { size: bytes(has.bytes) })
+      : t("The home directory stays for when the account is approved again."),
+  ];
+  return lines.filter(Boolean);
+}

@@ -1,0 +1,44 @@
+/** Names of the contract, and what they are called: made by `make docs`, not by hand. */
+import { t } from "./language";
+
+type Words = Readonly<Record<string, () => string>>;
+
+export const REASONS: Words = {
+  Invalid: () => t("not allowed"),
+  NotFound: () => t("not there"),
+  Conflict: () => t("there already"),
+  WrongState: () => t("not in this state"),
+  Forbidden: () => t("no right to it"),
+  LoginTooOld: () => t("asks for the password again"),
+  ExceedsMaxQuota: () => t("more than the whole quota"),
+  WaitingForQuota: () => t("waits for quota"),
+  NoMatchingFlavor: () => t("no such device here"),
+  WaitingForResources: () => t("waits for room on the nodes"),
+  TopologyPlacementFailed: () => t("waits for room in the right place"),
+  WaitingForPreempted: () => t("waits for others to stop"),
+  Reserved: () => t("the room is kept for others"),
+  DiskFull: () => t("waits for room on the disk"),
+  Suspended: () => t("suspended"),
+  Gated: () => t("held back"),
+};
+
+export const POLICIES: Words = {
+  fair: () => t("share of the machines, now and lately"),
+  maxmin: () => t("share of the machines, now alone"),
+  fifo: () => t("first come, first served"),
+  priority: () => t("priority, then age"),
+  finish: () => t("who would be late first"),
+};
+
+export const ORDERS: Words = {
+  priority: () => t("priority, then age"),
+  fifo: () => t("age alone"),
+  fair: () => t("turns of its members, by what they use now and lately"),
+  maxmin: () => t("turns of its members, by what they use now"),
+};
+
+/** Under these each tenant has a line of its own; the others put the jobs of all tenants into one. */
+export const LINE_PER_TENANT: readonly string[] = ["fair", "maxmin"];
+
+/** All that a tenant is configured by. */
+export const TENANT_FIELDS = ["name", "cpu", "gpu", "ram", "rom", "gpu_kinds", "weight", "cohort", "parent", "borrowing_limit", "lending_limit", "reserved", "queue_order", "isolation", "network", "leavers", "description"] as const;

@@ -1,0 +1,29 @@
+/** Words of the contract as people read them; one that is newer than the page as it is. Pure. */
+import { t } from "./language";
+
+const lookup = (table: Record<string, () => string>, word: string): string => (Object.hasOwn(table, word) ? table[word]?.() : undefined) ?? word;
+
+const EVENTS: Record<string, () => string> = {
+  submitted: () => t("submitted"), queued: () => t("queued"), admitted: () => t("admitted"), starting: () => t("starting"), running: () => t("running"),
+  suspending: () => t("suspending"), suspended: () => t("suspended"), resume: () => t("resumed"), resumed: () => t("resumed"), preempted: () => t("preempted"),
+  requeued: () => t("requeued"), resize: () => t("resize"), resized: () => t("resized"), finishing: () => t("finishing"), finished: () => t("finished"),
+  failed: () => t("failed"), cancelling: () => t("cancelling"), cancelled: () => t("cancelled"), deleting: () => t("deleting"),
+  started: () => t("started"), waiting: () => t("waiting"), "metrics-full": () => t("metrics full"), "metrics-lost": () => t("metrics lost"),
+  created: () => t("pods made"), bound: () => t("nodes found"), pulled: () => t("images there"), "first-line": () => t("first line"),
+  "start-failed": () => t("start failed"), "output-lost": () => t("output lost"),
+};
+/** What happened to a job: a line of its timeline, or what the scheduler decided. */
+export const eventWord = (kind: string): string => lookup(EVENTS, kind);
+
+const ROLES: Record<string, () => string> = { member: () => t("Member"), admin: () => t("Admin") };
+export const roleWord = (role: string): string => lookup(ROLES, role);
+
+const FIELDS: Record<string, () => string> = {
+  name: () => t("name"), weight: () => t("weight"), cohort: () => t("cohort"), parent: () => t("parent"), borrowing_limit: () => t("borrowing limit"),
+  lending_limit: () => t("lending limit"), reserved: () => t("reserved"), queue_order: () => t("queue order"), isolation: () => t("isolation"),
+  network: () => t("network"), leavers: () => t("jobs of leavers"), description: () => t("description"), gpu_kinds: () => t("gpu kinds"), role: () => t("role"), amount: () => t("amount"),
+  start: () => t("start"), end: () => t("end"), why: () => t("why"), jobs: () => t("jobs"), more: () => t("more"), default: () => t("default"),
+  was: () => t("was"), user: () => t("user"), tenant: () => t("tenant"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
+};
+/** A field of what the audit log keeps. */
+export const fieldWord = (key: string): string => (Object.hasOwn(FIELDS, key) ? lookup(FIELDS, key) : key.replaceAll("_", " "));

@@ -1,0 +1,95 @@
+/**
+ * The live monitor as a renderer of cell outputs in JupyterLab and Notebook: what a cell shows and a notebook keeps is
+ * which job it is and its picture, so the monitor is there without any kernel, before and after the job ends.
+ *
+ * Built by hand as what Lab loads: a federated module whose container gives the renderer, and which takes Lumino from Lab.
+ */
+import { show } from "./cell";
+
+const MIME = "application/vnd.mlp-hub.job+json";
+/** Before ipywidgets (-10), HTML (50) and text: lower ranks are preferred. */
+const RANK = -20;
+
+/** What we use of Lumino's widget, which Lab's renderers are. */
+interface LuminoWidget {
+  readonly node: HTMLElement;
+  addClass(name: string): void;
+  dispose(): void;
+}
+type LuminoModule = { Widget: new () => LuminoWidget };
+
+/** An output as Lab hands it over. */
+interface Output {
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Modules that Lab shares: by name and version, each with a promise of what gives it. */
+type Shared = Record<string, Record<string, { get: () => Promise<() => unknown> | (() => unknown) }>>;
+
+const record = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+function renderers({ Widget }: LuminoModule): unknown {
+  class Monitor extends Widget {
+    private stop: (() => void) | null = null;
+    private shown = "";
+
+    constructor() {
+      super();
+      this.addClass("mlp-output");
+    }
+
+    /** Called again when the kernel renews what the notebook keeps; who looks at the monitor keeps what they opened. */
+    renderModel(output: Output): Promise<void> {
+      // a notebook is anybody's text: only these are taken from it, never an address to ask
+      const { user, name, snapshot } = record(output.data[MIME]);
+      const job = JSON.stringify([user, name]);
+      if (job !== this.shown) {
+        this.stop?.();
+        this.shown = job;
+        this.stop = show(this.node, text(user), text(name), snapshot, script.replace(/\/[^/]*$/, ""));
+      }
+      return Promise.resolve();
+    }
+
+    override dispose(): void {
+      this.stop?.();
+      this.stop = null;
+      super.dispose();
+    }
+  }
+  const rendererFactory = { safe: true, mimeTypes: [MIME], defaultRank: RANK, createRenderer: () => new Monitor() };
+  return { id: "mlp-hub:job", rendererFactory, rank: RANK, dataType: "json" };
+}
+
+let shared: Shared = {};
+
+async function lumino(): Promise<LuminoModule> {
+  const [found] = Object.values(shared["@lumino/widgets"] ?? {});
+  if (!found) throw new Error("mlp-hub: this page does not share @lumino/widgets");
+  return (await found.get())() as LuminoModule;
+}
+
+const script = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : "";
+
+function style(): void {
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = script.replace(/\.js(\?.*)?$/, ".css$1");
+  document.head.append(link);
+}
+
+const page = window as unknown as { _JUPYTERLAB?: Record<string, unknown> };
+page._JUPYTERLAB ??= {};
+page._JUPYTERLAB["mlp-hub"] = {
+  init: (scope: Shared) => {
+    shared = scope;
+  },
+  get: async () => {
+    const extension = renderers(await lumino());
+    style();
+    return () => ({ __esModule: true, default: extension });
+  },
+};

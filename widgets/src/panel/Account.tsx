@@ -1,0 +1,88 @@
+/** What an administrator may do to somebody's account; each act says before what it ends. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { ErrorBox } from "../components/basics";
+import { Dialog } from "../components/Dialog";
+import { paths } from "../core/api";
+import type { User } from "../core/wire";
+import { useHub } from "./context";
+import { Leave } from "./Leave";
+import { n, t } from "../core/language";
+
+type Run = (work: () => Promise<unknown>, said?: string) => Promise<void>;
+
+interface Act {
+  label: string;
+  text: string;
+  danger?: boolean;
+  act: () => void;
+}
+
+export function Manage({ user, run, busy, error, close }: {
+  user: User;
+  run: Run;
+  busy: boolean;
+  error: JSX.Element | null;
+  close: () => void;
+}): JSX.Element {
+  const { client, session } = useHub();
+  const [made, setMade] = useState("");
+  const [leaves, setLeaves] = useState(false);
+  const [failed, setFailed] = useState<unknown>(null);
+  const name = user.username;
+  const mine = name === session.username;
+  const put = (action: "logout" | "stop_servers" | "admin", said: string, body?: unknown): void => void run(() => client.put(paths.userAction(name, action), body), said);
+  // not by `run`, which closes: the answer has to be read
+  const reset = (): void => {
+    client.put<{ password: string | null }>(paths.userAction(name, "password"), {}).then((done) => setMade(done.password ?? ""), setFailed);
+  };
+  const acts: (Act | null)[] = [
+    user.servers ? { label: t("Stop notebook"), text: n("Stops 1 notebook server. What is saved stays, what runs in it is lost.", "Stops {n} notebook servers. What is saved stays, what runs in them is lost.", user.servers), act: () => put("stop_servers", t("Notebook of {name} stopped", { name })) } : null,
+    mine ? null : { label: t("New password"), text: t("Makes up a password for you to tell {name}. The old one ends, and with it all logins, tokens and notebook servers. Jobs go on.", { name }), act: reset },
+    mine ? null : { label: t("Log out everywhere"), text: t("Ends all logins and tokens of {name} and stops notebook servers. Jobs go on.", { name }), act: () => put("logout", t("{name} is logged out everywhere", { name })) },
+    mine || user.state !== "Actived" ? null : user.admin
+      ? { label: t("No longer admin"), text: t("{name} keeps the account, and sees own jobs and tenants only.", { name }), danger: true, act: () => put("admin", t("{name} is no longer an administrator", { name }), { admin: false }) }
+      : { label: t("Make admin"), text: t("{name} may do all that you may: people, tenants, every job.", { name }), danger: true, act: () => put("admin", t("{name} is an administrator", { name }), { admin: true }) },
+    mine || user.state !== "Actived" ? null : {
+      label: t("Deactivate"),
+      text: t("{name} is logged out and cannot log in until approved again. You are shown before what becomes of jobs and files.", { name }),
+      danger: true,
+      act: () => setLeaves(true),
+    },
+  ];
+  const open = acts.filter((a) => a !== null);
+  if (leaves) return <Leave name={name} run={run} busy={busy} error={error} close={close} />;
+  return (
+    <Dialog title={t("Account of {name}", { name })} onClose={close}>
+      {made ? (
+        <div class="mlp-dialog-text" role="status">
+          <p>{t("The password of {name} is now", { name })}</p>
+          <p>
+            <code>{made}</code>
+          </p>
+          <p>{t("You see it once. They should change it at their next login.")}</p>
+        </div>
+      ) : (
+        <dl class="mlp-acts">
+          {open.map((a) => (
+            <div key={a.label}>
+              <dt>
+                <button type="button" class={`mlp-button mlp-small${a.danger ? " mlp-quiet-danger" : ""}`} disabled={busy} onClick={a.act}>
+                  {a.label}
+                </button>
+              </dt>
+              <dd>{a.text}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {!open.length ? <p class="mlp-dialog-text">{t("Your own password is changed in the hub's page Password, where you also log out everywhere.")}</p> : null}
+      {failed ? <ErrorBox error={failed} /> : error}
+      <div class="mlp-dialog-buttons">
+        <button type="button" class="mlp-button" data-autofocus onClick={close}>
+          {t("Close")}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,99 @@
+/** My models, and the page of one version. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
+import { useLoad, useNow } from "../components/hooks";
+import { rich } from "../components/language";
+import { paths } from "../core/api";
+import { bytes, clock } from "../core/format";
+import { n, t } from "../core/language";
+import type { Model } from "../core/wire";
+import { href, Link } from "./address";
+import { useHub, useRun } from "./context";
+import { Files } from "./Files";
+import { PageHead, Select } from "./form";
+
+type ModelUse = Model["stage"];
+
+const EVERY = 4000;
+const PAGE = 100;
+const MINUTE = 60_000;
+
+const version = (m: Model): string => `${m.name}@${m.version}`;
+const stages = (): [ModelUse, string][] => [["none", t("no stage")], ["staging", t("staging")], ["production", t("production")], ["archived", t("archived")]];
+const stageWords = (stage: ModelUse): string => stages().find(([value]) => value === stage)?.[1] ?? stage;
+
+function State({ of }: { of: Model }): JSX.Element {
+  const [kind, text] = {
+    creating: ["busy", t("being copied")],
+    ready: ["good", t("ready")],
+    error: ["bad", t("error")],
+    deleting: ["idle", t("being deleted")],
+  }[of.state] as [string, string];
+  return <Chip kind={kind}>{text}</Chip>;
+}
+
+export function ModelsPage(): JSX.Element {
+  const { client, session } = useHub();
+  const models = useLoad("models", () => client.list<Model>(`${paths.models(session.username)}?limit=${PAGE}`), EVERY);
+  const now = useNow(MINUTE);
+  const columns: Column<Model>[] = [
+    { title: t("Name"), kind: "name", cell: (m) => <Link to={href("models", m.user, version(m))}>{version(m)}</Link> },
+    { title: t("State"), kind: "tight", cell: (m) => <State of={m} /> },
+    { title: t("Stage"), kind: "tight", cell: (m) => (m.stage === "none" ? "" : stageWords(m.stage)) },
+    { title: t("Note"), hideTitle: true, kind: "grow", cell: (m) => <span class="mlp-clip" title={m.message}>{m.message || m.src}</span> },
+    { title: t("Format"), kind: "low", cell: (m) => m.format },
+    { title: t("Size"), kind: "num", cell: (m) => bytes(m.size) },
+    { title: t("Registered"), kind: "num", cell: (m) => clock(m.created_at, now) },
+  ];
+  const items = models.data?.items ?? [];
+  return (
+    <>
+      <PageHead title={t("Models")} sub={models.data ? (models.data.next ? n("1 version (the newest)", "{n} versions (the newest)", items.length) : n("1 version", "{n} versions", items.length)) : undefined} />
+      {models.error ? <ErrorBox error={models.error} retry={() => void models.reload()} /> : null}
+      {!models.data ? (
+        models.error ? null : <Loading what={t("Loading models")} lines={6} />
+      ) : items.length === 0 ? (
+        <Empty title={t("No models yet")}>
+          <p>{rich(t("Register what a job wrote: {command}"), { command: <code>%mlp models register digits jobs/digits/ckpt</code> })}</p>
+        </Empty>
+      ) : (
+        <Table stack caption={t("My models, newest first")} columns={columns} rows={items} rowKey={(m) => m.uid} />
+      )}
+    </>
+  );
+}
+
+export function ModelPage({ user, name }: { user: string; name: string }): JSX.Element {
+  const { client, session } = useHub();
+  const path = paths.model(user, name);
+  const model = useLoad(path, () => client.get<Model>(path), EVERY);
+  const [moved, setMoved] = useState<ModelUse | null>(null);
+  const { run, busy, error } = useRun(async () => {
+    await model.reload();
+    setMoved(null);
+  });
+  const now = useNow(MINUTE);
+  const m = model.data;
+  if (!m) return model.error ? <ErrorBox error={model.error} retry={() => void model.reload()} /> : <Loading what={t("Loading the model")} lines={6} />;
+  const metrics = Object.entries(m.lineage.metrics);
+  const change = (stage: string): void => {
+    setMoved(stage as ModelUse);
+    void run(() => client.put<Model>(`${path}:stage`, { stage }), t("{name}: {stage}", { name: version(m), stage: stageWords(stage as ModelUse) }));
+  };
+  return (
+    <>
+      <PageHead title={version(m)} sub={[m.format, bytes(m.size), n("1 file", "{n} files", m.files)].filter(Boolean).join(" · ")}>
+        {user === session.username && m.state === "ready" ? <Select label={t("Stage")} name="stage" value={moved ?? m.stage} onChange={change} options={stages()} /> : null}
+      </PageHead>
+      {model.error || error ? <ErrorBox error={model.error ?? error} /> : null}
+      <p>
+        <State of={m} /> {m.message}
+      </p>
+      <p>{t("From {src}, {time}", { src: m.src, time: clock(m.created_at, now) })}</p>
+      {metrics.length ? <p>{t("Metrics: {metrics}", { metrics: metrics.map(([key, value]) => `${key} ${value}`).join(t(", ")) })}</p> : null}
+      {m.pickled ? <p class="mlp-dim">{t("Who loads it runs code that is in it: load only what you trust.")}</p> : null}
+      {busy || m.state !== "ready" ? null : <Files of={path} />}
+    </>
+  );
+}

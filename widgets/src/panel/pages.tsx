@@ -1,0 +1,110 @@
+/** The panel's pages, one row each: where it is, what it is called, who sees it, and its entry in the navigation. */
+import type { JSX } from "preact";
+import { t } from "../core/language";
+import type { Session } from "../core/wire";
+import { AuditPage } from "./Audit";
+import { JobPage, JobsPage } from "./Jobs";
+import { MePage } from "./Me";
+import { ModelPage, ModelsPage } from "./Models";
+import { NodesPage } from "./Nodes";
+import { QueuePage } from "./Queue";
+import { QuotaPage } from "./Quota";
+import { NewTenantPage, TenantPage, TenantsPage } from "./Tenants";
+import { UsersPage } from "./Users";
+import { WhatIfPage } from "./WhatIf";
+
+interface Page {
+  /** Its address, as `tenants/:`; each colon is a part that names something, and is handed to what follows. */
+  path: string;
+  title: (...named: string[]) => string;
+  page: (...named: string[]) => JSX.Element;
+  /** Who sees it; left out: everybody. What lies under `admin` only administrators see. */
+  sees?: (session: Session, ...named: string[]) => boolean;
+  /** Which entry of the navigation is marked while it is shown; left out: its own. */
+  under?: (session: Session, ...named: string[]) => string;
+  /** What its entries in the navigation name; left out: it has none. `[[]]`: one that names nothing. */
+  entries?: (session: Session) => string[][];
+  /** Text of an entry that is not its title. */
+  entry?: (...named: string[]) => string;
+}
+
+const one = (): string[][] => [[]];
+
+/** In the order of the navigation; of two that fit an address the first is shown. */
+const PAGES: Page[] = [
+  { path: "", title: () => t("Jobs"), page: () => <JobsPage />, entries: one },
+  { path: "jobs", title: () => t("Jobs"), page: () => <JobsPage />, under: () => "" },
+  {
+    path: "jobs/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <JobPage key={`${user}/${name}`} user={user} name={name} />,
+    under: (session, user) => (user === session.username ? "" : "admin/queue"),
+  },
+  { path: "models", title: () => t("Models"), page: () => <ModelsPage />, entries: one },
+  {
+    path: "models/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <ModelPage key={`${user}/${name}`} user={user} name={name} />,
+    under: () => "models",
+  },
+  { path: "quota", title: () => t("Quota"), page: () => <QuotaPage />, entries: one },
+  { path: "me", title: () => t("My account"), page: () => <MePage />, entries: one },
+  {
+    path: "tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />,
+    sees: (session, name = "") => session.admin || session.tenants.includes(name),
+    entries: (session) => (session.admin ? [] : session.tenant_admin.map((name) => [name])),
+    entry: (name = "") => t("Tenant {name}", { name }),
+  },
+  { path: "admin", title: () => t("Tenants"), page: () => <TenantsPage />, under: () => "admin/tenants" },
+  { path: "admin/tenants", title: () => t("Tenants"), page: () => <TenantsPage />, entries: one },
+  { path: "admin/tenants/new", title: () => t("New tenant"), page: () => <NewTenantPage />, under: () => "admin/tenants" },
+  { path: "admin/tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />, under: () => "admin/tenants" },
+  { path: "admin/users", title: () => t("Users"), page: () => <UsersPage />, entries: one },
+  { path: "admin/queue", title: () => t("Queue"), page: () => <QueuePage />, entries: one },
+  { path: "admin/nodes", title: () => t("Nodes"), page: () => <NodesPage />, entries: one },
+  { path: "admin/what-if", title: () => t("What-if"), page: () => <WhatIfPage />, entries: one },
+  { path: "admin/audit", title: () => t("Audit"), page: () => <AuditPage />, entries: one },
+];
+
+export interface Place {
+  title: string;
+  page: JSX.Element;
+  /** Address, in parts, of the entry of the navigation that it belongs to. */
+  under: string;
+}
+
+const split = (path: string): string[] => path.split("/").filter(Boolean);
+const isFor = (row: Page, session: Session, named: string[]): boolean =>
+  (session.admin || split(row.path)[0] !== "admin") && (row.sees?.(session, ...named) ?? true);
+
+function named(path: string, parts: string[]): string[] | null {
+  const pattern = split(path);
+  const fits = pattern.length === parts.length && pattern.every((p, i) => p === ":" || p === parts[i]);
+  return fits ? parts.filter((_, i) => pattern[i] === ":") : null;
+}
+
+const filled = (path: string, names: string[]): string[] => {
+  const left = [...names];
+  return split(path).map((p) => (p === ":" ? left.shift() ?? "" : p));
+};
+
+/** What is shown at an address; null: there is no such page, or it is not for this person. */
+export function place(parts: string[], session: Session): Place | null {
+  for (const row of PAGES) {
+    const names = named(row.path, parts);
+    if (names && isFor(row, session, names)) {
+      return { title: row.title(...names), page: row.page(...names), under: row.under?.(session, ...names) ?? parts.join("/") };
+    }
+  }
+  return null;
+}
+
+export interface NavEntry {
+  to: string[];
+  text: string;
+}
+
+/** The entries of the navigation that a person has. */
+export function entries(session: Session): NavEntry[] {
+  return PAGES.flatMap((row) =>
+    (row.entries?.(session) ?? [])
+      .filter((names) => isFor(row, session, names))
+      .map((names) => ({ to: filled(row.path, names), text: (row.entry ?? row.title)(...names) })),
+  );
+}

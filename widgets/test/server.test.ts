@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serverApi, serverXsrf } from "../src/core/server";
+
+const page = (config: string | null, cookie = ""): Document =>
+  ({ cookie, getElementById: (id: string) => (config !== null && id === "jupyter-config-data" ? { textContent: config } : null) }) as unknown as Document;
+
+test("a widget finds its page's notebook server by what Lab and Notebook write into the page", () => {
+  assert.equal(serverApi(page('{"baseUrl": "/user/ann/"}')), "/user/ann/mlp/api/v1");
+  assert.equal(serverApi(page('{"baseUrl": "/"}')), "/mlp/api/v1");
+});
+
+test("a page that is not Jupyter's is no fault", () => {
+  assert.equal(serverApi(page(null)), "/mlp/api/v1");
+  assert.equal(serverApi(page("no json")), "/mlp/api/v1");
+});
+
+test("the XSRF token is the first cookie of exactly this name: the one of the most specific path", () => {
+  assert.equal(serverXsrf(page(null, "other_xsrf=no; _xsrf=2|abc; _xsrf=later")), "2|abc");
+  assert.equal(serverXsrf(page(null)), "");
+});
