@@ -301,18 +301,31 @@ def _sooner(writer: Any) -> None:
 
     @functools.wraps(begin)
     def init(
-        self: Any, logdir: Any, max_queue_size: Any = 10, flush_secs: Any = 120, *args: Any, **kwargs: Any
+        self: Any,
+        logdir: Any,
+        max_queue_size: Any = 10,
+        flush_secs: Any = 120,
+        filename_suffix: Any = "",
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
         with contextlib.suppress(TypeError):
             flush_secs = min(flush_secs, FLUSH)
-        begin(self, logdir, max_queue_size, flush_secs, *args, **kwargs)
+        begin(self, logdir, max_queue_size, flush_secs, filename_suffix or _suffix(), *args, **kwargs)
 
     writer.__init__ = init
 
 
 def _tensorflow(create: Any) -> Any:
     @functools.wraps(create)
-    def made(logdir: Any, max_queue: Any = None, flush_millis: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def made(
+        logdir: Any,
+        max_queue: Any = None,
+        flush_millis: Any = None,
+        filename_suffix: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         path = None
         with contextlib.suppress(Exception):
             path = _local(logdir)
@@ -320,12 +333,24 @@ def _tensorflow(create: Any) -> Any:
                 follower().add_directory(path)
         if flush_millis is None:
             flush_millis = FLUSH * 1000
-        writer = create(logdir, max_queue, flush_millis, *args, **kwargs)
+        if filename_suffix is None:
+            filename_suffix = f"{_suffix()}.v2"  # the latter is its own default
+        writer = create(logdir, max_queue, flush_millis, filename_suffix, *args, **kwargs)
         if path is not None:
             follower().add_writer(writer)
         return writer
 
     return made
+
+
+def _suffix() -> str:
+    """Return an end of names that no other process of a job has.
+
+    Writers name a file after the second and the host, some also after the process's number, which begins anew in each sandbox:
+    two that begin side by side in one directory would overwrite each other's.
+    """
+    names = ("MLP_JOB", "MLP_RUN", "MLP_RESTART_COUNT", "MLP_RANK")
+    return "".join(f".{os.environ[name]}" for name in names if os.environ.get(name))
 
 
 def _local(place: Any) -> Path | None:

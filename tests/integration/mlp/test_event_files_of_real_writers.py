@@ -48,6 +48,15 @@ for part in range(2):  # the second one rotates into a file of its own
             tf.summary.scalar("loss", step * 0.5, step=step)
             tf.summary.histogram("weights", [1.0, 2.0], step=step)
 """
+SAME_SECOND = """
+import time
+really, time.time = time.time, lambda: 5.0
+from tensorboardX import SummaryWriter
+writer = SummaryWriter("runs")
+time.time = really
+writer.add_scalar("loss", 1.0, 1)
+writer.close()
+"""
 FORK = """
 import os, time
 from tensorboardX import SummaryWriter
@@ -152,6 +161,16 @@ def test_tensorboardx_is_drawn_and_what_is_no_scalar_is_not(world, tmp_path):
         "train/loss",
         "step",
     }
+
+
+def test_two_jobs_that_begin_a_file_in_one_second_have_one_each(world, tmp_path):
+    for job in ("first", "second"):
+        run(world, tmp_path, SAME_SECOND, MLP_JOB=job)
+    assert [path.name.rpartition(".")[2] for path in sorted((tmp_path / "runs").iterdir())] == [
+        "first",
+        "second",
+    ]
+    assert values(tmp_path, "loss") == [1.0, 1.0]
 
 
 def test_keras_callback_is_drawn_under_the_names_of_its_logs(world, tmp_path):
