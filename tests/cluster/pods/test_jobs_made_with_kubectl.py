@@ -167,7 +167,8 @@ def test_an_mpi_job_gives_way_and_runs_again(kube: Kube, tmp_path: Path) -> None
 
         async def all_there() -> bool:
             pods = await rig.pods(attempt=f"{again.uid}.1")
-            return len(pods) == 3 and all(p["status"]["phase"] == "Running" for p in pods)
+            # a launcher whose workers were not yet there may have failed once, and is begun again beside what is left of it
+            return len([p for p in pods if p["status"]["phase"] == "Running"]) == 3
 
         await until(all_there, what="all pods of the second attempt", every=0.3)
 
