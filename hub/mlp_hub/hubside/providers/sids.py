@@ -25,10 +25,10 @@ class ProviderSession(orm.Base):  # type: ignore[misc]  # jupyterhub is untyped
     session = Column(String(255), nullable=False, index=True)
 
 
-class BrowserSession(orm.Base):  # type: ignore[misc]
+class ProviderBrowser(orm.Base):  # type: ignore[misc]
     """The session by which a browser logged in. `hub_session` is JupyterHub's name of that browser, which its tokens bear."""
 
-    __tablename__ = "mlp_browser_sessions"
+    __tablename__ = "mlp_provider_browsers"
     login = Column(String(64), primary_key=True)
     user_id = Column(Integer, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True)
     session = Column(String(255), nullable=False, index=True)
@@ -38,7 +38,7 @@ class BrowserSession(orm.Base):  # type: ignore[misc]
 
 def ensure_table(db: Any) -> None:
     """Make what is not there yet."""
-    for table in (ProviderSession, BrowserSession):
+    for table in (ProviderSession, ProviderBrowser):
         table.__table__.create(db.bind, checkfirst=True)
 
 
@@ -57,8 +57,8 @@ def note(db: Any, name: str, session: str) -> None:
 def names_of(db: Any, session: str) -> list[str]:
     """Return whose session it is: nobody's, or one person's."""
     found = {row.name for row in db.query(ProviderSession.name).filter(ProviderSession.session == session)}
-    browsers = db.query(orm.User.name).join(BrowserSession, BrowserSession.user_id == orm.User.id)
-    return sorted(found | {row.name for row in browsers.filter(BrowserSession.session == session)})
+    browsers = db.query(orm.User.name).join(ProviderBrowser, ProviderBrowser.user_id == orm.User.id)
+    return sorted(found | {row.name for row in browsers.filter(ProviderBrowser.session == session)})
 
 
 def note_browser(db: Any, user_id: int, *, login: str, session: str, hub_session: str) -> None:
@@ -67,13 +67,13 @@ def note_browser(db: Any, user_id: int, *, login: str, session: str, hub_session
         return
     now = datetime.now(UTC).replace(tzinfo=None)
     db.merge(
-        BrowserSession(
+        ProviderBrowser(
             login=login, user_id=user_id, session=session, hub_session=hub_session or "", begun=now
         )
     )
     db.flush()
-    mine = db.query(BrowserSession).filter(BrowserSession.user_id == user_id)
-    newest_first = mine.order_by(desc(BrowserSession.begun), BrowserSession.login).all()
+    mine = db.query(ProviderBrowser).filter(ProviderBrowser.user_id == user_id)
+    newest_first = mine.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all()
     for old in newest_first[BROWSERS_MAX:]:
         db.delete(old)
     db.commit()
@@ -81,14 +81,14 @@ def note_browser(db: Any, user_id: int, *, login: str, session: str, hub_session
 
 def of_browser(db: Any, login: str) -> str:
     """Return the session of a browser's login; empty where none is known."""
-    found = db.get(BrowserSession, login) if login else None
+    found = db.get(ProviderBrowser, login) if login else None
     return "" if found is None else str(found.session)
 
 
 def end_browsers(db: Any, user: Any, session: str) -> int:
     """End what a person has open in the browsers that logged in by this session; return how many there were."""
-    mine = db.query(BrowserSession).filter(BrowserSession.user_id == user.id)
-    found = mine.filter(BrowserSession.session == session).all()
+    mine = db.query(ProviderBrowser).filter(ProviderBrowser.user_id == user.id)
+    found = mine.filter(ProviderBrowser.session == session).all()
     for browser in found:
         end_browser(db, user, browser.login, browser.hub_session)
         db.delete(browser)
