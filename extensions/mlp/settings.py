@@ -108,6 +108,12 @@ def normalise_url(url: str) -> str:
     return url + API_PATH
 
 
+def api_url(env: Mapping[str, str] = os.environ) -> str:
+    """Return the base of the API that `MLP_API_URL` names, by the hub's address too; empty where it names none."""
+    given = env.get("MLP_API_URL", "")
+    return normalise_url(given) if given and not given.startswith("http+unix:") else given
+
+
 def hub_of(url: str) -> str:
     """Return where the pages of the hub are whose API this is."""
     return url.removesuffix(API_PATH).removesuffix("/api/v1") + "/hub"
@@ -118,7 +124,7 @@ def load(env: Mapping[str, str] = os.environ) -> ClientSettings:
 
     Raises `Unreachable` when there is no address, `Unauthorized` when there is no token.
     """
-    given = env.get("MLP_API_URL", "")
+    given = api_url(env)
     stored = read_login(given, env)
     url = given or (stored.url if stored else "")
     if not url:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,14 @@ def parse(label: str, raw: object, meta: Mapping[str, object]) -> Value:
         if isinstance(high, int | float) and not value <= high:
             raise SettingsError(f"{label} is {raw!r}; it must be at most {high:g}")
     return value
+
+
+def networks(variable: str, given: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Read addresses and networks; raise SettingsError where one is none."""
+    try:
+        return tuple(ip_network(one) for one in given)
+    except ValueError as error:
+        raise SettingsError(f"{variable}: {error}; it takes addresses and networks, as 10.0.0.0/8") from None
 
 
 def address(label: str, raw: str) -> tuple[str, int] | None:

@@ -13,18 +13,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from mlp_api.terms import POLICIES, PlacementRule, PolicyName
 from mlp_hub import _broker_values, _cluster_values, _origins
 from mlp_hub._cluster_settings import ClusterSettings
+from mlp_hub._edge_settings import EdgeSettings
 from mlp_hub._executor_kinds import EXECUTOR_KINDS, ExecutorKind
+from mlp_hub._keeping_settings import KeepingSettings
 from mlp_hub._login_settings import LoginSettings
-from mlp_hub._setting_values import SettingsError, address, parse, setting
+from mlp_hub._scheduling_settings import SchedulingSettings
+from mlp_hub._setting_values import SettingsError, address, networks, parse, setting
 from mlp_hub._state_paths import StatePaths
 
+PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LoginSettings, ClusterSettings)
+"""What `Settings` is made of besides its own, in the order of the documentation."""
 FIRST_UID = 300_000  # of the users of a machine's first hub; number 0 belongs to nobody
 
 __all__ = ["SettingDoc", "Settings", "SettingsError", "table", "variable_of"]
@@ -47,7 +51,7 @@ def _default_home(environ: Mapping[str, str]) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(LoginSettings, ClusterSettings, StatePaths):
+class Settings(LoginSettings, ClusterSettings, KeepingSettings, SchedulingSettings, EdgeSettings, StatePaths):
     """All settings, checked. Make one by `Settings.load(os.environ)`."""
 
     home: Path = setting(None, "State directory: databases, secrets, homes, jobs, logs.", kind="path")
@@ -57,77 +61,6 @@ class Settings(LoginSettings, ClusterSettings, StatePaths):
         None,
         "A traitlets file: `c.MLPHub.*` sets what is listed here, the rest is JupyterHub's.",
         kind="path",
-    )
-    allowed_hosts: tuple[str, ...] = setting(
-        (),
-        "More host names under which the hub answers programs; browsers are led from there to `public_url`.",
-        kind="list",
-    )
-    public_url: str = setting(
-        "",
-        "Address of the platform's pages as browsers have it, as `https://hub.example.org/`; "
-        "empty: `http://localhost:PORT/`.",
-        kind="str",
-    )
-    users_domain: str = setting(
-        "",
-        "Domain below which each user's notebook servers have a host name of their own (`NAME.DOMAIN`; all of them lead "
-        "here), apart from the platform's; empty: `localhost`, where `public_url` is that too. `none`: all pages on one "
-        "name, and one opened link of another user can be the account.",
-        kind="str",
-    )
-    base_path: str = setting(
-        "/",
-        "Path below which all of the hub is, as `/mlp/`, where the names have other pages beside it; a gateway in front leaves it "
-        "in the requests.",
-        kind="str",
-    )
-    tls_cert: Path | None = setting(
-        None,
-        "File of a certificate with its chain (PEM): the public port then speaks TLS by itself, and takes a renewed file without "
-        "a restart.",
-        kind="path",
-    )
-    tls_key: Path | None = setting(
-        None,
-        "File of the key of `tls_cert` (PEM, not encrypted); unset: it stands in that file too.",
-        kind="path",
-    )
-    trusted_proxies: tuple[str, ...] = setting(
-        (),
-        "Addresses or networks of the reverse proxies in front, whose X-Forwarded-For is believed, counted from the right; "
-        "empty: nobody's, and all limits by address count a proxy as one.",
-        kind="list",
-    )
-    hsts: int = setting(
-        86_400,
-        "So long browsers keep to TLS once they came over it (Strict-Transport-Security), where `public_url` is https; 0: not told.",
-        kind="int",
-        unit="s",
-        low=0,
-        high=63_072_000,
-    )
-    connections_max: int = setting(
-        5000,
-        "Connections that the public port holds at once; fewer where the limit of open files is too low for them.",
-        kind="int",
-        low=10,
-        high=100_000,
-    )
-    connections_per_address: int = setting(
-        1000,
-        "Of these, from one address (of IPv6: one /64 network). Those of `trusted_proxies` count for whom they bring.",
-        kind="int",
-        low=10,
-        high=100_000,
-    )
-    connections_per_user: int = setting(
-        500,
-        "Connections that one user's notebook servers and jobs hold to the service at once, and as many to the hub; "
-        "requests and WebSockets that the public port holds to one user's notebook servers.",
-        kind="int",
-        low=10,
-        high=100_000,
     )
     metric_points_max: int = setting(
         2_000_000,
@@ -198,144 +131,10 @@ class Settings(LoginSettings, ClusterSettings, StatePaths):
         kind="str",
         choices=tuple(EXECUTOR_KINDS),
     )
-    scheduling_policy: str = setting(
-        "fair",
-        "Whose job is next: " + ", ".join(f"{name} ({words})" for name, words in POLICIES.items()) + ".",
-        kind="str",
-        choices=get_args(PolicyName),
-    )
-    scheduling_half_life_s: float = setting(
-        3600.0,
-        "Under `fair`: use of the machines counts half when it is so old.",
-        kind="float",
-        unit="s",
-        low=1,
-        high=31_536_000,
-    )
-    scheduling_backfill: bool = setting(
-        True, "Let smaller jobs pass one that waits for room, where that does not delay it.", kind="bool"
-    )
-    scheduling_preemption: bool = setting(
-        True, "Stop or shrink jobs for more urgent ones, and to take back quota that was lent.", kind="bool"
-    )
-    scheduling_placement: str = setting(
-        "fgd",
-        "Where ranks go: fgd leaves the fewest GPUs that nobody can use; the others are for comparison.",
-        kind="str",
-        choices=get_args(PlacementRule),
-    )
-    scheduling_min_run_s: float = setting(
-        30.0,
-        "A job that has not run so long is neither stopped nor resized for others.",
-        kind="float",
-        unit="s",
-        low=0,
-        high=86_400,
-    )
-    scheduling_restart_cost_s: float = setting(
-        0.0,
-        "What stopping a job costs besides its work since the last checkpoint, when victims are compared.",
-        kind="float",
-        unit="s",
-        low=0,
-        high=86_400,
-    )
-    scheduling_aging_s: float = setting(
-        600.0,
-        "So long a wait is worth one point of priority.",
-        kind="float",
-        unit="s",
-        low=1,
-        high=31_536_000,
-    )
-    scheduling_seed: int = setting(0, "Under random placement: what it begins from.", kind="int", low=0)
-    scheduling_patience: float = setting(
-        2.5,
-        "Under `finish`: a job is late once it has taken so many times its length.",
-        kind="float",
-        low=1,
-        high=1000,
-    )
     simulated_nodes: Path | None = setting(
         None,
         "A scenario file (as `mlp-hub simulate` reads) whose `nodes` the simulated executor has; unset: four of 16 cores.",
         kind="path",
-    )
-    idle_quota_after: float | None = setting(
-        None,
-        "A tenant that has been idle for so long has its guarantee lowered (what its lending limit keeps back, and what "
-        "it reserves), until it asks for something; unset: never.",
-        kind="float",
-        unit="s",
-        low=60,
-        high=31_536_000,
-    )
-    idle_quota_floor: float = setting(
-        0.5,
-        "The share of its guarantee that such a tenant keeps, from 0 to 1.",
-        kind="float",
-        low=0,
-        high=1,
-    )
-    keep_jobs_days: float = setting(
-        90.0,
-        "Jobs are deleted, with their directories, so long after they ended; 0: never.",
-        kind="float",
-        unit="days",
-        low=0,
-        high=36_500,
-    )
-    keep_jobs_most: int = setting(
-        10_000,
-        "Jobs that have ended are kept of one user; those that ended first are deleted first. 0: any number.",
-        kind="int",
-        unit="jobs",
-        low=0,
-    )
-    keep_jobs_mib: int = setting(
-        1024,
-        "So much the database keeps of one user's jobs that have ended (programs, timelines, metrics); those that ended first "
-        "are deleted first, the last one never. 0: any amount.",
-        kind="int",
-        unit="MiB",
-        low=0,
-    )
-    keep_audit_days: float = setting(
-        730.0,
-        "Entries of the audit log are forgotten after so long; 0: never.",
-        kind="float",
-        unit="days",
-        low=0,
-        high=36_500,
-    )
-    disk_floor: int | None = setting(
-        None,
-        "Below so much free space no job is started, below half of it no notebook server, and who writes fastest is "
-        "stopped; unset: a twentieth of the file system, from 1 to 10 GiB, a fifth of it at most. 0: never.",
-        kind="int",
-        unit="MiB",
-        low=0,
-    )
-    job_disk_max: int | None = setting(
-        None,
-        "So much a job may hold in its directory, with its logs and metrics; unset: a fifth of the file system. 0: any amount.",
-        kind="int",
-        unit="MiB",
-        low=0,
-    )
-    home_disk_max: int | None = setting(
-        None,
-        "So much a home may hold; unset: a fifth of the file system. 0: any amount.",
-        kind="int",
-        unit="MiB",
-        low=0,
-    )
-    metric_spool_max: int = setting(
-        256,
-        "So much the processes of a job's attempt keep of what they reported in its directory; what would be more is dropped.",
-        kind="int",
-        unit="MiB",
-        low=1,
     )
     allow_no_sandbox: bool = setting(
         False, "Run although this machine has no sandbox: users are then not kept apart.", kind="bool"
@@ -468,15 +267,6 @@ class Settings(LoginSettings, ClusterSettings, StatePaths):
     # What follows from settings.
 
     @property
-    def disk_limits(self) -> tuple[int | None, int | None, int | None]:
-        """What stays free, what a job and what a home may hold, in bytes; None is a share of the file system."""
-        floor, job, home = (
-            None if given is None else given * 2**20
-            for given in (self.disk_floor, self.job_disk_max, self.home_disk_max)
-        )
-        return floor, job, home
-
-    @property
     def services(self) -> tuple[str, ...]:
         """Names of the services as components of this hub: `service`, `service-2`, ..."""
         return ("service", *(f"service-{number}" for number in range(2, self.replicas + 1)))
@@ -523,17 +313,7 @@ class Settings(LoginSettings, ClusterSettings, StatePaths):
     @property
     def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
         """Networks of those who may connect to the proxy's port."""
-        return _networks("MLP_SERVICE_PROXIES", self.service_proxies)
-
-    @property
-    def in_front(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """Networks of the reverse proxies in front of the public port."""
-        found = _networks("MLP_TRUSTED_PROXIES", self.trusted_proxies)
-        if everybody := next((one for one in found if one.prefixlen == 0), None):
-            raise SettingsError(
-                f"MLP_TRUSTED_PROXIES has {everybody}, which is everybody; name the addresses of your proxies"
-            )
-        return found
+        return networks("MLP_SERVICE_PROXIES", self.service_proxies)
 
     @property
     def service_db_url(self) -> str:
@@ -562,17 +342,6 @@ class Settings(LoginSettings, ClusterSettings, StatePaths):
         )
 
     @property
-    def tls(self) -> tuple[Path, Path] | None:
-        """Files of the public port's certificate and of its key, where it speaks TLS."""
-        if self.tls_cert is None:
-            if self.tls_key is not None:
-                raise SettingsError(
-                    "MLP_TLS_KEY is set, and MLP_TLS_CERT is not: name the certificate too, or neither"
-                )
-            return None
-        return self.tls_cert, self.tls_key or self.tls_cert
-
-    @property
     def url(self) -> str:
         """What a person opens in the browser."""
         return f"{self.origins.platform}{self.base}/"
@@ -583,23 +352,15 @@ class Settings(LoginSettings, ClusterSettings, StatePaths):
         return _origins.base_of(self.base_path)
 
 
-def _networks(variable: str, given: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
-    try:
-        return tuple(ip_network(one) for one in given)
-    except ValueError as error:
-        raise SettingsError(f"{variable}: {error}; it takes addresses and networks, as 10.0.0.0/8") from None
-
-
 def variable_of(name: str) -> str:
     """Return the environment variable of a setting."""
     return f"MLP_{name.upper()}"
 
 
 def table() -> list[SettingDoc]:
-    """List all settings for `--help` and the documentation, those of logging in and of a cluster last."""
+    """List all settings for `--help` and the documentation, part by part."""
     rows = []
-    parts = (LoginSettings, ClusterSettings)
-    place = {spec.name: n for n, part in enumerate(parts, 1) for spec in dataclasses.fields(part)}
+    place = {spec.name: n for n, part in enumerate(PARTS, 1) for spec in dataclasses.fields(part)}
     for spec in sorted(dataclasses.fields(Settings), key=lambda spec: place.get(spec.name, 0)):
         default = "$XDG_DATA_HOME/mlp-hub" if spec.name == "home" else _shown(spec.default)
         doc = spec.metadata["doc"]

@@ -148,3 +148,28 @@ class Stopwatch:
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self.began
+
+
+_BATCH, _BATCHES = 5000, 60
+POINTS = _BATCH * _BATCHES
+
+
+def post_points(hub: LiveHub) -> Stopwatch:
+    """Post points of 3 values to a job `sink` of the user `bench`, which is started for them; return what ran since the first."""
+    hub.submit("bench", "sink", "import time; time.sleep(600)", cpu=0.5, ram=128)
+    hub.wait_phase("bench", "sink", "running")
+    batches = [
+        {
+            "source": "0.0.bench",
+            "points": [
+                {"n": b * _BATCH + i + 1, "t": 1e9 + i, "v": {"step": i, "loss": 0.5, "accuracy": 0.9}}
+                for i in range(_BATCH)
+            ],
+        }
+        for b in range(_BATCHES)
+    ]
+    watch = Stopwatch()
+    for batch in batches:
+        answer = hub.ok("POST", "/users/bench/job_metrics/sink", "bench", batch)
+        assert answer["last"] == batch["points"][-1]["n"]
+    return watch

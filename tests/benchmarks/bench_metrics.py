@@ -7,7 +7,7 @@ import os
 
 from playwright.sync_api import Page
 
-from bench_common import Context, Figure, Stopwatch, quantile
+from bench_common import POINTS, Context, Figure, post_points, quantile
 
 NAME = "metrics"
 ABOUT = (
@@ -32,7 +32,6 @@ frame.port1.onmessage = () => window.seen.push([drawn, Date.now() / 1000]);
 window.addEventListener('mlp-drawn', (e) => { drawn = e.detail.seq; frame.port2.postMessage(0); });
 """
 """Notes when each frame is painted: a message sent while a frame is made arrives after it."""
-BATCH, BATCHES = 5000, 60
 
 
 def run(context: Context) -> list[Figure]:
@@ -129,22 +128,6 @@ def _delays(context: Context, page: Page, name: str) -> list[float]:
 
 
 def _stored(context: Context) -> float:
-    hub = context.hub
-    hub.submit("bench", "sink", "import time; time.sleep(600)", cpu=0.5, ram=128)
-    hub.wait_phase("bench", "sink", "running")
-    batches = [
-        {
-            "source": "0.0.bench",
-            "points": [
-                {"n": b * BATCH + i + 1, "t": 1e9 + i, "v": {"step": i, "loss": 0.5, "accuracy": 0.9}}
-                for i in range(BATCH)
-            ],
-        }
-        for b in range(BATCHES)
-    ]
-    watch = Stopwatch()
-    for batch in batches:
-        hub.ok("POST", "/users/bench/job_metrics/sink", "bench", batch)
-    seconds = watch.seconds
-    hub.ok("PUT", "/users/bench/jobs/sink:cancel", "bench")
-    return BATCH * BATCHES / seconds
+    seconds = post_points(context.hub).seconds
+    context.hub.ok("PUT", "/users/bench/jobs/sink:cancel", "bench")
+    return POINTS / seconds

@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from bench_common import Context, Figure, Stopwatch
+from bench_common import POINTS, Context, Figure, post_points
 from kafka_broker import KafkaBroker, why_not
 from live_hub import LiveHub
 from mlp_hub.settings import Settings
@@ -18,7 +18,6 @@ ABOUT = (
     "300,000 points of 3 values posted in batches of 5,000 from one client, until the last is in the database; then the same to a hub "
     "with MLP_METRICS_TRANSPORT=kafka and a broker of its own on this machine (one replica, 3 partitions)"
 )
-BATCH, BATCHES = 5000, 60
 
 
 def run(context: Context) -> list[Figure]:
@@ -49,27 +48,12 @@ def _both(home: Path, **environ: str) -> tuple[float, float]:
     try:
         hub.up()
         hub.add_user("bench")
-        hub.submit("bench", "sink", "import time; time.sleep(600)", cpu=0.5, ram=128)
-        hub.wait_phase("bench", "sink", "running")
-        batches = [
-            {
-                "source": "0.0.bench",
-                "points": [
-                    {"n": b * BATCH + i + 1, "t": 1e9 + i, "v": {"step": i, "loss": 0.5, "accuracy": 0.9}}
-                    for i in range(BATCH)
-                ],
-            }
-            for b in range(BATCHES)
-        ]
-        watch = Stopwatch()
-        for batch in batches:
-            answer = hub.ok("POST", "/users/bench/job_metrics/sink", "bench", batch)
-            assert answer["last"] == batch["points"][-1]["n"]
-        answered = BATCH * BATCHES / watch.seconds
+        watch = post_points(hub)
+        answered = POINTS / watch.seconds
         with closing(sqlite3.connect(Settings.load(hub.env).service_db_file)) as database:
-            while database.execute("select sum(last) from metric_source").fetchone() != (BATCH * BATCHES,):
+            while database.execute("select sum(last) from metric_source").fetchone() != (POINTS,):
                 time.sleep(0.01)
-        stored = BATCH * BATCHES / watch.seconds
+        stored = POINTS / watch.seconds
         hub.ok("PUT", "/users/bench/jobs/sink:cancel", "bench")
         return answered, stored
     finally:

@@ -6,7 +6,6 @@ python tests/support/kafka_broker.py fetch      # what `make test-tools` does
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
@@ -14,10 +13,11 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from maven import alone, fetched
 
 VERSION = "4.1.0"
 SHA256 = "f034c5681d2d056d3e793a7771edde9940023a8434365c2cea93791fb75a7c65"
@@ -43,30 +43,16 @@ def digest(folder: Path) -> str:
 
 def fetch() -> Path:
     """Have the jars in the cache, and return where they are."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(CACHE):
         if ROOT.is_dir():
             return ROOT
-        with tempfile.TemporaryDirectory(dir=CACHE) as made:
-            (Path(made) / "pom.xml").write_text(_POM)
-            command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={made}/libs"]
-            try:
-                done = subprocess.run(
-                    command, cwd=made, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-                )
-            except FileNotFoundError as missing:
-                raise SystemExit(
-                    "Maven, which fetches Kafka, is missing. As root: apt-get install maven"
-                ) from missing
-            if done.returncode:
-                raise SystemExit(f"Kafka could not be fetched: {done.stdout}\n{done.stderr}")
-            found = digest(Path(made) / "libs")
+        with fetched("Kafka", CACHE, "dependency:copy-dependencies", to="libs", pom=_POM) as made:
+            found = digest(made / "libs")
             if found != SHA256:
                 raise SystemExit(
                     f"the jars of Kafka are not what was tried: their SHA-256 is {found}, not {SHA256}"
                 )
-            (Path(made) / "libs").rename(ROOT)
+            (made / "libs").rename(ROOT)
     return ROOT
 
 

@@ -20,12 +20,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Self
+
+from maven import alone, fetched
 
 VERSION = "26.7.3"
 SHA256 = "27a6535553c3cdcd083872ba40629efafb3475e3b758e0c6f691395561dd0f1f"
@@ -45,42 +46,22 @@ PATIENCE_S = 600.0
 
 def fetch() -> Path:
     """Have the program in the cache, and return where it is."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(CACHE):
         if ROOT.is_dir():
             return ROOT
         artifact = f"org.keycloak:keycloak-quarkus-dist:{VERSION}:zip"
-        with tempfile.TemporaryDirectory(dir=CACHE) as made:
-            command = [
-                "mvn",
-                "-q",
-                "-B",
-                "dependency:copy",
-                f"-Dartifact={artifact}",
-                f"-DoutputDirectory={made}",
-            ]
-            try:
-                done = subprocess.run(
-                    command, cwd=made, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-                )
-            except FileNotFoundError as missing:
-                raise AssertionError(
-                    "Maven, which fetches Keycloak, is missing. As root: apt-get install maven"
-                ) from missing
-            if done.returncode:
-                raise AssertionError(f"Keycloak could not be fetched: {done.stdout}\n{done.stderr}")
-            (archive,) = Path(made).glob("*.zip")
+        with fetched("Keycloak", CACHE, "dependency:copy", f"-Dartifact={artifact}") as made:
+            (archive,) = made.glob("*.zip")
             with archive.open("rb") as content:
                 found = hashlib.file_digest(content, "sha256").hexdigest()
             if found != SHA256:
-                raise AssertionError(
+                raise SystemExit(
                     f"{archive.name} is not what was tried: its SHA-256 is {found}, not {SHA256}"
                 )
             with zipfile.ZipFile(archive) as packed:
                 packed.extractall(made)
-            (Path(made) / f"keycloak-{VERSION}" / "bin" / "kc.sh").chmod(0o755)
-            (Path(made) / f"keycloak-{VERSION}").rename(ROOT)
+            (made / f"keycloak-{VERSION}" / "bin" / "kc.sh").chmod(0o755)
+            (made / f"keycloak-{VERSION}").rename(ROOT)
     return ROOT
 
 
@@ -458,10 +439,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
     if sys.argv[1] == "fetch":
         there = ROOT.is_dir()
-        try:
-            fetch()
-        except AssertionError as why:
-            raise SystemExit(str(why)) from why
+        fetch()
         print("there" if there else "fetched")
     else:
         keep(Path(sys.argv[2]))

@@ -34,17 +34,20 @@ SOON_S = 5 * DAY_S
 def login(call: ParsedLine) -> int:
     """Get a token for this machine, or make a hub whose token still holds the current one."""
     current = settings.read_login()
-    url = settings.normalise_url(call.names[0]) if call.names else os.environ.get("MLP_API_URL", "")
+    url = settings.normalise_url(call.names[0]) if call.names else settings.api_url()
     url = url or (current.url if current else "")
     if not url:
         raise UsageError(say("which hub? Right: mlp login http://HUB-ADDRESS:8000"))
     kept = settings.read_login(url)
     given = call.given
     pasted = given.get("token_stdin") or not sys.stdin.isatty()
-    if pasted or url.startswith("http+unix:"):
-        made = _pasted(url, asked=not pasted)
+    token = sys.stdin.readline().strip() if pasted else ""
+    if token or given.get("token_stdin") or url.startswith("http+unix:"):
+        made = _pasted(url, token, asked=not pasted)
     elif kept and not given.get("expires") and _holds(kept):
         made = kept
+    elif pasted:
+        made = _pasted(url, token, asked=False)
     else:
         made = _by_device(url, given) or _by_browser(url, given)
     path = settings.write_login(made)
@@ -140,14 +143,12 @@ def _holds(kept: StoredLogin) -> bool:
         return False
 
 
-def _pasted(url: str, *, asked: bool) -> StoredLogin:
+def _pasted(url: str, token: str, *, asked: bool) -> StoredLogin:
     """Check a token that was made elsewhere."""
     if asked:
         text = say("A token is made at {address}", address=f"{settings.hub_of(url)}/token")
         sys.stderr.write(f"{text}\n")
         token = getpass.getpass(f"{say('Token:')} ").strip()
-    else:
-        token = sys.stdin.readline().strip()
     if not token or not token.isascii() or not token.isprintable():
         raise UsageError(say("a token is needed: paste it, or --token-stdin with it on standard input"))
     return StoredLogin(url, token, Client(url, token).user)

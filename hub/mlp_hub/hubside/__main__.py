@@ -24,6 +24,7 @@ def main() -> None:
             cli_login,
             database,
             language_page,
+            leaving,
             logins,
             recent,
             server,
@@ -43,6 +44,7 @@ def main() -> None:
     orm.APIToken.rounds = 1
     database.install()
     logins.install()
+    leaving.install(settings.origins)
     tokens.install(settings)  # inside of the question for a recent login
     cli_login.install(settings)
     recent.install(settings)

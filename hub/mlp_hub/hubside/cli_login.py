@@ -41,6 +41,7 @@ _DAY_S = 24 * 3600
 RATES = {"exchange": Rate(0.2, 20)}
 """Codes that one address may try: a right one does not count."""
 _NOT_WRITTEN = msg("No token was made: the platform's service does not answer, try again")
+MAY_NOT = msg("this account may not log in")
 
 
 class TerminalLoginPage(BaseHandler):  # type: ignore[misc]  # jupyterhub is untyped
@@ -118,7 +119,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
     async def let_in(self, user: Any) -> Any:
         """Return a user who may log in now; raise Wrong where they may not, or there is none."""
         if user is None or not await self.authenticator.refresh_user(user, self):
-            raise Wrong(msg("this account may not log in"))
+            raise Wrong(MAY_NOT)
         return user
 
     async def _give(self, user: Any, machine: str, days: int) -> None:

@@ -42,6 +42,16 @@ def end_logins(db: Any, user: Any) -> None:
     db.commit()
 
 
+def end_browser(db: Any, user: Any, login: str, hub_session: str) -> None:
+    """End one browser's login, by its digest, with what JupyterHub gave to that browser; the caller commits."""
+    db.query(logins.Login).filter(logins.Login.digest == login).delete()
+    if not hub_session:
+        return
+    for held in (orm.APIToken, orm.OAuthCode):
+        for one in db.query(held).filter(held.user_id == user.id, held.session_id == hub_session):
+            db.delete(one)
+
+
 async def end_servers_of(app: Any, user: Any) -> int:
     """Stop all notebook servers of a user without a request of anybody, and return how many there were."""
     ended = 0

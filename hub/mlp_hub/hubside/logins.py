@@ -19,6 +19,7 @@ from sqlalchemy import Column, DateTime, ForeignKey, Integer, String
 KEPT_DAYS = 31  # longer than any cookie is taken
 ENTERED = "mlp_entered_at"
 """Attribute of a handler that logs somebody in: when the password was entered elsewhere; None where it is not known."""
+_BEGUN = "mlp_login_begun"
 
 
 class Login(orm.Base):  # type: ignore[misc]  # jupyterhub is untyped
@@ -35,7 +36,7 @@ def begin(db: Any, user_id: int) -> str:
     now = datetime.now(UTC).replace(tzinfo=None)
     db.query(Login).filter(Login.begun < now - timedelta(days=KEPT_DAYS)).delete()
     value = secrets.token_urlsafe(32)
-    db.add(Login(digest=_digest(value), user_id=user_id, begun=now))
+    db.add(Login(digest=digest(value), user_id=user_id, begun=now))
     db.commit()
     return value
 
@@ -43,12 +44,12 @@ def begin(db: Any, user_id: int) -> str:
 def user_of(db: Any, value: str) -> Any:
     """Return the hub's record of the user whose login this is; None where it has ended or never was."""
     query = db.query(orm.User).join(Login, Login.user_id == orm.User.id)
-    return query.filter(Login.digest == _digest(value)).first()
+    return query.filter(Login.digest == digest(value)).first()
 
 
 def end(db: Any, value: str) -> None:
     """End one login."""
-    db.query(Login).filter(Login.digest == _digest(value)).delete()
+    db.query(Login).filter(Login.digest == digest(value)).delete()
     db.commit()
 
 
@@ -61,6 +62,12 @@ def cookie_of(handler: Any) -> str:
     """Return what the hub's login cookie of a request holds; empty without one that is signed by us and young enough."""
     found = handler.get_secure_cookie(handler.hub.cookie_name, max_age_days=handler.cookie_max_age_days)
     return "" if found is None else str(found.decode("utf-8", "replace"))
+
+
+def digest_of(handler: Any) -> str:
+    """Return the digest of the login that a request has, or was given; empty where it has none."""
+    held = getattr(handler, _BEGUN, "") or cookie_of(handler)
+    return digest(held) if held else ""
 
 
 def install() -> None:
@@ -80,7 +87,9 @@ def install() -> None:
 def _set_user_cookie(self: Any, user: Any, server: Any) -> None:
     if before := cookie_of(self):  # whoever logged in here before
         end(self.db, before)
-    self._set_cookie(server.cookie_name, begin(self.db, user.id), encrypted=True, path=server.base_url)
+    value = begin(self.db, user.id)
+    setattr(self, _BEGUN, value)
+    self._set_cookie(server.cookie_name, value, encrypted=True, path=server.base_url)
 
 
 def _user_for_cookie(self: Any, cookie_name: str, cookie_value: Any = None) -> Any:
@@ -96,5 +105,6 @@ def _user_for_cookie(self: Any, cookie_name: str, cookie_value: Any = None) -> A
     return user
 
 
-def _digest(value: str) -> str:
+def digest(value: str) -> str:
+    """Return what is stored of what a cookie holds."""
     return hashlib.sha256(value.encode()).hexdigest()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, timedelta
+from datetime import UTC
 from functools import wraps
 from typing import Any
 
@@ -17,16 +17,17 @@ from jupyterhub.scopes import _intersect_expanded_scopes, get_scopes_for
 from jupyterhub.utils import isoformat
 from tornado import web
 
+from mlp_hub.api.lesser_tokens import lasts_no_longer, left_of, may_no_more
 from mlp_hub.domain.text import escaped
 from mlp_hub.hubside.configure import SERVICE, socket_url
 from mlp_hub.hubside.language import said
 from mlp_hub.settings import Settings
-from mlp_language.message import Message, msg
+from mlp_language.message import Message
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 from mlp_spawner.service import ServiceClient
 
-SLACK = timedelta(minutes=1)
-"""What a token may hold longer by its request: the time that it took to make; it is taken off again."""
+SLACK_S = 60
+"""Seconds that a token may hold longer by its request: the time that it took to make; it is taken off again."""
 
 
 def install(settings: Settings) -> None:
@@ -77,32 +78,26 @@ def _bound(handler: Any) -> None:
 def _left(handler: Any) -> int | None:
     """Return for how many seconds the token that asks holds; None where none asks, or it holds for ever."""
     ends = handler.get_token().expires_at if getattr(handler, "_token_authenticated", False) else None
-    return None if ends is None else max(1, int(ends.replace(tzinfo=UTC).timestamp() - time.time()))
+    return left_of(None if ends is None else ends.replace(tzinfo=UTC).timestamp(), time.time())
 
 
 def _why_not(handler: Any, token: Any) -> Message | None:
-    """Say what a new token may more, or how much longer, than the one it was asked for with; None where no token asked.
-
-    It is the rule of `api/resources/tokens.py` for what goes past the platform's API.
-    """
+    """Say what a new token may more, or how much longer, than the one it was asked for with; None where no token asked."""
     if not getattr(handler, "_token_authenticated", False):
         return None
     wanted = get_scopes_for(token)
-    if more := sorted(wanted - _intersect_expanded_scopes(wanted, handler.expanded_scopes, handler.db)):
-        return msg(
-            "a token makes none that may more than itself, and it lacks {more}; name the scopes of the new one",
-            more=tuple(more[:5]),
-        )
-    ends, left = handler.get_token().expires_at, _left(handler)
-    if left is None:
-        return None
-    if token.expires_at is not None and token.expires_at <= ends + SLACK:
-        token.expires_at = min(token.expires_at, ends)  # no chain gains what each link took to make
+    if refusal := may_no_more(
+        wanted, _intersect_expanded_scopes(wanted, handler.expanded_scopes, handler.db)
+    ):
+        return refusal
+    left, ends = _left(handler), token.expires_at
+    lasts = None if ends is None else ends.replace(tzinfo=UTC).timestamp() - time.time()
+    refusal = lasts_no_longer(lasts, left, SLACK_S)
+    if refusal is None and left is not None:
+        # no chain gains what each link took to make
+        token.expires_at = min(ends, handler.get_token().expires_at)
         handler.db.commit()
-        return None
-    return msg(
-        "a token cannot outlive the one that makes it: ask for expires_in of {left} s at most", left=left
-    )
+    return refusal
 
 
 def _line(text: str, most: int) -> str:

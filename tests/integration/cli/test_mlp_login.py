@@ -138,6 +138,9 @@ def test_a_second_login_is_the_first_while_its_token_holds(laptop: Laptop, hub: 
     laptop.mlp("login", hub.url)
     assert laptop.stored.read_text() == first
     assert not (laptop.home / "saw").exists()
+    in_script = [str(BIN / "mlp"), "login", hub.url]
+    subprocess.run(in_script, env=laptop.env, input="", text=True, timeout=2 * PATIENCE_S, check=True)
+    assert laptop.stored.read_text() == first, "without a terminal too, where no token is given"
     laptop.mlp("login", hub.url, "--expires", "1d")
     assert laptop.stored.read_text() != first
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from company_login import back_from_stand_in, led_to, log_in, query, sent_to_provider, step
 from hub_stack import PASSWORD, Browser, HubStack, text_of
 from stand_in_issuer import StandIn, published, stand_in, unsigned
 from waiting import wait_for
+
+TERMINAL = "mlp-cli"
+LOGOUT = "http://schemas.openid.net/event/backchannel-logout"
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +35,7 @@ def hub(issuer: StandIn) -> Iterator[HubStack]:
         "MLP_LOGIN_ADMIN_GROUPS": "/ops",
         "MLP_LOGIN_TENANTS": "/ml/{tenant} -> {tenant}",
         "MLP_LOGIN_REFRESH_S": "1",
+        "MLP_LOGIN_CLI_CLIENT_ID": TERMINAL,
     }
     made = HubStack(home, **issuer.environ(**more))
     try:
@@ -48,6 +55,13 @@ def honest(issuer: StandIn, request: pytest.FixtureRequest) -> None:
     issuer.person = {"sub": f"s-{name}", "preferred_username": name, "groups": ["/ml/red"]}
     issuer.sign, issuer.claims, issuer.auth_time = issuer.signed, {}, None
     issuer.down, issuer.refuses_refresh = False, None
+
+
+def on_a_terminal(hub: HubStack, issuer: StandIn, **claims: str) -> httpx.Response:
+    """Trade what the provider gives a terminal for a token of the hub's, or be refused."""
+    access = issuer.grant()["access_token"]
+    body = {"access_token": access, "id_token": issuer.id_token(aud=TERMINAL, **claims), "machine": "laptop"}
+    return hub.http.post("/hub/api/mlp/device-token", json=body)
 
 
 def who(hub: HubStack, issuer: StandIn) -> str:
@@ -231,3 +245,72 @@ def test_keys_that_change_under_load_turn_nobody_away(hub: HubStack, issuer: Sta
             assert step(browser, back).status_code == 200
     finally:
         issuer.keys, issuer.signs_with = [published("after"), published("first")], "first"
+
+
+def test_who_has_to_log_in_again_gets_in_by_a_terminal_while_the_browser_stays_out(
+    hub: HubStack, issuer: StandIn
+) -> None:
+    browser = Browser(hub)
+    log_in(browser)
+    issuer.tokens.clear()
+    issuer.refuses_refresh = {"error": "invalid_grant"}
+    wait_for(lambda: step(browser, "/hub/home").is_redirect)
+    issuer.refuses_refresh = None
+    issuer.person["groups"] = ["/ml/blue"]
+    made = on_a_terminal(hub, issuer)
+    assert made.status_code == 201, made.text
+    assert hub.api("GET", f"/users/{who(hub, issuer)}").json()["groups"] == ["/ml/blue"]
+    asked = hub.api("GET", "/user", made.json()["token"])
+    assert (asked.status_code, asked.json()["name"]) == (200, who(hub, issuer))
+    assert step(browser, "/hub/home").is_redirect
+
+
+def test_a_stolen_login_of_a_terminal_is_worth_nothing(hub: HubStack, issuer: StandIn) -> None:
+    assert "log in once in a browser" in on_a_terminal(hub, issuer).json()["message"]
+    log_in(Browser(hub))
+    grant, token = issuer.grant(), issuer.id_token(aud=TERMINAL, jti="stolen")
+    body = {"access_token": grant["access_token"], "id_token": token, "machine": "laptop"}
+    assert hub.http.post("/hub/api/mlp/device-token", json=body).status_code == 201
+    assert "was used" in hub.http.post("/hub/api/mlp/device-token", json=body).json()["message"]
+    browsers_own = {**body, "id_token": grant["id_token"]}  # of the hub's own client
+    assert hub.http.post("/hub/api/mlp/device-token", json=browsers_own).status_code == 403
+    assert hub.api("POST", f"/mlp/accounts/{who(hub, issuer)}/deauthorize").status_code == 200
+    closed = on_a_terminal(hub, issuer, jti="closed")
+    assert (closed.status_code, closed.json()["message"]) == (403, "this account may not log in")
+
+
+def test_a_provider_that_is_away_is_told_of_in_words_for_people(hub: HubStack, issuer: StandIn) -> None:
+    browser = Browser(hub)
+    back = back_from_stand_in(browser, sent_to_provider(browser))
+    issuer.down = True
+    for said in (text_of(step(browser, back)), on_a_terminal(hub, issuer).json()["message"]):
+        assert "Stand-in does not answer. Try again in a moment" in said
+        assert "503" not in said
+    assert "does not answer (HTTP 503" in hub.log("hub")
+
+
+def ended_there(hub: HubStack, issuer: StandIn, session: str) -> None:
+    """Have the provider tell the hub that one of its sessions has ended."""
+    now = int(time.time())
+    events = {"events": {LOGOUT: {}}, "jti": secrets.token_hex(8), "sid": session}
+    token = issuer.signed({"iss": issuer.issuer, "aud": "mlp-hub", "iat": now, "exp": now + 60, **events})
+    assert hub.http.post("/hub/api/mlp/backchannel-logout", data={"logout_token": token}).status_code == 200
+
+
+def test_of_several_browsers_the_one_whose_session_ended_is_out(hub: HubStack, issuer: StandIn) -> None:
+    browsers = {}
+    for session in ("first", "second", "third"):
+        issuer.claims = {"sid": f"{who(hub, issuer)}-{session}"}
+        log_in(browsers.setdefault(session, Browser(hub)))
+
+    def out() -> list[str]:
+        return [name for name, browser in browsers.items() if step(browser, "/hub/home").is_redirect]
+
+    ended_there(hub, issuer, f"{who(hub, issuer)}-fourth")
+    assert out() == []
+    ended_there(hub, issuer, f"{who(hub, issuer)}-first")
+    assert out() == ["first"]
+    leaves = led_to(step(browsers["second"], "/hub/logout"))
+    assert "id_token_hint" not in leaves, "it would end the session of the third"
+    assert out() == ["first", "second"]
+    assert "id_token_hint" in led_to(step(browsers["third"], "/hub/logout"))

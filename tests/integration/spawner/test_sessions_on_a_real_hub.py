@@ -56,6 +56,23 @@ def test_a_cookie_of_who_logged_in_here_before_ends_with_the_next_ones_login(sta
     assert not is_in(copied)
 
 
+def test_a_page_elsewhere_logs_nobody_out(stack):
+    stack.add("lia")
+    here = logged_in(stack, "lia")
+    foreign = {
+        "Sec-Fetch-Site": "cross-site",
+        "Sec-Fetch-Dest": "document",
+        "Referer": "https://evil.example/",
+    }
+    asked = here.get("/hub/logout", headers=foreign)
+    assert (asked.status_code, 'id="mlp-logout"' in asked.text) == (200, True)
+    picture = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "image", "Sec-Fetch-Mode": "no-cors"}
+    here.get("/hub/logout", headers={**picture, "Referer": f"{stack.notebooks('lia')}/user/lia/lab"})
+    assert is_in(here.http)
+    here.get("/hub/logout", headers={"Sec-Fetch-Site": "same-origin"})
+    assert not is_in(here.http)
+
+
 def change(stack, name: str, here: Browser) -> None:
     done = here.post(PAGE, PAGE, FIELDS)
     assert "is changed" in text_of(done)

@@ -75,6 +75,39 @@ def test_tokens_stand_until_they_are_rotated_out_and_their_account_ends(
     assert found == [("rita", act, "red") for act in acts]
 
 
+def test_a_rotation_lets_nothing_before_it_hold_longer_and_gives_nothing_back(
+    db: Database, accounts: ServiceAccounts
+) -> None:
+    async def story() -> None:
+        one = await accounts.add("svc-night", "red", actor="rita")
+        await accounts.took(one, "a1", old_until=None, actor="rita", detail={})
+        await accounts.took(one, "a2", old_until=NOW + 60, actor="rita", detail={})
+        await accounts.took(one, "a3", old_until=NOW + 3600, actor="rita", detail={})
+        assert await accounts.taken("svc-night") == {"a1": NOW + 60, "a2": NOW + 3600, "a3": None}
+        await accounts.took(one, "a4", old_until=NOW, actor="rita", detail={})
+        assert await accounts.taken("svc-night") == {"a4": None}
+
+    asyncio.run(story())
+
+
+def test_what_a_tenant_left_behind_is_not_one_of_its_names(db: Database, accounts: ServiceAccounts) -> None:
+    async def story() -> None:
+        for name, tenant in (("svc-night", "red"), ("svc-day", "red"), ("svc-other", "blue")):
+            one = await accounts.add(name, tenant, actor="rita")
+            await accounts.took(one, f"t-{name}", old_until=None, actor="rita", detail={})
+        await accounts.end(await accounts.get("svc-day", "red"), actor="rita")
+        left = await db.write(lambda tx: tx.service_accounts.leave_behind("red"))
+        assert [one.user for one in left] == ["svc-night"]
+        assert await accounts.of_tenant("red") == []
+        for name in ("svc-night", "svc-day"):
+            with pytest.raises(Refused, match="is taken"):
+                await accounts.free(name, "red")
+            assert not await accounts.stands(name, f"t-{name}")
+        assert await accounts.stands("svc-other", "t-svc-other")
+
+    asyncio.run(story())
+
+
 def test_a_rotation_that_cannot_be_written_down_did_not_happen(
     db: Database, accounts: ServiceAccounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub._cluster_settings import ClusterSettings
-from mlp_hub._login_settings import LoginSettings
 from mlp_hub._state_paths import SOCKET_PATH_MAX
-from mlp_hub.settings import Settings, SettingsError, table, variable_of
+from mlp_hub.settings import PARTS, Settings, SettingsError, table, variable_of
 
 
 def write(path: Path, text: str) -> str:
@@ -106,7 +104,7 @@ def test_two_state_directories_never_share_a_run_directory() -> None:
 
 def test_the_table_describes_every_setting() -> None:
     rows = table()
-    last = [spec.name for part in (LoginSettings, ClusterSettings) for spec in dataclasses.fields(part)]
+    last = [spec.name for part in PARTS for spec in dataclasses.fields(part)]
     others = [spec.name for spec in dataclasses.fields(Settings) if spec.name not in last]
     assert [row.name for row in rows] == others + last
     assert all(row.doc.endswith(".") and row.variable == variable_of(row.name) for row in rows)

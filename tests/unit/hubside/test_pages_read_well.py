@@ -58,6 +58,7 @@ PAGES: dict[str, dict[str, object]] = {
     "login.html": {"authenticator": SimpleNamespace(enable_signup=True), "login_error": "Invalid username or password"},
     "signup.html": {"name_max": 32, "password_min": 8},
     "home.html": {"default_server": SERVER},
+    "log-out.html": {"for_name": "ann"},
     "spawn.html": {"for_user": SimpleNamespace(name="ann"), "error_message": REFUSED},
     "spawn_pending.html": {},
     "stop_pending.html": {},

@@ -84,6 +84,13 @@ def test_where_the_pages_of_a_hub_are() -> None:
     assert settings.hub_of("http://h/api/v1") == "http://h/hub"
 
 
+def test_the_hubs_address_is_enough_for_a_program_too(env: dict[str, str]) -> None:
+    given = {**env, "MLP_TOKEN": "t", "MLP_API_URL": "https://hub.example/"}
+    assert settings.load(given).url == "https://hub.example/services/mlp/api/v1"
+    socket = "http+unix://%2Frun%2Fmlp.sock/x"
+    assert settings.load({**given, "MLP_API_URL": socket}).url == socket
+
+
 def ask(url: str) -> tuple[int, str]:
     try:
         with urllib.request.urlopen(url) as answer:  # noqa: S310 - our own port

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from mlp_api.users import TokenAsk, TokenCreate, TokenGiven, TokenInfo, TokenMade, TokenUse
 from mlp_hub.api.call import Call
 from mlp_hub.api.hubclient import HubToken
+from mlp_hub.api.lesser_tokens import lasts_no_longer, left_of, may_no_more
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import ACCESS, LEDGER_WRITE, OPERATOR, SCOPES, SPAWNER, USERS_READ, USERS_WRITE
@@ -81,11 +82,8 @@ def _within(call: Call, asked: list[str]) -> list[str]:
         text = msg("there is no scope {scope}; there are: {scopes}", scope=unknown[0], scopes=tuple(SCOPES))
         raise Refused(Reason.INVALID, text)
     held = {scope.partition("!")[0]: scope for scope in _held(call)}
-    if missing := sorted(set(asked) - set(held)):
-        raise Refused(
-            Reason.FORBIDDEN,
-            msg("your own token lacks {scope}, so it gives nobody that", scope=missing[0]),
-        )
+    if refusal := may_no_more(asked, held):
+        raise Refused(Reason.FORBIDDEN, refusal)
     return [held[scope] for scope in sorted(set(asked))]
 
 
@@ -94,19 +92,10 @@ async def _lasting(call: Call, asked: int | None, now: float) -> int:
     lasts = TOKEN_LIFETIME_S if asked is None else asked
     known = await call.service.hub.tokens(call.user, logins=True)
     maker = next((one for one in known if one.id == call.principal.token_id), None)
-    if maker is None or maker.expires_at is None:
-        return lasts
-    left = max(1, int(maker.expires_at.timestamp() - now))
-    if asked is not None and asked > left:
-        raise Refused(
-            Reason.INVALID,
-            msg(
-                "a token cannot outlive the one that makes it: {asked} s, and that holds for another {left} s",
-                asked=asked,
-                left=left,
-            ),
-        )
-    return min(lasts, left)
+    left = None if maker is None or maker.expires_at is None else left_of(maker.expires_at.timestamp(), now)
+    if asked is not None and (refusal := lasts_no_longer(asked, left)):
+        raise Refused(Reason.INVALID, refusal)
+    return lasts if left is None else min(lasts, left)
 
 
 async def list_(call: Call) -> list[TokenInfo]:

@@ -27,6 +27,13 @@ class ProviderAway(Exception):  # noqa: N818 - what happened
     message: Message
 
 
+def try_again(title: str) -> Message:
+    """Say to people that the provider is away; what exactly it was is for the log."""
+    return msg(
+        "{title} does not answer. Try again in a moment; whoever is logged in here stays.", title=title
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderAnswer:
     """What a provider answered: JSON, with success or as a refusal (400 to 499)."""

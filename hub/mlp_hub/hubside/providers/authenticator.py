@@ -223,6 +223,17 @@ class CompanyAccounts(NativeAccounts):
             return by_token and self.watching.people.may_go_on(user.name)
         return await self.watching.refresher.stays(user.name)
 
+    async def vouched_for(self, user: Any, standing: Standing) -> bool:
+        """Take what the provider says of somebody who logged in there without a browser, and say whether they may here.
+
+        It counts as asking how they stand, whatever became of their browser's login.
+        """
+        if not await super().refresh_user(user) or not self.managed_by(user.name):
+            return False
+        if self.watching is not None:
+            await self.watching.refresher.told_of(user.name, standing)
+        return True
+
     # ------------------------------------------------------------------------ pages
 
     def get_handlers(self, app: Any) -> list[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ client's. Who never was here logs in by a browser first: names are given out the
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,15 +19,16 @@ from urllib.parse import urlsplit
 import jwt
 
 from mlp_hub.hubside.cli_codes import Wrong, machine_and_days
-from mlp_hub.hubside.cli_login import LoginWays, TokenGiver
+from mlp_hub.hubside.cli_login import MAY_NOT, LoginWays, TokenGiver
 from mlp_hub.hubside.providers import identities, kinds
-from mlp_hub.hubside.providers.asking import ProviderAway
+from mlp_hub.hubside.providers.asking import ProviderAway, try_again
 from mlp_hub.hubside.providers.discovery import Document
 from mlp_hub.hubside.providers.oidc import OidcProvider
 from mlp_hub.hubside.providers.standing import ProviderUnreachable, Standing, TokenRefused
 from mlp_hub.settings import Settings
 from mlp_language.message import msg
 
+log = logging.getLogger(__name__)
 EXCHANGES = r"/api/mlp/device-token"
 FRESH_S = 600.0
 """Safety: seconds after which an ID token of the device flow is taken no more: bounds the use of one that leaked."""
@@ -88,7 +90,8 @@ class DeviceFlow:
         except TokenRefused as refused:
             raise Wrong(refused.message) from refused
         if isinstance(found, ProviderUnreachable):
-            raise Wrong(found.message)
+            log.warning("No login of a terminal: %s", found.message)
+            raise Wrong(try_again(self.provider.title))
         if not isinstance(found, Standing):
             raise Wrong(msg("{title} does not know this login any more", title=self.provider.title))
         self.exchanged.take(id_token, self.skew_s)
@@ -124,7 +127,11 @@ class DeviceExchange(TokenGiver):
                     title=self.flow.provider.title,
                 )
             )
-        return await self.let_in(self.find_user(str(known.name))), machine, days
+        user = self.find_user(str(known.name))
+        # what the provider has just said is newer than anything the hub would go by, and a login that ended here is over
+        if user is None or not await self.authenticator.vouched_for(user, standing):
+            raise Wrong(MAY_NOT)
+        return user, machine, days
 
 
 def handlers(settings: Settings) -> list[tuple[Any, ...]]:

@@ -26,7 +26,7 @@ from mlp_hub.hubside.providers.standing import (
     Standing,
     TokenRefused,
 )
-from mlp_hub.hubside.providers.tokens import KeptLogin
+from mlp_hub.hubside.providers.tokens import KeptLogin, asked_anew
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg
 
@@ -94,19 +94,14 @@ class GitHubProvider:
         self, auth_state: AuthState
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask how the person stands now, and give what is to be kept from here on."""
-        kept = KeptLogin.of(auth_state)
-        if kept is None or kept.issuer != self.issuer:
-            return LoginEnded("session")
-        try:
-            found = await self._now(kept)
-            if found is None and kept.refresh_token:
-                renewed = await self._renewed(kept)
-                found = None if renewed is None else await self._now(renewed)
-        except ProviderAway as away:
-            return ProviderUnreachable(away.message)
-        except TokenRefused:
-            return LoginEnded("session")
-        return LoginEnded("session") if found is None else (found.standing, found.to_state())
+        return await asked_anew(self.issuer, auth_state, self._asked)
+
+    async def _asked(self, kept: KeptLogin) -> KeptLogin | LoginEnded:
+        found = await self._now(kept)
+        if found is None and kept.refresh_token:
+            renewed = await self._renewed(kept)
+            found = None if renewed is None else await self._now(renewed)
+        return LoginEnded("session") if found is None else found
 
     async def unreachable(self) -> Message | None:
         """Return nothing: who asks without a token is soon told to ask no more."""

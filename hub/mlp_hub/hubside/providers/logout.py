@@ -179,6 +179,10 @@ class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
         for name in self._names(logout):
             if await self._is_of(name, logout.session):
                 await self._refresher.end(name, "session")
+            elif logout.session and (user := self.find_user(name)) is not None:
+                sids.end_browsers(
+                    self.db, user.orm_user, logout.session
+                )  # of an earlier login than their last
         self.finish()
 
     def _names(self, logout: SessionEnd) -> list[str]:

@@ -22,7 +22,7 @@ from mlp_hub.hubside.providers.standing import (
     Standing,
     TokenRefused,
 )
-from mlp_hub.hubside.providers.tokens import KeptLogin
+from mlp_hub.hubside.providers.tokens import KeptLogin, asked_anew
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg
 
@@ -112,21 +112,15 @@ class OidcProvider:
         self, auth_state: AuthState
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask how the person stands now, and give what is to be kept from here on."""
-        kept = KeptLogin.of(auth_state)
-        if kept is None or kept.issuer != self.issuer:
-            return LoginEnded("session")
-        try:
-            document = await self.discovery.document()
-            if document.url("userinfo_endpoint") and not (kept.groups_in_token and kept.refresh_token):
-                told = await self._userinfo(document, kept.access_token)
-                if not told.refused:
-                    now = self._now(kept, {}, told.object())
-                    return now.standing, now.to_state()
-            return await self._renewed(document, kept)
-        except ProviderAway as away:
-            return ProviderUnreachable(away.message)
-        except TokenRefused:
-            return LoginEnded("session")
+        return await asked_anew(self.issuer, auth_state, self._asked)
+
+    async def _asked(self, kept: KeptLogin) -> KeptLogin | LoginEnded:
+        document = await self.discovery.document()
+        if document.url("userinfo_endpoint") and not (kept.groups_in_token and kept.refresh_token):
+            told = await self._userinfo(document, kept.access_token)
+            if not told.refused:
+                return self._now(kept, {}, told.object())
+        return await self._renewed(document, kept)
 
     async def unreachable(self) -> Message | None:
         """Look whether it is there; return why not."""
@@ -158,13 +152,11 @@ class OidcProvider:
 
     # ------------------------------------------------------------------- its parts
 
-    async def _renewed(
-        self, document: Document, kept: KeptLogin
-    ) -> tuple[Standing, dict[str, Any]] | LoginEnded:
+    async def _renewed(self, document: Document, kept: KeptLogin) -> KeptLogin | LoginEnded:
         if not kept.refresh_token:
             if document.url("userinfo_endpoint"):
                 return LoginEnded("session")
-            return kept.standing, kept.to_state()  # there is nobody to ask until the next login
+            return kept  # there is nobody to ask until the next login
         answer = await self._token(
             document, {"grant_type": "refresh_token", "refresh_token": kept.refresh_token}
         )
@@ -177,7 +169,7 @@ class OidcProvider:
                 msg("{title} does not renew logins ({why}).", title=self.title, why=_why(answer))
             )
         made, _ = await self._kept(document, answer, before=kept)
-        return made.standing, made.to_state()
+        return made
 
     async def _kept(
         self,

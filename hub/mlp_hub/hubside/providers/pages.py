@@ -7,10 +7,12 @@ from urllib.parse import quote
 
 from jupyterhub.handlers.login import LoginHandler, LogoutHandler
 
+from mlp_hub.hubside import logins
 from mlp_hub.hubside.authenticator import AccountRefused
 from mlp_hub.hubside.language import said
 from mlp_hub.hubside.logins import ENTERED
-from mlp_hub.hubside.providers.asking import ProviderAway
+from mlp_hub.hubside.providers import sids
+from mlp_hub.hubside.providers.asking import ProviderAway, try_again
 from mlp_hub.hubside.providers.authenticator import ARRIVAL
 from mlp_hub.hubside.providers.paths import ARRIVE, BEGIN
 from mlp_hub.hubside.providers.standing import TokenRefused
@@ -38,8 +40,9 @@ class _CompanyPage(LoginHandler):  # type: ignore[misc]  # jupyterhub is untyped
     def _argument(self, name: str) -> str:
         return str(self.get_query_argument(name, ""))[:_FIELD_MAX]
 
-    async def _refuse(self, status: int, message: Message) -> None:
-        self.log.warning("No login with %s: %s", self.authenticator.company, said(self, message))
+    async def _refuse(self, status: int, message: Message, detail: Message | None = None) -> None:
+        """Show the page with what people can do about it; `detail` is for who reads the log."""
+        self.log.warning("No login with %s: %s", self.authenticator.company, detail or message)
         self.set_status(status)
         if status == 503:
             self.set_header("Retry-After", "10")
@@ -67,7 +70,7 @@ class BeginPage(_CompanyPage):
         try:
             url = await accounts.provider.login_url(begun)
         except ProviderAway as away:
-            await self._refuse(503, away.message)
+            await self._refuse(503, try_again(accounts.company), away.message)
             return
         self.redirect(url)
 
@@ -97,7 +100,7 @@ class ArrivePage(_CompanyPage):
                 {"username": arrival.standing.claimed_name, ARRIVAL: (arrival, begun)}
             )
         except ProviderAway as away:
-            await self._refuse(503, away.message)
+            await self._refuse(503, try_again(accounts.company), away.message)
         except (TokenRefused, AccountRefused) as refused:
             await self._refuse(403, refused.message)
         else:
@@ -105,6 +108,13 @@ class ArrivePage(_CompanyPage):
                 await self._refuse(403, msg("You may not log in here."))
                 return
             self._jupyterhub_user = user
+            sids.note_browser(
+                self.db,
+                user.orm_user.id,
+                login=logins.digest_of(self),
+                session=str(arrival.auth_state.get("session") or ""),
+                hub_session=self.get_session_cookie(),
+            )
             if accounts.watching is not None:
                 await accounts.watching.refresher.welcome(user.name, arrival.standing)
             await self._go_on(str(self._validate_next_url(begun.next)) or self.get_next_url(user))
@@ -128,9 +138,14 @@ class LeavePage(LogoutHandler):  # type: ignore[misc]
         self._leaves_to = ""
         user, accounts = self.current_user, self.authenticator
         if user is not None and accounts.managed_by(user.name):
-            state = await user.get_auth_state()
+            state = dict(await user.get_auth_state() or {})
+            mine = sids.of_browser(self.db, logins.digest_of(self))
+            if mine and mine != state.get("session"):
+                state.pop(
+                    "id_token", None
+                )  # it names the session of another browser, which would end in its place
             back = f"{accounts.hub_settings.origins.platform}{self.hub.base_url}login"
-            self._leaves_to = await accounts.provider.logout_url(state or {}, back)
+            self._leaves_to = await accounts.provider.logout_url(state, back)
 
     async def render_logout_page(self) -> None:
         """Go there."""

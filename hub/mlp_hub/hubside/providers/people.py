@@ -51,8 +51,15 @@ class HubPeople:
         if user is None:  # deleted meanwhile
             return
         await user.save_auth_state(dict(state))
-        ends.clear(self._db, name)
         sids.note(self._db, name, str(state.get("session") or ""))
+        self.note_standing(name, standing, groups)
+
+    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> None:
+        """Store what the provider said of somebody without a login of the hub's own: they are in again."""
+        user = self._user(name)
+        if user is None:
+            return
+        ends.clear(self._db, name)
         of_name(self._db, name).claimed_name = standing.claimed_name
         if self._decides_admins and user.admin is not standing.admin:
             user.admin = standing.admin

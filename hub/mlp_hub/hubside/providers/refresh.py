@@ -58,6 +58,9 @@ class People(Protocol):
     async def end(self, name: str, why: Why) -> None:
         """End what somebody has open: all, servers too (`disabled`), or the logins of their browsers."""
 
+    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> None:
+        """Store what the provider said of somebody without a login of the hub's own: they are in again."""
+
     def end_servers_left(self) -> None:
         """Begin to end the servers of those who are let in nowhere any more, as far as they are not ending."""
 
@@ -169,6 +172,14 @@ class Refresher:
         with contextlib.suppress(TimeoutError):  # it is told at the next turn
             async with asyncio.timeout(PATIENCE_S):
                 await self._tell(name, tuple(groups), dropped)
+
+    async def told_of(self, name: str, standing: Standing) -> None:
+        """Take what the provider has just said of a person elsewhere. The login that is kept is asked about as before."""
+        while task := self._flying.get(name):  # else an older answer would be kept after this one
+            await asyncio.wait([task])
+        groups, _ = self._policy.concerned(standing.groups)
+        self._people.note_standing(name, standing, groups)
+        await self.welcome(name, standing)
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget who is not there any more."""

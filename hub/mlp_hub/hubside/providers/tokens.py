@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mlp_hub.hubside.providers.standing import Standing
+from mlp_hub.hubside.providers.asking import ProviderAway
+from mlp_hub.hubside.providers.standing import (
+    AuthState,
+    LoginEnded,
+    ProviderUnreachable,
+    Standing,
+    TokenRefused,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +63,19 @@ class KeptLogin:
             return cls(**{**asdict(made), "groups": tuple(made.groups)})
         except TypeError:
             return None
+
+
+async def asked_anew(
+    issuer: str, state: AuthState, ask: Callable[[KeptLogin], Awaitable[KeptLogin | LoginEnded]]
+) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+    """Ask a provider how a person stands by the login that is kept of them; a login with another one is over."""
+    kept = KeptLogin.of(state)
+    if kept is None or kept.issuer != issuer:
+        return LoginEnded("session")
+    try:
+        found = await ask(kept)
+    except ProviderAway as away:
+        return ProviderUnreachable(away.message)
+    except TokenRefused:
+        return LoginEnded("session")
+    return found if isinstance(found, LoginEnded) else (found.standing, found.to_state())

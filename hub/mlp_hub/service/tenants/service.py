@@ -110,7 +110,7 @@ class TenantService:
 
         def work(tx: Tx) -> api.Tenant:
             check_sharing(tx, tenant)
-            if not tx.tenants.insert(tenant, self._clock()):
+            if not self._insert(tx, tenant):
                 raise Refused(
                     Reason.CONFLICT,
                     msg("there is a tenant {name} already; use another name", name=tenant.name),
@@ -163,6 +163,8 @@ class TenantService:
             self._check_unused(tx, name)
             tx.tenants.remove(name)
             tx.usage.remove(name)
+            for account in tx.service_accounts.leave_behind(name):
+                self._note(tx, actor, "service_account.end", account.user, tenant=name, detail={})
             last.notes.extend(map(Text, self._windows(tx)))
             self._note(tx, actor, "tenant.delete", name, tenant=name, detail=_described(tenant))
             return last
@@ -290,7 +292,7 @@ class TenantService:
         def work(tx: Tx, changes: Changes) -> list[Member]:
             sync = sync_of(tx, user, wanted, self._groups)
             for tenant in sync.new:
-                tx.tenants.insert(tenant, self._clock())
+                self._insert(tx, tenant)
                 detail = {**_described(tenant), "source": GROUP}
                 self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=detail)
             for member, group in sync.put:
@@ -374,6 +376,13 @@ class TenantService:
                 )
             )
         return shown
+
+    def _insert(self, tx: Tx, tenant: Tenant) -> bool:
+        """Store a new tenant; return whether there was none of its name."""
+        made = tx.tenants.insert(tenant, self._clock())
+        if made:  # of one before it, which a hub deleted that left them as they were
+            tx.service_accounts.leave_behind(tenant.name)
+        return made
 
     def _check_unused(self, tx: Tx, name: str) -> None:
         now = self._clock()

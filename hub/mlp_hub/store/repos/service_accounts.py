@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, delete, or_, select, update
 
 from mlp_hub.domain.service_account import ServiceAccount, ServiceToken
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import service_account as a
 from mlp_hub.store.tables import service_token as t
+
+NOBODY = ""
+"""In the place of a tenant: what it had is nobody's."""
 
 
 class ServiceAccountsRepo(Repo):
@@ -33,6 +36,14 @@ class ServiceAccountsRepo(Repo):
         values = {"user": account.user, "tenant": account.tenant, "made_by": account.made_by}
         self._c.execute(a.insert(), {**values, "made_at": account.made_at, "ended": account.ended})
 
+    def leave_behind(self, tenant: str) -> list[ServiceAccount]:
+        """End those of a tenant that is no more, and keep their names from one of its name; return which were not ended yet."""
+        left = self.of_tenant(tenant)
+        of_it = select(a.c.user).where(a.c.tenant == tenant)
+        self._c.execute(delete(t).where(t.c.user.in_(of_it)))
+        self._c.execute(update(a).where(a.c.tenant == tenant).values(tenant=NOBODY, ended=True))
+        return left
+
     def token(self, user: str, token: str) -> ServiceToken | None:
         """Return a token of an account."""
         row = self._c.execute(select(t).where(t.c.token == token, t.c.user == user)).first()
@@ -50,8 +61,9 @@ class ServiceAccountsRepo(Repo):
         self._c.execute(t.insert(), {"token": token.id, "user": token.user, "until": token.until})
 
     def rotate_out(self, user: str, until: float) -> int:
-        """Have all tokens of an account that are not rotated out yet refused from then on; return how many."""
-        query = update(t).where(t.c.user == user, t.c.until.is_(None)).values(until=until)
+        """Have all tokens of an account refused from then on, at the latest; return of how many that changes anything."""
+        later = or_(t.c.until.is_(None), t.c.until > until)
+        query = update(t).where(t.c.user == user, later).values(until=until)
         return int(self._c.execute(query).rowcount)
 
     def drop_tokens(self, user: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine, Iterator
 from datetime import timedelta
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from jupyterhub import orm
 
+from mlp_hub.hubside import logins
 from mlp_hub.hubside.providers import ends, identities, sids
 from mlp_hub.hubside.providers.people import HubPeople
 from mlp_hub.hubside.providers.standing import Standing
@@ -116,6 +118,23 @@ def test_tokens_of_whose_login_ended_are_taken_for_the_time_that_is_set_and_no_l
     play(story)
 
 
+@pytest.mark.parametrize("why", ["session", "disabled"])
+def test_who_logged_in_there_without_a_browser_is_in_again_and_has_no_login_of_a_browser(
+    hub: Hub, why: Any
+) -> None:
+    async def story() -> None:
+        hub.add("ann")
+        people = hub.people(unseen_s=0)
+        await people.end("ann", why)
+        people.note_standing("ann", Standing("i", "s-ann", "ann", "", False, (), False), ["/ml/red"])
+        assert not ends.has(hub.db, "ann")
+        assert hub.groups["ann"] == ["/ml/red"]
+        assert hub.states["ann"] is None
+        people.note_standing("nobody", Standing("i", "s-no", "no", "", False, (), False), [])
+
+    play(story)
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_with_no_time_at_all_they_end_with_the_login_and_one_that_was_lost_ends_too(
     hub: Hub, lost: bool
@@ -215,3 +234,39 @@ def test_whose_session_of_the_provider_it_is_is_known_by_its_name_alone(hub: Hub
         assert found == {"one": [], "two": [], "three": ["ann"], "": []}
 
     play(story)
+
+
+def in_browsers(hub: Hub, name: str, *sessions: str) -> orm.User:
+    """Log somebody in with a browser each."""
+    user = orm.User.find(hub.db, name)
+    for number, session in enumerate(sessions):
+        held = logins.begin(hub.db, user.id)
+        browser = f"browser-{name}-{number}"
+        hub.db.add(orm.APIToken(user=user, token=secrets.token_hex(8), session_id=browser))
+        sids.note_browser(hub.db, user.id, login=logins.digest(held), session=session, hub_session=browser)
+    return user
+
+
+def test_the_end_of_one_session_ends_the_browser_that_logged_in_by_it_and_no_other(hub: Hub) -> None:
+    hub.add("ann")
+    hub.add("bob")
+    hub.people()
+    ann, bob = in_browsers(hub, "ann", "one", "two", "three"), in_browsers(hub, "bob", "four")
+    assert [sids.names_of(hub.db, session) for session in ("two", "four", "none")] == [["ann"], ["bob"], []]
+    assert sids.end_browsers(hub.db, bob, "two") == 0, "it is another's"
+    assert sids.end_browsers(hub.db, ann, "two") == 1
+    assert sids.end_browsers(hub.db, ann, "two") == 0
+    left = {token.session_id for token in hub.db.query(orm.APIToken)}
+    assert left == {"browser-ann-0", "browser-ann-2", "browser-bob-0"}
+    assert hub.db.query(logins.Login).count() == 3
+
+
+def test_of_each_person_so_many_browsers_are_known_and_the_oldest_is_forgotten_first(hub: Hub) -> None:
+    hub.add("ann")
+    hub.add("bob")
+    hub.people()
+    bob = in_browsers(hub, "bob", "bobs")
+    in_browsers(hub, "ann", *(f"s-{n}" for n in range(sids.BROWSERS_MAX + 2)))
+    known = [bool(sids.names_of(hub.db, f"s-{n}")) for n in range(sids.BROWSERS_MAX + 2)]
+    assert known == [False, False] + [True] * sids.BROWSERS_MAX
+    assert sids.end_browsers(hub.db, bob, "bobs") == 1

@@ -79,6 +79,9 @@ class World:
         assert standing.subject == name
         self.states[name], self.kept[name] = dict(state), groups
 
+    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> None:
+        self.kept[name] = groups
+
     async def end(self, name: str, why: str) -> None:
         self.ended.append((name, why))
         self.states.pop(name)
@@ -335,5 +338,24 @@ def test_the_service_knows_of_who_logs_in_before_their_first_page() -> None:
             await world.refresher.welcome("ann", standing)
         ((who, told),) = world.told
         assert (who, told["groups"]) == ("ann", ["/ml/red"])
+
+    play(story)
+
+
+def test_what_the_provider_says_elsewhere_of_a_person_counts_after_what_was_asked_before() -> None:
+    async def story() -> None:
+        world = World("ann")
+        world.gate.clear()
+        asking = asyncio.create_task(world.refresher.stays("ann"))
+        await asyncio.sleep(0)  # it has begun
+        standing = Standing("i", "ann", "ann", "", False, ("/ml/blue",), admin=False)
+        telling = asyncio.create_task(world.refresher.told_of("ann", standing))
+        await asyncio.sleep(0)
+        assert (world.asked, world.kept) == (["ann"], {})
+        world.gate.set()
+        await asking
+        await telling
+        assert world.kept["ann"] == ["/ml/blue"]
+        assert [told["groups"] for _, told in world.told] == [["/ml/red"], ["/ml/blue"]]
 
     play(story)
