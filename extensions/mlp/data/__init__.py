@@ -22,7 +22,7 @@ from mlp.data.progress import Progress, Shown, shown
 from mlp.data.pulling import Pull
 from mlp.data.pushing import Push
 from mlp.data.remote import Remote
-from mlp.data.shown import as_pulled, as_pushed, as_removed, dataset_table, file_table
+from mlp.data.results import as_pulled, as_pushed, as_removed, dataset_table, file_table
 
 WORKERS = 4
 """Tuning: files that are on their way at a time: more hide the waiting for disks, and are in each other's way."""

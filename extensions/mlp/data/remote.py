@@ -45,6 +45,10 @@ class Cut(Exception):  # noqa: N818 - what happened
         self.wait = wait
 
 
+class Stale(Cut):
+    """A connection that was kept, and that the other end had closed meanwhile: a fresh one is tried at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A file or a directory as it is there; `digest` is its SHA-256 where the platform knows that."""
@@ -92,6 +96,8 @@ class Remote:
             self.go_on()
             try:
                 return act()
+            except Stale:
+                continue
             except (Cut, *CUT) as cut:
                 self.go_on()
                 if brings() > most:
@@ -226,18 +232,21 @@ class Remote:
     def _connected(self) -> Iterator[http.client.HTTPConnection]:
         """Give this thread's connection; one that anything goes wrong with is not used again."""
         connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if connection is None or connection.sock is None:
+        kept = connection is not None and connection.sock is not None
+        if connection is None or not kept:
             connection = self._client.data.http(self._client.timeout)
             self._local.connection = connection
             with self._lock:
                 self._open.add(connection)
         try:
             yield connection
-        except BaseException:
+        except BaseException as error:
             self._local.connection = None
             with self._lock:
                 self._open.discard(connection)
             connection.close()
+            if kept and isinstance(error, ConnectionError):
+                raise Stale(error) from error
             raise
 
     def _begin(

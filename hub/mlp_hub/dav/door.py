@@ -252,7 +252,7 @@ def _of(error: DAVError) -> NotServed:
     status = int(error.value)
     text = error.context_info or HTTPStatus(status).phrase
     reasons = {403: "Forbidden", 404: "NotFound", 409: "Conflict", 412: "Conflict", 423: "Conflict"}
-    return NotServed(status, str(text), reasons.get(status))
+    return NotServed(status, str(text), getattr(error, "reason", None) or reasons.get(status))
 
 
 def _drain(environ: Environ) -> None:

@@ -17,6 +17,8 @@ MOST_OF_PEER = 12
 """Safety: threads that one peer's connections may hold, silent ones too: the others' find one."""
 WAITING = 64
 """Safety: connections that wait for a thread: bounds descriptors."""
+BACKLOG = 512
+"""Safety: connections that the system keeps for us: a crowd is refused by us, and not by errors of its sockets."""
 _TEXT = b'{"msg": "too many connections are open; close some, or try again in a moment"}'
 _REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
@@ -56,6 +58,12 @@ class TenantServer(wsgi.Server):
 
     def __init__(self, address: str, app: Any, *, timeout: int) -> None:
         super().__init__(
-            address, app, numthreads=8, max=THREADS, timeout=timeout, accepted_queue_size=WAITING,
+            address,
+            app,
+            numthreads=8,
+            max=THREADS,
+            timeout=timeout,
+            accepted_queue_size=WAITING,
             accepted_queue_timeout=1,
-        )  # fmt: skip
+            request_queue_size=BACKLOG,
+        )
