@@ -140,7 +140,9 @@ def refusal(status: int, body: object, message: str) -> DAVError:
 def disk_error(error: OSError) -> DAVError:
     """Return what an error of the disk is in WebDAV."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return ServiceRefusedError(HTTP_INSUFFICIENT_STORAGE, "the disk is full; nothing was changed", "DiskFull")
+        return ServiceRefusedError(
+            HTTP_INSUFFICIENT_STORAGE, "the disk is full; nothing was changed", "DiskFull"
+        )
     if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY):
         return DAVError(409, "something else lies on the way there; nothing was changed")
     return DAVError(HTTP_SERVICE_UNAVAILABLE, f"the disk says: {error.strerror}")
