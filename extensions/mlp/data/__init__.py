@@ -17,8 +17,8 @@ from typing import Any
 from mlp import tables
 from mlp.client import Client
 from mlp.data.crew import Crew
-from mlp.data.places import Place, name_for
-from mlp.data.progress import Progress, Shown, shown
+from mlp.data.places import DataPlace, name_for
+from mlp.data.progress import Shown, TransferProgress, shown
 from mlp.data.pulling import Pull
 from mlp.data.pushing import Push
 from mlp.data.remote import Remote
@@ -42,7 +42,7 @@ def push(
 
     Raises `Refused` (quota, name, state), and `TransferFailed` for what did not go whole: said again, it goes on.
     """
-    place = Place.parse(to) if to else Place(name_for(path), "")
+    place = DataPlace.parse(to) if to else DataPlace(name_for(path), "")
     client = client or Client.from_env()
     with shown(progress) as told:
         crew = Crew(workers, told, stop or threading.Event())
@@ -66,7 +66,7 @@ def pull(
     client = client or Client.from_env()
     with shown(progress) as told:
         crew = Crew(workers, told, stop or threading.Event())
-        found = Pull(client, Place.parse(what), None if to is None else os.fspath(to), crew).run()
+        found = Pull(client, DataPlace.parse(what), None if to is None else os.fspath(to), crew).run()
     return as_pulled(found)
 
 
@@ -75,14 +75,14 @@ def ls(what: str | None = None, *, client: Client | None = None) -> tables.Table
     client = client or Client.from_env()
     if what is None:
         return dataset_table(client.datasets())
-    place = Place.parse(what)
+    place = DataPlace.parse(what)
     return file_table(Remote(client, place.name).entries(place.path), place)
 
 
 def rm(what: str, *, client: Client | None = None) -> tables.Sentences:
     """Delete a dataset, or of it a file or a directory with all in it: `NAME:path`."""
     client = client or Client.from_env()
-    place = Place.parse(what)
+    place = DataPlace.parse(what)
     gone: dict[str, Any] = {"name": place.name, "path": place.path}
     if place.path:
         Remote(client, place.name).delete(place.path)
@@ -91,4 +91,4 @@ def rm(what: str, *, client: Client | None = None) -> tables.Sentences:
     return as_removed(place, gone)
 
 
-__all__ = ["Progress", "ls", "pull", "push", "rm"]
+__all__ = ["TransferProgress", "ls", "pull", "push", "rm"]

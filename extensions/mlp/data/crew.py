@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mlp.data.progress import Progress
+from mlp.data.progress import TransferProgress
 from mlp.data.remote import Remote
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ class Crew:
     """How many files are on their way at a time, what counts them, and what stops them."""
 
     workers: int
-    told: Progress
+    told: TransferProgress
     stop: threading.Event
 
     def each(

@@ -27,7 +27,7 @@ class LocalFile:
 
 
 @dataclass
-class Found:
+class LocalFiles:
     """What is below a path: files, directories (paths in the dataset), and what does not go with them."""
 
     files: list[LocalFile] = field(default_factory=list)
@@ -40,9 +40,9 @@ class Found:
         return sum(file.size for file in self.files)
 
 
-def find(path: str) -> Found:
+def find(path: str) -> LocalFiles:
     """Look below a directory. Links, and what is no file and no directory, are left out. Raises `UsageError`."""
-    found = Found()
+    found = LocalFiles()
     left = [(path, "")]
     try:
         while left:

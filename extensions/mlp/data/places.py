@@ -18,7 +18,7 @@ _FIRST = re.compile(r"[:/]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DataPlace:
     """A dataset's name, and a path in it without slashes at its ends; `into`: it was written with one at its end."""
 
     name: str

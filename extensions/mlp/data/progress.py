@@ -18,10 +18,10 @@ EVERY_S = 0.2
 BAR = 24
 
 
-class Progress:
+class TransferProgress:
     """Bytes and files done of those there are; `changed` is called with each step, by whatever thread takes it."""
 
-    def __init__(self, changed: Callable[[Progress], object] = lambda _: None) -> None:
+    def __init__(self, changed: Callable[[TransferProgress], object] = lambda _: None) -> None:
         self._lock = threading.Lock()
         self._changed = changed
         self.done = self.total = self.files = self.all_files = 0
@@ -53,20 +53,20 @@ class Progress:
 
 
 @contextlib.contextmanager
-def shown(how: Shown) -> Iterator[Progress]:
+def shown(how: Shown) -> Iterator[TransferProgress]:
     """Give a progress that is shown as is wanted, until this ends."""
     if callable(how):
-        yield Progress(lambda now: how(now.done, now.total))
+        yield TransferProgress(lambda now: how(now.done, now.total))
         return
     out = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None
     if how and shell() is not None:
         out = sys.stdout
     if not how or out is None:
-        yield Progress()
+        yield TransferProgress()
         return
     line = _Line(lambda text: (out.write(text), out.flush()))
     try:
-        yield Progress(line.draw)
+        yield TransferProgress(line.draw)
     finally:
         line.clear()
 
@@ -81,7 +81,7 @@ class _Line:
         self._last = float("-inf")
         self._length = 0
 
-    def draw(self, now: Progress) -> None:
+    def draw(self, now: TransferProgress) -> None:
         """Write how far it is, now and then."""
         at = self._clock()
         with self._lock:
@@ -97,7 +97,7 @@ class _Line:
         if self._length:
             self._write("\r" + " " * self._length + "\r")
 
-    def _text(self, now: Progress, seconds: float) -> str:
+    def _text(self, now: TransferProgress, seconds: float) -> str:
         full = BAR * now.percent // 100
         speed = now.done / seconds if seconds > 1 else 0.0
         parts = [

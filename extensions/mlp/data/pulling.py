@@ -13,9 +13,9 @@ from mlp.client import Client
 from mlp.data import local
 from mlp.data.crew import Crew
 from mlp.data.local import BLOCK
-from mlp.data.places import Place
-from mlp.data.progress import Progress
-from mlp.data.remote import Cut, Entry, Remote, digest_of
+from mlp.data.places import DataPlace
+from mlp.data.progress import TransferProgress
+from mlp.data.remote import Cut, DataEntry, Remote, digest_of
 from mlp.errors import Refused, TransferFailed, UsageError
 from mlp.language import say
 
@@ -24,7 +24,7 @@ from mlp.language import say
 class Pulled:
     """What became of it."""
 
-    place: Place
+    place: DataPlace
     to: str
     came: list[str] = field(default_factory=list)
     there: int = 0
@@ -36,13 +36,13 @@ class Pulled:
 class _Wanted:
     path: str
     to: Path
-    entry: Entry
+    entry: DataEntry
 
 
 class Pull:
     """One download. It may be ended at any moment, and said again goes on with what is missing."""
 
-    def __init__(self, client: Client, place: Place, to: str | None, crew: Crew) -> None:
+    def __init__(self, client: Client, place: DataPlace, to: str | None, crew: Crew) -> None:
         self._place, self._crew, self._told = place, crew, crew.told
         self._remote = Remote(client, place.name, crew.stop)
         self._to = to
@@ -104,7 +104,7 @@ class Pull:
                 self._found.there += 1
             self._told.add(one.entry.size)
         else:
-            verified = _Download(self._remote, one, self._told).run()
+            verified = _FileDownload(self._remote, one, self._told).run()
             with self._lock:
                 self._found.came.append(one.path)
                 if not verified:
@@ -127,10 +127,10 @@ class Pull:
             return False
 
 
-class _Download:
+class _FileDownload:
     """One file: how much of which state of it is here. What is here of it outlives this process."""
 
-    def __init__(self, remote: Remote, wanted: _Wanted, told: Progress) -> None:
+    def __init__(self, remote: Remote, wanted: _Wanted, told: TransferProgress) -> None:
         self._remote, self._wanted, self._told = remote, wanted, told
         self._entry = wanted.entry
         state = self._entry.digest.hex() if self._entry.digest else self._entry.tag

@@ -13,8 +13,8 @@ from mlp.client import Client
 from mlp.data import local
 from mlp.data.crew import Crew
 from mlp.data.local import LocalFile
-from mlp.data.places import Place
-from mlp.data.remote import CUT, Cut, Entry, Remote
+from mlp.data.places import DataPlace
+from mlp.data.remote import CUT, Cut, DataEntry, Remote
 from mlp.errors import MLPError, Refused, TransferFailed, Unreachable, UsageError
 from mlp.language import say
 
@@ -30,7 +30,7 @@ LAST_WORD_S = 3.0
 class Pushed:
     """What became of it."""
 
-    place: Place
+    place: DataPlace
     dataset: dict[str, Any] = field(default_factory=dict)
     sent: list[str] = field(default_factory=list)
     there: int = 0
@@ -43,13 +43,13 @@ class Push:
     """One upload. It may be ended at any moment, and said again goes on with what is missing."""
 
     def __init__(
-        self, client: Client, path: str, place: Place, crew: Crew, *, tenant: str | None = None
+        self, client: Client, path: str, place: DataPlace, crew: Crew, *, tenant: str | None = None
     ) -> None:
         self._client, self._path, self._place, self._tenant = client, path, place, tenant
         self._crew, self._told = crew, crew.told
         self._remote = Remote(client, place.name, crew.stop)
         self._found = Pushed(place)
-        self._there: dict[str, Entry] = {}
+        self._there: dict[str, DataEntry] = {}
         self._lock = threading.Lock()
         self._beat_at = time.monotonic()
 
@@ -75,7 +75,7 @@ class Push:
 
     # ------------------------------------------------------------ the dataset
 
-    def _look(self) -> local.Found:
+    def _look(self) -> local.LocalFiles:
         path, place = self._path, self._place
         if os.path.isdir(path):  # noqa: PTH112 - what is given may be a link
             return local.find(path)
@@ -88,8 +88,10 @@ class Push:
             raise UsageError(say("{path} is no file and no directory", path=path))
         name = os.path.basename(os.path.abspath(path))  # noqa: PTH119, PTH100 - likewise
         alone = not place.path or place.into
-        self._place = Place(place.name, place.path if alone else place.path.rpartition("/")[0])
-        return local.Found([LocalFile(path, name if alone else place.path.rpartition("/")[2], at.st_size)])
+        self._place = DataPlace(place.name, place.path if alone else place.path.rpartition("/")[0])
+        return local.LocalFiles(
+            [LocalFile(path, name if alone else place.path.rpartition("/")[2], at.st_size)]
+        )
 
     def _take_up(self, size: int) -> dict[str, Any]:
         """Make the dataset with room for all of it, or go on with the one that is there."""

@@ -45,12 +45,12 @@ class Cut(Exception):  # noqa: N818 - what happened
         self.wait = wait
 
 
-class Stale(Cut):
+class StaleConnection(Cut):
     """A connection that was kept, and that the other end had closed meanwhile: a fresh one is tried at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DataEntry:
     """A file or a directory as it is there; `digest` is its SHA-256 where the platform knows that."""
 
     name: str
@@ -96,7 +96,7 @@ class Remote:
             self.go_on()
             try:
                 return act()
-            except Stale:
+            except StaleConnection:
                 continue
             except (Cut, *CUT) as cut:
                 self.go_on()
@@ -110,7 +110,7 @@ class Remote:
 
     # ------------------------------------------------------------ requests
 
-    def entries(self, path: str = "") -> list[Entry]:
+    def entries(self, path: str = "") -> list[DataEntry]:
         """List a directory by name; a file lists as itself. Raises `Refused`."""
         return self.patiently(lambda: self._entries(path))
 
@@ -160,7 +160,7 @@ class Remote:
 
     # ----------------------------------------------------------- internals
 
-    def _entries(self, path: str) -> list[Entry]:
+    def _entries(self, path: str) -> list[DataEntry]:
         headers = {"Depth": "1", "Content-Type": "application/xml", "Content-Length": str(len(ASKED))}
         with self._connected() as connection:
             self._begin(connection, "PROPFIND", path, headers)
@@ -176,7 +176,7 @@ class Remote:
             finally:
                 response.read()
 
-    def _read(self, response: http.client.HTTPResponse, path: str) -> Iterator[Entry]:
+    def _read(self, response: http.client.HTTPResponse, path: str) -> Iterator[DataEntry]:
         itself = f"{self._client.data.base}{self._plain}/{path}".rstrip("/")
         # what entities grow to is bounded by the parser
         for _, element in ET.iterparse(response):  # noqa: S314
@@ -194,7 +194,7 @@ class Remote:
                 continue  # the directory that was asked for
             if whole != itself and (parent != itself or not may_be_step(name)):
                 raise self._bad(place)
-            yield Entry(name, found.directory, found.size, found.tag, found.digest, found.modified)
+            yield DataEntry(name, found.directory, found.size, found.tag, found.digest, found.modified)
 
     def _bad(self, place: str) -> TransferFailed:
         text = say(
@@ -246,7 +246,7 @@ class Remote:
                 self._open.discard(connection)
             connection.close()
             if kept and isinstance(error, ConnectionError):
-                raise Stale(error) from error
+                raise StaleConnection(error) from error
             raise
 
     def _begin(
@@ -302,7 +302,7 @@ def digest_of(header: str | None) -> bytes | None:
     return found if len(found) == 32 else None
 
 
-def _entry(element: Any) -> Entry:
+def _entry(element: Any) -> DataEntry:
     found: dict[str, str] = {}
     directory = False
     for told in element.iter(f"{DAV}propstat"):
@@ -312,7 +312,7 @@ def _entry(element: Any) -> Entry:
             directory |= value.tag == f"{DAV}resourcetype" and value.find(f"{DAV}collection") is not None
             found[value.tag] = value.text or ""
     size = found.get(f"{DAV}getcontentlength", "")
-    return Entry(
+    return DataEntry(
         "",
         directory,
         int(size) if size.isdecimal() else 0,

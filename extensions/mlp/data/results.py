@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from mlp import words
-from mlp.data.places import Place
+from mlp.data.places import DataPlace
 from mlp.format import clock_time, file_size
 from mlp.language import say, says
 from mlp.tables import Sentences, Table
@@ -15,7 +15,7 @@ from mlp.tables import Sentences, Table
 if TYPE_CHECKING:
     from mlp.data.pulling import Pulled
     from mlp.data.pushing import Pushed
-    from mlp.data.remote import Entry
+    from mlp.data.remote import DataEntry
 
 NAMED = 3
 """How many names of a list are told."""
@@ -56,7 +56,7 @@ def _state(dataset: Mapping[str, Any]) -> str:
     return word
 
 
-def file_table(found: Sequence[Entry], place: Place) -> Table:
+def file_table(found: Sequence[DataEntry], place: DataPlace) -> Table:
     """List a directory of a dataset."""
     rows = [
         [
@@ -80,7 +80,7 @@ def file_table(found: Sequence[Entry], place: Place) -> Table:
     return Table((say("name"), say("size"), say("written")), rows, data, empty=empty)
 
 
-def _written(entry: Entry) -> str:
+def _written(entry: DataEntry) -> str:
     try:
         return parsedate_to_datetime(entry.modified).isoformat()
     except ValueError:
@@ -154,7 +154,7 @@ def as_pulled(found: Pulled) -> Sentences:
     return Sentences(lines, data)
 
 
-def as_removed(place: Place, data: Mapping[str, Any]) -> Sentences:
+def as_removed(place: DataPlace, data: Mapping[str, Any]) -> Sentences:
     """Write what goes."""
     line = (
         say("{name} was deleted", name=str(place))

@@ -15,7 +15,7 @@ from typing import Any
 from wsgidav.dav_error import DAVError
 
 from mlp_hub.dav.resources import LENGTH, TREE
-from mlp_hub.dav.service import Access, Asker, ServiceAnswer, ServiceDoor
+from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
 from mlp_hub.dav.tree import BadPathError, Tree, Uploads, parts_of
 
 Environ = dict[str, Any]
@@ -145,14 +145,16 @@ class Door:
                 return prefix, path[len(prefix) :]
         raise NotServed(404, "there is nothing here")
 
-    def _access(self, asker: Asker, user: str, name: str, language: str, *, write: bool) -> Access:
+    def _access(self, asker: DataAsker, user: str, name: str, language: str, *, write: bool) -> Access:
         said = self._service.may(asker, user, name, write=write, language=language)
         if said.status != 200:
             raise _said(said, asker)
         found = said.body
         return Access(found["uid"], found["user"], found["name"], found["owner"])
 
-    def _delete(self, environ: Environ, start: Start, asker: Asker, said: ServiceAnswer) -> Iterator[bytes]:
+    def _delete(
+        self, environ: Environ, start: Start, asker: DataAsker, said: ServiceAnswer
+    ) -> Iterator[bytes]:
         if said.status != 200:
             raise _said(said, asker)
         start_response = _guarded(environ, start)
@@ -160,7 +162,7 @@ class Door:
         yield b""
 
 
-def _said(said: ServiceAnswer, asker: Asker) -> NotServed:
+def _said(said: ServiceAnswer, asker: DataAsker) -> NotServed:
     reason = said.body.get("reason") if isinstance(said.body, dict) else None
     if said.status == 401:
         # a browser would ask for a password, over a page that knows better where one logs in
@@ -179,14 +181,14 @@ def _who() -> NotServed:
     )
 
 
-def _asker(environ: Mapping[str, Any]) -> Asker:
+def _asker(environ: Mapping[str, Any]) -> DataAsker:
     """Return who asks: the token of a request goes before what a browser sends by itself."""
     cookies, xsrf = str(environ.get("HTTP_COOKIE", "")), str(environ.get("HTTP_X_XSRFTOKEN", ""))
     if "HTTP_AUTHORIZATION" in environ or not cookies:
-        return Asker(_token(environ))
+        return DataAsker(_token(environ))
     if max(len(cookies), len(xsrf)) > COOKIES_MAX or not f"{cookies}{xsrf}".isprintable():
         raise NotServed(400, "the cookies are longer than any of the platform's, or no text", "Invalid")
-    return Asker(cookies=cookies, xsrf=xsrf)
+    return DataAsker(cookies=cookies, xsrf=xsrf)
 
 
 def _token(environ: Mapping[str, Any]) -> str:

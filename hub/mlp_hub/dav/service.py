@@ -34,7 +34,7 @@ class ServiceAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class DataAsker:
     """Who asks: by a token, or in a browser by the cookies of a session of the platform's and the token that its pages send."""
 
     token: str = ""
@@ -63,17 +63,19 @@ class ServiceDoor:
 
     def __init__(self, path: Path, token: str) -> None:
         self._path = str(path)
-        self._own = Asker(token)
+        self._own = DataAsker(token)
         self._untold: deque[tuple[str, int, int]] = deque()
         self._news = threading.Event()
         threading.Thread(target=self._tell, name="tell", daemon=True).start()
 
-    def may(self, asker: Asker, user: str, name: str, *, write: bool, language: str = "") -> ServiceAnswer:
+    def may(
+        self, asker: DataAsker, user: str, name: str, *, write: bool, language: str = ""
+    ) -> ServiceAnswer:
         """Ask whether who asks may use a dataset; the answer's body is its access."""
         verb, method = ("write", "PUT") if write else ("read", "GET")
         return self.ask(method, f"{_path(user, name)}:{verb}", asker, language=language)
 
-    def delete(self, asker: Asker, user: str, name: str, language: str = "") -> ServiceAnswer:
+    def delete(self, asker: DataAsker, user: str, name: str, language: str = "") -> ServiceAnswer:
         """Delete a dataset."""
         return self.ask("DELETE", _path(user, name), asker, language=language)
 
@@ -94,7 +96,7 @@ class ServiceDoor:
         return self.ask("PUT", "/stored:begun", self._own).status == 200
 
     def ask(
-        self, method: str, path: str, asker: Asker, body: Any = None, *, language: str = ""
+        self, method: str, path: str, asker: DataAsker, body: Any = None, *, language: str = ""
     ) -> ServiceAnswer:
         """Send one request; a refusal comes in the language."""
         connection = _Connection(self._path)
