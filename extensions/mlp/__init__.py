@@ -3,6 +3,7 @@
     mlp.report(epoch=3, loss=0.1)        a point on the job's curves; mlp.progress(loop) a progress bar
     mlp.submit("train.py", workers=2)    a Job: .wait() .logs() .metrics() .why() .result() .watch()
     mlp.jobs()  mlp.job(name)  mlp.quota()  mlp.offer(workers=4)
+    mlp.data.push("photos", "pets")      datasets: .push() .pull() .ls() .rm()
     await mlp.aio.submit(...)            the same from asyncio
     %load_ext mlp                        the magics %mlp and %%mlp
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mlp.errors import JobTimeout as JobTimeout
     from mlp.errors import MLPError as MLPError
     from mlp.errors import Refused as Refused
+    from mlp.errors import TransferFailed as TransferFailed
     from mlp.errors import Unauthorized as Unauthorized
     from mlp.errors import Unreachable as Unreachable
     from mlp.errors import UsageError as UsageError
@@ -34,7 +36,16 @@ if TYPE_CHECKING:
     from mlp.reporting import flush as flush
     from mlp.reporting import report as report
 
-_ERRORS = ("JobFailed", "JobTimeout", "MLPError", "Refused", "Unauthorized", "Unreachable", "UsageError")
+_ERRORS = (
+    "JobFailed",
+    "JobTimeout",
+    "MLPError",
+    "Refused",
+    "TransferFailed",
+    "Unauthorized",
+    "Unreachable",
+    "UsageError",
+)
 _HOME = {
     "Client": "client.Client",
     "Job": "handle.Job",
@@ -67,7 +78,7 @@ __all__ = [  # noqa: PLE0604 - made of constants
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"aio", "keras", "lightning"}:
+    if name in {"aio", "data", "keras", "lightning"}:
         return import_module(f"mlp.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'mlp' has no attribute {name!r}")
@@ -78,7 +89,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "aio", "keras", "lightning"])
+    return sorted([*globals(), *__all__, "aio", "data", "keras", "lightning"])
 
 
 def load_ipython_extension(ipython: Any) -> None:

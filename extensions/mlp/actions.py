@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import fnmatch
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -263,6 +264,26 @@ def models(client: Client, call: ParsedLine) -> Any:
     return tables.Sentences(lines, gone)
 
 
+def data(client: Client, call: ParsedLine) -> Any:
+    """List, push, pull or remove datasets and their files."""
+    from mlp import data as sets  # noqa: PLC0415 - who steers jobs needs none of it
+
+    act, *names = call.names or ["ls"]
+    if act == "ls":
+        return sets.ls(*names, client=client)
+    if act == "rm":
+        gone = [sets.rm(name, client=client) for name in names]
+        return tables.Sentences([line for one in gone for line in one.lines], [one.data for one in gone])
+    try:
+        if act == "push":
+            return sets.push(*names, tenant=call.given.get("tenant"), client=client)
+        return sets.pull(*names, client=client)
+    except KeyboardInterrupt:
+        text = say("Stopped. What is whole stays; the same line goes on with the rest.")
+        (sys.stderr or sys.stdout).write(f"{text}\n")
+        raise
+
+
 def token(client: Client, call: ParsedLine) -> Any:
     """List, make, rotate or end tokens."""
     act, *names = call.names or ["list"]
@@ -317,6 +338,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "offer": offer,
     "language": language,
     "models": models,
+    "data": data,
     "token": token,
     **dict.fromkeys(SUITS, steer),
 }

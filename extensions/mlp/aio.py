@@ -10,11 +10,14 @@ Requests are made in threads, by the one client that there is; waits sleep on th
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from functools import wraps
+from os import PathLike
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from mlp import data as data_
 from mlp import handle, tables
 from mlp.client import Client, Json
 from mlp.handle import Job
@@ -69,6 +72,11 @@ class AsyncClient:
     register = _asked(Client.register)
     stage = _asked(Client.stage)
     remove_model = _asked(Client.remove_model)
+    datasets = _asked(Client.datasets)
+    dataset = _asked(Client.dataset)
+    make_dataset = _asked(Client.make_dataset)
+    beat = _asked(Client.beat)
+    remove_dataset = _asked(Client.remove_dataset)
     quota = _asked(Client.quota)
     offer = _asked(Client.offer)
     preferences = _asked(Client.preferences)
@@ -227,4 +235,44 @@ async def offer(**options: Any) -> tables.Sentences:
     return await asyncio.to_thread(handle.offer, **options)
 
 
-__all__ = ["AsyncClient", "AsyncJob", "Json", "job", "jobs", "offer", "quota", "submit"]
+class _Data:
+    """Datasets, as `mlp.data` has them. Who cancels a transfer stops it; said again, it goes on."""
+
+    async def push(
+        self, path: str | PathLike[str], to: str | None = None, **options: Any
+    ) -> tables.Sentences:
+        """Upload a file or a directory, with the options of `mlp.data.push`."""
+        return await _stoppable(data_.push, path, to, options)
+
+    async def pull(
+        self, what: str, to: str | PathLike[str] | None = None, **options: Any
+    ) -> tables.Sentences:
+        """Download a dataset or files of it, with the options of `mlp.data.pull`."""
+        return await _stoppable(data_.pull, what, to, options)
+
+    async def ls(self, what: str | None = None) -> tables.Table:
+        """List datasets, or files of one."""
+        return await asyncio.to_thread(data_.ls, what)
+
+    async def rm(self, what: str) -> tables.Sentences:
+        """Delete a dataset, or files of it."""
+        return await asyncio.to_thread(data_.rm, what)
+
+
+async def _stoppable(act: Callable[..., T], what: Any, to: Any, options: dict[str, Any]) -> T:
+    """Run a transfer in a thread; where this is cancelled, that is stopped and waited for."""
+    stop = threading.Event()
+    work = asyncio.ensure_future(asyncio.to_thread(act, what, to, stop=stop, **options))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.exception()
+        raise
+
+
+data = _Data()
+
+__all__ = ["AsyncClient", "AsyncJob", "Json", "data", "job", "jobs", "offer", "quota", "submit"]

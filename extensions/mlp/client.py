@@ -16,7 +16,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote as _quote
 from urllib.parse import urlencode
@@ -64,7 +64,7 @@ class Answer:
 class Client:
     """Talks to the service as one user.
 
-    `patience` is for how many seconds a request is repeated while nobody answers; `timeout` bounds each try. `anonymous`
+    `data_url` is where files of datasets are, where that is not beside the API. `patience` is for how many seconds a request is repeated while nobody answers; `timeout` bounds each try. `anonymous`
     sends no token: for who is about to get one.
     """
 
@@ -74,13 +74,16 @@ class Client:
         token: str,
         user: str | None = None,
         *,
+        data_url: str = "",
         anonymous: bool = False,
         timeout: float = 30.0,
         patience: float = 10.0,
         sleep: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.url = url
         self.address = Address.parse(url)
+        self.data = Address.parse(data_url) if data_url else data_beside(self.address)
         self.token = token
         self.anonymous = anonymous
         self.timeout = timeout
@@ -94,7 +97,7 @@ class Client:
     def from_env(cls, **options: Any) -> Client:
         """Make a client for this environment; raises `Unreachable` or `Unauthorized` where that cannot be."""
         found = settings.load()
-        return cls(found.url, found.token, found.user, **options)
+        return cls(found.url, found.token, found.user, data_url=found.data_url, **options)
 
     @property
     def user(self) -> str:
@@ -147,6 +150,10 @@ class Client:
     def _target(self, path: str, query: Mapping[str, Any]) -> str:
         asked = {k: v for k, v in query.items() if v is not None}
         return self.address.base + path + (f"?{urlencode(asked)}" if asked else "")
+
+    def told(self) -> dict[str, str]:
+        """Return the headers that say who asks, and in which language."""
+        return self._headers(None)
 
     def _headers(self, more: Mapping[str, str] | None) -> dict[str, str]:
         return {
@@ -348,6 +355,32 @@ class Client:
         """Delete a version of a model."""
         return _object(self.request("DELETE", self.model_path(name)))
 
+    def dataset_path(self, name: str = "") -> str:
+        """Return the path of a dataset of the user's, or of all."""
+        return f"/users/{quote(self.user)}/datasets" + (f"/{quote(name)}" if name else "")
+
+    def datasets(self) -> list[Json]:
+        """Return all of the user's datasets by name."""
+        return list(self.pages(self.dataset_path()))
+
+    def dataset(self, name: str) -> Json:
+        """Return a dataset."""
+        return _object(self.request("GET", self.dataset_path(name)))
+
+    def make_dataset(self, create: Json) -> Json:
+        """Make a dataset, with room kept for it; a repeated delivery of this one call makes one."""
+        return _object(self.request("POST", self.dataset_path(), create, _key()))
+
+    def beat(self, name: str, state: str, progress: int) -> None:
+        """Say how far the upload of a dataset is."""
+        self.request("PUT", f"{self.dataset_path(name)}:heartbeat", {"state": state, "progress": progress})
+
+    def remove_dataset(self, name: str) -> Json:
+        """Delete a dataset with its files; an upload that nobody ended is ended by that."""
+        if self.dataset(name)["state"] == "creating":
+            self.beat(name, "error", 0)
+        return _object(self.request("DELETE", self.dataset_path(name)))
+
     def quota(self) -> Any:
         """Return the user's tenants with what is used."""
         return self.get(f"/users/{quote(self.user)}/quota")
@@ -403,6 +436,14 @@ class Client:
     def runtimes(self) -> list[Any]:
         """Return the runtimes on offer."""
         return list(self.pages("/runtimes"))
+
+
+def data_beside(api: Address) -> Address:
+    """Return where files of datasets are, of the hub whose API this is: a socket beside its own, or a path beside its own."""
+    base = f"{api.base.removesuffix('/api/v1')}/data"
+    if api.scheme != "http+unix":
+        return replace(api, base=base)
+    return replace(api, host=f"{api.host.rpartition('/')[0]}/data.sock", base=base)
 
 
 def _key() -> dict[str, str]:

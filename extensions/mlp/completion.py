@@ -13,6 +13,7 @@ from mlp.terms import RUNTIMES
 from mlp.verbs import find, languages, options_of, verbs_of
 
 ACTS = ("ls", "show", "register", "stage", "get", "rm")
+DATA_ACTS = ("ls", "pull", "push", "rm")
 Lookup = Callable[[str], Iterable[str]]
 SCRIPTS = {
     "bash": """_mlp() {
@@ -55,10 +56,16 @@ def complete(words: Sequence[str], current: str, surface: str, lookup: Lookup) -
         return _fitting(_values(before, lookup), current)
     if current.startswith("-"):
         return _flags(options_of(verb, surface), words, current, lookup)
-    return _fitting(_names(verb.takes, lookup), current)
+    return _fitting(_names(verb.takes, words[1:], lookup), current)
 
 
-def _names(takes: str, lookup: Lookup) -> Iterable[str]:
+def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
+    if takes == "data":
+        if not before:
+            return DATA_ACTS
+        # what is pushed, and where to is pulled, are files here: a shell knows them
+        named = {"ls": 1, "pull": 1, "push": 2}.get(before[0])
+        return lookup("datasets") if named in {None, len(before)} else ()
     if takes in {"job", "jobs", "files", "file"}:
         return lookup("jobs")
     return {"shell": tuple(SCRIPTS), "model": ACTS, "language": languages()}.get(takes, ())
@@ -106,7 +113,7 @@ class Remembering:
         self._known: dict[str, tuple[float, list[str]]] = {}
 
     def __call__(self, kind: str) -> list[str]:
-        """Return names of jobs, tenants or runtimes; nothing where the service does not answer."""
+        """Return names of jobs, datasets, tenants or runtimes; nothing where the service does not answer."""
         at, names = self._known.get(kind, (-self._seconds, []))
         if self._clock() - at < self._seconds:
             return names
@@ -121,6 +128,8 @@ class Remembering:
         client = self._client()
         if kind == "jobs":
             return references(client.jobs())
+        if kind == "datasets":
+            return [str(d["name"]) for d in client.datasets()]
         if kind == "tenants":
             return [str(t["name"]) for t in client.tenants()]
         return [str(r["name"]) if isinstance(r, dict) else str(r) for r in client.runtimes()]

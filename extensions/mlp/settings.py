@@ -18,13 +18,14 @@ API_PATH = "/services/mlp/api/v1"
 class ClientSettings:
     """Address and identity. `user` is None where only the service can tell (from the token).
 
-    `expires` is when a stored token ends, in seconds since 1970; 0 where it does not, or nobody knows.
+    `data_url` is where files of datasets are, where that is not beside the API. `expires` is when a stored token ends, in seconds since 1970; 0 where it does not, or nobody knows.
     """
 
     url: str
     token: str = field(repr=False)
     user: str | None = None
     expires: float = 0.0
+    data_url: str = ""
 
 
 def login_file(env: Mapping[str, str] = os.environ) -> Path:
@@ -143,7 +144,8 @@ def load(env: Mapping[str, str] = os.environ) -> ClientSettings:
     user = stored.user or None if stored and kept else None
     if not env.get("MLP_TOKEN") and not user:
         user = env.get("JUPYTERHUB_USER") or env.get("MLP_USER")
-    return ClientSettings(url.rstrip("/"), token, user, stored.expires if stored and kept else 0.0)
+    expires = stored.expires if stored and kept else 0.0
+    return ClientSettings(url.rstrip("/"), token, user, expires, env.get("MLP_DATA_URL", ""))
 
 
 def on_platform(env: Mapping[str, str] = os.environ) -> bool:

@@ -84,6 +84,15 @@ OF_MODELS = Option(
     "-t",
     "tenants",
 )
+OF_DATASET = Option(
+    "tenant",
+    lambda: say("whose storage a new dataset takes (push)"),
+    name,
+    None,
+    "NAME",
+    "-t",
+    "tenants",
+)
 STAGES = ("none", "staging", "production", "archived")
 SERVICE = Option(
     "service",
@@ -112,7 +121,7 @@ SCOPE = Option(
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, job, jobs, files, file, model, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, job, jobs, files, file, model, data, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -144,6 +153,7 @@ VERBS: tuple[Verb, ...] = (
         "model",
         (ANY_FILES, OF_MODELS),
     ),
+    Verb("data", lambda: say("list datasets, push and pull their files, remove them"), "data", (OF_DATASET,)),
     Verb("quota", lambda: say("what your tenants may use, and who uses it")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
     Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
@@ -187,6 +197,9 @@ TAKES: dict[str, Callable[[], str]] = {
     "model": lambda: say(
         "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME...",
         stages="|".join(STAGES),
+    ),
+    "data": lambda: say(
+        "[ls [NAME[:PATH]]] | push FROM [NAME[:PATH]] | pull NAME[:PATH] [TO] | rm NAME[:PATH]..."
     ),
     "language": lambda: f"[{'|'.join(languages())}]",
     "shell": lambda: "bash|zsh|fish",
@@ -344,6 +357,8 @@ def _check_names(call: ParsedLine, surface: str) -> None:
 def _check_acts(call: ParsedLine, line: str) -> None:
     if call.verb.takes == "model" and not _model_call(call):
         raise UsageError(say("what about models? Right: {line}", line=line))
+    if call.verb.takes == "data" and not _data_call(call):
+        raise UsageError(say("what about datasets? Right: {line}", line=line))
     if call.verb.takes == "token" and not _token_call(call):
         raise UsageError(say("what about tokens? Right: {line}", line=line))
 
@@ -363,6 +378,15 @@ def _model_call(call: ParsedLine) -> bool:
         "get": names in {1, 2},
         "rm": names >= 1,
     }
+    return right.get(act, False)
+
+
+def _data_call(call: ParsedLine) -> bool:
+    """Tell whether the words after `data` are one of its acts."""
+    act, names = call.names[0] if call.names else "ls", len(call.names) - 1
+    if "tenant" in call.given and act != "push":
+        return False
+    right = {"ls": names <= 1, "push": names in {1, 2}, "pull": names in {1, 2}, "rm": names >= 1}
     return right.get(act, False)
 
 

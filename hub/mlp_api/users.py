@@ -161,7 +161,7 @@ class Leaving(Response):
     """What a user has here, all of which somebody decides on who closes the account.
 
     Notebook servers, tokens and sessions end; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
-    `suspended` and `ended` ones stay or go with the files. `bytes` is the size of the home where it is known. `departure` is
+    `suspended` and `ended` ones stay or go with the files, as `datasets` and `models` (versions of them) do, which take `stored` bytes. `bytes` is the size of the home where it is known. `departure` is
     null unless the account was closed since it was let in last.
     """
 
@@ -174,6 +174,9 @@ class Leaving(Response):
     ended: int
     servers: int
     tokens: int
+    datasets: int
+    models: int
+    stored: int
     bytes: int | None
     departure: Departing | None
 

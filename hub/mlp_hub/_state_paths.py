@@ -56,6 +56,11 @@ class StatePaths:
         """Where datasets' files are served, for the proxy."""
         return self.private_dir / "data.sock"
 
+    @property
+    def tenant_data_socket(self) -> Path:
+        """Where sandboxes reach datasets' files."""
+        return self.tenant_dir / "data.sock"
+
     def replica_socket(self, replica: int) -> Path:
         """Tell where one of the services listens for the platform, whether it leads or not."""
         return self.private_dir / f"mlp-{replica}.sock"

@@ -6,14 +6,17 @@ import http.client
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from api_rig import Answer, ApiRig
+from mlp.client import Client
 from waiting import PATIENCE_S, wait_for
 
 _PROGRAM = """
@@ -25,7 +28,7 @@ logging.basicConfig(stream=sys.stderr, level="INFO", format="%(message)s")
 root, service, token, *path = sys.argv[1:]
 where = Path(path[0]) if path else ("127.0.0.1", 0)
 known = ServiceDoor(Path(service), token)
-serve(where, make_door(Path(root), known), known)
+serve(where, make_door(Path(root), known), known, tenants=Path(path[1]) if path[1:] else None)
 os._exit(0)
 """
 _LISTENS = re.compile(r"listening on \('127\.0\.0\.1', (\d+)\)")
@@ -103,6 +106,76 @@ class DavRig:
             return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
         finally:
             connection.close()
+
+
+class DavAt:
+    """The same process on two UNIX sockets, as a hub has it: at the same address whenever it is started again."""
+
+    def __init__(self, rig: ApiRig, directory: Path) -> None:
+        self.rig = rig
+        self.socket, self.tenants = directory / "data.sock", directory / "tenants.sock"
+        self._log = directory / "dav.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process, and wait until it serves."""
+        rig = self.rig
+        places = [str(rig.root), str(rig.sockets[True]), rig.spawner, str(self.socket), str(self.tenants)]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen([sys.executable, "-c", _PROGRAM, *places], stderr=log, stdout=log)
+        wait_for(self._serves, message="for files to be served")
+
+    def _serves(self) -> bool:
+        try:
+            return self.ask("OPTIONS", "/data/ann/nothing/").status not in (0, 503)
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """Kill it as the kernel would."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """End it."""
+        assert self.process is not None
+        self.process.terminate()
+        try:
+            self.process.wait(PATIENCE_S)
+        finally:
+            self.process.kill()
+
+    def ask(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
+    ) -> Answer:
+        """Send one request, as ann unless its headers say who asks."""
+        connection = http.client.HTTPConnection("localhost", timeout=PATIENCE_S)
+        connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.sock.settimeout(PATIENCE_S)
+        try:
+            connection.sock.connect(str(self.socket))
+            connection.request(
+                method,
+                path,
+                body,
+                {"Authorization": "Bearer ann-token"} if headers is None else dict(headers),
+            )
+            answer = connection.getresponse()
+            return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def client(self, token: str = "ann-token", user: str = "ann") -> Client:  # noqa: S107 - of a test
+        """Make a client of the platform, with the address of the files beside the API's."""
+        return Client(
+            f"http+unix://{quote(str(self.rig.sockets[False]), safe='')}/services/mlp/api/v1",
+            token,
+            user,
+            data_url=f"http+unix://{quote(str(self.tenants), safe='')}/data",
+            timeout=PATIENCE_S,
+            patience=PATIENCE_S,
+        )
 
 
 @contextmanager

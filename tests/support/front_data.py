@@ -7,6 +7,7 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
+from front_files import FrontFiles
 from front_programs import services
 from front_shapes import (
     GIB,
@@ -68,6 +69,7 @@ class Data:
             file("step", "directory"), file("model.safetensors", size=3 << 20), file("latest", "link"),
         ]  # fmt: skip
         why = "no model was found in it, but notes.txt"
+        self.datasets = FrontFiles()
         self.models: list[Json] = [
             model("big", state="creating", format="", files=9000, size=7 << 30),
             model("digits", 2, stage="production"),
@@ -164,7 +166,8 @@ class Data:
         ]  # fmt: skip
         self.leaving: Json = {
             "username": "", "state": "Actived", "tenants": ["default", "red"], "running": 2, "waiting": 1,
-            "suspended": 0, "ended": 4, "servers": 1, "tokens": 3, "bytes": 5_000_000_000, "departure": None,
+            "suspended": 0, "ended": 4, "servers": 1, "tokens": 3, "datasets": 2,
+            "models": 1, "stored": 3 << 30, "bytes": 5_000_000_000, "departure": None,
         }  # fmt: skip
         self.users: list[Json] = [
             self._user("ann", admin=True, tenants=["default", "red"]),
@@ -375,6 +378,8 @@ class Data:
                 return 200, found
             case "GET", ["users", _, "jobs" | "models", _, "files"], "":
                 return 200, self.files
+            case _, ["users", _, "datasets", *_], _:
+                return self.datasets.answer(method, parts, verb, body)
             case "GET", ["users", name, "models"], "":
                 return 200, [m for m in self.models if m["user"] == name]
             case _, ["users", user, "models", reference], _:

@@ -15,6 +15,8 @@ LOOKS = {"light": (False, 1280), "dark": (True, 1280), "narrow": (False, 420)}
 PAGES = {
     "jobs": ("", "mnist-tf"),
     "job": ("jobs/ann/digits", "Curves"),
+    "datasets": ("datasets", "pets"),
+    "dataset": ("datasets/ann/pets", "labels.csv"),
     "models": ("models", "digits@2"),
     "model": ("models/ann/digits@2", "model.safetensors"),
     "quota": ("quota", "notebook of bob"),
@@ -113,7 +115,7 @@ class Pages:
         return [
             c
             for c in self.complaints
-            if not re.search(r"status of (401|403|404|503)|WebSocket connection to", c)
+            if not re.search(r"status of (401|403|404|503|507)|WebSocket connection to", c)
         ]
 
 

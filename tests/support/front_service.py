@@ -21,6 +21,7 @@ from tornado.web import Application, RequestHandler, StaticFileHandler
 from tornado.websocket import WebSocketHandler
 
 import front_data as shapes
+from front_files import DATA, FrontDav
 from waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,6 +149,7 @@ class FrontService:
                     Page,
                     {"text": "<!doctype html><title>Log in</title><h1>Log in</h1>"},
                 ),
+                (rf"{DATA}/(.+)", FrontDav, {"front": self}),
                 (r"/services/mlp/docs/(.+)", Document, {"front": self}),
                 (r"/services/mlp/.*", Page, {"text": SHELL}),
                 (

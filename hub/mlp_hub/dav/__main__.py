@@ -19,6 +19,8 @@ from mlp_hub.dav.locks import BoundedLocks
 from mlp_hub.dav.properties import Properties
 from mlp_hub.dav.resources import Files
 from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.tenants import THREADS as TENANT_THREADS
+from mlp_hub.dav.tenants import TenantServer
 from mlp_hub.dav.tree import Uploads
 from mlp_hub.settings import Settings, SettingsError
 
@@ -64,21 +66,18 @@ def make_door(root: Path, service: ServiceDoor, base: str = "") -> Door:
     return Door(app, service, root, Uploads(root), files)
 
 
-def serve(where: Path | tuple[str, int], door: Door, service: ServiceDoor) -> None:
-    """Listen on a UNIX socket, or at (host, port), until SIGTERM."""
-    if isinstance(where, Path):
-        where.unlink(missing_ok=True)
-    address = str(where) if isinstance(where, Path) else where
-    server = wsgi.Server(address, door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
-    server.gateway = _Gateway
-    old = os.umask(0o177)
-    try:
-        server.prepare()
-    finally:
-        os.umask(old)
-    if isinstance(where, Path):
-        where.chmod(0o600)
-    server.requests.grow(THREADS - 8)
+def serve(
+    where: Path | tuple[str, int], door: Door, service: ServiceDoor, *, tenants: Path | None = None
+) -> None:
+    """Listen on a UNIX socket, or at (host, port), until SIGTERM; `tenants`: the socket that sandboxes reach."""
+    address = where if isinstance(where, tuple) else str(where)
+    servers = [
+        wsgi.Server(address, door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
+    ]
+    _listen(servers[0], where, 0o600, THREADS - 8)
+    if tenants is not None:
+        servers.append(TenantServer(str(tenants), door, timeout=SILENT_S))
+        _listen(servers[1], tenants, 0o666, TENANT_THREADS - 8)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
@@ -89,11 +88,26 @@ def serve(where: Path | tuple[str, int], door: Door, service: ServiceDoor) -> No
         door.ready.set()
 
     threading.Thread(target=begin, name="begin", daemon=True).start()
-    threading.Thread(target=server.serve, name="serve", daemon=True).start()
-    log.info("listening on %s", server.bind_addr)
+    for server in servers:
+        threading.Thread(target=server.serve, name="serve", daemon=True).start()
+        log.info("listening on %s", server.bind_addr)
     ended.wait()
     door.drain(DRAIN_S)
     log.info("stopped")
+
+
+def _listen(server: wsgi.Server, where: Path | tuple[str, int], mode: int, more: int) -> None:
+    server.gateway = _Gateway
+    if isinstance(where, Path):
+        where.unlink(missing_ok=True)
+    old = os.umask(0o177)
+    try:
+        server.prepare()
+    finally:
+        os.umask(old)
+    if isinstance(where, Path):
+        where.chmod(mode)
+    server.requests.grow(more)
 
 
 def main() -> int:
@@ -105,7 +119,8 @@ def main() -> int:
     try:
         settings = Settings.load(os.environ)
         service = ServiceDoor(settings.service_socket, settings.secret("spawner_token"))
-        serve(settings.data_socket, make_door(settings.data_dir, service, settings.base), service)
+        door = make_door(settings.data_dir, service, settings.base)
+        serve(settings.data_socket, door, service, tenants=settings.tenant_data_socket)
     except (SettingsError, OSError) as error:
         log.error("files cannot be served: %s", error)  # noqa: TRY400 - the cause is all there is to say
         return 1

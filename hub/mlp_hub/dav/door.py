@@ -15,7 +15,7 @@ from typing import Any
 from wsgidav.dav_error import DAVError
 
 from mlp_hub.dav.resources import LENGTH, TREE
-from mlp_hub.dav.service import Access, ServiceAnswer, ServiceDoor
+from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
 from mlp_hub.dav.tree import BadPathError, Tree, Uploads, parts_of
 
 Environ = dict[str, Any]
@@ -30,6 +30,8 @@ XML_MAX = 1 << 20
 """Safety: bytes of a body that is no file."""
 DRAINED = 64 << 20
 """Tuning: bytes of a refused body that are still read, so that its sender reads the refusal."""
+COOKIES_MAX = 8192
+"""Safety: characters of the cookies that are handed on."""
 GUARD = (
     ("Content-Security-Policy", "sandbox; default-src 'none'"),
     ("X-Content-Type-Options", "nosniff"),
@@ -88,7 +90,7 @@ class Door:
                 503, "the platform is starting; try again in a moment", None, ("Retry-After", "1")
             )
         _check_browser(environ)
-        token = _token(environ)
+        asker = _asker(environ)
         method = environ["REQUEST_METHOD"]
         if method not in READS | WRITES:
             raise NotServed(405, f"{method[:20]} is no method of WebDAV")
@@ -102,9 +104,9 @@ class Door:
         user, name = parts[:2]
         language = str(environ.get("HTTP_ACCEPT_LANGUAGE", ""))[:200]
         if method == "DELETE" and len(parts) == 2:
-            yield from self._delete(environ, start, self._service.delete(token, user, name, language))
+            yield from self._delete(environ, start, asker, self._service.delete(asker, user, name, language))
             return
-        access = self._access(token, user, name, language, write=method in WRITES)
+        access = self._access(asker, user, name, language, write=method in WRITES)
         environ[LENGTH] = _length(environ)
         environ["wsgidav.auth.user_name"] = user
         environ["wsgidav.auth.realm"] = environ["wsgidav.auth.roles"] = ""
@@ -143,25 +145,28 @@ class Door:
                 return prefix, path[len(prefix) :]
         raise NotServed(404, "there is nothing here")
 
-    def _access(self, token: str, user: str, name: str, language: str, *, write: bool) -> Access:
-        said = self._service.may(token, user, name, write=write, language=language)
+    def _access(self, asker: DataAsker, user: str, name: str, language: str, *, write: bool) -> Access:
+        said = self._service.may(asker, user, name, write=write, language=language)
         if said.status != 200:
-            raise _said(said)
+            raise _said(said, asker)
         found = said.body
         return Access(found["uid"], found["user"], found["name"], found["owner"])
 
-    def _delete(self, environ: Environ, start: Start, said: ServiceAnswer) -> Iterator[bytes]:
+    def _delete(
+        self, environ: Environ, start: Start, asker: DataAsker, said: ServiceAnswer
+    ) -> Iterator[bytes]:
         if said.status != 200:
-            raise _said(said)
+            raise _said(said, asker)
         start_response = _guarded(environ, start)
         start_response("204 No Content", [("Content-Length", "0")])
         yield b""
 
 
-def _said(said: ServiceAnswer) -> NotServed:
+def _said(said: ServiceAnswer, asker: DataAsker) -> NotServed:
     reason = said.body.get("reason") if isinstance(said.body, dict) else None
     if said.status == 401:
-        return _who()
+        # a browser would ask for a password, over a page that knows better where one logs in
+        return _who() if asker.token else NotServed(401, "the session is over: log in again")
     status = 404 if reason == "NotFound" else said.status if said.status in (403, 429, 503) else 503
     return NotServed(status, said.message, reason)
 
@@ -176,8 +181,18 @@ def _who() -> NotServed:
     )
 
 
+def _asker(environ: Mapping[str, Any]) -> DataAsker:
+    """Return who asks: the token of a request goes before what a browser sends by itself."""
+    cookies, xsrf = str(environ.get("HTTP_COOKIE", "")), str(environ.get("HTTP_X_XSRFTOKEN", ""))
+    if "HTTP_AUTHORIZATION" in environ or not cookies:
+        return DataAsker(_token(environ))
+    if max(len(cookies), len(xsrf)) > COOKIES_MAX or not f"{cookies}{xsrf}".isprintable():
+        raise NotServed(400, "the cookies are longer than any of the platform's, or no text", "Invalid")
+    return DataAsker(cookies=cookies, xsrf=xsrf)
+
+
 def _token(environ: Mapping[str, Any]) -> str:
-    """Return the token of a request. It is the only thing that says whose it is."""
+    """Return the token of a request."""
     kind, _, value = str(environ.get("HTTP_AUTHORIZATION", "")).partition(" ")
     value = value.strip()
     if kind.lower() == "basic":
@@ -239,7 +254,7 @@ def _of(error: DAVError) -> NotServed:
     status = int(error.value)
     text = error.context_info or HTTPStatus(status).phrase
     reasons = {403: "Forbidden", 404: "NotFound", 409: "Conflict", 412: "Conflict", 423: "Conflict"}
-    return NotServed(status, str(text), reasons.get(status))
+    return NotServed(status, str(text), getattr(error, "reason", None) or reasons.get(status))
 
 
 def _drain(environ: Environ) -> None:

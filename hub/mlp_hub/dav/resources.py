@@ -16,6 +16,8 @@ from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error
 
 TREE, LENGTH = "mlp.tree", "mlp.length"
 REFERENCE = "/data"
+DIGEST_PROPERTY = "{urn:mlp-hub}digest"
+"""Name of the property that says what `Repr-Digest` does."""
 COPIED = 1 << 20
 """Tuning: bytes that are copied at a time."""
 
@@ -149,6 +151,15 @@ class OneFile(_Entry, DAVNonCollection):  # type: ignore[misc]  # wsgidav is unt
             return self.tree.read(self.parts)
         except OSError as error:
             raise disk_error(error) from error
+
+    def get_property_value(self, name: str) -> Any:
+        """Return a property; the digest is told to who asks for it by its name, so that a listing compares files."""
+        if name != DIGEST_PROPERTY:
+            return super().get_property_value(name)
+        digest = digest_of(self.tree.attribute(self.parts, DIGEST), self.found)
+        if digest is None:
+            raise DAVError(404)
+        return digest
 
     def finalize_headers(self, environ: dict[str, Any], response_headers: list[tuple[str, str]]) -> None:
         del environ

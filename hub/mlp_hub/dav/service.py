@@ -1,4 +1,4 @@
-"""The service, as this process asks it: by its UNIX socket, with the token of who is asking, or with the platform's own."""
+"""The service, as this process asks it: by its UNIX socket, as who is asking, or with the platform's own."""
 
 from __future__ import annotations
 
@@ -34,6 +34,21 @@ class ServiceAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class DataAsker:
+    """Who asks: by a token, or in a browser by the cookies of a session of the platform's and the token that its pages send."""
+
+    token: str = ""
+    cookies: str = ""
+    xsrf: str = ""
+
+    def headers(self) -> dict[str, str]:
+        """Return what the service is asked with: it alone knows whether that holds."""
+        if self.token:
+            return {"Authorization": f"Bearer {self.token}"}
+        return {"Cookie": self.cookies, **({"X-XSRFToken": self.xsrf} if self.xsrf else {})}
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """A dataset that a token may use: its uid, and whose its files are (None: the platform's own)."""
 
@@ -48,23 +63,25 @@ class ServiceDoor:
 
     def __init__(self, path: Path, token: str) -> None:
         self._path = str(path)
-        self._token = token
+        self._own = DataAsker(token)
         self._untold: deque[tuple[str, int, int]] = deque()
         self._news = threading.Event()
         threading.Thread(target=self._tell, name="tell", daemon=True).start()
 
-    def may(self, token: str, user: str, name: str, *, write: bool, language: str = "") -> ServiceAnswer:
-        """Ask whether the token may use a dataset; the answer's body is its access."""
+    def may(
+        self, asker: DataAsker, user: str, name: str, *, write: bool, language: str = ""
+    ) -> ServiceAnswer:
+        """Ask whether who asks may use a dataset; the answer's body is its access."""
         verb, method = ("write", "PUT") if write else ("read", "GET")
-        return self.ask(method, f"{_path(user, name)}:{verb}", token, language=language)
+        return self.ask(method, f"{_path(user, name)}:{verb}", asker, language=language)
 
-    def delete(self, token: str, user: str, name: str, language: str = "") -> ServiceAnswer:
+    def delete(self, asker: DataAsker, user: str, name: str, language: str = "") -> ServiceAnswer:
         """Delete a dataset."""
-        return self.ask("DELETE", _path(user, name), token, language=language)
+        return self.ask("DELETE", _path(user, name), asker, language=language)
 
     def take(self, uid: str, size: int) -> ServiceAnswer:
         """Ask for so many bytes to write."""
-        return self.ask("PUT", "/stored:take", self._token, {"uid": uid, "size": size})
+        return self.ask("PUT", "/stored:take", self._own, {"uid": uid, "size": size})
 
     def give(self, uid: str, granted: int, grown: int) -> None:
         """Tell what was written; again and again until it is heard, since what is granted stays charged until then."""
@@ -76,14 +93,14 @@ class ServiceDoor:
 
     def begun(self) -> bool:
         """Tell that nothing is under way here; whether it was heard."""
-        return self.ask("PUT", "/stored:begun", self._token).status == 200
+        return self.ask("PUT", "/stored:begun", self._own).status == 200
 
     def ask(
-        self, method: str, path: str, token: str, body: Any = None, *, language: str = ""
+        self, method: str, path: str, asker: DataAsker, body: Any = None, *, language: str = ""
     ) -> ServiceAnswer:
         """Send one request; a refusal comes in the language."""
         connection = _Connection(self._path)
-        headers = {"Authorization": f"Bearer {token}", "Host": "localhost", "Connection": "close"}
+        headers = {**asker.headers(), "Host": "localhost", "Connection": "close"}
         if language:
             headers["Accept-Language"] = language
         sent = None if body is None else json.dumps(body).encode()
@@ -101,7 +118,7 @@ class ServiceDoor:
     def _give(self, what: tuple[str, int, int]) -> bool:
         uid, granted, grown = what
         # refused is heard too: nothing would change by saying it again
-        said = self.ask("PUT", "/stored:give", self._token, {"uid": uid, "granted": granted, "grown": grown})
+        said = self.ask("PUT", "/stored:give", self._own, {"uid": uid, "granted": granted, "grown": grown})
         return said.status in (200, 403)
 
     def _tell(self) -> None:

@@ -119,19 +119,30 @@ class Upload:
         self._granted = 0
 
 
+class ServiceRefusedError(DAVError):  # type: ignore[misc]  # wsgidav is untyped
+    """What the service refused, with its typed reason."""
+
+    def __init__(self, status: int, message: str, reason: str | None) -> None:
+        super().__init__(status, message)
+        self.reason = reason
+
+
 def refusal(status: int, body: object, message: str) -> DAVError:
     """Return what a refusal of the service is in WebDAV."""
     reason = body.get("reason") if isinstance(body, dict) else None
     if status != 403:
         return DAVError(HTTP_SERVICE_UNAVAILABLE, message)
     full = reason in ("WaitingForQuota", "ExceedsMaxQuota", "DiskFull")
-    return DAVError(HTTP_INSUFFICIENT_STORAGE if full else HTTP_FORBIDDEN, message)
+    named = reason if isinstance(reason, str) else None
+    return ServiceRefusedError(HTTP_INSUFFICIENT_STORAGE if full else HTTP_FORBIDDEN, message, named)
 
 
 def disk_error(error: OSError) -> DAVError:
     """Return what an error of the disk is in WebDAV."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DAVError(HTTP_INSUFFICIENT_STORAGE, "the disk is full; nothing was changed")
+        return ServiceRefusedError(
+            HTTP_INSUFFICIENT_STORAGE, "the disk is full; nothing was changed", "DiskFull"
+        )
     if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY):
         return DAVError(409, "something else lies on the way there; nothing was changed")
     return DAVError(HTTP_SERVICE_UNAVAILABLE, f"the disk says: {error.strerror}")

@@ -49,7 +49,9 @@ def una(rig: ApiRig) -> Iterator[str]:
 
 
 def test_what_would_become_of_it_is_said_before_with_numbers(rig: ApiRig, una: str) -> None:
+    rig.dataset(una, "pets", f"{una}-token")
     found = rig.ask("GET", f"/users/{una}/leaving", token=f"{una}-token").json
+    assert (found["datasets"], found["models"], found["stored"]) == (1, 0, 0)
     assert (found["running"], found["waiting"], found["tokens"], found["servers"]) == (1, 1, 1, 0)
     assert (found["state"], found["tenants"], found["departure"]) == ("Actived", ["default"], None)
     answer = rig.ask("PUT", f"/users/{una}?jobs=stop", {"whatever": [1]}, token=f"{una}-token")

@@ -140,7 +140,7 @@ export interface User {
  * What a user has here, all of which somebody decides on who closes the account.
  *
  * Notebook servers, tokens and sessions end; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
- * `suspended` and `ended` ones stay or go with the files. `bytes` is the size of the home where it is known. `departure` is
+ * `suspended` and `ended` ones stay or go with the files, as `datasets` and `models` (versions of them) do, which take `stored` bytes. `bytes` is the size of the home where it is known. `departure` is
  * null unless the account was closed since it was let in last.
  */
 export interface Leaving {
@@ -153,6 +153,9 @@ export interface Leaving {
   ended: number;
   servers: number;
   tokens: number;
+  datasets: number;
+  models: number;
+  stored: number;
   bytes: number | null;
   departure: Departing | null;
 }

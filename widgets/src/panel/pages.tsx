@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { t } from "../core/language";
 import type { Session } from "../core/wire";
 import { AuditPage } from "./Audit";
+import { DatasetPage, DatasetsPage } from "./Datasets";
 import { JobPage, JobsPage } from "./Jobs";
 import { MePage } from "./Me";
 import { ModelPage, ModelsPage } from "./Models";
@@ -37,6 +38,11 @@ const PAGES: Page[] = [
   {
     path: "jobs/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <JobPage key={`${user}/${name}`} user={user} name={name} />,
     under: (session, user) => (user === session.username ? "" : "admin/queue"),
+  },
+  { path: "datasets", title: () => t("Datasets"), page: () => <DatasetsPage />, entries: one },
+  {
+    path: "datasets/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <DatasetPage key={`${user}/${name}`} user={user} name={name} />,
+    under: () => "datasets",
   },
   { path: "models", title: () => t("Models"), page: () => <ModelsPage />, entries: one },
   {

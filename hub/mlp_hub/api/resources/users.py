@@ -193,6 +193,9 @@ async def leaving(call: Call) -> Leaving:
         ended=owning.ended,
         servers=user.servers,
         tokens=len(tokens),
+        datasets=owning.datasets,
+        models=owning.models,
+        stored=owning.stored,
         bytes=call.platform.disk.size_of_home(account.name),
         departure=departing,
     )

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from mlp_hub.domain.departure import DEPARTURE_MACHINE, Departure, DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
+from mlp_hub.domain.storage import StoredKind
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.workspace import Home
 from mlp_hub.service.lifecycle.effects import Acts
@@ -35,12 +36,15 @@ AGAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Owning:
-    """What somebody has here, before they leave: jobs by what becomes of them."""
+    """What somebody has here, before they leave: jobs by what becomes of them, and what is stored, with its bytes."""
 
     running: int
     waiting: int
     suspended: int
     ended: int
+    datasets: int = 0
+    models: int = 0
+    stored: int = 0
 
 
 class Belongings(Protocol):
@@ -82,12 +86,23 @@ class Departures:
 
     async def owning(self, user: str) -> Owning:
         """Count what somebody has here."""
-        counts = await self._board.db.read(lambda tx: tx.jobs.count_by_phase(user))
+        counts, items = await self._board.db.read(
+            lambda tx: (tx.jobs.count_by_phase(user), tx.stored.count_of(user))
+        )
 
         def of(phases: frozenset[Phase]) -> int:
             return sum(count for phase, count in counts.items() if phase in phases)
 
-        return Owning(of(HOLDING), of(frozenset({Phase.QUEUED})), of(frozenset({Phase.SUSPENDED})), of(FINAL))
+        datasets, models = (items.get(kind, (0, 0)) for kind in (StoredKind.DATASET, StoredKind.MODEL))
+        return Owning(
+            of(HOLDING),
+            of(frozenset({Phase.QUEUED})),
+            of(frozenset({Phase.SUSPENDED})),
+            of(FINAL),
+            datasets[0],
+            models[0],
+            datasets[1] + models[1],
+        )
 
     async def begin(self, user: str, jobs: JobsChoice, files: FilesChoice, *, actor: str) -> Departure:
         """Have somebody leave: their account is shut out when this returns, the rest follows.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Row, delete, select
+from sqlalchemy import Row, delete, func, select
 
 from mlp_hub.domain.ledger import OF_STORAGE, RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
@@ -34,6 +34,13 @@ class StoredItems(Repo):
     def granted(self) -> list[StoredItem]:
         """Return those that something is, or was, being written to."""
         return [item_of(row) for row in self._c.execute(select(t).where(t.c.granted > 0).order_by(t.c.uid))]
+
+    def count_of(self, user: str) -> dict[StoredKind, tuple[int, int]]:
+        """Return how many of each kind are a user's, and the bytes of their files."""
+        counted = (
+            select(t.c.kind, func.count(), func.sum(t.c.used)).where(t.c.user == user).group_by(t.c.kind)
+        )
+        return {StoredKind(kind): (number, int(used)) for kind, number, used in self._c.execute(counted)}
 
     def put(self, item: StoredItem) -> None:
         """Store one, new or changed, and charge its tenant with what it takes."""

@@ -1,0 +1,94 @@
+"""Datasets from Python: what `mlp data` does, with a client of this environment.
+
+    mlp.data.push("photos", "pets")     a file or a directory goes up; said again, only what is missing or changed
+    mlp.data.pull("pets", "here")       comes down, each file held against its checksum
+    mlp.data.ls()  mlp.data.ls("pets")  datasets, or the files of one
+    mlp.data.rm("pets:old.csv")         a file, a directory, or with its name alone the dataset
+
+`progress`: True draws a bar where one can be seen, a function is called with bytes done and bytes in all.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from mlp import tables
+from mlp.client import Client
+from mlp.data.crew import Crew
+from mlp.data.places import DataPlace, name_for
+from mlp.data.progress import Shown, TransferProgress, shown
+from mlp.data.pulling import Pull
+from mlp.data.pushing import Push
+from mlp.data.remote import Remote
+from mlp.data.results import as_pulled, as_pushed, as_removed, dataset_table, file_table
+
+WORKERS = 4
+"""Tuning: files that are on their way at a time: more hide the waiting for disks, and are in each other's way."""
+
+
+def push(
+    path: str | os.PathLike[str],
+    to: str | None = None,
+    *,
+    tenant: str | None = None,
+    workers: int = WORKERS,
+    progress: Shown = True,
+    stop: threading.Event | None = None,
+    client: Client | None = None,
+) -> tables.Sentences:
+    """Upload a file or a directory to `NAME` or `NAME:path`; the dataset is made where there is none.
+
+    Raises `Refused` (quota, name, state), and `TransferFailed` for what did not go whole: said again, it goes on.
+    """
+    place = DataPlace.parse(to) if to else DataPlace(name_for(path), "")
+    client = client or Client.from_env()
+    with shown(progress) as told:
+        crew = Crew(workers, told, stop or threading.Event())
+        found = Push(client, os.fspath(path), place, crew, tenant=tenant).run()
+    return as_pushed(found)
+
+
+def pull(
+    what: str,
+    to: str | os.PathLike[str] | None = None,
+    *,
+    workers: int = WORKERS,
+    progress: Shown = True,
+    stop: threading.Event | None = None,
+    client: Client | None = None,
+) -> tables.Sentences:
+    """Download `NAME`, or of it `NAME:path`: a directory's files into `to`, a file as `to` or into it where it is a directory.
+
+    Raises `Refused`, and `TransferFailed` for what did not come whole: said again, it goes on.
+    """
+    client = client or Client.from_env()
+    with shown(progress) as told:
+        crew = Crew(workers, told, stop or threading.Event())
+        found = Pull(client, DataPlace.parse(what), None if to is None else os.fspath(to), crew).run()
+    return as_pulled(found)
+
+
+def ls(what: str | None = None, *, client: Client | None = None) -> tables.Table:
+    """List datasets, or the files of one: of `NAME`, or of a directory in it, `NAME:path`."""
+    client = client or Client.from_env()
+    if what is None:
+        return dataset_table(client.datasets())
+    place = DataPlace.parse(what)
+    return file_table(Remote(client, place.name).entries(place.path), place)
+
+
+def rm(what: str, *, client: Client | None = None) -> tables.Sentences:
+    """Delete a dataset, or of it a file or a directory with all in it: `NAME:path`."""
+    client = client or Client.from_env()
+    place = DataPlace.parse(what)
+    gone: dict[str, Any] = {"name": place.name, "path": place.path}
+    if place.path:
+        Remote(client, place.name).delete(place.path)
+    else:
+        gone |= client.remove_dataset(place.name)
+    return as_removed(place, gone)
+
+
+__all__ = ["TransferProgress", "ls", "pull", "push", "rm"]

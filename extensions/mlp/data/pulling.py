@@ -1,0 +1,237 @@
+"""Files of a dataset on their way here: gone on with where they were cut, and in their place once they are verified."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mlp.client import Client
+from mlp.data import local
+from mlp.data.crew import Crew
+from mlp.data.local import BLOCK
+from mlp.data.places import DataPlace
+from mlp.data.progress import TransferProgress
+from mlp.data.remote import Cut, DataEntry, Remote, digest_of
+from mlp.errors import Refused, TransferFailed, UsageError
+from mlp.language import say
+
+
+@dataclass
+class Pulled:
+    """What became of it."""
+
+    place: DataPlace
+    to: str
+    came: list[str] = field(default_factory=list)
+    there: int = 0
+    size: int = 0
+    unverified: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    path: str
+    to: Path
+    entry: DataEntry
+
+
+class Pull:
+    """One download. It may be ended at any moment, and said again goes on with what is missing."""
+
+    def __init__(self, client: Client, place: DataPlace, to: str | None, crew: Crew) -> None:
+        self._place, self._crew, self._told = place, crew, crew.told
+        self._remote = Remote(client, place.name, crew.stop)
+        self._to = to
+        self._lock = threading.Lock()
+        self._found = Pulled(place, "")
+
+    def run(self) -> Pulled:
+        """Fetch all that is missing. Raises `Refused`, `TransferFailed` or `Unreachable`."""
+        try:
+            wanted = self._look()
+            self._found.size = sum(one.entry.size for one in wanted)
+            self._told.expect(self._found.size, len(wanted))
+            self._crew.each(self._one, wanted, self._remote)
+        finally:
+            self._remote.close()
+        self._found.came.sort()
+        return self._found
+
+    def _look(self) -> list[_Wanted]:
+        place = self._place
+        own = place.path.rpartition("/")[2] or place.name
+        if place.path:
+            parent, _, name = place.path.rpartition("/")
+            itself = next((e for e in self._remote.entries(parent) if e.name == name), None)
+            if itself is None:
+                raise Refused(
+                    "NotFound", say("there is no {path} in dataset {name}", path=place.path, name=place.name)
+                )
+            if not itself.directory:
+                to = Path(self._to or ".")
+                to = to / own if to.is_dir() or str(self._to).endswith("/") else to
+                self._found.to = str(to)
+                self._directory(to.parent)
+                return [_Wanted(place.path, to, itself)]
+        top = Path(self._to or own)
+        self._found.to = str(top)
+        found: list[_Wanted] = []
+        left = [(place.path, top)]
+        while left:
+            path, here = left.pop()
+            self._directory(here)
+            for entry in self._remote.entries(path):
+                below = f"{path}/{entry.name}" if path else entry.name
+                if entry.directory:
+                    left.append((below, here / entry.name))
+                else:
+                    found.append(_Wanted(below, here / entry.name, entry))
+        return found
+
+    def _directory(self, path: Path) -> None:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+    def _one(self, one: _Wanted) -> None:
+        if self._is_there(one):
+            with self._lock:
+                self._found.there += 1
+            self._told.add(one.entry.size)
+        else:
+            verified = _FileDownload(self._remote, one, self._told).run()
+            with self._lock:
+                self._found.came.append(one.path)
+                if not verified:
+                    self._found.unverified.append(one.path)
+        self._told.add_file()
+
+    def _is_there(self, one: _Wanted) -> bool:
+        """Tell whether the same file is here already; what has another content is written over."""
+        if one.entry.digest is None or one.to.is_symlink():
+            return False
+        try:
+            with one.to.open("rb", buffering=0) as file:
+                at = local.plain(file)
+                return (
+                    at is not None
+                    and at.st_size == one.entry.size
+                    and local.checksum(file, self._remote.go_on) == one.entry.digest
+                )
+        except OSError:
+            return False
+
+
+class _FileDownload:
+    """One file: how much of which state of it is here. What is here of it outlives this process."""
+
+    def __init__(self, remote: Remote, wanted: _Wanted, told: TransferProgress) -> None:
+        self._remote, self._wanted, self._told = remote, wanted, told
+        self._entry = wanted.entry
+        state = self._entry.digest.hex() if self._entry.digest else self._entry.tag
+        own = hashlib.sha256(f"{wanted.to.name}\0{self._entry.size}\0{state}".encode()).hexdigest()[:24]
+        self._part = wanted.to.with_name(f".mlp-{own}.part")
+        self._done = self._counted = 0
+        self._digest = self._entry.digest
+        self._hash = hashlib.sha256()
+
+    def run(self) -> bool:
+        """Fetch, verify and put it into place; return whether there was a checksum to hold it against."""
+        to = self._wanted.to
+        try:
+            for again in (True, False):
+                with self._part.open("a+b", buffering=0) as file:
+                    _alone(file, to)
+                    self._take_up(file)
+                    self._remote.patiently(lambda file=file: self._fetch(file), lambda: self._done)  # type: ignore[misc]
+                    if self._digest in (None, self._hash.digest()):
+                        self._part.replace(to)
+                        return self._digest is not None
+                    self._part.unlink(missing_ok=True)
+                    self._count(0)
+                if not again:
+                    break
+        except OSError as error:
+            raise _unwritable(to, error) from error
+        raise TransferFailed(
+            say(
+                "{path} came with another content than its checksum says; it was not kept",
+                path=self._wanted.path,
+            )
+        )
+
+    def _take_up(self, file: Any) -> None:
+        """Begin with what is here of it."""
+        size = os.fstat(file.fileno()).st_size
+        if size > self._entry.size or (size and not (self._entry.digest or self._entry.tag)):
+            file.truncate(0)
+        self._hash = hashlib.sha256()
+        buffer = memoryview(bytearray(BLOCK))
+        file.seek(0)
+        self._count(0)
+        while count := file.readinto(buffer):
+            self._hash.update(buffer[:count])
+            self._count(self._done + count)
+            self._remote.go_on()
+
+    def _fetch(self, file: Any) -> None:
+        if self._done == self._entry.size and (self._done or self._entry.digest):
+            return
+        asked = {}
+        if self._done:
+            asked = {
+                "Range": f"bytes={self._done}-",
+                **({"If-Range": self._entry.tag} if self._entry.tag else {}),
+            }
+        with self._remote.get(self._wanted.path, asked) as answer:
+            if answer.status != 206 or not str(answer.getheader("content-range")).startswith(
+                f"bytes {self._done}-"
+            ):
+                file.truncate(0)
+                self._hash = hashlib.sha256()
+                self._count(0)
+                if answer.status != 200:
+                    raise Cut(say("the file changes all the time"))
+            self._digest = digest_of(answer.getheader("repr-digest")) or self._entry.digest
+            whole = self._done + int(answer.getheader("content-length") or 0)
+            self._copy(answer, file, whole)
+        if self._done != whole:
+            raise Cut(say("the connection was cut"))
+
+    def _copy(self, answer: Any, file: Any, whole: int) -> None:
+        buffer = memoryview(bytearray(BLOCK))
+        while self._done < whole and (count := answer.readinto(buffer)):
+            piece = buffer[:count]
+            self._hash.update(piece)
+            while piece:
+                piece = piece[file.write(piece) :]
+            self._count(self._done + count)
+            self._remote.go_on()
+
+    def _count(self, done: int) -> None:
+        self._done = done
+        self._told.add(done - self._counted)
+        self._counted = done
+
+
+def _alone(file: Any, to: Path) -> None:
+    """Raise where another program is at the same file."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(say("{path} is being written by another mlp data pull", path=str(to))) from None
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        say("{path} cannot be written ({why})", path=str(path), why=error.strerror or str(error))
+    )

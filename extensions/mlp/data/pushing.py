@@ -1,0 +1,230 @@
+"""A file or a directory on its way into a dataset: what is there already stays, all else is sent whole and verified."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from mlp.client import Client
+from mlp.data import local
+from mlp.data.crew import Crew
+from mlp.data.local import LocalFile
+from mlp.data.places import DataPlace
+from mlp.data.remote import CUT, Cut, DataEntry, Remote
+from mlp.errors import MLPError, Refused, TransferFailed, Unreachable, UsageError
+from mlp.language import say
+
+BEAT_S = 2.0
+"""Tuning: seconds between two heartbeats."""
+TRIES = 3
+"""Tuning: how often a file is sent that is another one each time."""
+LAST_WORD_S = 3.0
+"""Tuning: seconds for which a failed upload is tried to be told."""
+
+
+@dataclass
+class Pushed:
+    """What became of it."""
+
+    place: DataPlace
+    dataset: dict[str, Any] = field(default_factory=dict)
+    sent: list[str] = field(default_factory=list)
+    there: int = 0
+    size: int = 0
+    left_out: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+
+class Push:
+    """One upload. It may be ended at any moment, and said again goes on with what is missing."""
+
+    def __init__(
+        self, client: Client, path: str, place: DataPlace, crew: Crew, *, tenant: str | None = None
+    ) -> None:
+        self._client, self._path, self._place, self._tenant = client, path, place, tenant
+        self._crew, self._told = crew, crew.told
+        self._remote = Remote(client, place.name, crew.stop)
+        self._found = Pushed(place)
+        self._there: dict[str, DataEntry] = {}
+        self._lock = threading.Lock()
+        self._beat_at = time.monotonic()
+
+    def run(self) -> Pushed:
+        """Send all that is missing. Raises `Refused`, `TransferFailed` or `Unreachable`."""
+        files = self._look()
+        found = self._found
+        found.size, found.left_out = files.size, files.left_out
+        self._told.expect(files.size, len(files.files))
+        found.dataset = self._take_up(files.size)
+        try:
+            self._prepare(files.directories)
+            self._crew.each(self._one, files.files, self._remote, self._beat)
+            _check(found.changed)
+            found.dataset = self._say("ready", 100)
+        except BaseException:
+            self._crew.stop.set()
+            self._last_word()
+            raise
+        finally:
+            self._remote.close()
+        return found
+
+    # ------------------------------------------------------------ the dataset
+
+    def _look(self) -> local.LocalFiles:
+        path, place = self._path, self._place
+        if os.path.isdir(path):  # noqa: PTH112 - what is given may be a link
+            return local.find(path)
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - likewise
+                at = local.plain(file)
+        except OSError as error:
+            raise local.unreadable(path, error) from error
+        if at is None:
+            raise UsageError(say("{path} is no file and no directory", path=path))
+        name = os.path.basename(os.path.abspath(path))  # noqa: PTH119, PTH100 - likewise
+        alone = not place.path or place.into
+        self._place = DataPlace(place.name, place.path if alone else place.path.rpartition("/")[0])
+        return local.LocalFiles(
+            [LocalFile(path, name if alone else place.path.rpartition("/")[2], at.st_size)]
+        )
+
+    def _take_up(self, size: int) -> dict[str, Any]:
+        """Make the dataset with room for all of it, or go on with the one that is there."""
+        name = self._place.name
+        wanted = {"name": name, "size": size, **({"tenant": self._tenant} if self._tenant else {})}
+        try:
+            return self._client.make_dataset(wanted)
+        except Refused as refused:
+            if refused.reason != "Conflict":
+                raise
+        there = self._client.dataset(name)
+        if self._tenant not in (None, there["tenant"]):
+            raise UsageError(
+                say("{name} is a dataset of tenant {tenant}", name=name, tenant=str(there["tenant"]))
+            )
+        return self._say("creating", 0)
+
+    def _say(self, state: str, progress: int) -> dict[str, Any]:
+        self._client.beat(self._place.name, state, progress)
+        return {**self._found.dataset, "name": self._place.name, "state": state, "progress": progress}
+
+    def _beat(self) -> None:
+        if time.monotonic() - self._beat_at >= BEAT_S:
+            self._beat_at = time.monotonic()
+            with contextlib.suppress(Unreachable):  # files may go on meanwhile
+                self._say("creating", min(99, self._told.percent))
+
+    def _last_word(self) -> None:
+        """Say that it is not whole, so that it may be deleted; who cannot says it again or deletes it all the same."""
+        client = Client(
+            self._client.url, self._client.token, self._client.user, timeout=LAST_WORD_S, patience=LAST_WORD_S
+        )
+        with contextlib.suppress(MLPError):
+            client.beat(self._place.name, "error", min(99, self._told.percent))
+
+    # ------------------------------------------------------------ files
+
+    def _prepare(self, directories: list[str]) -> None:
+        """List what is there, and make the directories that are not."""
+        way = self._place.path.split("/") if self._place.path else []
+        for deep in range(1, len(way) + 1):
+            self._remote.make_directory("/".join(way[:deep]))
+        known = {""}
+        self._list("")
+        for path in directories:
+            parent = path.rpartition("/")[0]
+            if parent in known and path in self._there and self._there[path].directory:
+                known.add(path)
+                self._list(path)
+            else:
+                self._remote.make_directory(self._place.below(path))
+
+    def _list(self, path: str) -> None:
+        for entry in self._remote.entries(self._place.below(path)):
+            self._there[f"{path}/{entry.name}" if path else entry.name] = entry
+
+    def _one(self, file: LocalFile) -> None:
+        """Send a file, unless the same is there. One that is written to meanwhile is sent again, and then given up."""
+        try:
+            source = open(file.here, "rb", buffering=0)  # noqa: SIM115, PTH123 - closed below
+        except OSError as error:
+            raise local.unreadable(file.here, error) from error
+        with source:
+            for _ in range(TRIES):
+                before = local.plain(source)
+                if before is None:
+                    raise UsageError(say("{path} is no file any more", path=file.here))
+                done = self._once(file, source, before)
+                unchanged = local.same(before, os.fstat(source.fileno()))
+                if done and unchanged:
+                    self._told.add_file()
+                    return
+                if done:
+                    self._told.add(-before.st_size)
+        if unchanged:
+            raise TransferFailed(
+                say(
+                    "{path} came to the platform with another content, {n} times; nothing was kept",
+                    path=file.path,
+                    n=TRIES,
+                )
+            )
+        with self._lock:
+            self._found.changed.append(file.path)
+
+    def _once(self, file: LocalFile, source: Any, before: os.stat_result) -> bool:
+        """Have the platform hold what the file is now; return whether it does."""
+        digest = local.checksum(source, self._remote.go_on)
+        size, there = before.st_size, self._there.get(file.path)
+        if there is not None and (there.size, there.digest) == (size, digest) and not there.directory:
+            with self._lock:
+                self._found.there += 1
+            self._told.add(size)
+            return True
+        if not self._sent(file.path, source, size, digest):
+            return False
+        with self._lock:
+            self._found.sent.append(file.path)
+        return True
+
+    def _sent(self, path: str, source: BinaryIO, size: int, digest: bytes) -> bool:
+        sent = most = 0
+
+        def count(more: int) -> None:
+            nonlocal sent, most
+            sent += more
+            most = max(most, sent)
+            self._told.add(more)
+
+        def send() -> bool:
+            nonlocal sent
+            try:
+                whole = self._remote.put(self._place.below(path), source, size, digest, count)
+            except (Cut, *CUT):
+                self._told.add(-sent)
+                sent = 0
+                if os.fstat(source.fileno()).st_size < size:
+                    return False  # it is shorter by now
+                raise
+            if not whole:
+                self._told.add(-sent)
+                sent = 0
+            return whole
+
+        return self._remote.patiently(send, lambda: most)
+
+
+def _check(changed: list[str]) -> None:
+    if changed:
+        names = say(", ").join(changed[:5])
+        raise TransferFailed(
+            say(
+                "{names}: written to while being read; said again, the same goes on with what is missing",
+                names=names,
+            )
+        )

@@ -1,0 +1,338 @@
+"""Files of one dataset at the platform, by WebDAV: listed, sent, fetched, removed.
+
+Each request may be repeated without harm, and is while the platform is away. Each thread has a connection of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import random
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO, TypeVar
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree as ET
+
+from mlp.client import RETRIED, Answer, Client, quote
+from mlp.data.local import BLOCK, read_into
+from mlp.data.places import may_be_step
+from mlp.errors import Refused, TransferFailed, TransferStopped, Unreachable
+from mlp.language import say
+
+T = TypeVar("T")
+DAV, OURS = "{DAV:}", "{urn:mlp-hub}"
+ASKED = (
+    b'<?xml version="1.0"?><propfind xmlns="DAV:" xmlns:m="urn:mlp-hub"><prop>'
+    b"<resourcetype/><getcontentlength/><getetag/><getlastmodified/><m:digest/></prop></propfind>"
+)
+PATIENCE_S = 30.0
+"""Tuning: seconds for which what brings nothing new is tried again: the platform's part that holds files may begin anew."""
+SLOWEST = 8 * 2**20
+"""Tuning: bytes that a disk stores in a second at least: for how long the answer to a file is waited for."""
+CUT = (ConnectionError, TimeoutError, http.client.HTTPException, ssl.SSLError)
+
+
+class Cut(Exception):  # noqa: N818 - what happened
+    """A request that was not answered, or not by who should have; it may be made again after a while."""
+
+    def __init__(self, why: object, wait: float = 0.0) -> None:
+        super().__init__(str(why) or type(why).__name__)
+        self.wait = wait
+
+
+class StaleConnection(Cut):
+    """A connection that was kept, and that the other end had closed meanwhile: a fresh one is tried at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataEntry:
+    """A file or a directory as it is there; `digest` is its SHA-256 where the platform knows that."""
+
+    name: str
+    directory: bool
+    size: int = 0
+    tag: str = ""
+    digest: bytes | None = None
+    modified: str = ""
+
+
+class Remote:
+    """The files of one dataset of the client's user. `stop` ends what is under way, in whatever thread."""
+
+    def __init__(self, client: Client, name: str, stop: threading.Event | None = None) -> None:
+        self._client = client
+        self._base = f"/{quote(client.user)}/{quote(name)}"
+        self._plain = f"/{client.user}/{name}"
+        self._stop = stop or threading.Event()
+        self._local = threading.local()
+        self._open: set[http.client.HTTPConnection] = set()
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """End all connections, those too that another thread is waiting at."""
+        with self._lock:
+            connections = list(self._open)
+            self._open.clear()
+        for connection in connections:
+            with contextlib.suppress(OSError, AttributeError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def go_on(self) -> None:
+        """Raise where all is to end."""
+        if self._stop.is_set():
+            raise TransferStopped(say("it was stopped"))
+
+    def patiently(self, act: Callable[[], T], brings: Callable[[], int] = lambda: 0) -> T:
+        """Do it, again and again while it is cut; as long as it `brings` more each time there is no end to that."""
+        client = self._client
+        patience = max(client.patience, PATIENCE_S) if client.patience else 0.0
+        until, most, wait = float("inf"), -1, 0.1
+        while True:
+            self.go_on()
+            try:
+                return act()
+            except StaleConnection:
+                continue
+            except (Cut, *CUT) as cut:
+                self.go_on()
+                if brings() > most:
+                    until, most, wait = client.clock() + patience, brings(), 0.1
+                pause = max(wait * (0.5 + random.random() / 2), getattr(cut, "wait", 0.0))  # noqa: S311 - spreads retries
+                if client.clock() + pause > until:
+                    raise client.unreachable(cut) from cut
+                self._stop.wait(pause)
+                wait = min(wait * 2, 2.0)
+
+    # ------------------------------------------------------------ requests
+
+    def entries(self, path: str = "") -> list[DataEntry]:
+        """List a directory by name; a file lists as itself. Raises `Refused`."""
+        return self.patiently(lambda: self._entries(path))
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory where there is none."""
+        answer = self.patiently(lambda: self._small("MKCOL", path))
+        if answer.status != 405:  # something has its name: who lists sees what
+            self._checked(answer)
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or a directory with all in it."""
+        self._checked(self.patiently(lambda: self._small("DELETE", path)))
+
+    def put(self, path: str, file: BinaryIO, size: int, digest: bytes, sent: Callable[[int], object]) -> bool:
+        """Send so many bytes of a file once; False where the platform got others than the digest says."""
+        headers = {
+            "Content-Length": str(size),
+            "Content-Type": "application/octet-stream",
+            "Repr-Digest": f"sha-256=:{base64.b64encode(digest).decode()}:",
+        }
+        with self._connected() as connection:
+            self._begin(connection, "PUT", path, headers)
+            try:
+                self._send(connection, file, size, sent)
+            except (BrokenPipeError, ConnectionResetError):
+                answer = _answer(connection)  # it was refused before all was read
+            else:
+                connection.sock.settimeout(self._client.timeout + size / SLOWEST)
+                answer = _answer(connection)
+                connection.sock.settimeout(self._client.timeout)
+        if answer.status == 400:
+            return False
+        self._checked(answer)
+        return True
+
+    @contextlib.contextmanager
+    def get(self, path: str, headers: Mapping[str, str]) -> Iterator[http.client.HTTPResponse]:
+        """Give the answer to a request for a file, to be read piece by piece."""
+        with self._connected() as connection:
+            self._begin(connection, "GET", path, headers)
+            response = connection.getresponse()
+            if response.status not in {200, 206, 416}:
+                self._checked(_whole(response))
+            yield response
+            if not response.isclosed():  # left in the middle: what comes next on it would be the rest
+                connection.close()
+
+    # ----------------------------------------------------------- internals
+
+    def _entries(self, path: str) -> list[DataEntry]:
+        headers = {"Depth": "1", "Content-Type": "application/xml", "Content-Length": str(len(ASKED))}
+        with self._connected() as connection:
+            self._begin(connection, "PROPFIND", path, headers)
+            connection.send(ASKED)
+            response = connection.getresponse()
+            if response.status != 207:
+                self._checked(_whole(response))
+                raise self._foreign(response.status)
+            try:
+                return sorted(self._read(response, path), key=lambda entry: entry.name)
+            except ET.ParseError as error:
+                raise Cut(error) from error
+            finally:
+                response.read()
+
+    def _read(self, response: http.client.HTTPResponse, path: str) -> Iterator[DataEntry]:
+        itself = f"{self._client.data.base}{self._plain}/{path}".rstrip("/")
+        # what entities grow to is bounded by the parser
+        for _, element in ET.iterparse(response):  # noqa: S314
+            if element.tag != f"{DAV}response":
+                continue
+            place = urlsplit(element.findtext(f"{DAV}href") or "").path.rstrip("/")
+            found = _entry(element)
+            element.clear()
+            parent, _, name = place.rpartition("/")
+            try:
+                whole, parent, name = (unquote(part, errors="strict") for part in (place, parent, name))
+            except UnicodeDecodeError:
+                raise self._bad(place) from None
+            if whole == itself and (found.directory or not path):
+                continue  # the directory that was asked for
+            if whole != itself and (parent != itself or not may_be_step(name)):
+                raise self._bad(place)
+            yield DataEntry(name, found.directory, found.size, found.tag, found.digest, found.modified)
+
+    def _bad(self, place: str) -> TransferFailed:
+        text = say(
+            "{address} lists a file that lies outside of what was asked for: {path}",
+            address=self._client.data.shown,
+            path=place[:200],
+        )
+        return TransferFailed(text)
+
+    def _small(self, method: str, path: str) -> Answer:
+        with self._connected() as connection:
+            self._begin(connection, method, path, {})
+            answer = _answer(connection)
+        if answer.status in RETRIED:
+            raise self._busy(answer)
+        return answer
+
+    def _send(
+        self, connection: http.client.HTTPConnection, file: BinaryIO, size: int, sent: Callable[[int], object]
+    ) -> None:
+        buffer = memoryview(bytearray(min(BLOCK, max(size, 1))))
+        file.seek(0)
+        left = size
+        while left:
+            count = read_into(file, buffer[: min(left, len(buffer))])
+            if not count:  # it is shorter by now: what comes is not what was announced
+                connection.close()
+                return
+            connection.send(buffer[:count])
+            left -= count
+            sent(count)
+            self.go_on()
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[http.client.HTTPConnection]:
+        """Give this thread's connection; one that anything goes wrong with is not used again."""
+        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        kept = connection is not None and connection.sock is not None
+        if connection is None or not kept:
+            connection = self._client.data.http(self._client.timeout)
+            self._local.connection = connection
+            with self._lock:
+                self._open.add(connection)
+        try:
+            yield connection
+        except BaseException as error:
+            self._local.connection = None
+            with self._lock:
+                self._open.discard(connection)
+            connection.close()
+            if kept and isinstance(error, ConnectionError):
+                raise StaleConnection(error) from error
+            raise
+
+    def _begin(
+        self, connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str]
+    ) -> None:
+        if connection.sock is None:
+            try:
+                connection.connect()
+            except OSError as error:  # whatever a network has
+                raise Cut(error) from error
+        steps = "".join(f"/{quote(step)}" for step in path.split("/") if step)
+        connection.putrequest(
+            method, f"{self._client.data.base}{self._base}{steps}", skip_accept_encoding=True
+        )
+        for name, value in {**self._client.told(), **headers}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+
+    def _checked(self, answer: Answer) -> Answer:
+        """Return an answer that is a success; raises for any other."""
+        if answer.status in RETRIED:
+            raise self._busy(answer)
+        said = _json(answer)
+        if answer.status in {404, 409, 412, 413, 423, 507}:
+            if not said:
+                raise self._foreign(answer.status)
+            raise Refused(str(said.get("reason") or "Conflict"), str(said.get("msg")))
+        return self._client.checked(answer)
+
+    def _busy(self, answer: Answer) -> Cut:
+        after = answer.headers.get("retry-after", "")
+        return Cut(
+            _json(answer).get("msg") or f"HTTP {answer.status}", float(after) if after.isdecimal() else 0.0
+        )
+
+    def _foreign(self, status: int) -> Unreachable:
+        args = {"address": f"{self._client.data.shown}{self._client.data.base}", "status": status}
+        return Unreachable(
+            say(
+                "no files of datasets are to be had at {address} (HTTP {status}); MLP_DATA_URL says where else",
+                **args,
+            )
+        )
+
+
+def digest_of(header: str | None) -> bytes | None:
+    """Return the SHA-256 that a `Repr-Digest` says; None where it says none."""
+    kind, _, value = (header or "").strip().partition("=")
+    try:
+        found = base64.b64decode(value.strip(":"), validate=True) if kind.lower() == "sha-256" else b""
+    except ValueError:
+        found = b""
+    return found if len(found) == 32 else None
+
+
+def _entry(element: Any) -> DataEntry:
+    found: dict[str, str] = {}
+    directory = False
+    for told in element.iter(f"{DAV}propstat"):
+        if " 200 " not in f"{told.findtext(f'{DAV}status')} ":
+            continue
+        for value in told.iterfind(f"{DAV}prop/*"):
+            directory |= value.tag == f"{DAV}resourcetype" and value.find(f"{DAV}collection") is not None
+            found[value.tag] = value.text or ""
+    size = found.get(f"{DAV}getcontentlength", "")
+    return DataEntry(
+        "",
+        directory,
+        int(size) if size.isdecimal() else 0,
+        found.get(f"{DAV}getetag", ""),
+        digest_of(found.get(f"{OURS}digest")),
+        found.get(f"{DAV}getlastmodified", ""),
+    )
+
+
+def _answer(connection: http.client.HTTPConnection) -> Answer:
+    return _whole(connection.getresponse())
+
+
+def _whole(response: http.client.HTTPResponse) -> Answer:
+    return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+
+
+def _json(answer: Answer) -> dict[str, Any]:
+    with contextlib.suppress(Unreachable):
+        found = answer.json()
+        if isinstance(found, dict):
+            return found
+    return {}

@@ -1,0 +1,177 @@
+"""What datasets, their files and what became of a transfer look like: in a notebook, on a terminal, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from mlp import words
+from mlp.data.places import DataPlace
+from mlp.format import clock_time, file_size
+from mlp.language import say, says
+from mlp.tables import Sentences, Table
+
+if TYPE_CHECKING:
+    from mlp.data.pulling import Pulled
+    from mlp.data.pushing import Pushed
+    from mlp.data.remote import DataEntry
+
+NAMED = 3
+"""How many names of a list are told."""
+STATES: Mapping[str, Callable[[], str]] = {
+    "creating": lambda: say("being uploaded"),
+    "ready": lambda: say("ready"),
+    "error": lambda: say("not whole"),
+    "deleting": lambda: say("being deleted"),
+}
+
+
+def dataset_table(found: Sequence[Mapping[str, Any]]) -> Table:
+    """List datasets by name."""
+    rows = [
+        [
+            str(d.get("name", "")),
+            _state(d),
+            file_size(d.get("used")),
+            str(d.get("tenant", "")),
+            clock_time(d.get("made_at")),
+            str(d.get("message") or ""),
+        ]
+        for d in found
+    ]
+    columns = (say("name"), say("state"), say("size"), say("tenant"), say("made"), say("why"))
+    empty = say(
+        "You have no datasets. Upload one: {command}", command=words.command("data push DIRECTORY NAME")
+    )
+    return Table(columns, rows, list(found), empty=empty)
+
+
+def _state(dataset: Mapping[str, Any]) -> str:
+    state = str(dataset.get("state"))
+    known = STATES.get(state)
+    word = known() if known else state
+    if state in {"creating", "error"}:
+        return say("{state}, {n} %", state=word, n=dataset.get("progress") or 0)
+    return word
+
+
+def file_table(found: Sequence[DataEntry], place: DataPlace) -> Table:
+    """List a directory of a dataset."""
+    rows = [
+        [
+            f"{e.name}/" if e.directory else e.name,
+            "" if e.directory else file_size(e.size),
+            clock_time(_written(e)),
+        ]
+        for e in found
+    ]
+    data = [
+        {
+            "name": e.name,
+            "kind": "directory" if e.directory else "file",
+            "size": e.size,
+            "modified": _written(e) or None,
+            "sha256": e.digest.hex() if e.digest else None,
+        }
+        for e in found
+    ]
+    empty = say("{directory} is empty.", directory=str(place))
+    return Table((say("name"), say("size"), say("written")), rows, data, empty=empty)
+
+
+def _written(entry: DataEntry) -> str:
+    try:
+        return parsedate_to_datetime(entry.modified).isoformat()
+    except ValueError:
+        return ""
+
+
+def as_pushed(found: Pushed) -> Sentences:
+    """Write what went, what was there, and what was left out."""
+    place = str(found.place)
+    lines = [
+        says(
+            "{place} has it all: 1 file sent, {size} in all",
+            "{place} has it all: {n} files sent, {size} in all",
+            len(found.sent),
+            place=place,
+            size=file_size(found.size),
+        )
+        if found.sent or not found.there
+        else say("{place} had it all already, {size}", place=place, size=file_size(found.size))
+    ]
+    if found.sent and found.there:
+        lines.append(says("1 file was there already", "{n} files were there already", found.there))
+    lines += _left_out(found.left_out)
+    data = {
+        "name": found.place.name,
+        "path": found.place.path,
+        "state": found.dataset.get("state"),
+        "bytes": found.size,
+        "sent": sorted(found.sent),
+        "there": found.there,
+        "left_out": found.left_out,
+    }
+    return Sentences(lines, data)
+
+
+def as_pulled(found: Pulled) -> Sentences:
+    """Write what came, and what could not be verified."""
+    size = file_size(found.size)
+    lines = [
+        says(
+            "1 file came, {size} in all: {to}",
+            "{n} files came, {size} in all: {to}",
+            len(found.came),
+            size=size,
+            to=found.to,
+        )
+        if found.came or not found.there
+        else say("All of it was here already, {size}: {to}", size=size, to=found.to)
+    ]
+    if found.came and found.there:
+        lines.append(says("1 file was here already", "{n} files were here already", found.there))
+    if found.unverified:
+        names = say(", ").join(found.unverified[:NAMED])
+        lines.append(
+            says(
+                "The platform knows no checksum of 1 file: {names}",
+                "The platform knows no checksum of {n} files ({names})",
+                len(found.unverified),
+                names=names,
+            )
+        )
+    data = {
+        "name": found.place.name,
+        "path": found.place.path,
+        "to": found.to,
+        "bytes": found.size,
+        "came": found.came,
+        "there": found.there,
+        "unverified": sorted(found.unverified),
+    }
+    return Sentences(lines, data)
+
+
+def as_removed(place: DataPlace, data: Mapping[str, Any]) -> Sentences:
+    """Write what goes."""
+    line = (
+        say("{name} was deleted", name=str(place))
+        if place.path
+        else say("{name} is being deleted", name=place.name)
+    )
+    return Sentences([line], dict(data))
+
+
+def _left_out(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [
+        says(
+            "Not sent, a link, no file, or a name that is no text: {names}",
+            "Not sent, links, no files, or names that are no text: {n} ({names})",
+            len(names),
+            names=say(", ").join(names[:NAMED]),
+        )
+    ]

@@ -1,0 +1,69 @@
+"""The socket that sandboxes reach: a server of its own, so that no crowd of them is in the way of what the proxy sends."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any, ClassVar
+
+from cheroot import wsgi
+from cheroot.server import HTTPConnection
+
+from mlp_hub.api.connections import peer_of
+
+THREADS = 32
+"""Safety: requests of sandboxes that are served at a time."""
+MOST_OF_PEER = 12
+"""Safety: threads that one peer's connections may hold, silent ones too: the others' find one."""
+WAITING = 64
+"""Safety: connections that wait for a thread: bounds descriptors."""
+BACKLOG = 512
+"""Safety: connections that the system keeps for us: a crowd is refused by us, and not by errors of its sockets."""
+_TEXT = b'{"msg": "too many connections are open; close some, or try again in a moment"}'
+_REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_TEXT), _TEXT)
+)
+
+
+class _Counted(HTTPConnection):
+    """A connection that is served only while its peer holds few threads. Whose it is, is the system's word."""
+
+    lock = threading.Lock()
+    busy: ClassVar[Counter[str]] = Counter()
+
+    def communicate(self) -> Any:
+        peer = peer_of(self.socket) or "nobody"
+        with self.lock:
+            if self.busy[peer] >= MOST_OF_PEER:
+                peer = ""
+            else:
+                self.busy[peer] += 1
+        if not peer:
+            self.socket.send(_REFUSAL)
+            return False
+        try:
+            return super().communicate()  # type: ignore[no-untyped-call]
+        finally:
+            with self.lock:
+                self.busy[peer] -= 1
+                if not self.busy[peer]:
+                    del self.busy[peer]
+
+
+class TenantServer(wsgi.Server):
+    """A server for sandboxes."""
+
+    ConnectionClass = _Counted
+
+    def __init__(self, address: str, app: Any, *, timeout: int) -> None:
+        super().__init__(
+            address,
+            app,
+            numthreads=8,
+            max=THREADS,
+            timeout=timeout,
+            accepted_queue_size=WAITING,
+            accepted_queue_timeout=1,
+            request_queue_size=BACKLOG,
+        )

@@ -1,0 +1,271 @@
+/** My datasets, and the page of one: its files, uploaded, fetched and removed. */
+import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
+import { Dialog } from "../components/Dialog";
+import { useLoad, useNow } from "../components/hooks";
+import { rich } from "../components/language";
+import { paths, type Client } from "../core/api";
+import { dataUrl, listData, nameFor, removeData, withoutTop, type DataEntry, type Upload } from "../core/data";
+import { bytes, clock } from "../core/format";
+import { n, t } from "../core/language";
+import type { Dataset } from "../core/wire";
+import { go, href, Link } from "./address";
+import { useHub, useRun } from "./context";
+import { Field, PageHead, Select } from "./form";
+import { Drop, GoingUp, upload, type Going } from "./Upload";
+
+const EVERY = 4000;
+const PAGE = 100;
+const MINUTE = 60_000;
+
+function State({ of }: { of: Dataset }): JSX.Element {
+  const progress = { progress: of.progress };
+  const [kind, text] = {
+    creating: ["busy", t("being uploaded, {progress} %", progress)],
+    ready: ["good", t("ready")],
+    error: ["bad", t("not whole, {progress} %", progress)],
+    deleting: ["idle", t("being deleted")],
+  }[of.state] as [string, string];
+  return <Chip kind={kind}>{text}</Chip>;
+}
+
+/** Delete a dataset, also one whose upload nobody ended. */
+async function remove(client: Client, of: Dataset): Promise<void> {
+  const path = paths.dataset(of.user, of.name);
+  if (of.state === "creating") await client.put(`${path}:heartbeat`, { state: "error", progress: of.progress });
+  await client.delete(path);
+}
+
+function Question({ title, children, busy, yes, no }: { title: string; children: ComponentChildren; busy: boolean; yes: () => void; no: () => void }): JSX.Element {
+  return (
+    <Dialog title={title} onClose={no}>
+      <p class="mlp-dialog-text">{children}</p>
+      <div class="mlp-dialog-buttons">
+        <button type="button" class="mlp-button" data-autofocus onClick={no}>
+          {t("Cancel")}
+        </button>
+        <button type="button" class="mlp-button mlp-danger" disabled={busy} onClick={yes}>
+          {t("Delete")}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+export function DatasetsPage(): JSX.Element {
+  const { client, session } = useHub();
+  const found = useLoad("datasets", () => client.list<Dataset>(`${paths.datasets(session.username)}?limit=${PAGE}`), EVERY);
+  const [fresh, setFresh] = useState<Upload[] | null>(null);
+  const [asked, setAsked] = useState<Dataset | null>(null);
+  const { run, busy, error } = useRun(async () => {
+    setAsked(null);
+    await found.reload();
+  });
+  const now = useNow(MINUTE);
+  const columns: Column<Dataset>[] = [
+    { title: t("Name"), kind: "name", cell: (d) => (d.state === "deleting" ? d.name : <Link to={href("datasets", d.user, d.name)}>{d.name}</Link>) },
+    { title: t("State"), kind: "tight", cell: (d) => <State of={d} /> },
+    { title: t("Note"), hideTitle: true, kind: "grow", cell: (d) => <span class="mlp-clip" title={d.message}>{d.message}</span> },
+    { title: t("Tenant"), kind: "low", cell: (d) => d.tenant },
+    { title: t("Size"), kind: "num", cell: (d) => bytes(d.used) },
+    { title: t("Made"), kind: "num", cell: (d) => clock(d.made_at, now) },
+    {
+      title: t("Actions"),
+      hideTitle: true,
+      kind: "num",
+      cell: (d) =>
+        d.state === "deleting" ? null : (
+          <button type="button" class="mlp-button mlp-small mlp-quiet-danger" disabled={busy} onClick={() => setAsked(d)} aria-label={t("Delete {name}", { name: d.name })}>
+            {t("Delete")}
+          </button>
+        ),
+    },
+  ];
+  const items = found.data?.items ?? [];
+  return (
+    <>
+      <PageHead title={t("Datasets")} sub={found.data ? n("1 dataset", "{n} datasets", items.length) : undefined} />
+      {found.error || error ? <ErrorBox error={found.error ?? error} retry={() => void found.reload()} /> : null}
+      {!found.data ? (
+        found.error ? null : <Loading what={t("Loading datasets")} lines={6} />
+      ) : items.length === 0 ? (
+        <Empty title={t("No datasets yet")}>
+          <p>{rich(t("Drop files below, or upload them from where they are: {command}"), { command: <code>%mlp data push photos</code> })}</p>
+        </Empty>
+      ) : (
+        <Table stack caption={t("My datasets, by name")} columns={columns} rows={items} rowKey={(d) => d.name} />
+      )}
+      {fresh ? (
+        <NewDataset uploads={fresh} taken={items.map((d) => d.name)} close={() => setFresh(null)} done={found.reload} />
+      ) : (
+        <Drop chosen={setFresh}>{t("Drop files or a directory here: they become a dataset")}</Drop>
+      )}
+      {asked ? (
+        <Question title={t("Delete dataset {name}?", { name: asked.name })} busy={busy} no={() => setAsked(null)} yes={() => void run(() => remove(client, asked), t("{name} is being deleted", { name: asked.name }))}>
+          {t("Its files, {size}, are removed for good.", { size: bytes(asked.used) })}
+        </Question>
+      ) : null}
+    </>
+  );
+}
+
+function NewDataset({ uploads, taken, close, done }: { uploads: Upload[]; taken: string[]; close: () => void; done: () => Promise<void> }): JSX.Element {
+  const { client, session, say } = useHub();
+  const [name, setName] = useState(nameFor(uploads));
+  const [tenant, setTenant] = useState(session.tenants[0] ?? "");
+  const [going, setGoing] = useState<Going | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const size = uploads.reduce((sum, u) => sum + u.file.size, 0);
+  const clash = taken.includes(name) ? t("There is one of this name: open it to add files to it") : null;
+  const wrong = clash ?? (/^[a-z][a-z0-9.-]{0,49}$/.test(name) ? null : t("a-z, 0-9, - and ., beginning with a letter, 50 characters at most"));
+  const start = async (): Promise<void> => {
+    setError(null);
+    try {
+      await client.post<Dataset>(paths.datasets(session.username), { name, size, tenant: tenant || null });
+      await done();
+      await upload(client, session.username, name, "", withoutTop(uploads), setGoing);
+      say(t("{name} is whole", { name }));
+      close();
+      go(href("datasets", session.username, name));
+    } catch (e) {
+      setError(e);
+      setGoing(null);
+    }
+    await done();
+  };
+  if (going) return <GoingUp of={going} all={uploads.length} />;
+  return (
+    <section class="mlp-section mlp-upload" aria-label={t("New dataset")}>
+      <h2>{t("New dataset")}</h2>
+      <p>{n("1 file, {size}", "{n} files, {size}", uploads.length, { size: bytes(size) })}</p>
+      {error ? <ErrorBox error={error} /> : null}
+      <Field label={t("Name")} name="name" value={name} onInput={setName} error={wrong} autofocus />
+      {session.tenants.length > 1 ? <Select label={t("Tenant")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
+      <p class="mlp-tools">
+        <button type="button" class="mlp-button mlp-primary" disabled={wrong !== null} onClick={() => void start()}>
+          {t("Upload")}
+        </button>
+        <button type="button" class="mlp-button" onClick={close}>
+          {t("Cancel")}
+        </button>
+      </p>
+    </section>
+  );
+}
+
+export function DatasetPage({ user, name }: { user: string; name: string }): JSX.Element {
+  const { client, session } = useHub();
+  const path = paths.dataset(user, name);
+  const found = useLoad(path, () => client.get<Dataset>(path), EVERY);
+  const [asked, setAsked] = useState(false);
+  const { run, busy, error } = useRun(async () => go(href("datasets")));
+  const now = useNow(MINUTE);
+  const d = found.data;
+  if (!d) return found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : <Loading what={t("Loading the dataset")} lines={6} />;
+  const mine = user === session.username && d.state !== "deleting";
+  return (
+    <>
+      <PageHead title={name} sub={[d.tenant, bytes(d.used), t("made {time}", { time: clock(d.made_at, now) })].join(" · ")}>
+        {mine ? (
+          <button type="button" class="mlp-button mlp-quiet-danger" disabled={busy} onClick={() => setAsked(true)}>
+            {t("Delete")}
+          </button>
+        ) : null}
+      </PageHead>
+      {found.error || error ? <ErrorBox error={found.error ?? error} /> : null}
+      <p>
+        <State of={d} /> {d.message}
+      </p>
+      {d.state === "deleting" ? null : <DataFiles of={d} writes={mine} changed={found.reload} />}
+      {asked ? (
+        <Question title={t("Delete dataset {name}?", { name })} busy={busy} no={() => setAsked(false)} yes={() => void run(() => remove(client, d), t("{name} is being deleted", { name }))}>
+          {t("Its files, {size}, are removed for good.", { size: bytes(d.used) })}
+        </Question>
+      ) : null}
+    </>
+  );
+}
+
+function DataFiles({ of, writes, changed }: { of: Dataset; writes: boolean; changed: () => Promise<void> }): JSX.Element {
+  const { client, say } = useHub();
+  const [way, setWay] = useState<string[]>([]);
+  const [going, setGoing] = useState<{ at: Going; all: number } | null>(null);
+  const [asked, setAsked] = useState<DataEntry | null>(null);
+  const directory = way.join("/");
+  const at = (name: string): string => dataUrl(client, of.user, of.name, [...way, name].join("/"));
+  const url = dataUrl(client, of.user, of.name, directory);
+  const files = useLoad(`data ${url}`, () => listData(client, url));
+  const { run, busy, error, clear } = useRun(async () => {
+    setAsked(null);
+    setGoing(null);
+    await Promise.all([files.reload(), changed()]);
+  });
+  const now = useNow(MINUTE);
+  const send = (uploads: Upload[]): void =>
+    void run(async () => {
+      try {
+        await upload(client, of.user, of.name, directory, uploads, (going) => setGoing({ at: going, all: uploads.length }));
+      } finally {
+        setGoing(null);
+        void files.reload();
+      }
+      say(n("1 file uploaded", "{n} files uploaded", uploads.length));
+    });
+  const columns: Column<DataEntry>[] = [
+    {
+      title: t("Name"),
+      kind: "name",
+      cell: (e) =>
+        e.directory ? (
+          <button type="button" class="mlp-button mlp-small" onClick={() => setWay([...way, e.name])}>
+            {`${e.name}/`}
+          </button>
+        ) : (
+          <a class="mlp-link" href={at(e.name)} download={e.name}>
+            {e.name}
+          </a>
+        ),
+    },
+    { title: t("Size"), kind: "num", cell: (e) => (e.directory ? "" : bytes(e.size)) },
+    { title: t("Written"), kind: "num", cell: (e) => clock(e.modified, now) },
+    {
+      title: t("Actions"),
+      hideTitle: true,
+      kind: "num",
+      cell: (e) =>
+        writes ? (
+          <button type="button" class="mlp-button mlp-small mlp-quiet-danger" disabled={busy} onClick={() => setAsked(e)} aria-label={t("Delete {name}", { name: e.name })}>
+            {t("Delete")}
+          </button>
+        ) : null,
+    },
+  ];
+  return (
+    <section class="mlp-section" aria-label={t("Files")}>
+      <h2>{t("Files")}</h2>
+      {way.length ? (
+        <p class="mlp-crumbs">
+          <button type="button" class="mlp-button mlp-small" onClick={() => setWay(way.slice(0, -1))}>
+            {t("Up")}
+          </button>{" "}
+          <code>{directory}</code>
+        </p>
+      ) : null}
+      {files.error || error ? <ErrorBox error={files.error ?? error} retry={() => (clear(), void files.reload())} /> : null}
+      {!files.data ? (
+        files.error ? null : <Loading what={t("Loading files")} lines={3} />
+      ) : files.data.length === 0 ? (
+        <Empty title={t("No files here")} />
+      ) : (
+        <Table stack caption={directory ? t("Files in {directory}", { directory }) : t("Files")} columns={columns} rows={files.data} rowKey={(e) => e.name} />
+      )}
+      {going ? <GoingUp of={going.at} all={going.all} /> : writes ? <Drop chosen={send}>{t("Drop files or directories here")}</Drop> : null}
+      {asked ? (
+        <Question title={t("Delete {name}?", { name: asked.name })} busy={busy} no={() => setAsked(null)} yes={() => void run(() => removeData(client, at(asked.name)), t("{name} deleted", { name: asked.name }))}>
+          {asked.directory ? t("It is removed for good, with all that is in it.") : t("It is removed for good.")}
+        </Question>
+      ) : null}
+    </section>
+  );
+}
