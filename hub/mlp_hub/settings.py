@@ -330,6 +330,15 @@ class Settings(LoginSettings, ClusterSettings, StatePaths):
         unit="MiB",
         low=0,
     )
+    upload_silent_hours: float = setting(
+        24.0,
+        "A dataset that is being created is in error once nothing was heard of its upload for so long; what came of it is kept. "
+        "0: never.",
+        kind="float",
+        unit="hours",
+        low=0,
+        high=8760,
+    )
     metric_spool_max: int = setting(
         256,
         "So much the processes of a job's attempt keep of what they reported in its directory; what would be more is dropped.",

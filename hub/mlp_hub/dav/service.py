@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import secrets
 import socket
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,8 @@ from urllib.parse import quote
 API = "/services/mlp/api/v1"
 PATIENCE_S = 30.0
 """Safety: seconds for which the service is waited for."""
+TAKEN_S = 15.0
+"""Safety: seconds for which room is asked for again where no answer comes, as while the service is started anew."""
 AGAIN_S = 0.5
 """Tuning: seconds until what could not be told is told again: fewer tries, for how late it counts."""
 
@@ -49,7 +53,7 @@ class ServiceDoor:
     def __init__(self, path: Path, token: str) -> None:
         self._path = str(path)
         self._token = token
-        self._untold: deque[tuple[str, int, int]] = deque()
+        self._untold: deque[dict[str, object]] = deque()
         self._news = threading.Event()
         threading.Thread(target=self._tell, name="tell", daemon=True).start()
 
@@ -63,16 +67,28 @@ class ServiceDoor:
         return self.ask("DELETE", _path(user, name), token, language=language)
 
     def take(self, uid: str, size: int) -> ServiceAnswer:
-        """Ask for so many bytes to write."""
-        return self.ask("PUT", "/stored:take", self._token, {"uid": uid, "size": size})
+        """Ask for so many bytes to write; again under the same key while no answer comes, and in the end it is taken back."""
+        once = secrets.token_hex(16)
+        until = time.monotonic() + TAKEN_S
+        while True:
+            said = self.ask("PUT", "/stored:take", self._token, {"uid": uid, "size": size, "once": once})
+            if said.status != 503:
+                return said
+            if time.monotonic() >= until:
+                self._later({"uid": uid, "granted": size, "grown": 0, "took": once})
+                return said
+            threading.Event().wait(AGAIN_S)
 
     def give(self, uid: str, granted: int, grown: int) -> None:
         """Tell what was written; again and again until it is heard, since what is granted stays charged until then."""
         if granted or grown:
-            if self._give((uid, granted, grown)):
-                return
-            self._untold.append((uid, granted, grown))
-            self._news.set()
+            what = {"uid": uid, "granted": granted, "grown": grown, "once": secrets.token_hex(16)}
+            if not self._give(what):
+                self._later(what)
+
+    def _later(self, what: dict[str, object]) -> None:
+        self._untold.append({"once": secrets.token_hex(16), **what})
+        self._news.set()
 
     def begun(self) -> bool:
         """Tell that nothing is under way here; whether it was heard."""
@@ -98,21 +114,19 @@ class ServiceDoor:
         finally:
             connection.close()
 
-    def _give(self, what: tuple[str, int, int]) -> bool:
-        uid, granted, grown = what
+    def _give(self, what: dict[str, object]) -> bool:
         # refused is heard too: nothing would change by saying it again
-        said = self.ask("PUT", "/stored:give", self._token, {"uid": uid, "granted": granted, "grown": grown})
-        return said.status in (200, 403)
+        return self.ask("PUT", "/stored:give", self._token, what).status in (200, 403)
 
     def _tell(self) -> None:
         while True:
             self._news.wait()
+            self._news.clear()  # first: what comes from now on is told in the next turn, or in this one
             while self._untold:
                 if self._give(self._untold[0]):
                     self._untold.popleft()
                 else:
                     threading.Event().wait(AGAIN_S)
-            self._news.clear()
 
 
 def _path(user: str, name: str) -> str:

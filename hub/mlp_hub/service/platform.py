@@ -205,6 +205,7 @@ class Platform:
             DatasetWorker(self.queue, db, executor, self.lease, self.storage, changed=self._room_changed),
             clock,
             first_uid=policy.first_uid,
+            silent_s=policy.upload_silent_s,
             changed=self._room_changed,
         )
         self.departures = Departures(
@@ -393,6 +394,7 @@ class Platform:
                 await self.ledger.sweep()
                 await self.bookings.sweep()
                 await self.idle.sweep()
+                await self.datasets.sweep()
                 await self.tenants.sample()
                 await self.former_members_servers.end_all()
                 await self.db.write(self._forget)
