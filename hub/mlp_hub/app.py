@@ -296,6 +296,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         job_network=settings.job_network,
         runtime_review=settings.runtime_review,
         broker=broker_of(settings),
+        charge_files=settings.charge_files,
         upload_silent_s=settings.upload_silent_hours * HOUR_S,
         metric_points_max=settings.metric_points_max,
         metric_spool_max=settings.metric_spool_max * MIB,

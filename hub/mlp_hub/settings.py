@@ -330,6 +330,11 @@ class Settings(LoginSettings, ClusterSettings, StatePaths):
         unit="MiB",
         low=0,
     )
+    charge_files: bool = setting(
+        True,
+        "Homes and jobs' directories take of their tenants' storage, as datasets and models do.",
+        kind="bool",
+    )
     upload_silent_hours: float = setting(
         24.0,
         "A dataset that is being created is in error once nothing was heard of its upload for so long; what came of it is kept. "
