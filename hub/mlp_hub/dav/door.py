@@ -65,8 +65,7 @@ class Door:
     def __call__(self, environ: Environ, start: Start) -> Iterator[bytes]:
         """Answer one request."""
         if environ["PATH_INFO"] == "/health":
-            start("200 OK", [("Content-Type", "application/json"), ("Content-Length", "2")])
-            yield b"{}"
+            yield from self._health(start)
             return
         try:
             yield from self._admitted(environ, start)
@@ -74,6 +73,13 @@ class Door:
             yield from _refuse(environ, start, refused)
         except DAVError as error:
             yield from _refuse(environ, start, _of(error))
+
+    def _health(self, start: Start) -> Iterator[bytes]:
+        """Say that it is alive, whether it serves, and what the service says of its token. Looks at no disk: that may hang."""
+        token = {None: "unknown", True: "refused", False: "accepted"}[self._service.refused]
+        body = json.dumps({"ready": self.ready.is_set(), "token": token}).encode()
+        start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        yield body
 
     def drain(self, patience_s: float) -> None:
         """Let no more in; return when all is answered, or after so many seconds."""

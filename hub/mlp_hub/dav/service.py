@@ -55,6 +55,8 @@ class ServiceDoor:
         self._token = token
         self._untold: deque[dict[str, object]] = deque()
         self._news = threading.Event()
+        self.refused: bool | None = None
+        """Whether the service does not know the platform's own token; None while it said nothing of it."""
         threading.Thread(target=self._tell, name="tell", daemon=True).start()
 
     def may(self, token: str, user: str, name: str, *, write: bool, language: str = "") -> ServiceAnswer:
@@ -92,7 +94,10 @@ class ServiceDoor:
 
     def begun(self) -> bool:
         """Tell that nothing is under way here; whether it was heard."""
-        return self.ask("PUT", "/stored:begun", self._token).status == 200
+        status = self.ask("PUT", "/stored:begun", self._token).status
+        if status in (200, 401, 403):  # else nobody looked at it
+            self.refused = status != 200
+        return status == 200
 
     def ask(
         self, method: str, path: str, token: str, body: Any = None, *, language: str = ""

@@ -261,7 +261,7 @@ def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_gone(tmp
         await platform.datasets.sweep()
         await charged(rig, SIZE + 7, "red")
         await platform.tenants.remove_member("red", "ann")
-        with pytest.raises(Refused, match="dataset pets of ann, model net@1 of ann") as refused:
+        with pytest.raises(Refused, match="dataset pets of ann and model net@1 of ann") as refused:
             await platform.tenants.delete("red")
         assert refused.value.reason is Reason.WRONG_STATE
         await platform.datasets.delete("ann", "pets", actor="ann")
