@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from mlp_language.message import Message, msg, verbatim
+
 API = "/services/mlp/api/v1"
 PATIENCE_S = 30.0
 """Safety: seconds for which the service is waited for."""
@@ -31,20 +33,21 @@ class ServiceAnswer:
     body: Any
 
     @property
-    def message(self) -> str:
-        """The sentence of a refusal."""
+    def message(self) -> Message:
+        """The sentence of a refusal, in the language that it was asked in."""
         found = self.body.get("msg") if isinstance(self.body, dict) else None
-        return found if isinstance(found, str) else "the platform does not answer; try again"
+        return verbatim(found) if isinstance(found, str) else msg("the platform does not answer; try again")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A dataset that a token may use: its uid, and whose its files are (None: the platform's own)."""
+    """A dataset that a token may use: its uid, whose its files are (None: the platform's own), and what who asks reads."""
 
     uid: str
     user: str
     name: str
     owner: int | None
+    language: str = ""
 
 
 class ServiceDoor:
@@ -68,12 +71,13 @@ class ServiceDoor:
         """Delete a dataset."""
         return self.ask("DELETE", _path(user, name), token, language=language)
 
-    def take(self, uid: str, size: int) -> ServiceAnswer:
+    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
         """Ask for so many bytes to write; again under the same key while no answer comes, and in the end it is taken back."""
         once = secrets.token_hex(16)
         until = time.monotonic() + TAKEN_S
         while True:
-            said = self.ask("PUT", "/stored:take", self._token, {"uid": uid, "size": size, "once": once})
+            asked = {"uid": uid, "size": size, "once": once}
+            said = self.ask("PUT", "/stored:take", self._token, asked, language=language)
             if said.status != 503:
                 return said
             if time.monotonic() >= until:
