@@ -27,7 +27,7 @@ behind it."""
 
 
 @dataclass(slots=True)
-class Times:
+class DatasetTimes:
     """Times of a dataset in seconds since the epoch: when it was heard of, and when it was measured last; of this process alone."""
 
     heard: float
@@ -39,7 +39,7 @@ class DatasetWorker(StoredWorker):
     """Measures datasets' files, and removes them."""
 
     kind = "dataset"
-    _times: dict[str, Times] | None = None
+    _times: dict[str, DatasetTimes] | None = None
 
     async def start(self) -> None:
         """Look at all that are not at rest."""
@@ -101,10 +101,10 @@ class DatasetWorker(StoredWorker):
         await self._db.write(work)
         self.look_at(uid)
 
-    def _of(self, uid: str, now: float) -> Times:
+    def _of(self, uid: str, now: float) -> DatasetTimes:
         if self._times is None:
             self._times = {}
-        return self._times.setdefault(uid, Times(now))
+        return self._times.setdefault(uid, DatasetTimes(now))
 
     async def _work(self, uid: str) -> bool:
         found = await self._db.read(lambda tx: tx.datasets.get(uid))
