@@ -97,6 +97,11 @@ def memory(mib: float | None) -> str:
     return say("no limit") if mib is None else _sized(mib, ("MiB", "GiB", "TiB", "PiB"))
 
 
+def storage(size: float | None) -> str:
+    """Write an amount of storage, given in bytes; None is no limit."""
+    return say("no limit") if size is None else file_size(size)
+
+
 def file_size(size: float | None) -> str:
     """Write the size of a file, given in bytes: 512 B, 1.46 GiB."""
     return _sized(size or 0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from mlp import words
-from mlp.format import amount, clock_time, file_size, memory, span, starts
+from mlp.format import amount, clock_time, file_size, memory, span, starts, storage
 from mlp.history import FINAL
 from mlp.language import say, says
 from mlp.picture import plain
@@ -557,6 +557,14 @@ def service_tokens(found: Sequence[Any]) -> Table:
     return Table(columns, rows, found, empty=say("The tenant has no tokens for programs"))
 
 
+_DIMENSIONS: tuple[tuple[str, Callable[[Any], str]], ...] = (
+    ("cpu", amount),
+    ("gpu", amount),
+    ("ram", memory),
+    ("rom", storage),
+)
+
+
 def quota(found: Any) -> Table:
     """List what each tenant has, what is used of it, lent and free, what it has of others, and who uses it."""
     usages = found if isinstance(found, list) else found.get("tenants", found.get("items", [found]))
@@ -565,18 +573,23 @@ def quota(found: Any) -> Table:
         tenant = usage.get("tenant", usage)
         held: dict[str, list[str]] = {}
         for h in usage.get("holdings") or ():
-            amounts = [say("{amount} cpu", amount=amount(h.get("cpu"))), memory(h.get("ram"))]
+            works = h.get("cpu") or h.get("ram")
+            amounts = (
+                [say("{amount} cpu", amount=amount(h.get("cpu"))), memory(h.get("ram"))] if works else []
+            )
             amounts += [say("{amount} gpu", amount=amount(h["gpu"]))] if h.get("gpu") else []
+            amounts += [file_size(h.get("rom"))] if h.get("rom") or not amounts else []
             thing = say("{what} ({where})", what=str(h.get("holder")), where=say(", ").join(amounts))
             held.setdefault(str(h.get("user", "")), []).append(thing)
         users = say("; ").join(
             say("{what}: {why}", what=user, why=say(", ").join(things)) for user, things in held.items()
         )
-        for number, (kind, write) in enumerate((("cpu", amount), ("gpu", amount), ("ram", memory))):
-            if kind == "gpu" and not tenant.get(kind) and not tenant.get("gpu_inuse"):
+        for number, (kind, write) in enumerate(_DIMENSIONS):
+            if kind in ("gpu", "rom") and not tenant.get(kind) and not tenant.get(f"{kind}_inuse"):
                 continue
             shown = [tenant.get("name", ""), users] if number == 0 else ["", ""]
-            rows.append((shown[0], kind, _standing(tenant, kind, write), shown[1]))
+            title = say("storage") if kind == "rom" else kind
+            rows.append((shown[0], title, _standing(tenant, kind, write), shown[1]))
     shared = [part for part in _SHARING if any(row[2][part] for row in rows)]
     parts = [p for p in _PARTS if p not in _SHARING or p in shared]
     whole = say("quota = used + lent + free") if "lent" in shared else say("quota = used + free")

@@ -70,16 +70,26 @@ class DatasetAccess(Response):
     owner: int | None
 
 
+Once = Annotated[str, Meta(min_length=16, max_length=64, pattern=r"^[0-9a-f]+$")]
+"""Key of a step: under the same one it is done once, however often it is asked for."""
+
+
 class StorageTake(Request):
     """So many bytes are going to be written to what has this uid."""
 
     uid: Annotated[str, Meta(min_length=26, max_length=26)]
     size: Rom
+    once: Once | None = None
 
 
 class StorageGive(Request):
-    """Writing is over: of what was taken so much is not needed any more, and the files have grown by so much, or shrunk."""
+    """Writing is over: of what was taken so much is not needed any more, and the files have grown by so much, or shrunk.
+
+    `took` is the key of a take that nobody answered: what it took is given back, and it takes nothing where it comes later.
+    """
 
     uid: Annotated[str, Meta(min_length=26, max_length=26)]
     granted: Rom
     grown: Annotated[int, Meta(ge=-(2**60), le=2**60)]
+    once: Once | None = None
+    took: Once | None = None

@@ -66,6 +66,20 @@ class KeepingSettings:
         unit="MiB",
         low=0,
     )
+    charge_files: bool = setting(
+        True,
+        "Homes and jobs' directories take of their tenants' storage, as datasets and models do.",
+        kind="bool",
+    )
+    upload_silent_hours: float = setting(
+        24.0,
+        "A dataset that is being created is in error once nothing was heard of its upload for so long; what came of it is kept. "
+        "0: never.",
+        kind="float",
+        unit="hours",
+        low=0,
+        high=8760,
+    )
     metric_spool_max: int = setting(
         256,
         "So much the processes of a job's attempt keep of what they reported in its directory; what would be more is dropped.",

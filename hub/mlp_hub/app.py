@@ -37,9 +37,10 @@ from mlp_hub.gc_tuning import spare_the_collector
 from mlp_hub.in_kafka import broker_of
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
-from mlp_hub.service.config import DAY_S, MIB, DiskPolicy, KeepPolicy, RunPolicy
+from mlp_hub.service.config import DAY_S, HOUR_S, MIB, DiskPolicy, KeepPolicy, RunPolicy
 from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.service.health.deaths import Deaths
+from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
@@ -79,6 +80,7 @@ class App:
             config_of(settings),
             cookie=settings.origins.cookie(f"{COOKIE}-{settings.port}"),
         )
+        self.platform.problems.add(FilesWatch(settings.data_socket).problems)
         self.deaths = Deaths(self.db, settings.private_dir / "state.json")
         self.leading: list[asyncio.Task[None]] = []  # what is done while this service leads, for ever
         self.listeners = listeners_of(settings, replica)
@@ -296,6 +298,8 @@ def policy_of(settings: Settings) -> RunPolicy:
         job_network=settings.job_network,
         runtime_review=settings.runtime_review,
         broker=broker_of(settings),
+        charge_files=settings.charge_files,
+        upload_silent_s=settings.upload_silent_hours * HOUR_S,
         metric_points_max=settings.metric_points_max,
         metric_spool_max=settings.metric_spool_max * MIB,
         first_uid=settings.uid_base if os.getuid() == 0 else None,

@@ -7,11 +7,11 @@ from random import Random
 
 GAP_S = 0.7  # between two faults, on average
 VICTIMS = {
-    "service": 22, "hub": 9, "proxy": 8, "supervisor": 9, "fork_server": 4, "shim": 20, "rank": 18, "sandbox": 9, "server": 2, "up": 1,
+    "service": 22, "data": 8, "hub": 9, "proxy": 8, "supervisor": 9, "fork_server": 4, "shim": 20, "rank": 18, "sandbox": 9, "server": 2, "up": 1,
 }  # fmt: skip
 """How often each is chosen."""
-HANGING = ("service", "hub", "proxy")
-FREEZABLE = ("service", "hub", "proxy", "supervisor", "shim", "rank", "sandbox", "server")
+HANGING = ("service", "hub", "proxy", "data")
+FREEZABLE = ("service", "hub", "proxy", "data", "supervisor", "shim", "rank", "sandbox", "server")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from torture.notebook import Notebook
 from torture.sampler import Sampler
 from torture.site import AIMED, USERS, Site
 from torture.upkeep import Operator
+from torture.uploads import Uploads
 
 DRAIN_S = 120.0  # the longest until all jobs have ended once nothing is broken any more
 QUIET_S = 20.0  # the longest until nothing is left over once all jobs have ended
@@ -68,15 +69,18 @@ class Round:
             database=site.postgres is not None,
         )
         operator, sampler, load = Operator(site), Sampler(site), Load(site, self.seed, number)
+        uploads = Uploads(site, self.seed, number)
         breaker = Breaker(site, load, operator)
         try:
             breaker.run(faults, seconds)
+            uploads.drain()
             load.drain()
             self._wait_for_the_end(load)
             self._settle()
         except BaseException:  # interrupted: nobody shall start or ask anything while it is all ended
             site.closing.set()
             breaker.heal(patience=0)
+            uploads.drain()
             load.drain()
             raise
         finally:
@@ -85,6 +89,8 @@ class Round:
         self.counts.samples = sampler.samples
         for job in load.jobs:
             self._verify(job)
+        for violation in uploads.check():
+            self._add(violation)
         self._unknown(load)
         self.notebook.check()
         self._left(load)
@@ -190,6 +196,9 @@ class Round:
             rows = self.site.rows(f"SELECT count(*) FROM {table}")  # noqa: S608 - names of ours
             if rows is None or rows[0][0]:
                 left.append(f"rows of {table}: {rows}")
+        outputs = self.site.rows("SELECT count(*) FROM stored WHERE kind = 'output'")
+        if outputs is None or outputs[0][0]:
+            left.append(f"charges of jobs' directories: {outputs}")
         return left
 
     def _add(self, violation: Violation, evidence: dict | None = None, job: Tracked | None = None) -> None:

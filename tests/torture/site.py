@@ -30,6 +30,8 @@ AIMED = "eve"
 """Alone in her tenant, so that what she submits starts at once."""
 READER = "nat"
 """Has a notebook server, and a tenant for it."""
+UPLOADER = "ulf"
+"""Uploads, and has a tenant for it."""
 SERVER = "server"
 """What stands for an attempt's name where that server's processes are hit."""
 COMPONENTS = ("service", "hub", "data", "proxy", "supervisor")
@@ -82,6 +84,9 @@ class Site:
             self.hub.token(user)
         self.hub.ok("POST", "/tenants", body={"name": "books", "cpu": 0.5})
         self.hub.add_user(READER, tenant="books")
+        self.hub.ok("POST", "/tenants", body={"name": "files", "cpu": 0.5})
+        self.hub.add_user(UPLOADER, tenant="files")
+        self.hub.token(UPLOADER)
         self.hub.token("admin")
 
     def stop(self) -> None:
@@ -137,10 +142,10 @@ class Site:
         return None
 
     def held(self) -> list[Any] | None:
-        """Return (id, applier, tenant, cpu) of all that is held in the ledger."""
+        """Return (id, applier, tenant, cpu) of all that is held in the ledger but storage."""
         return self.rows(
             "SELECT id, applier, tenant, cpu FROM resource_request "
-            "WHERE kind = 'request' AND phase IN ('tried', 'confirmed', 'releasing')"
+            "WHERE kind = 'request' AND applier <> 'st' AND phase IN ('tried', 'confirmed', 'releasing')"
         )
 
     # ---------------------------------------------------------------- processes

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
 
 from msgspec import Meta, Struct
+
+from mlp_hub.api.call import Call, Reply
+
+
+class PageAsked(TypedDict):
+    """What services are asked for a page by."""
+
+    limit: int
+    cursor: str | None
 
 
 class ListPage(Struct, kw_only=True):
@@ -12,3 +22,13 @@ class ListPage(Struct, kw_only=True):
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
     cursor: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+
+    @property
+    def asked(self) -> PageAsked:
+        """What it says of the page."""
+        return {"limit": self.limit, "cursor": self.cursor}
+
+
+def listed(call: Call, found: Sequence[object], cursor: str | None) -> Reply:
+    """Answer with a page; `cursor` is where the next one begins, if there is one."""
+    return Reply(call.encode(found), headers={"X-Next-Cursor": cursor} if cursor else {})

@@ -15,6 +15,7 @@ from mlp_hub.cli import checks_training as training
 from mlp_hub.cli.certificates import certificate
 from mlp_hub.cli.checks import FAIL, OK, Check
 from mlp_hub.cli.checks_broker import broker
+from mlp_hub.cli.checks_data import data
 from mlp_hub.cli.checks_gateway import gateway
 from mlp_hub.settings import Settings
 from mlp_language.render import say
@@ -37,6 +38,7 @@ CHECKS: tuple[tuple[str, Callable[[Settings], Check | list[Check]]], ...] = (
     ("metrics", broker),
     ("scheduler", machine.decides),
     ("hub", machine.hub),
+    ("data", data),
     ("gateway", gateway),
 )
 # In a cluster pods have these from their image, which says nothing of this machine.

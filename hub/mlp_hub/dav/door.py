@@ -17,6 +17,9 @@ from wsgidav.dav_error import DAVError
 from mlp_hub.dav.resources import LENGTH, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
 from mlp_hub.dav.tree import BadPathError, Tree, Uploads, parts_of
+from mlp_language.catalogue import LANGUAGES, catalogue, chosen
+from mlp_language.message import Message, msg, verbatim
+from mlp_language.render import Reader, render
 
 Environ = dict[str, Any]
 Start = Callable[..., Any]
@@ -42,13 +45,17 @@ GUARD = (
 """What tenants' files are is never a page of the platform's: browsers show and run nothing of them."""
 
 
+for _tag in LANGUAGES:
+    catalogue(_tag)  # read now: no file is read while requests are served
+
+
 class NotServed(Exception):  # noqa: N818 - what happened
     """An answer instead of what was asked for."""
 
     def __init__(
-        self, status: int, message: str, reason: str | None = None, *headers: tuple[str, str]
+        self, status: int, message: Message, reason: str | None = None, *headers: tuple[str, str]
     ) -> None:
-        super().__init__(message)
+        super().__init__(str(message))
         self.status, self.message, self.reason, self.headers = status, message, reason, headers
 
 
@@ -67,8 +74,7 @@ class Door:
     def __call__(self, environ: Environ, start: Start) -> Iterator[bytes]:
         """Answer one request."""
         if environ["PATH_INFO"] == "/health":
-            start("200 OK", [("Content-Type", "application/json"), ("Content-Length", "2")])
-            yield b"{}"
+            yield from self._health(start)
             return
         try:
             yield from self._admitted(environ, start)
@@ -76,6 +82,13 @@ class Door:
             yield from _refuse(environ, start, refused)
         except DAVError as error:
             yield from _refuse(environ, start, _of(error))
+
+    def _health(self, start: Start) -> Iterator[bytes]:
+        """Say that it is alive, whether it serves, and what the service says of its token. Looks at no disk: that may hang."""
+        token = {None: "unknown", True: "refused", False: "accepted"}[self._service.refused]
+        body = json.dumps({"ready": self.ready.is_set(), "token": token}).encode()
+        start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        yield body
 
     def drain(self, patience_s: float) -> None:
         """Let no more in; return when all is answered, or after so many seconds."""
@@ -87,20 +100,20 @@ class Door:
     def _admitted(self, environ: Environ, start: Start) -> Iterator[bytes]:
         if not self.ready.is_set():
             raise NotServed(
-                503, "the platform is starting; try again in a moment", None, ("Retry-After", "1")
+                503, msg("the platform is starting; try again in a moment"), None, ("Retry-After", "1")
             )
         _check_browser(environ)
         asker = _asker(environ)
         method = environ["REQUEST_METHOD"]
         if method not in READS | WRITES:
-            raise NotServed(405, f"{method[:20]} is no method of WebDAV")
+            raise NotServed(405, msg("{method} is no method of WebDAV", method=method[:20]))
         prefix, path = self._place(environ)
         try:
             parts = parts_of(path)
         except BadPathError as bad:
-            raise NotServed(403, str(bad), "Invalid") from None
+            raise NotServed(403, bad.message, "Invalid") from None
         if len(parts) < 2:
-            raise NotServed(403, f"name a dataset: {prefix}/USER/DATASET/", "Invalid")
+            raise NotServed(403, msg("name a dataset: {prefix}/USER/DATASET/", prefix=prefix), "Invalid")
         user, name = parts[:2]
         language = str(environ.get("HTTP_ACCEPT_LANGUAGE", ""))[:200]
         if method == "DELETE" and len(parts) == 2:
@@ -114,7 +127,11 @@ class Door:
             if self._busy[user] >= MOST_OF_USER:
                 raise NotServed(
                     429,
-                    f"{MOST_OF_USER} requests for files of {user} are under way; try again in a moment",
+                    msg(
+                        "{n} requests for files of {user} are under way; try again in a moment",
+                        n=MOST_OF_USER,
+                        user=user,
+                    ),
                     None,
                     ("Retry-After", "1"),
                 )
@@ -123,7 +140,7 @@ class Door:
         try:
             yield from self._app(environ, _guarded(environ, start))
         except OSError as error:
-            raise NotServed(503, f"the disk says: {error.strerror}") from error
+            raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
         finally:
             tree.close()
             with self._lock:
@@ -137,20 +154,20 @@ class Door:
         try:
             path = raw.encode("latin-1").decode()
         except UnicodeError:
-            raise NotServed(403, "the path is not UTF-8", "Invalid") from None
+            raise NotServed(403, msg("the path is not UTF-8"), "Invalid") from None
         if "%2f" in path.lower():  # which the server leaves as it is
-            raise NotServed(403, "the path has an encoded /, which no name has", "Invalid")
+            raise NotServed(403, msg("the path has an encoded /, which no name has"), "Invalid")
         for prefix in self._prefixes:
             if path.startswith(f"{prefix}/"):
                 return prefix, path[len(prefix) :]
-        raise NotServed(404, "there is nothing here")
+        raise NotServed(404, msg("there is nothing here"))
 
     def _access(self, asker: DataAsker, user: str, name: str, language: str, *, write: bool) -> Access:
         said = self._service.may(asker, user, name, write=write, language=language)
         if said.status != 200:
             raise _said(said, asker)
         found = said.body
-        return Access(found["uid"], found["user"], found["name"], found["owner"])
+        return Access(found["uid"], found["user"], found["name"], found["owner"], language)
 
     def _delete(
         self, environ: Environ, start: Start, asker: DataAsker, said: ServiceAnswer
@@ -166,7 +183,7 @@ def _said(said: ServiceAnswer, asker: DataAsker) -> NotServed:
     reason = said.body.get("reason") if isinstance(said.body, dict) else None
     if said.status == 401:
         # a browser would ask for a password, over a page that knows better where one logs in
-        return _who() if asker.token else NotServed(401, "the session is over: log in again")
+        return _who() if asker.token else NotServed(401, msg("the session is over: log in again"))
     status = 404 if reason == "NotFound" else said.status if said.status in (403, 429, 503) else 503
     return NotServed(status, said.message, reason)
 
@@ -174,7 +191,7 @@ def _said(said: ServiceAnswer, asker: DataAsker) -> NotServed:
 def _who() -> NotServed:
     return NotServed(
         401,
-        "send a token: Authorization: Bearer TOKEN, or as the password of any user",
+        msg("send a token: Authorization: Bearer TOKEN, or as the password of any user"),
         None,
         ("WWW-Authenticate", 'Bearer realm="data"'),
         ("WWW-Authenticate", 'Basic realm="data", charset="UTF-8"'),
@@ -187,7 +204,7 @@ def _asker(environ: Mapping[str, Any]) -> DataAsker:
     if "HTTP_AUTHORIZATION" in environ or not cookies:
         return DataAsker(_token(environ))
     if max(len(cookies), len(xsrf)) > COOKIES_MAX or not f"{cookies}{xsrf}".isprintable():
-        raise NotServed(400, "the cookies are longer than any of the platform's, or no text", "Invalid")
+        raise NotServed(400, msg("the cookies are longer than any of the platform's, or no text"), "Invalid")
     return DataAsker(cookies=cookies, xsrf=xsrf)
 
 
@@ -210,7 +227,7 @@ def _token(environ: Mapping[str, Any]) -> str:
 def _check_browser(environ: Mapping[str, Any]) -> None:
     """Refuse what a page of another site has a browser send: it would know a password that was once entered."""
     if environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin"):
-        raise NotServed(403, "requests of other sites' pages are refused", "Forbidden")
+        raise NotServed(403, msg("requests of other sites' pages are refused"), "Forbidden")
 
 
 def _length(environ: Environ) -> int | None:
@@ -219,10 +236,12 @@ def _length(environ: Environ) -> int | None:
         return None
     text = environ.get("CONTENT_LENGTH") or "0"
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
-        raise NotServed(400, "Content-Length is no number of bytes")
+        raise NotServed(400, msg("Content-Length is no number of bytes"))
     length = int(text)
     if environ["REQUEST_METHOD"] != "PUT" and length > XML_MAX:
-        raise NotServed(413, f"the body has {length} bytes; at most {XML_MAX} are possible")
+        raise NotServed(
+            413, msg("the body has {length} bytes; at most {most} are possible", length=length, most=XML_MAX)
+        )
     return length
 
 
@@ -237,7 +256,8 @@ def _guarded(environ: Environ, start: Start) -> Start:
 
 
 def _refuse(environ: Environ, start: Start, refused: NotServed) -> Iterator[bytes]:
-    body = {"msg": refused.message}
+    tag = chosen("", str(environ.get("HTTP_ACCEPT_LANGUAGE", ""))[:200])
+    body = {"msg": render(refused.message, Reader(tag))}
     if refused.reason is not None:
         body["reason"] = refused.reason
     data = json.dumps(body).encode()
@@ -252,9 +272,10 @@ def _refuse(environ: Environ, start: Start, refused: NotServed) -> Iterator[byte
 
 def _of(error: DAVError) -> NotServed:
     status = int(error.value)
-    text = error.context_info or HTTPStatus(status).phrase
+    found = error.context_info or HTTPStatus(status).phrase
+    text = found if isinstance(found, Message) else verbatim(str(found))
     reasons = {403: "Forbidden", 404: "NotFound", 409: "Conflict", 412: "Conflict", 423: "Conflict"}
-    return NotServed(status, str(text), getattr(error, "reason", None) or reasons.get(status))
+    return NotServed(status, text, getattr(error, "reason", None) or reasons.get(status))
 
 
 def _drain(environ: Environ) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
 from wsgidav.lock_man.lock_storage import LockStorageDict
 
+from mlp_language.message import msg
+
 LONGEST_S = 3600
 """Safety: seconds for which a lock holds unless it is renewed; who asks for more gets so much."""
 MOST = 20_000
@@ -34,7 +36,7 @@ class BoundedLocks(LockStorageDict):  # type: ignore[misc]  # wsgidav is untyped
             self.get(token)  # which forgets one that has ended
         if len(held) >= MOST:
             raise DAVError(
-                HTTP_INSUFFICIENT_STORAGE, "there are too many locks; release some, or wait an hour"
+                HTTP_INSUFFICIENT_STORAGE, msg("there are too many locks; release some, or wait an hour")
             )
 
 

@@ -12,6 +12,7 @@ from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
 
 from mlp_hub.dav.resources import TREE, Files
 from mlp_hub.dav.tree import PROPERTIES, Parts, Tree, parts_of
+from mlp_language.message import msg
 
 MOST_BYTES = 3500
 """Safety: bytes of all properties of one file; file systems have room for so many."""
@@ -64,7 +65,8 @@ class Properties:
     def _put(self, norm_url: str, environ: dict[str, Any], found: dict[str, str], *, dry_run: bool) -> None:
         value = json.dumps(found).encode() if found else b""
         full = DAVError(
-            HTTP_INSUFFICIENT_STORAGE, f"the properties of one file may have {MOST_BYTES} bytes together"
+            HTTP_INSUFFICIENT_STORAGE,
+            msg("the properties of one file may have {n} bytes together", n=MOST_BYTES),
         )
         if len(value) > MOST_BYTES:
             raise full

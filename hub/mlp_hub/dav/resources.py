@@ -13,6 +13,7 @@ from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tree import DIGEST, PROPERTIES, Parts, Tree, parts_of
 from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error
+from mlp_language.message import msg
 
 TREE, LENGTH = "mlp.tree", "mlp.length"
 REFERENCE = "/data"
@@ -40,7 +41,7 @@ class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
         if parts[:2] != (tree.access.user, tree.access.name):
             if len(parts) < 2:
                 return None
-            raise DAVError(HTTP_FORBIDDEN, "files are copied and moved within one dataset only")
+            raise DAVError(HTTP_FORBIDDEN, msg("files are copied and moved within one dataset only"))
         found = tree.stat(parts[2:])
         if found is None:
             return None
@@ -89,7 +90,7 @@ class _Entry:
     def move_recursive(self, dest_path: str) -> list[Any]:
         to = parts_of(dest_path)[2:]
         if not self.parts or not to:
-            raise DAVError(HTTP_METHOD_NOT_ALLOWED, "a dataset itself is not moved; make another one")
+            raise DAVError(HTTP_METHOD_NOT_ALLOWED, msg("a dataset itself is not moved; make another one"))
         try:
             self.tree.move(self.parts, to)
         except OSError as error:
@@ -99,7 +100,9 @@ class _Entry:
 
     def delete(self) -> None:
         if not self.parts:
-            raise DAVError(HTTP_METHOD_NOT_ALLOWED, "a dataset itself is deleted by DELETE on its own path")
+            raise DAVError(
+                HTTP_METHOD_NOT_ALLOWED, msg("a dataset itself is deleted by DELETE on its own path")
+            )
         gone: list[int] = []
         try:
             self.tree.remove(self.parts, gone.append)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import http.client
 import json
+import secrets
 import socket
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from mlp_language.message import Message, msg, verbatim
+
 API = "/services/mlp/api/v1"
 PATIENCE_S = 30.0
 """Safety: seconds for which the service is waited for."""
+TAKEN_S = 15.0
+"""Safety: seconds for which room is asked for again where no answer comes, as while the service is started anew."""
 AGAIN_S = 0.5
 """Tuning: seconds until what could not be told is told again: fewer tries, for how late it counts."""
 
@@ -27,10 +33,10 @@ class ServiceAnswer:
     body: Any
 
     @property
-    def message(self) -> str:
-        """The sentence of a refusal."""
+    def message(self) -> Message:
+        """The sentence of a refusal, in the language that it was asked in."""
         found = self.body.get("msg") if isinstance(self.body, dict) else None
-        return found if isinstance(found, str) else "the platform does not answer; try again"
+        return verbatim(found) if isinstance(found, str) else msg("the platform does not answer; try again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,13 @@ class DataAsker:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A dataset that a token may use: its uid, and whose its files are (None: the platform's own)."""
+    """A dataset that a token may use: its uid, whose its files are (None: the platform's own), and what who asks reads."""
 
     uid: str
     user: str
     name: str
     owner: int | None
+    language: str = ""
 
 
 class ServiceDoor:
@@ -64,8 +71,10 @@ class ServiceDoor:
     def __init__(self, path: Path, token: str) -> None:
         self._path = str(path)
         self._own = DataAsker(token)
-        self._untold: deque[tuple[str, int, int]] = deque()
+        self._untold: deque[dict[str, object]] = deque()
         self._news = threading.Event()
+        self.refused: bool | None = None
+        """Whether the service does not know the platform's own token; None while it said nothing of it."""
         threading.Thread(target=self._tell, name="tell", daemon=True).start()
 
     def may(
@@ -79,21 +88,37 @@ class ServiceDoor:
         """Delete a dataset."""
         return self.ask("DELETE", _path(user, name), asker, language=language)
 
-    def take(self, uid: str, size: int) -> ServiceAnswer:
-        """Ask for so many bytes to write."""
-        return self.ask("PUT", "/stored:take", self._own, {"uid": uid, "size": size})
+    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
+        """Ask for so many bytes to write; again under the same key while no answer comes, and in the end it is taken back."""
+        once = secrets.token_hex(16)
+        until = time.monotonic() + TAKEN_S
+        while True:
+            asked = {"uid": uid, "size": size, "once": once}
+            said = self.ask("PUT", "/stored:take", self._own, asked, language=language)
+            if said.status != 503:
+                return said
+            if time.monotonic() >= until:
+                self._later({"uid": uid, "granted": size, "grown": 0, "took": once})
+                return said
+            threading.Event().wait(AGAIN_S)
 
     def give(self, uid: str, granted: int, grown: int) -> None:
         """Tell what was written; again and again until it is heard, since what is granted stays charged until then."""
         if granted or grown:
-            if self._give((uid, granted, grown)):
-                return
-            self._untold.append((uid, granted, grown))
-            self._news.set()
+            what = {"uid": uid, "granted": granted, "grown": grown, "once": secrets.token_hex(16)}
+            if not self._give(what):
+                self._later(what)
+
+    def _later(self, what: dict[str, object]) -> None:
+        self._untold.append({"once": secrets.token_hex(16), **what})
+        self._news.set()
 
     def begun(self) -> bool:
         """Tell that nothing is under way here; whether it was heard."""
-        return self.ask("PUT", "/stored:begun", self._own).status == 200
+        status = self.ask("PUT", "/stored:begun", self._own).status
+        if status in (200, 401, 403):  # else nobody looked at it
+            self.refused = status != 200
+        return status == 200
 
     def ask(
         self, method: str, path: str, asker: DataAsker, body: Any = None, *, language: str = ""
@@ -115,21 +140,19 @@ class ServiceDoor:
         finally:
             connection.close()
 
-    def _give(self, what: tuple[str, int, int]) -> bool:
-        uid, granted, grown = what
+    def _give(self, what: dict[str, object]) -> bool:
         # refused is heard too: nothing would change by saying it again
-        said = self.ask("PUT", "/stored:give", self._own, {"uid": uid, "granted": granted, "grown": grown})
-        return said.status in (200, 403)
+        return self.ask("PUT", "/stored:give", self._own, what).status in (200, 403)
 
     def _tell(self) -> None:
         while True:
             self._news.wait()
+            self._news.clear()  # first: what comes from now on is told in the next turn, or in this one
             while self._untold:
                 if self._give(self._untold[0]):
                     self._untold.popleft()
                 else:
                     threading.Event().wait(AGAIN_S)
-            self._news.clear()
 
 
 def _path(user: str, name: str) -> str:

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from mlp_hub.beneath import Folder
 from mlp_hub.dav.service import Access
+from mlp_language.message import Message, msg
 
 Parts = tuple[str, ...]
 DEEPEST = 64
@@ -36,17 +37,23 @@ _DIRECTORY, _FILE = 0o755, 0o644
 class BadPathError(ValueError):
     """A path that can name nothing here; says why."""
 
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
 
 def parts_of(path: str) -> Parts:
     """Split a path that was decoded once. Raises `BadPathError` for all that would not be the name it seems to be."""
     parts = tuple(part for part in path.split("/") if part)
     if len(parts) > DEEPEST:
-        raise BadPathError(f"the path is {len(parts)} names deep; at most {DEEPEST} are possible")
+        raise BadPathError(
+            msg("the path is {n} names deep; at most {most} are possible", n=len(parts), most=DEEPEST)
+        )
     for part in parts:
         if part in (".", "..") or "\0" in part:
-            raise BadPathError("the path has a name that is none: ., .. or one with a NUL character")
+            raise BadPathError(msg("the path has a name that is none: ., .. or one with a NUL character"))
         if len(os.fsencode(part)) > NAME_BYTES:
-            raise BadPathError(f"a name of the path has more than {NAME_BYTES} bytes")
+            raise BadPathError(msg("a name of the path has more than {n} bytes", n=NAME_BYTES))
     return parts
 
 

@@ -19,6 +19,7 @@ from wsgidav.dav_error import (
 
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tree import DIGEST, PROPERTIES, Parts, Tree
+from mlp_language.message import Message, msg
 
 STEP = 64 * 2**20
 """Tuning: bytes that are asked for at a time where the length is not known: fewer questions, for how much is held in vain."""
@@ -63,13 +64,19 @@ class Upload:
         if self._length is not None and self._written != self._length:
             raise DAVError(
                 HTTP_BAD_REQUEST,
-                f"{self._length} bytes were announced and {self._written} came; nothing was changed, send all of them",
+                msg(
+                    "{length} bytes were announced and {written} came; nothing was changed, send all of them",
+                    length=self._length,
+                    written=self._written,
+                ),
             )
         found = self._hash.digest()
         if self._digest is not None and found != self._digest:
             raise DAVError(
                 HTTP_BAD_REQUEST,
-                "what came has another SHA-256 than Repr-Digest says; nothing was changed, send it again",
+                msg(
+                    "what came has another SHA-256 than Repr-Digest says; nothing was changed, send it again"
+                ),
             )
         try:
             self._file.flush()
@@ -108,7 +115,7 @@ class Upload:
                 raise
 
     def _take(self, size: int) -> None:
-        said = self._service.take(self._tree.access.uid, size)
+        said = self._service.take(self._tree.access.uid, size, self._tree.access.language)
         if said.status == 200:
             self._granted += size
             return
@@ -122,12 +129,12 @@ class Upload:
 class ServiceRefusedError(DAVError):  # type: ignore[misc]  # wsgidav is untyped
     """What the service refused, with its typed reason."""
 
-    def __init__(self, status: int, message: str, reason: str | None) -> None:
+    def __init__(self, status: int, message: Message, reason: str | None) -> None:
         super().__init__(status, message)
         self.reason = reason
 
 
-def refusal(status: int, body: object, message: str) -> DAVError:
+def refusal(status: int, body: object, message: Message) -> DAVError:
     """Return what a refusal of the service is in WebDAV."""
     reason = body.get("reason") if isinstance(body, dict) else None
     if status != 403:
@@ -141,11 +148,11 @@ def disk_error(error: OSError) -> DAVError:
     """Return what an error of the disk is in WebDAV."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return ServiceRefusedError(
-            HTTP_INSUFFICIENT_STORAGE, "the disk is full; nothing was changed", "DiskFull"
+            HTTP_INSUFFICIENT_STORAGE, msg("the disk is full; nothing was changed"), "DiskFull"
         )
     if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY):
-        return DAVError(409, "something else lies on the way there; nothing was changed")
-    return DAVError(HTTP_SERVICE_UNAVAILABLE, f"the disk says: {error.strerror}")
+        return DAVError(409, msg("something else lies on the way there; nothing was changed"))
+    return DAVError(HTTP_SERVICE_UNAVAILABLE, msg("the disk says: {error}", error=str(error.strerror)))
 
 
 def digest_in(headers: Mapping[str, str]) -> bytes | None:
@@ -160,7 +167,7 @@ def digest_in(headers: Mapping[str, str]) -> bytes | None:
             except ValueError:
                 found = b""
             if len(found) != hashlib.sha256().digest_size:
-                raise DAVError(HTTP_BAD_REQUEST, "the digest is no SHA-256; write sha-256=:BASE64:")
+                raise DAVError(HTTP_BAD_REQUEST, msg("the digest is no SHA-256; write sha-256=:BASE64:"))
             return found
     return None
 

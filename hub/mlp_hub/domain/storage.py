@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,15 +15,19 @@ class StoredKind(StrEnum):
 
     DATASET = "dataset"
     MODEL = "model"
-    OUTPUT = "output"  # of a job
+    OUTPUT = "output"  # the directory of a run of a job; those of one user in one tenant hold together
+    HOME = "home"  # of a user
 
 
 TITLES: Mapping[StoredKind, Message] = {
     StoredKind.DATASET: msg("dataset {name} of {user}"),
     StoredKind.MODEL: msg("model {name} of {user}"),
-    StoredKind.OUTPUT: msg("output of {name} of {user}"),
+    StoredKind.OUTPUT: msg("files of the jobs of {user}"),
+    StoredKind.HOME: msg("home of {user}"),
 }
 """How each is named where it holds storage."""
+MEASURED = frozenset({StoredKind.OUTPUT, StoredKind.HOME})
+"""Kinds that programs write to without asking: charged with what was found by looking, after the fact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class StoredItem:
     """One thing that is stored. Sizes in bytes.
 
     `used` is what its files take, as of the last look; `granted` what is being written may add to that; `reserved` what is kept for it
-    however little it takes.
+    however little it takes. Of what is `MEASURED`, `granted` only says that programs may be writing.
     """
 
     uid: str
@@ -46,9 +51,25 @@ class StoredItem:
     @property
     def charged(self) -> int:
         """Bytes that it holds of its tenant's quota."""
+        if self.kind in MEASURED:
+            return self.used
         return max(self.used + self.granted, self.reserved)
 
     @property
     def exact(self) -> bool:
         """Whether what is charged is what its files take."""
         return self.charged == self.used
+
+
+def home_uid(user: str) -> str:
+    """Return the uid of a user's home among what is stored."""
+    return _uid(StoredKind.HOME, user)
+
+
+def outputs_id(user: str, tenant: str) -> str:
+    """Return the id of the request that holds storage for a user's jobs of a tenant."""
+    return _uid(StoredKind.OUTPUT, tenant, user)
+
+
+def _uid(*parts: str) -> str:
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=13).hexdigest()

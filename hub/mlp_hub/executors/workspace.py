@@ -185,6 +185,10 @@ class Workspace(Protocol):
         """
         ...
 
+    async def disk_size(self, of: Place) -> int:
+        """Measure what a run's directory or a home takes on the disk, however long that takes; 0 where there is none."""
+        ...
+
     async def stored_size(self, of: StoredPlace) -> int:
         """Add up the lengths of the files of something that is stored; 0 where there are none."""
         ...

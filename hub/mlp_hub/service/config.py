@@ -11,6 +11,8 @@ from mlp_hub.scheduler.quota.idle import IdlePolicy
 
 DAY_S = 86_400.0
 """Given: seconds of a day."""
+HOUR_S = 3600.0
+"""Given: seconds of an hour."""
 MIB = 2**20
 """Given: bytes of a MiB."""
 
@@ -90,6 +92,8 @@ class RunPolicy:
     broker: BrokerPolicy | None = None  # that metric points pass through; None: straight into the store
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
     metric_spool_max: int = 256 * MIB  # bytes that a job's processes keep of their points in its directory
+    charge_files: bool = False  # homes and jobs' directories take of their tenants' storage
+    upload_silent_s: float = 0.0  # an upload that nobody was heard of for so long has failed; 0: never
     idempotency_s: float = 86_400.0  # keys are remembered so long
     open_bytes_max: int = 64 * 2**20  # of one user's jobs that have not ended, in memory
     open_kinds_max: int = (

@@ -13,6 +13,7 @@ from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.bookings.service import BookingService
+from mlp_hub.service.charges.files import FileCharges
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.datasets.service import DatasetService
 from mlp_hub.service.datasets.worker import DatasetWorker
@@ -129,6 +130,9 @@ class Platform:
         )
         self.feasibility = Feasibility(self.admission.capacity, executor.nodes)
         self.forecasts = Forecasts(self.board, self.admission, self.feasibility, clock)
+        self._charges = FileCharges(
+            self.queue, self.board, executor, clock, changed=self._room_changed, wanted=policy.charge_files
+        )
         self.disk = Disk(
             db,
             executor,
@@ -137,6 +141,7 @@ class Platform:
             jobs=lambda: list(self.board.holding.values()),
             hold=self.admission.hold,
             stop=self.reconciler.end,
+            measured=self._charges.note,
         )
         self.runtimes = RuntimeService(
             self.board, clock, review=policy.runtime_review, images=executor.images
@@ -152,6 +157,7 @@ class Platform:
             policy,
             self._networks,
             self.disk.check_home,
+            self._charges.full,
             self.runtimes.of_tenant,
         )
         self.cluster_queue = ClusterQueue(self.board, self.admission, self.forecasts)
@@ -176,7 +182,7 @@ class Platform:
         )
         self.previews = Previews(db, self.admission.jobs_snapshot, clock, executor.nodes, policy.idle)
         self.sights = Sights(db)
-        self.users = UserService(db, clock, changed=self._forget_places)
+        self.users = UserService(db, clock, changed=self._default_changed)
         self.service_accounts = ServiceAccounts(db, clock)
         self.ledger = Ledger(
             db,
@@ -205,6 +211,7 @@ class Platform:
             DatasetWorker(self.queue, db, executor, self.lease, self.storage, changed=self._room_changed),
             clock,
             first_uid=policy.first_uid,
+            silent_s=policy.upload_silent_s,
             changed=self._room_changed,
         )
         self.departures = Departures(
@@ -216,9 +223,8 @@ class Platform:
         self._watcher = Watcher(
             self.board, self.admission, self.forecasts, self.jobs, self.metrics, LogFeeds(executor)
         )
-        self.problems = Problems()
         self.login_provider = ProviderWatch("" if groups is None else groups.title)
-        self.problems.add(
+        self.problems = Problems(
             self._own_problems, self.disk.problems, self.metrics.problems, self.login_provider.problems
         )
         self._sweeper: asyncio.Task[None] | None = None
@@ -278,6 +284,7 @@ class Platform:
         self.queue.start()
         if self._brought is not None:
             await self._brought.start()
+        await self._charges.start()
         await self.reconciler.start()
         await self.models.start()
         await self.datasets.start()
@@ -370,6 +377,7 @@ class Platform:
     def _tenants_changed(self) -> None:
         self._room_changed()
         self._places.look_soon()
+        self._charges.places_changed()
 
     def _nodes_changed(self) -> None:
         self.admission.look()
@@ -379,6 +387,10 @@ class Platform:
         self.feasibility.forget()
         self._forget_places()
         self._networks.forget()
+
+    def _default_changed(self) -> None:
+        self._forget_places()
+        self._charges.places_changed()
 
     def _forget_places(self) -> None:
         self.jobs.forget_places()
@@ -393,6 +405,9 @@ class Platform:
                 await self.ledger.sweep()
                 await self.bookings.sweep()
                 await self.idle.sweep()
+                await self.datasets.sweep()
+                await self._charges.sweep()
+                await self._charges.full.warn()
                 await self.tenants.sample()
                 await self.former_members_servers.end_all()
                 await self.db.write(self._forget)

@@ -293,8 +293,8 @@ def test_doctor_finds_a_running_hub_whole(hub: LiveHub) -> None:
         found
     )
     assert {
-        name: found[name]["status"] for name in ("hub", "database", "port", "mpi", "node")
-    } == dict.fromkeys(("hub", "database", "port", "mpi", "node"), "ok"), done.stdout
+        name: found[name]["status"] for name in ("hub", "data", "database", "port", "mpi", "node")
+    } == dict.fromkeys(("hub", "data", "database", "port", "mpi", "node"), "ok"), done.stdout
 
 
 def test_down_with_jobs_stop_suspends_jobs_and_the_next_up_remembers(hub: LiveHub) -> None:

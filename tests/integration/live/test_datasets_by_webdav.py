@@ -50,3 +50,11 @@ def test_the_process_of_files_is_started_again_when_it_dies(hub: LiveHub) -> Non
         lambda: hub.http.get("/data/ann/nothing/x", headers=bearer).status_code == 404,
         message="for files to be served",
     )
+    chinese = {**bearer, "Accept-Language": "zh-CN"}
+    assert hub.http.get("/data/ann", headers=chinese).json()["msg"].startswith("请指明数据集")
+
+    def well() -> bool:
+        found = hub.http.get("/services/mlp/api/v1/health").json()["problems"]
+        return not [problem for problem in found if problem["component"] == "data"]
+
+    wait_for(well, message="for the service to find it well")

@@ -108,7 +108,11 @@ export function standingWords(s: Standing, show: (n: number) => string): string[
 /** What becomes of that which a tenant holds beyond its quota, and of what it borrowed; empty where it is inside its own. */
 export function beyondWords(tenant: Tenant): string {
   const who = tenant.parent ? t("who shares {parent} with it", { parent: tenant.parent }) : tenant.cohort ? t("another tenant of cohort {cohort}", { cohort: tenant.cohort }) : "";
-  if (Object.keys(tenant.over).length) {
+  const over = Object.keys(tenant.over);
+  if (over.length && over.every((dimension) => dimension === "rom")) {
+    return t("{amounts} in use beyond the quota. What runs goes on; who holds more than an equal part of it submits nothing new until there is room", { amounts: amounts(tenant.over) });
+  }
+  if (over.length) {
     const said = { amounts: amounts(tenant.over), who };
     return who
       ? t("{amounts} in use beyond the quota. Nothing is stopped for that alone: what runs goes on, and is taken back from the cheapest of its jobs as soon as {who} needs its own. Nothing new starts until enough is given back", said)

@@ -1442,14 +1442,19 @@ export interface DatasetAccess {
 export interface StorageTake {
   uid: string;
   size: number;
+  once?: string | null;
 }
 /**
  * Writing is over: of what was taken so much is not needed any more, and the files have grown by so much, or shrunk.
+ *
+ * `took` is the key of a take that nobody answered: what it took is given back, and it takes nothing where it comes later.
  */
 export interface StorageGive {
   uid: string;
   granted: number;
   grown: number;
+  once?: string | null;
+  took?: string | null;
 }
 /**
  * A node: what is there, what may be given out and what is in use.

@@ -12,7 +12,7 @@ import { PageHead } from "./form";
 import { href, hubPage, Link } from "./address";
 import { n, t } from "../core/language";
 
-const APPLIER: Record<string, () => string> = { dm: () => t("data"), jm: () => t("job"), am: () => t("app"), mm: () => t("model"), sp: () => t("notebook") };
+const APPLIER: Record<string, () => string> = { dm: () => t("data"), jm: () => t("job"), am: () => t("app"), mm: () => t("model"), sp: () => t("notebook"), st: () => t("storage") };
 
 export function QuotaBars({ tenant, back }: {
   tenant: Tenant;
@@ -64,6 +64,7 @@ export function Holdings({ holdings, linkUser }: { holdings: Holding[]; linkUser
     { title: t("CPU"), kind: "num", cell: (h) => cores(h.cpu) },
     { title: t("GPU"), kind: "num low", cell: (h) => cores(h.gpu) },
     { title: t("Memory"), kind: "num", cell: (h) => ram(h.ram) },
+    ...(holdings.some((h) => h.rom) ? [{ title: t("Storage"), kind: "num", cell: (h) => (h.rom ? bytes(h.rom) : "") } satisfies Column<Holding>] : []),
     { title: t("Since"), kind: "num low", cell: (h) => ago(h.since, now) },
   ];
   if (!holdings.length) return <p class="mlp-dim">{t("Nothing is in use.")}</p>;

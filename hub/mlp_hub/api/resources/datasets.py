@@ -13,7 +13,7 @@ from mlp_api.datasets import (
 )
 from mlp_api.types import Name
 from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.paging import ListPage
+from mlp_hub.api.paging import ListPage, listed
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import DATA_READ, DATA_WRITE, LEDGER_WRITE
 
@@ -34,9 +34,9 @@ async def list_(call: Call) -> Reply:
     """List a user's datasets by name."""
     query: DatasetQuery = call.query
     found, cursor = await call.platform.datasets.list(
-        call.user, tenant=query.tenant, state=query.state, limit=query.limit, cursor=query.cursor
+        call.user, tenant=query.tenant, state=query.state, **query.asked
     )
-    return Reply(call.encode(found), headers={"X-Next-Cursor": cursor} if cursor else {})
+    return listed(call, found, cursor)
 
 
 async def get(call: Call) -> Dataset:
@@ -67,13 +67,14 @@ async def writable(call: Call) -> DatasetAccess:
 
 async def take(call: Call) -> str:
     """Let so many bytes more be written."""
-    await call.platform.datasets.take(call.body.uid, call.body.size)
+    await call.platform.datasets.take(call.body.uid, call.body.size, call.body.once)
     return ""
 
 
 async def give(call: Call) -> str:
     """Take in what was written."""
-    await call.platform.datasets.give(call.body.uid, call.body.granted, call.body.grown)
+    told: StorageGive = call.body
+    await call.platform.datasets.give(told.uid, told.granted, told.grown, told.once, told.took)
     return ""
 
 

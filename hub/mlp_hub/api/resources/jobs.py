@@ -25,7 +25,7 @@ from mlp_api.types import Name
 from mlp_api.whatif import Decision
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.contents import ContentQuery, FilesQuery, content, listing
-from mlp_hub.api.paging import ListPage
+from mlp_hub.api.paging import ListPage, listed
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
@@ -85,12 +85,11 @@ async def list_(call: Call) -> Reply:
         tenant=query.tenant,
         state=query.state,
         name=query.name,
-        limit=query.limit,
-        cursor=query.cursor,
+        **query.asked,
     )
     if not jobs and query.tenant is not None and query.name is None:
         await _known_tenant(call, query.tenant)
-    return Reply(call.encode(jobs), headers={"X-Next-Cursor": cursor} if cursor else {})
+    return listed(call, jobs, cursor)
 
 
 async def _known_tenant(call: Call, tenant: str) -> None:

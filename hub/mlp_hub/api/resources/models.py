@@ -7,7 +7,7 @@ from mlp_api.models import Model, ModelCreate, ModelStageChange, ModelState, Mod
 from mlp_api.types import Name
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.contents import ContentQuery, FilesQuery, content, listing
-from mlp_hub.api.paging import ListPage
+from mlp_hub.api.paging import ListPage, listed
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import MODELS_READ, MODELS_WRITE
 
@@ -39,10 +39,9 @@ async def list_(call: Call) -> Reply:
         state=query.state,
         stage=query.stage,
         name=query.name,
-        limit=query.limit,
-        cursor=query.cursor,
+        **query.asked,
     )
-    return Reply(call.encode(models), headers={"X-Next-Cursor": cursor} if cursor else {})
+    return listed(call, models, cursor)
 
 
 async def get(call: Call) -> Model:

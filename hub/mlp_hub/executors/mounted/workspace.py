@@ -18,7 +18,7 @@ from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
 from mlp_hub.executors.mounted.model_formats import recognise
-from mlp_hub.executors.mounted.sizes import length_of, measure, space_of
+from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_of
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
     DirectoryPage,
@@ -35,6 +35,9 @@ from mlp_hub.executors.workspace import (
 
 COPIES = 2
 """Tuning: models that are copied at a time: more at once, for the disk that jobs write to as well."""
+
+CHARGED = 4
+"""Tuning: directories that are measured to the end at a time: a huge one delays fewer others, for the disk that jobs write to as well."""
 
 
 class Acting(Protocol):
@@ -56,6 +59,7 @@ class MountedWorkspace:
         self._eraser = ThreadPoolExecutor(thread_name_prefix="erase")
         self._copier = ThreadPoolExecutor(COPIES, "copy")
         self._meter = ThreadPoolExecutor(1, "sizes")
+        self._charger = ThreadPoolExecutor(CHARGED, "charge")
         self._turns: Turns[Place, Size] = Turns()
 
     async def find_entry(self, user: str, entry: str) -> FoundEntry:
@@ -95,6 +99,12 @@ class MountedWorkspace:
                 remove_directory(self.directories.at(of), goes_on)
 
         await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
+
+    async def disk_size(self, of: Place) -> int:
+        """Measure what a run's directory or a home takes on the disk."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._charger, measured, self.directories.at(of)
+        )
 
     async def stored_size(self, of: StoredPlace) -> int:
         """Add up the lengths of the files of something that is stored."""

@@ -18,10 +18,13 @@ from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.service import default_tenant, places
 from mlp_hub.store.database import Database
+from mlp_hub.store.records import Remembered
 from mlp_hub.store.tx import Tx
-from mlp_language.message import msg
+from mlp_language.message import NOTHING, msg
 
 P = DatasetPhase
+_OF_STORAGE = "/stored"
+"""Whose keys are those of what is taken and given; nobody has such a name."""
 _STATES: Mapping[DatasetPhase, api.DatasetState] = {
     P.CREATING: "creating",
     P.READY: "ready",
@@ -41,11 +44,13 @@ class DatasetService:
         clock: Callable[[], float],
         *,
         first_uid: int | None,
+        silent_s: float,
         changed: Callable[[], None],
     ) -> None:
         self._db, self._storage, self._worker, self._clock = db, storage, worker, clock
         self.start = worker.start
         self._first_uid = first_uid
+        self._silent_s = silent_s
         self._changed = changed
         self._uids = UidMaker()
 
@@ -74,7 +79,9 @@ class DatasetService:
             )
             return made
 
-        return to_wire(await told(self._db.write(work), self._changed))
+        made = await told(self._db.write(work), self._changed)
+        self._worker.heard(uid, now)
+        return to_wire(made)
 
     async def get(self, user: str, name: str) -> api.Dataset:
         """Return a dataset. Raises NotFound."""
@@ -111,10 +118,12 @@ class DatasetService:
             if new is not found.phase:
                 check_dataset_move(found, new)
             progress = 100 if new is P.READY else beat.progress
-            tx.datasets.put(replace(found, phase=new, progress=progress))
+            tx.datasets.put(replace(found, phase=new, progress=progress, message=NOTHING))
             return found.item.uid
 
-        self._worker.look_at(await self._db.write(work))
+        uid = await self._db.write(work)
+        self._worker.heard(uid, self._clock())
+        self._worker.look_at(uid)
 
     async def delete(self, user: str, name: str, *, actor: str) -> api.Dataset:
         """Delete a dataset with its files, which are removed after this has returned; it holds its room until then."""
@@ -174,14 +183,22 @@ class DatasetService:
             )
         owner = None if self._first_uid is None else self._first_uid + number
         item = found.item
+        if write:
+            self._worker.heard(item.uid, self._clock())
         return api.DatasetAccess(uid=item.uid, user=user, name=name, state=_STATES[found.phase], owner=owner)
 
     # -------------------------------------------- what is said by who holds the files
 
-    async def take(self, uid: str, size: int) -> None:
-        """Let so many bytes be written. Raises NotFound, `WrongState`, or that the quota has no room."""
+    async def take(self, uid: str, size: int, once: str | None = None) -> None:
+        """Let so many bytes be written; what is asked again under the same key is taken once.
+
+        Raises NotFound, `WrongState`, or that the quota has no room.
+        """
+        now = self._clock()
 
         def work(tx: Tx) -> None:
+            if _known(tx, once):
+                return
             found = tx.datasets.get(uid)
             if found is None:
                 raise not_found("dataset", uid)
@@ -191,20 +208,50 @@ class DatasetService:
                     msg("dataset {name} is being deleted and cannot be written to", name=found.item.name),
                 )
             self._storage.take(tx, uid, size)
+            _remember(tx, once, now)
 
         await told(self._db.write(work), self._changed)
+        self._worker.heard(uid, now)
 
-    async def give(self, uid: str, granted: int, grown: int) -> None:
-        """Take in what was written; of what is gone, nothing."""
-        left = await told(
-            self._db.write(lambda tx: self._storage.give(tx, uid, granted, grown)), self._changed
-        )
+    async def give(
+        self, uid: str, granted: int, grown: int, once: str | None = None, took: str | None = None
+    ) -> None:
+        """Take in what was written; of what is gone, nothing. What is told again under the same key counts once.
+
+        `took` is the key under which it was asked for, if nobody knows whether that was heard: where it was not, it will not be.
+        """
+        now = self._clock()
+
+        def work(tx: Tx) -> StoredItem | None:
+            if _known(tx, once):
+                return tx.stored.get(uid)
+            _remember(tx, once, now)
+            if took is not None and not _known(tx, took):
+                _remember(tx, took, now)
+                return tx.stored.get(uid)
+            return self._storage.give(tx, uid, granted, grown)
+
+        left = await told(self._db.write(work), self._changed)
+        self._worker.heard(uid, now)
         if left is not None and not left.granted and left.reserved:
             self._worker.look_at(uid)
 
     async def begun(self) -> None:
         """Measure what was being written to: who held the files has begun anew, and knows of nothing that was under way."""
         await self._worker.recount()
+
+    async def sweep(self) -> None:
+        """End uploads that nobody was heard of for too long, and measure some of the rest."""
+        await self._worker.sweep(self._clock(), self._silent_s)
+
+
+def _known(tx: Tx, once: str | None) -> bool:
+    return once is not None and tx.idempotency.get(_OF_STORAGE, once) is not None
+
+
+def _remember(tx: Tx, once: str | None, now: float) -> None:
+    if once is not None:
+        tx.idempotency.put(_OF_STORAGE, once, Remembered("stored", ""), now)
 
 
 def _existing(tx: Tx, user: str, name: str) -> Dataset:

@@ -1,103 +1,139 @@
-"""Worker of the queue that brings datasets to where their phase says: measured when ready, gone when deleted.
+"""Worker of the queue that brings datasets to where their phase says: measured when ready or in error, gone when deleted.
 
-It reads what is stored and does the next thing, however often it is asked: this is operation, and recovery too.
+It reads what is stored and does the next thing, however often it is asked: this is operation, and recovery too. Now and then
+it ends uploads that nobody was heard of, and measures what programs may have written to past the platform.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import contextlib
+from dataclasses import dataclass, replace
 
-from mlp_hub.domain.dataset import Dataset, DatasetPhase
-from mlp_hub.domain.storage import StoredItem
-from mlp_hub.executors.base import Executor, Superseded
-from mlp_hub.executors.workspace import StoredPlace
-from mlp_hub.service.lifecycle.effects import Acts
-from mlp_hub.service.lifecycle.workqueue import WorkQueue
-from mlp_hub.service.state.leadership import Leadership, LeaseLost
-from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
+from mlp_hub.executors.base import Superseded
+from mlp_hub.service.lifecycle.stored import StoredWorker, place_of
+from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
-from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
+from mlp_language.message import Span, msg
 
-KIND = "dataset"
 P = DatasetPhase
+AT_REST = frozenset({P.READY, P.ERROR})
+MEASURED_EVERY_S = 600.0
+"""Tuning: seconds after which a dataset is measured again though nobody said that it changed: sooner exact, for more looking."""
+MOST_MEASURED = 50
+"""Tuning: datasets that are measured again in one sweep, those that waited longest: size of a lot, for how long others wait
+behind it."""
 
 
-class DatasetWorker:
-    """Acts on datasets' files, only while this service decides."""
+@dataclass(slots=True)
+class DatasetTimes:
+    """Times of a dataset in seconds since the epoch: when it was heard of, and when it was measured last; of this process alone."""
 
-    def __init__(
-        self,
-        queue: WorkQueue,
-        db: Database,
-        executor: Executor,
-        lease: Leadership,
-        storage: StorageLedger,
-        *,
-        changed: Callable[[], None],
-    ) -> None:
-        self._queue, self._db, self._workspace = queue, db, executor.workspace
-        self._acts = Acts(executor, lease)
-        self._storage = storage
-        self._changed = changed
-        queue.serve(KIND, self._work)
+    heard: float
+    measured: float = 0.0
+    due: bool = False  # it is to be measured again
+
+
+class DatasetWorker(StoredWorker):
+    """Measures datasets' files, and removes them."""
+
+    kind = "dataset"
+    _times: dict[str, DatasetTimes] | None = None
 
     async def start(self) -> None:
         """Look at all that are not at rest."""
+        self._times = {}
         for each in await self._db.read(lambda tx: tx.datasets.in_phases(tuple(P))):
-            if each.phase is P.DELETING or (each.phase is P.READY and each.item.reserved):
+            if each.phase is P.DELETING or (each.phase in AT_REST and each.item.reserved):
                 self.look_at(each.item.uid)
 
     def look_at(self, uid: str) -> None:
         """Have a dataset looked at soon."""
-        self._queue.add((KIND, uid))
+        self._queue.add((self.kind, uid))
+
+    def heard(self, uid: str, now: float) -> None:
+        """Note that who uploads it was heard of."""
+        self._of(uid, now).heard = now
 
     async def recount(self) -> None:
         """Measure all that something was being written to."""
         for item in await self._db.read(lambda tx: tx.stored.granted()):
             used = await self._workspace.stored_size(place_of(item))
-            work = partial(self._storage.settle, uid=item.uid, used=used, reserved=item.reserved)
+
+            def work(tx: Tx, uid: str = item.uid, used: int = used) -> None:
+                now = tx.stored.get(uid)
+                if now is not None:
+                    self._storage.settle(tx, uid, used, now.reserved)
+
             await told(self._db.write(work), self._changed)
             self.look_at(item.uid)
+
+    async def sweep(self, now: float, silent_s: float) -> None:
+        """End uploads that nobody was heard of for `silent_s` (0: none), and have some of all others measured again."""
+        found = await self._db.read(lambda tx: tx.datasets.in_phases((P.CREATING, *AT_REST)))
+        known = {each.item.uid: self._of(each.item.uid, now) for each in found}
+        self._times = known
+        for each in found:
+            times = known[each.item.uid]
+            if each.item.granted:
+                times.heard = now
+            if each.phase is P.CREATING and silent_s and now - times.heard >= silent_s:
+                await self._end_silent(each, silent_s)
+        waits = [uid for uid, times in known.items() if now - times.measured >= MEASURED_EVERY_S]
+        for uid in sorted(waits, key=lambda uid: known[uid].measured)[:MOST_MEASURED]:
+            known[uid].measured, known[uid].due = now, True
+            self.look_at(uid)
+
+    async def _end_silent(self, found: Dataset, silent_s: float) -> None:
+        uid = found.item.uid
+        why = msg(
+            "nothing was heard of its upload for {time}; what came is kept: go on with it, or delete it",
+            time=Span(silent_s),
+        )
+
+        def work(tx: Tx) -> None:
+            now = tx.datasets.get(uid)
+            if now is not None and now.phase is P.CREATING and not now.item.granted:
+                check_dataset_move(now, P.ERROR)
+                tx.datasets.put(replace(now, phase=P.ERROR, message=why))
+
+        await self._db.write(work)
+        self.look_at(uid)
+
+    def _of(self, uid: str, now: float) -> DatasetTimes:
+        if self._times is None:
+            self._times = {}
+        return self._times.setdefault(uid, DatasetTimes(now))
 
     async def _work(self, uid: str) -> bool:
         found = await self._db.read(lambda tx: tx.datasets.get(uid))
         if found is None:
             return False
         if found.phase is P.DELETING:
-            return await self._erase(found)
-        if found.phase is P.READY and found.item.reserved and not found.item.granted:
-            return await self._measure(found)
-        return False
+            with contextlib.suppress(LeaseLost, Superseded):
+                await self._erase(found.item, lambda tx, uid: tx.datasets.remove(uid))
+            return False
+        times = (self._times or {}).get(uid)
+        wanted = found.phase in AT_REST and found.item.reserved
+        if found.item.granted or not (wanted or (times is not None and times.due)):
+            return False
+        again = await self._measure(found)
+        if times is not None and not again:
+            times.due = False
+        return again
 
     async def _measure(self, found: Dataset) -> bool:
-        """Charge a dataset that is ready with what its files take; again at once where something was written meanwhile."""
+        """Charge a dataset with what its files take; again at once where something was written meanwhile."""
         used = await self._workspace.stored_size(place_of(found.item))
+        reserved = 0 if found.phase in AT_REST else found.item.reserved
+        if (used, reserved) == (found.item.used, found.item.reserved):
+            return False
 
         def work(tx: Tx) -> bool:
             if tx.datasets.get(found.item.uid) != found:
                 return True
-            self._storage.settle(tx, found.item.uid, used)
+            self._storage.settle(tx, found.item.uid, used, reserved)
             return False
 
         return await told(self._db.write(work), self._changed)
-
-    async def _erase(self, found: Dataset) -> bool:
-        uid = found.item.uid
-        try:
-            await self._acts.erase_stored(place_of(found.item))
-        except (LeaseLost, Superseded):
-            return False
-
-        def work(tx: Tx) -> None:
-            tx.datasets.remove(uid)
-            self._storage.drop(tx, uid)
-
-        await told(self._db.write(work), self._changed)
-        return False
-
-
-def place_of(item: StoredItem) -> StoredPlace:
-    """Return where the files of something that is stored lie."""
-    return StoredPlace(item.kind.value, item.user, item.name)

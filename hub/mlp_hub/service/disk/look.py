@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mlp_hub.domain.job import Job
 from mlp_hub.executors.base import Executor
@@ -31,7 +31,7 @@ class Look:
     shortage: Message | None
     shortage_for_servers: Message | None = None
     lost: tuple[int, float] = (0, 0.0)
-    measured: Collection[Place] = ()
+    measured: Mapping[Place, Size] = field(default_factory=dict)
 
     @property
     def holds(self) -> tuple[bool, bool]:
@@ -71,7 +71,7 @@ class Looker:
         self._of |= {job.attempt: job.spec.user for job in jobs} | {Home(user): user for user in servers}
         places, hurry = self._places(jobs, users), space.free < 2 * floor
         sizes = await self._workspace.sizes(self.meter.waits(places, hurry=hurry), hurry=hurry)
-        measured = self.meter.note(places, sizes)
+        measured = {place: self.meter.known[place].size for place in self.meter.note(places, sizes)}
         lost = self._filled[name].grown()
         return Look(space, rules.shortage(space, floor), rules.shortage_at_half(space, floor), lost, measured)
 

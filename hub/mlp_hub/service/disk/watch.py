@@ -11,13 +11,13 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from mlp_hub.domain.errors import MLPError, Reason, Refused
 from mlp_hub.domain.job import ALIVE, Cause, Failure, Job
 from mlp_hub.executors.base import Executor
-from mlp_hub.executors.workspace import LOOK_EVERY_S, Home, Space
+from mlp_hub.executors.workspace import LOOK_EVERY_S, Home, Place, Size, Space
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk import rules
@@ -50,7 +50,10 @@ EndServer = Callable[[str, str], Awaitable[None]]
 
 
 class Disk:
-    """The watch. `hold` is told why nothing may be started now, None when it may; `stop` ends a job with a failure."""
+    """The watch. `hold` is told why nothing may be started now, None when it may; `stop` ends a job with a failure.
+
+    `measured` is told what each look measured.
+    """
 
     def __init__(  # noqa: PLR0917 - the composition root gives it all
         self,
@@ -61,6 +64,7 @@ class Disk:
         jobs: Callable[[], Sequence[Job]],
         hold: Callable[[Verdict | None], None],
         stop: Stop,
+        measured: Callable[[Mapping[Place, Size]], None] = lambda _: None,
     ) -> None:
         self._db = db
         self._executor = executor
@@ -69,6 +73,7 @@ class Disk:
         self._jobs = jobs
         self._hold = hold
         self._stop = stop
+        self._measured = measured
         self._looker = Looker(executor, policy, self._keep_reserve)
         self._reserve = None if policy.reserve is None else DiskReserve(policy.reserve)
         self._servers: dict[str, list[str]] = {}  # names of notebook servers that hold quota, by user
@@ -168,6 +173,7 @@ class Disk:
         self._look = now = await self._looker.look(jobs, users, servers)
         self._looked.set()
         self._looked = asyncio.Event()
+        self._measured(now.measured)
         if now.holds != ((False, False) if before is None else before.holds):
             self._tell(now)
         if now.space is not None:

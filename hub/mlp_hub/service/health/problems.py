@@ -29,8 +29,8 @@ Source = Callable[[], Awaitable[Sequence[Problem]]]
 class Problems:
     """All there are now, from who can tell."""
 
-    def __init__(self) -> None:
-        self._sources: list[Source] = []
+    def __init__(self, *sources: Source) -> None:
+        self._sources: list[Source] = list(sources)
 
     def add(self, *sources: Source) -> None:
         """Ask these too."""

@@ -17,6 +17,7 @@ from mlp_hub.executors.workspace import DirectoryPage, OpenFile
 from mlp_hub.scheduler.model.types import Verdict, Why
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.charges.full import FullStorages
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import validation, wire
@@ -59,7 +60,7 @@ _SUSPENDABLE = _STOPPABLE - {Phase.FINISHING, Phase.CANCELLING}
 class JobService:
     """The jobs of all users. Whether the asker may is not asked here; whether the job exists is.
 
-    `check_home` refuses a new job of a user whose home is too large; `runtimes` returns those of a tenant by name.
+    `check_home` refuses a new job of a user whose home is too large, `full` of one whose storage is; `runtimes` returns those of a tenant by name.
 
     The `name` of a job is that of its latest run; `NAME@RUN` is a certain one.
     """
@@ -76,6 +77,7 @@ class JobService:
         policy: RunPolicy,
         networks: Networks,
         check_home: Callable[[str], Awaitable[None]],
+        full: FullStorages,
         runtimes: Callable[[str], Awaitable[Mapping[str, Runtime]]],
     ) -> None:
         self._board = board
@@ -91,6 +93,7 @@ class JobService:
         self._places: dict[str, Places] = {}
         self._intake = Intake(board, policy)
         self._check_home = check_home
+        self._full = full
         self._runtimes = runtimes
 
     async def stop(self) -> None:
@@ -132,6 +135,7 @@ class JobService:
         if language != DEFAULT:
             spec = replace(spec, language=language)
         await self._check_home(user)
+        await self._full.check(user, spec.tenant)
         await self._feasibility.check(spec)
         return self._to_wire(await self._intake.take(self._new(spec), once, replaces=asked.replace))
 
@@ -172,6 +176,7 @@ class JobService:
         """Take in a job that its user made past the hub, once for each; raises `Refused` where it may not run."""
         spec = await self._brought_spec(found)
         await self._check_home(spec.user)
+        await self._full.check(spec.user, spec.tenant)
         await self._feasibility.check(spec)
         once = Once(f"brought/{found.what.uid}", found.what.uid)
         try:
@@ -308,6 +313,9 @@ class JobService:
                 return wire.why_to(job, why, stopped)
         if job.phase is not Phase.SUSPENDED:
             text = job.message or msg("it is {phase}", phase=job.phase.value)
+            full = await self._full.warning(job.spec.user, job.spec.tenant) if job.phase in HOLDING else None
+            if full is not None:
+                text = msg("{text}; {full}", text=text, full=full)
             return wire.why_to(job, Why((), None, 0, None, text), stopped)
         text = msg("suspended by its user; resume it to go on")
         if await self._has_left(job):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from mlp_hub.domain.departure import DEPARTURE_MACHINE, Departure, DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
-from mlp_hub.domain.storage import StoredKind
+from mlp_hub.domain.storage import StoredKind, home_uid
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.workspace import Home
 from mlp_hub.service.lifecycle.effects import Acts
@@ -237,6 +237,7 @@ class Departures:
         def over(tx: Tx) -> None:
             found = _get(tx, user)
             if found is not None:
+                tx.stored.remove(home_uid(user))
                 self._over(tx, found)
 
         await self._board.db.write(over)

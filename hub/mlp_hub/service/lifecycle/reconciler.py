@@ -294,6 +294,7 @@ class Reconciler:
                 self.look_at(uid)
 
         def work(tx: Tx, changes: Changes) -> None:
+            tx.stored.remove(job.uid)
             if tx.jobs.remove(job.uid):
                 changes.removed.append(job)
 

@@ -13,9 +13,10 @@ from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import DirectoryPage, OpenFile
+from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.models import source
 from mlp_hub.service.models.wire import mlmodel, to_wire
-from mlp_hub.service.models.worker import ModelWorker, place_of, source_place
+from mlp_hub.service.models.worker import ModelWorker, source_place
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
 from mlp_hub.service.support.told import told
 from mlp_hub.service.support.uids import UidMaker

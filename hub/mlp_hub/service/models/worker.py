@@ -7,8 +7,8 @@ cut short is begun again from nothing; what a job or a user did to the source me
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.model import (
@@ -19,15 +19,11 @@ from mlp_hub.domain.model import (
     ModelVersion,
     check_model_move,
 )
-from mlp_hub.domain.storage import StoredItem
-from mlp_hub.executors.base import Executor, Superseded
-from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, StoredPlace
-from mlp_hub.service.lifecycle.effects import Acts
-from mlp_hub.service.lifecycle.workqueue import WorkQueue
-from mlp_hub.service.state.leadership import Leadership, LeaseLost
-from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.executors.base import Superseded
+from mlp_hub.executors.workspace import Extent, Home, JobRun, Place
+from mlp_hub.service.lifecycle.stored import StoredWorker, place_of
+from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
-from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
@@ -40,25 +36,15 @@ class Unwanted(Exception):  # noqa: N818 - what became of it
     """The version is to be deleted while its files are copied."""
 
 
-class ModelWorker:
-    """Acts on models' files, only while this service decides."""
+class ModelWorker(StoredWorker):
+    """Copies the files of versions, and removes them."""
 
-    def __init__(
-        self,
-        queue: WorkQueue,
-        db: Database,
-        executor: Executor,
-        lease: Leadership,
-        storage: StorageLedger,
-        *,
-        changed: Callable[[], None],
-    ) -> None:
-        self._queue, self._db = queue, db
-        self._acts = Acts(executor, lease)
-        self._storage = storage
-        self._changed = changed
-        self._unwanted: set[str] = set()
-        queue.serve(KIND, self._work)
+    kind = KIND
+
+    @cached_property
+    def _unwanted(self) -> set[str]:
+        """Those that are copied and shall not be any further."""
+        return set()
 
     async def start(self) -> None:
         """Look at all that are not at rest."""
@@ -133,15 +119,8 @@ class ModelWorker:
         await told(self._db.write(work), self._changed)
 
     async def _delete(self, found: ModelVersion) -> None:
-        uid = found.item.uid
-        await self._acts.erase_stored(place_of(found.item))
-
-        def work(tx: Tx) -> None:
-            tx.models.remove(uid)
-            self._storage.drop(tx, uid)
-
-        await told(self._db.write(work), self._changed)
-        self._unwanted.discard(uid)
+        await self._erase(found.item, lambda tx, uid: tx.models.remove(uid))
+        self._unwanted.discard(found.item.uid)
 
 
 def no_model(kind: ModelFormat) -> Message:
@@ -156,8 +135,3 @@ def no_model(kind: ModelFormat) -> Message:
 def source_place(user: str, source: ModelSource) -> Place:
     """Return what a source's path lies below."""
     return JobRun(user, source.job, source.run) if source.job else Home(user)
-
-
-def place_of(item: StoredItem) -> StoredPlace:
-    """Return where the files of a version lie."""
-    return StoredPlace(item.kind.value, item.user, item.name)

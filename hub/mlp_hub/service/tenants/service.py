@@ -160,6 +160,10 @@ class TenantService:
                     msg("the default tenant cannot be deleted: everybody without a tenant is in it"),
                 )
             last = self._one(tx, tenant)
+            for kind, user in tx.stored.owners_in(
+                name
+            ):  # what lies there counts for whom its owner works from now on
+                tx.stored.hand_over(kind, user, name, default_tenant(tx, user))
             self._check_unused(tx, name)
             tx.tenants.remove(name)
             tx.usage.remove(name)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Row, delete, func, select
+from sqlalchemy import ColumnElement, Row, delete, func, select, update
 
+from mlp_hub.domain.job import FINAL
 from mlp_hub.domain.ledger import OF_STORAGE, RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.storage import StoredItem, StoredKind
+from mlp_hub.domain.storage import MEASURED, StoredItem, StoredKind, home_uid, outputs_id
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
-from mlp_hub.store.tables import resource_request
+from mlp_hub.store.tables import job, resource_request, user
 from mlp_hub.store.tables import stored as t
+
+_MEASURED = [kind.value for kind in sorted(MEASURED)]
 
 
 class StoredItems(Repo):
@@ -32,8 +36,44 @@ class StoredItems(Repo):
         return None if row is None else item_of(row)
 
     def granted(self) -> list[StoredItem]:
-        """Return those that something is, or was, being written to."""
-        return [item_of(row) for row in self._c.execute(select(t).where(t.c.granted > 0).order_by(t.c.uid))]
+        """Return those that something is, or was, being written to with the service's leave."""
+        return self._all(t.c.granted > 0, t.c.kind.not_in(_MEASURED))
+
+    def written_to(self) -> list[StoredItem]:
+        """Return the homes and outputs of jobs that programs are, or were, writing to."""
+        return self._all(t.c.granted > 0, t.c.kind.in_(_MEASURED))
+
+    def homes(self) -> list[StoredItem]:
+        """Return all homes."""
+        return self._all(t.c.kind == StoredKind.HOME.value)
+
+    def users_without_home(self) -> list[str]:
+        """Return the users whose home was never measured."""
+        mine = select(t.c.user).where(t.c.kind == StoredKind.HOME.value)
+        return list(self._c.scalars(select(user.c.name).where(user.c.name.not_in(mine))))
+
+    def jobs_never_measured(self, limit: int) -> list[str]:
+        """Return the uids of some jobs that have ended and whose directory was never measured."""
+        ended = job.c.phase.in_([phase.value for phase in sorted(FINAL)])
+        query = select(job.c.uid).where(ended, job.c.uid.not_in(select(t.c.uid))).order_by(job.c.uid)
+        return list(self._c.scalars(query.limit(limit)))
+
+    def owners_in(self, tenant: str) -> list[tuple[StoredKind, str]]:
+        """Return whose homes and jobs count for a tenant."""
+        query = select(t.c.kind, t.c.user).where(t.c.tenant == tenant, t.c.kind.in_(_MEASURED)).distinct()
+        return [(StoredKind(row.kind), row.user) for row in self._c.execute(query)]
+
+    def hand_over(self, kind: StoredKind, user: str, tenant: str, to: str) -> None:
+        """Have what a user has of a kind in a tenant count for another one."""
+        if kind is StoredKind.HOME:
+            found = self.get(home_uid(user))
+            if found is not None:
+                self.put(replace(found, tenant=to))
+            return
+        of = (t.c.kind == kind.value, t.c.user == user, t.c.tenant == tenant)
+        self._c.execute(update(t).where(*of).values(tenant=to))
+        self._sum_outputs(user, tenant)
+        self._sum_outputs(user, to)
 
     def count_of(self, user: str) -> dict[StoredKind, tuple[int, int]]:
         """Return how many of each kind are a user's, and the bytes of their files."""
@@ -45,6 +85,9 @@ class StoredItems(Repo):
     def put(self, item: StoredItem) -> None:
         """Store one, new or changed, and charge its tenant with what it takes."""
         self._c.execute(self._upsert(t, ("uid",)), _row(item))
+        if item.kind is StoredKind.OUTPUT:
+            self._sum_outputs(item.user, item.tenant)
+            return
         held = ResourceRequest(
             id=item.uid,
             applier=OF_STORAGE,
@@ -60,9 +103,40 @@ class StoredItems(Repo):
 
     def remove(self, uid: str) -> bool:
         """Forget one, and give back what it holds; False when it was gone."""
-        of = (resource_request.c.applier == OF_STORAGE, resource_request.c.id == uid)
+        found = self.get(uid)
+        self._c.execute(delete(t).where(t.c.uid == uid))
+        if found is not None and found.kind is StoredKind.OUTPUT:
+            self._sum_outputs(found.user, found.tenant)
+        else:
+            self._release(uid)
+        return found is not None
+
+    def _release(self, request: str) -> None:
+        of = (resource_request.c.applier == OF_STORAGE, resource_request.c.id == request)
         self._c.execute(delete(resource_request).where(*of))
-        return bool(self._c.execute(delete(t).where(t.c.uid == uid)).rowcount)
+
+    def _sum_outputs(self, user: str, tenant: str) -> None:
+        """Have one row of the ledger hold what all directories of a user's jobs of a tenant take: the ledger is summed up often."""
+        of = (t.c.kind == StoredKind.OUTPUT.value, t.c.user == user, t.c.tenant == tenant)
+        used, since = self._c.execute(select(func.sum(t.c.used), func.min(t.c.made_at)).where(*of)).one()
+        if not used:
+            self._release(outputs_id(user, tenant))
+            return
+        held = ResourceRequest(
+            id=outputs_id(user, tenant),
+            applier=OF_STORAGE,
+            tenant=tenant,
+            amount=Resources(rom=int(used)),
+            phase=RequestPhase.CONFIRMED,
+            created_at=float(since),
+            holder=f"{StoredKind.OUTPUT.value} {tenant}",
+            user=user,
+            last="confirm",
+        )
+        self._c.execute(self._upsert(resource_request, ("applier", "id")), codec.request_row(held))
+
+    def _all(self, *conditions: ColumnElement[bool]) -> list[StoredItem]:
+        return [item_of(row) for row in self._c.execute(select(t).where(*conditions).order_by(t.c.uid))]
 
 
 def item_of(row: Row[Any]) -> StoredItem:

@@ -1,0 +1,1 @@
+"""What homes and jobs' directories take of their tenants' storage, and what follows where that is over."""

@@ -1,0 +1,56 @@
+"""Workers of the queue for what is stored: what those of all kinds share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlp_hub.domain.storage import StoredItem
+from mlp_hub.executors.base import Executor
+from mlp_hub.executors.workspace import StoredPlace
+from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.workqueue import WorkQueue
+from mlp_hub.service.state.leadership import Leadership
+from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.support.told import told
+from mlp_hub.store.database import Database
+from mlp_hub.store.tx import Tx
+
+
+class StoredWorker:
+    """Acts on files of a kind of things, only while this service decides. `changed` is told what may have made or taken room."""
+
+    kind: str
+
+    def __init__(
+        self,
+        queue: WorkQueue,
+        db: Database,
+        executor: Executor,
+        lease: Leadership,
+        storage: StorageLedger,
+        *,
+        changed: Callable[[], None],
+    ) -> None:
+        self._queue, self._db, self._workspace = queue, db, executor.workspace
+        self._acts = Acts(executor, lease)
+        self._storage = storage
+        self._changed = changed
+        queue.serve(self.kind, self._work)
+
+    async def _work(self, uid: str) -> bool:
+        raise NotImplementedError
+
+    async def _erase(self, item: StoredItem, forget: Callable[[Tx, str], None]) -> None:
+        """Remove its files, then forget it and give back what it held."""
+        await self._acts.erase_stored(place_of(item))
+
+        def work(tx: Tx) -> None:
+            forget(tx, item.uid)
+            self._storage.drop(tx, item.uid)
+
+        await told(self._db.write(work), self._changed)
+
+
+def place_of(item: StoredItem) -> StoredPlace:
+    """Return where the files of something that is stored lie."""
+    return StoredPlace(item.kind.value, item.user, item.name)

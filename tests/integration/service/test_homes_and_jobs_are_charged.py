@@ -1,0 +1,230 @@
+"""Homes and jobs' directories take of their tenants' storage: exact once nothing writes any more, whatever was killed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlp_api import types as api
+from mlp_hub.domain.departure import DeparturePhase, FilesChoice, JobsChoice
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.executors.mounted.sizes import measured
+from mlp_hub.executors.workspace import Home, Size
+from platform_rig import FAST, Rig, play
+from waiting import until
+
+MIB = 2**20
+CHARGED = replace(FAST, charge_files=True)
+LONG = {"DURATION": 600}
+
+
+def put(rig: Rig, user: str, size: int, name: str = "data.bin") -> int:
+    """Have so many bytes in somebody's home; return what the home takes."""
+    home = Path(rig.directories.home(user))
+    home.mkdir(parents=True, exist_ok=True)
+    (home / name).write_bytes(b"x" * size)
+    return measured(home)
+
+
+def on_disk(rig: Rig, *users: str) -> int:
+    """Return what homes and jobs' directories of these users take."""
+    found = [rig.directories.homes / user for user in users]
+    found += [run for user in users for run in (rig.directories.jobs / user).glob("*")]
+    return sum(measured(path) for path in found)
+
+
+async def rom(rig: Rig, tenant: str = DEFAULT_TENANT) -> int:
+    return (await asyncio.to_thread(rig.held, tenant)).rom
+
+
+async def exact(rig: Rig, *users: str, tenant: str = DEFAULT_TENANT) -> None:
+    """Wait until a tenant holds what its users' files take."""
+
+    async def look() -> bool:
+        return await rom(rig, tenant) == await asyncio.to_thread(on_disk, rig, *users)
+
+    await until(look, what=f"{tenant} to be charged exactly")
+
+
+def charged(tmp_path: Path, story: Callable[[Rig], Awaitable[None]]) -> None:
+    play(tmp_path, story, policy=CHARGED)
+
+
+async def red(rig: Rig, rom: int | None, *users: str) -> None:
+    """Make the tenant red with some storage and some members."""
+    await rig.platform.tenants.create(api.TenantCreate(name="red", rom=rom))
+    for user in users:
+        await rig.platform.users.ensure(user)
+        await rig.platform.tenants.set_member("red", user)
+
+
+def test_what_a_job_leaves_is_charged_until_it_is_deleted(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await asyncio.to_thread(put, rig, "ann", 3 * MIB)
+        await rig.submit("digits", sim=LONG)
+        job = await rig.until("digits", "running")
+        kept = rig.workspace("ann", "digits") / "ckpt" / "best.pt"
+        await asyncio.to_thread(kept.parent.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(kept.write_bytes, b"x" * 5 * MIB)
+        rig.end(job)
+        await rig.until("digits", "finished")
+        await exact(rig, "ann")
+        assert await rom(rig) >= 8 * MIB
+        usage = await rig.platform.tenants.usage(DEFAULT_TENANT)
+        assert {str(h.holder) for h in usage.holdings} == {"home of ann", "files of the jobs of ann"}
+        await rig.platform.jobs.delete("ann", "digits")
+        await exact(rig, "ann")
+        assert 3 * MIB <= await rom(rig) < 4 * MIB, "the home alone"
+
+    charged(tmp_path, story)
+
+
+@pytest.mark.parametrize("when", ["running", "ended"])
+def test_a_service_that_dies_charges_what_was_written_meanwhile(tmp_path: Path, when: str) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("digits", sim=LONG)
+        job = await rig.until("digits", "running")
+        await rig.platform._charges.sweep()
+        await exact(rig, "ann")
+        if when == "ended":
+            rig.crash()
+            rig.end(job)
+        else:
+            rig.crash()
+        await asyncio.to_thread(put, rig, "ann", 2 * MIB)
+        left = rig.workspace("ann", "digits") / "left.bin"
+        await asyncio.to_thread(left.write_bytes, b"x" * MIB)
+        await rig.start()
+        if when == "running":
+            rig.end(await rig.platform.jobs.get("ann", "digits"))  # type: ignore[arg-type]
+        await rig.until("digits", "finished")
+        await exact(rig, "ann")
+        assert await rom(rig) >= 3 * MIB
+
+    charged(tmp_path, story)
+
+
+def test_what_an_older_hub_left_is_charged_after_the_upgrade(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for name in ("one", "two"):
+            await rig.submit(name, sim={"DURATION": 0})
+            await rig.until(name, "finished")
+            kept = rig.workspace("ann", name) / "kept.bin"
+            await asyncio.to_thread(kept.write_bytes, b"x" * MIB)
+        await rig.platform.users.ensure("ann")
+        await asyncio.to_thread(put, rig, "ann", MIB)
+        assert await rom(rig) == 0, "nothing is charged where that is not wanted"
+        rig.policy = CHARGED
+        await rig.restart()
+        await rig.platform._charges.sweep()
+        await exact(rig, "ann")
+        assert await rom(rig) >= 3 * MIB
+
+    play(tmp_path, story)
+
+
+def test_growth_is_charged_while_a_job_runs_once_it_is_much(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("digits", sim=LONG)
+        await rig.until("digits", "running")
+        await rig.platform._charges.sweep()
+        await exact(rig, "ann")
+
+        async def charges(size: int) -> None:
+            async def look() -> bool:
+                return await rom(rig) >= size
+
+            await until(look, what=f"{size} bytes to be charged")
+
+        rig.platform._charges.note({Home("ann"): Size(64 * MIB)})
+        await charges(64 * MIB)
+        before = await rom(rig)
+        rig.platform._charges.note({Home("ann"): Size(64 * MIB + 4096)})
+        assert not rig.platform._charges._noted, "so little is no reason to write"
+        assert await rom(rig) == before
+        rig.platform._charges.note({Home("ann"): Size(70 * MIB)})
+        await charges(70 * MIB)
+
+    charged(tmp_path, story)
+
+
+def test_who_fills_the_storage_is_stopped_and_warned_and_nobody_else_is(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await red(rig, 10 * MIB, "ann", "bob")
+        for user in ("ann", "bob"):
+            await rig.submit("runs", user, tenant="red", sim=LONG)
+            await rig.until("runs", "running", user=user)
+        await asyncio.to_thread(put, rig, "bob", MIB)
+        await asyncio.to_thread(put, rig, "ann", 12 * MIB)
+        await rig.platform._charges.sweep()
+        await exact(rig, "ann", "bob", tenant="red")
+        with pytest.raises(Refused, match=r"the storage of red is full: .* is yours \(home of ann: ") as full:
+            await rig.submit("more", tenant="red")
+        assert full.value.reason is Reason.WAITING_FOR_QUOTA
+        for _ in range(2):
+            await rig.platform._charges.full.warn()
+        kinds = [event.kind for event in await rig.platform.jobs.events("ann", "runs")]
+        assert kinds.count("storage-full") == 1
+        assert "the storage of red is full" in str(
+            (await rig.platform.jobs.why("ann", "runs")).expected_because
+        )
+        assert (await rig.platform.jobs.get("ann", "runs")).phase == "running"
+        await rig.submit("more", "bob", tenant="red", sim=LONG)
+        await rig.until("more", "running", user="bob")
+        assert "storage-full" not in [e.kind for e in await rig.platform.jobs.events("bob", "runs")]
+        (rig.directories.homes / "ann" / "data.bin").unlink()
+        rig.end(await rig.platform.jobs.get("ann", "runs"))  # type: ignore[arg-type]
+        await rig.until("runs", "finished")
+        await rig.platform._charges.sweep()
+        await exact(rig, "ann", "bob", tenant="red")
+        await rig.submit("more", tenant="red", sim={"DURATION": 0})
+
+    charged(tmp_path, story)
+
+
+def test_a_home_counts_where_its_owner_works_and_keeps_no_tenant(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await red(rig, None, "ann")
+        await asyncio.to_thread(put, rig, "ann", MIB)
+        await rig.submit("digits", tenant="red", sim={"DURATION": 0})
+        await rig.until("digits", "finished")
+        await rig.platform._charges.sweep()
+        await exact(rig, "ann", tenant="red")
+        await rig.platform.tenants.remove_member("red", "ann")
+        await rig.platform._charges.sweep()
+        home = await asyncio.to_thread(measured, rig.directories.homes / "ann")
+
+        async def moved() -> bool:
+            return await rom(rig) == home
+
+        await until(moved, what="the home to count for the default tenant")
+        await rig.platform.tenants.delete("red")
+        await exact(rig, "ann")
+        assert await rom(rig, "red") == 0
+
+    charged(tmp_path, story)
+
+
+def test_who_leaves_with_all_files_leaves_no_bytes_and_no_charge(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await asyncio.to_thread(put, rig, "ann", MIB)
+        await rig.submit("digits", sim={"DURATION": 0})
+        await rig.until("digits", "finished")
+        await exact(rig, "ann")
+        assert await rom(rig) >= MIB
+        await rig.platform.departures.begin("ann", JobsChoice.STOP, FilesChoice.REMOVE, actor="root")
+
+        async def left() -> bool:
+            found = await rig.platform.departures.of("ann")
+            return found is not None and found.phase is DeparturePhase.LEFT
+
+        await until(left, what="ann to have left")
+        assert await asyncio.to_thread(on_disk, rig, "ann") == await rom(rig) == 0
+        assert rig.db.read_now(lambda tx: tx.stored.homes()) == []
+
+    charged(tmp_path, story)
