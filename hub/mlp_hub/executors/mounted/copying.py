@@ -72,7 +72,11 @@ def extent_of(top: Path, path: str) -> Extent:
 def copy(top: Path, path: str, target: Path, most: int, goes_on: Callable[[], None]) -> Extent:
     """Copy the files at a path into a directory, in place of what is there, down to the disk; blocks."""
     remove_directory(target, goes_on)
-    os.makedirs(target, 0o700)  # noqa: PTH103 - all above it is the platform's; the service alone reads it
+    # all above is the platform's, and closed to all but the owner: what is kept is read by the owner's notebooks
+    target.parent.parent.mkdir(0o711, parents=True, exist_ok=True)
+    target.parent.mkdir(0o700, exist_ok=True)
+    target.mkdir(0o755)
+    target.chmod(0o755)
     copier = _Copier(most, goes_on)
     with Folder.at(target) as there:
         for folder, name in _sources(top, path):

@@ -41,6 +41,7 @@ class DatasetWorker:
         self._acts = Acts(executor, lease)
         self._storage = storage
         self._changed = changed
+        self._unmeasured: set[str] = set()
         queue.serve(KIND, self._work)
 
     async def start(self) -> None:
@@ -53,6 +54,11 @@ class DatasetWorker:
         """Have a dataset looked at soon."""
         self._queue.add((KIND, uid))
 
+    def measure(self, uid: str) -> None:
+        """Have a dataset that is ready measured soon: its owner's notebook may have written to it, which nobody counts."""
+        self._unmeasured.add(uid)
+        self.look_at(uid)
+
     async def recount(self) -> None:
         """Measure all that something was being written to."""
         for item in await self._db.read(lambda tx: tx.stored.granted()):
@@ -63,11 +69,13 @@ class DatasetWorker:
 
     async def _work(self, uid: str) -> bool:
         found = await self._db.read(lambda tx: tx.datasets.get(uid))
+        asked = uid in self._unmeasured
+        self._unmeasured.discard(uid)
         if found is None:
             return False
         if found.phase is P.DELETING:
             return await self._erase(found)
-        if found.phase is P.READY and found.item.reserved and not found.item.granted:
+        if found.phase is P.READY and (found.item.reserved or asked) and not found.item.granted:
             return await self._measure(found)
         return False
 
