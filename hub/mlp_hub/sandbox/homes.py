@@ -40,6 +40,7 @@ def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> Folder:
 
     Where the hub is root, its owner `uid` may look into it; None leaves that as it is.
     """
+    root.mkdir(0o711, parents=True, exist_ok=True)
     with Folder.at(root) as top, top.inside(kind, make=0o711) as shelves:
         shelf = shelves.inside(user, make=0o700)
     if uid is not None and os.geteuid() == 0:

@@ -20,6 +20,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.mounted.erase import remove_directory
 from mlp_hub.executors.mounted.files import clip, kind_of, open_file, opened, parts_of, refusal
 from mlp_hub.executors.workspace import EntryKind, Extent
+from mlp_hub.sandbox import ensure_stored
 from mlp_language.message import msg
 
 MOST_FILES = 100_000
@@ -72,11 +73,8 @@ def extent_of(top: Path, path: str) -> Extent:
 def copy(top: Path, path: str, target: Path, most: int, goes_on: Callable[[], None]) -> Extent:
     """Copy the files at a path into a directory, in place of what is there, down to the disk; blocks."""
     remove_directory(target, goes_on)
-    # all above is the platform's, and closed to all but the owner: what is kept is read by the owner's notebooks
-    target.parent.parent.mkdir(0o711, parents=True, exist_ok=True)
-    target.parent.mkdir(0o700, exist_ok=True)
-    target.mkdir(0o755)
-    target.chmod(0o755)
+    shelf = target.parent
+    ensure_stored(shelf.parent.parent, shelf.parent.name, shelf.name, target.name)
     copier = _Copier(most, goes_on)
     with Folder.at(target) as there:
         for folder, name in _sources(top, path):

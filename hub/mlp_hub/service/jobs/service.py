@@ -232,7 +232,7 @@ class JobService:
         await validation.check_runtime(
             spec.started_by, lambda package: self._executor.lacks(package, user), spec.env
         )
-        return await self._board.db.read(lambda tx: data.resolve(tx, spec)) if spec.data else spec
+        return await self._board.db.read(lambda tx: data.found_now(tx, spec)) if spec.data else spec
 
     async def _places_of(self, user: str) -> Places:
         """Return the user's tenants and which of them is meant when none is named."""

@@ -24,7 +24,7 @@ STATES = {
 """What a dataset is in each phase, for sentences."""
 
 
-def resolve(tx: Tx, spec: JobSpec) -> JobSpec:
+def found_now(tx: Tx, spec: JobSpec) -> JobSpec:
     """Return a job that is asked for with the datasets that its names mean now; raise `Refused` for what it may not read."""
     return replace(spec, data=tuple(with_uid(use, _readable(tx, spec, use).item.uid) for use in spec.data))
 
