@@ -15,7 +15,7 @@ DATA = "/data"
 ROOTS = (DATA, "/datasets", "/mnt")
 """Contract: directories below which a dataset may be seen; of nothing else a program may hide what the platform has there."""
 _NAME = re.compile(r"[a-z][a-z0-9.-]{0,49}")
-_USER = re.compile(r"[^/:\s]{1,255}")
+_USER = re.compile(r"(?!\.\.?$)[^/:\s]{1,255}")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _SHOWN = 100
 """Safety: characters of a bad value that are repeated in the answer."""

@@ -25,7 +25,9 @@ def test_in_a_job_it_is_where_the_job_has_it() -> None:
 
 
 def test_one_that_the_job_was_not_submitted_with_is_named_with_the_way_out() -> None:
-    with pytest.raises(mlp.UsageError, match="no dataset cats, but digits, bob/pets; submit it with --data cats"):
+    with pytest.raises(
+        mlp.UsageError, match="no dataset cats, but digits, bob/pets; submit it with --data cats"
+    ):
         data_path("cats", JOB)
     with pytest.raises(mlp.UsageError, match="no dataset cats, but none"):
         data_path("cats", {"MLP_JOB": "train"})
