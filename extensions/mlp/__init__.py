@@ -2,6 +2,7 @@
 
     mlp.report(epoch=3, loss=0.1)        a point on the job's curves; mlp.progress(loop) a progress bar
     mlp.submit("train.py", workers=2)    a Job: .wait() .logs() .metrics() .why() .result() .watch()
+    mlp.data_path("digits")              where a dataset is, in a job and in a notebook
     mlp.jobs()  mlp.job(name)  mlp.quota()  mlp.offer(workers=4)
     mlp.data.push("photos", "pets")      datasets: .push() .pull() .ls() .rm()
     await mlp.aio.submit(...)            the same from asyncio
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlp.client import Client as Client
+    from mlp.data import data_path as data_path
     from mlp.errors import JobFailed as JobFailed
     from mlp.errors import JobTimeout as JobTimeout
     from mlp.errors import MLPError as MLPError
@@ -49,6 +51,7 @@ _ERRORS = (
 _HOME = {
     "Client": "client.Client",
     "Job": "handle.Job",
+    "data_path": "data.data_path",
     "flush": "reporting.flush",
     "job": "handle.get_job",
     "jobs": "handle.jobs",
@@ -64,6 +67,7 @@ _HOME = {
 __all__ = [  # noqa: PLE0604 - made of constants
     "Client",
     "Job",
+    "data_path",
     "flush",
     "job",
     "jobs",

@@ -21,6 +21,8 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNIT = r"(s|m|h|d|secs?|seconds?|mins?|minutes?|hours?|hrs?|days?)"
 _YEAR = 365 * 86400
 MOST_RANKS = 10_000
+MOST_DATASETS = 32
+DATASET = re.compile(r"([^/:\s]{1,255}/)?[a-z][a-z0-9.-]{0,49}(:\S{1,200})?")
 
 
 class Unitless(int):
@@ -168,6 +170,21 @@ def env(value: object) -> dict[str, str]:
     return dict(items)
 
 
+def data(value: object) -> list[str]:
+    """Check datasets: one from Python, or several."""
+    texts = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
+    if len(texts) > MOST_DATASETS:
+        raise ValueError(say("{n} datasets; at most {most}", n=len(texts), most=MOST_DATASETS))
+    for text in texts:
+        if not isinstance(text, str) or not DATASET.fullmatch(text):
+            raise ValueError(
+                say(
+                    "is no dataset; right: NAME, USER/NAME, or either with :PATH behind it, as in digits:train"
+                )
+            )
+    return texts
+
+
 def names(text: object) -> tuple[str, ...]:
     """Split `lr,batch`."""
     found = tuple(p.strip() for p in str(text).split(",") if p.strip())
@@ -241,6 +258,8 @@ SUBMIT: tuple[Option, ...] = (
     Option("tensorboard", lambda: say("whether TensorBoard's event files that its program writes are drawn"), _switch, "on", "on|off", choices="on off"),
     Option("env", lambda: say("a variable for the program; may be repeated"), env, None, "K=V", "-e", many=True,
            shown_default=lambda: say("none")),
+    Option("data", lambda: say("a dataset that its program reads below /data, and at PATH where one is given; may be repeated"), data, None,
+           "[USER/]NAME[:PATH]", many=True, shown_default=lambda: say("none")),
     Option("name", lambda: say("used again, when it has ended, it is the next run of that name; earlier runs stay"), job_name, None,
            "NAME", "-n", shown_default=lambda: say("runtime and date")),
     Option("replace", lambda: say("delete the earlier runs of the name"), None, False),

@@ -41,6 +41,13 @@ EnvName = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
 Sureness = Literal["sure", "likely", "unknown"]
 StageName = Literal["queued", "admitted", "created", "bound", "pulled", "started", "first-line"]
 OnOff = Literal["on", "off"]
+DataNames = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=500)]],
+    Meta(
+        max_length=32,
+        description="datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too",
+    ),
+]
 JobState = Literal["creating", "running", "finished", "error", "deleting"]
 
 
@@ -64,6 +71,7 @@ class JobShape(Request, kw_only=True):
     checkpoint_every: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
     topology: Annotated[str, Meta(max_length=100)] | None = None
     tensorboard: OnOff = "on"
+    data: DataNames = field(default_factory=list)
 
 
 class JobCreate(JobShape, kw_only=True):
@@ -178,6 +186,7 @@ class Job(Response):
     checkpoint_every: int | None
     topology: str | None
     tensorboard: OnOff
+    data: list[str]
     uid: str
     state: JobState
     phase: str

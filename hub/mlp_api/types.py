@@ -138,6 +138,12 @@ class TenantCreate(Request):
             "their end; `stop`, they are cancelled. Those that wait are put aside, and notebook servers end, either way"
         ),
     ] = "finish"
+    datasets: Annotated[
+        Literal["own", "members"],
+        Meta(
+            description="which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members"
+        ),
+    ] = "own"
     description: Annotated[str, Meta(max_length=500)] = ""
 
 
@@ -197,6 +203,7 @@ class Tenant(Response):
     network: str | None
     job_network: str
     leavers: str
+    datasets: str
     description: str
     members: int
     running: int

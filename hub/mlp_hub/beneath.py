@@ -93,6 +93,12 @@ class Folder:
             os.fchown(fd, uid, uid)
         return os.fdopen(fd, "wb")
 
+    def link(self, name: str, target: str, uid: int | None = None) -> None:
+        """Make a symbolic link of that owner; FileExistsError for whatever has its name."""
+        os.symlink(target, _single(name), dir_fd=self.fd)
+        if uid is not None:
+            os.chown(_single(name), uid, uid, dir_fd=self.fd, follow_symlinks=False)
+
     def remove(self, name: str) -> None:
         """Remove what is no directory."""
         os.unlink(_single(name), dir_fd=self.fd)

@@ -46,6 +46,7 @@ def build_for_pod(given: Mapping[str, str], user: str, api_url: str) -> dict[str
 def _common(given: Mapping[str, str], user: str, home: str) -> dict[str, str]:
     return {k: v for k, v in given.items() if k.startswith(_PASSED_ON)} | {
         "HOME": home,
+        "MLP_DATA": f"/mlp/datasets/{user}",
         "USER": user,
         "LOGNAME": user,
         "SHELL": "/bin/bash",

@@ -13,6 +13,7 @@ from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, NOTEBOOK, NOT
 from mlp_hub.executors.kubernetes.notebooks import Gpus, home_mount, no_gpus, tolerations
 from mlp_hub.kubernetes import names, restricted
 from mlp_hub.kubernetes.kinds import PODS, SECRETS, Object, name_of, namespace_of
+from mlp_hub.sandbox.homes import MODELS, SHELVES, seen_at
 from mlp_spawner.grant import Grant
 from mlp_spawner.pod_states import CONTAINER, START
 
@@ -172,6 +173,15 @@ def _mounts(installation: Installation, pod: ServerPod) -> list[dict[str, Any]]:
             "mountPath": home_mount(pod.user),
             "subPath": installation.below(pod.home),
         },
+        *(
+            {
+                "name": "mlp-files",
+                "mountPath": seen_at(kind, pod.user),
+                "subPath": installation.below(installation.directories.root / kind / pod.user),
+                **({"readOnly": True} if kind == MODELS else {}),
+            }
+            for kind in SHELVES
+        ),
         {"name": "mlp-tmp", "mountPath": "/tmp"},  # noqa: S108 - the pod's own
         {"name": "mlp-shm", "mountPath": "/dev/shm"},  # noqa: S108
         *(

@@ -166,6 +166,9 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
         new = place_samples(home, server.samples(), placed, uid, self._reader.language)
         if new:
             self.log.info("Placed %s in the home of %s", ", ".join(new), self.user.name)
+        for kind in sandbox.SHELVES:  # kubelet would make what is missing, as its own
+            sandbox.open_shelf(self.installation.directories.root, kind, self.user.name, uid).close()
+        sandbox.place_links(home, self.user.name, uid)
         return home
 
     async def _create(self, watch: PodWatch, wanted: Object) -> Object:

@@ -22,6 +22,7 @@ from mlp_spawner.errors import OptionsError, ServerFailed, ServerRefused, Told, 
 from mlp_spawner.grant import Grant
 from mlp_spawner.homes import place_samples
 from mlp_spawner.paths import Paths
+from mlp_spawner.shelves import shelves
 
 
 class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
@@ -40,6 +41,7 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         help="Directory of the hub's and the service's sockets for servers.", config=True
     )
     homes_dir = Unicode(help="Directory of the home directories.", config=True)
+    storage_dir = Unicode(help="Directory of the tree of storage: datasets and models.", config=True)
     first_uid = Integer(
         300_000, help="Where the hub is root, user number N gets this uid plus N.", config=True
     )
@@ -117,6 +119,7 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
                 env=env,
                 uid=uid,
                 home_dir=home,
+                stored=await asyncio.to_thread(shelves, Path(self.storage_dir), self.user.name, uid),
                 tenant_socket_dir=self.tenant_socket_dir,
                 args=self.get_args(),
             )
@@ -134,6 +137,8 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         new = place_samples(home, server.samples(), paths.placed_file, uid, self._reader.language)
         if new:
             self.log.info("Placed %s in the home of %s", ", ".join(new), self.user.name)
+        if sandbox.capabilities().mode != "open":  # where there is none the paths inside are nowhere
+            sandbox.place_links(home, self.user.name, uid)
         return home
 
     async def _wait_ready(self, paths: Paths) -> None:

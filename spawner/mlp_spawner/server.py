@@ -34,6 +34,7 @@ def spec(
     env: Mapping[str, str],
     uid: int | None,
     home_dir: Path,
+    stored: Sequence[Bind] = (),
     tenant_socket_dir: str,
     args: Sequence[str],
 ) -> SandboxSpec:
@@ -42,6 +43,7 @@ def spec(
         *sandbox.environment_binds(who.python),
         Bind(tenant_socket_dir, tenant_socket_dir),
         Bind("/etc/pip.conf", "/etc/pip.conf", optional=True),
+        *stored,
     )
     # links, not binds: a newer version puts other directories in the place of these while the server runs, and a bind
     # would stay with what was removed

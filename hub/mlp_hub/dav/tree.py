@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from mlp_hub.beneath import Folder
 from mlp_hub.dav.service import Access
+from mlp_hub.sandbox import open_shelf
 from mlp_language.message import Message, msg
 
 Parts = tuple[str, ...]
@@ -93,13 +94,10 @@ class Tree:
     def top(self) -> Folder:
         """The dataset's directory, made where it is missing."""
         if self._top is None:
-            with (
-                Folder.at(self._root) as root,
-                root.inside("datasets", make=0o711) as datasets,
-                datasets.inside(self.access.user, make=0o711) as user,
-            ):
-                self._top = user.inside(self.access.name, make=0o700)
+            with open_shelf(self._root, "datasets", self.access.user, self.access.owner) as shelf:
+                self._top = shelf.inside(self.access.name, make=_DIRECTORY)
                 self._own(self._top.fd)
+                os.fchmod(self._top.fd, _DIRECTORY)
         return self._top
 
     @contextlib.contextmanager

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from mlp_hub.domain import names
+from mlp_hub.domain.data import DataUse
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import BUILT_IN, Runtime
@@ -211,6 +212,7 @@ class JobSpec:
     checkpoint_every: int | None = None  # seconds
     topology: str | None = None
     tensorboard: Literal["on", "off"] = "on"  # whether event files that its program writes are drawn
+    data: tuple[DataUse, ...] = ()  # datasets that its ranks see
     own_runtime: Runtime | None = (
         None  # its tenant's runtime as it was at submission; None: one of the platform's
     )

@@ -25,7 +25,7 @@ from mlp_hub.domain.runtime import Runtime
 from mlp_hub.domain.stages import NO_TIMES, StageTimes
 from mlp_hub.executors.brought import BroughtJobs
 from mlp_hub.executors.nodes import NodeInfo
-from mlp_hub.executors.workspace import Home, JobRun, Workspace
+from mlp_hub.executors.workspace import Home, JobRun, StoredPlace, Workspace
 from mlp_language.message import Message, msg
 
 
@@ -100,6 +100,14 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class DataMount:
+    """Something that is stored and that ranks see at a path; they can never write to it."""
+
+    of: StoredPlace
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchSpec:
     """All that an attempt needs. No path in it is the hub machine's: home and directory are the workspace's to find."""
 
@@ -123,6 +131,7 @@ class LaunchSpec:
     file_max: int = 0  # bytes that one file may have; 0: any number
     image: str | None = None  # None: the environment that the executor has for jobs
     mounts: tuple[Mount, ...] = ()
+    data: tuple[DataMount, ...] = ()
     brought: Brought | None = None  # what is to run in place of the program
 
     @property

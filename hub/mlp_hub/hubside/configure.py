@@ -215,4 +215,5 @@ def _sandboxes(c: Any, settings: Settings) -> Any:
     spawner.hub_connect_url = socket_url(settings.tenant_hub_socket)
     spawner.tenant_socket_dir = str(settings.tenant_dir)
     spawner.homes_dir = str(settings.homes_dir)
+    spawner.storage_dir = str(settings.data_dir)
     return spawner

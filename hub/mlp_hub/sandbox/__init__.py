@@ -12,11 +12,12 @@ from mlp_hub.sandbox.control import inspect, kill, launch, remove, signal, stop,
 from mlp_hub.sandbox.environment import environment_binds
 from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
-from mlp_hub.sandbox.homes import ensure_home
+from mlp_hub.sandbox.homes import SHELVES, ensure_home, ensure_stored, open_shelf, place_links, seen_at
 from mlp_hub.sandbox.spec import Bind, Limits, Link, RankPlan, SandboxSpec
 from mlp_hub.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
 
 __all__ = [
+    "SHELVES",
     "Bind",
     "Capabilities",
     "Folder",
@@ -32,13 +33,17 @@ __all__ = [
     "SandboxUnavailable",
     "capabilities",
     "ensure_home",
+    "ensure_stored",
     "environment_binds",
     "inspect",
     "kill",
     "launch",
     "one_line",
+    "open_shelf",
+    "place_links",
     "remove",
     "remove_forgotten",
+    "seen_at",
     "signal",
     "stop",
     "sweep",

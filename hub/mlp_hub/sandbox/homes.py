@@ -1,10 +1,21 @@
-"""Users' home directories, which their notebook servers and jobs share."""
+"""Users' home directories, which their notebook servers and jobs share, and the directories of what is stored for them.
+
+What is stored is read by others than its owner too, by the mounts of their jobs alone. So its own directory lets everybody in,
+and the one above, of all that its owner has, nobody but the owner: who was given no mount finds no way to it, whatever the uid.
+That one is the platform's, in which the owner makes, moves and replaces nothing: a mount finds what the platform put there.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 from mlp_hub.beneath import Folder
+
+DATASETS, MODELS = "datasets", "models"
+SHELVES = (DATASETS, MODELS)
+"""Contract: what of the tree of storage a notebook shows."""
 
 
 def ensure_home(homes: Path, user: str, uid: int | None) -> Path:
@@ -17,3 +28,41 @@ def ensure_home(homes: Path, user: str, uid: int | None) -> Path:
         if uid is not None:
             home.give(uid, uid)
     return homes / user
+
+
+def seen_at(kind: str, user: str) -> str:
+    """Return where a notebook has all of a kind that is stored for its user: `/mlp/datasets/ann`."""
+    return f"/mlp/{kind}/{user}"
+
+
+def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> Folder:
+    """Open the directory of all of a kind (`datasets`, `models`) that is stored for a user, made where it is missing.
+
+    Where the hub is root, its owner `uid` may look into it; None leaves that as it is.
+    """
+    root.mkdir(0o711, parents=True, exist_ok=True)
+    with Folder.at(root) as top, top.inside(kind, make=0o711) as shelves:
+        shelf = shelves.inside(user, make=0o700)
+    if uid is not None and os.geteuid() == 0:
+        shelf.give(0, uid, 0o750)
+    return shelf
+
+
+def ensure_stored(root: Path, kind: str, user: str, name: str) -> None:
+    """Make the directory of something that is stored where it is missing, and let who was given a mount of it in.
+
+    Raises OSError where something else has its place.
+    """
+    with open_shelf(root, kind, user, None) as shelf, shelf.inside(name, make=0o755) as stored:
+        os.fchmod(stored.fd, 0o755)
+
+
+def place_links(home: Path, user: str, uid: int | None) -> None:
+    """Make the links in a home by which its user finds what is stored, where nothing has their names.
+
+    Links, and no mounts: what is mounted within a home would follow whatever its user has put in that place.
+    """
+    with Folder.at(home) as folder:
+        for kind in SHELVES:
+            with contextlib.suppress(FileExistsError):
+                folder.link(kind, seen_at(kind, user), uid)

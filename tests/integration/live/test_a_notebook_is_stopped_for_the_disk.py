@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import httpx
 import pytest
 
 from hub_stack import Browser, text_of
-from kernel_client import Kernel
 from live_hub import LiveHub, live_hub
-from local_names import LocalNames
+from notebooks import start_notebook
 from small_disk import small_disk
-from waiting import PATIENCE_S, wait_for
+from waiting import wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
 FLOOD = """
@@ -24,22 +22,6 @@ while True:
     out.write(bytes(4 << 20)); out.flush()
     time.sleep(0.05)
 """
-
-
-def start_notebook(hub: LiveHub, user: str) -> Kernel:
-    token = hub.token(user)
-    headers = {"Authorization": f"token {token}"}
-    api = httpx.Client(base_url=hub.url, headers=headers, transport=LocalNames(), timeout=PATIENCE_S)
-    hub.clients.append(api)
-    started = api.post(f"/hub/api/users/{user}/server", json={"user_options": {"cpu": 0.2, "ram": 512}})
-    assert started.status_code in (201, 202), started.text
-
-    def ready() -> bool:
-        server = api.get(f"/hub/api/users/{user}").json()["servers"].get("")
-        return bool(server and server["ready"])
-
-    wait_for(ready, message="for the notebook server")
-    return Kernel(hub.notebooks(user), user, token)
 
 
 def is_ended(hub: LiveHub, user: str) -> bool:

@@ -17,13 +17,14 @@ import yaml
 from gangs import pods_in
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import BUILT_IN, RankRole, Runtime
-from mlp_hub.executors.base import CannotStart, Code, EntryPoint, LaunchSpec, Mount
+from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
 from mlp_hub.executors.kubernetes.gang import LONGEST_NAME, Gang, describe, rank_of
 from mlp_hub.executors.kubernetes.gang.pods import NODE_S
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.rights import OF_OPERATORS, RIGHTS
 from mlp_hub.executors.kubernetes.ways import Ways
 from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.kubernetes.kinds import (
     JOBS,
     MPI_JOBS,
@@ -211,6 +212,19 @@ def test_the_tenants_own_nodes_and_the_installations_are_tolerated(tmp_path: Pat
     assert terms == [
         {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}]}
     ]
+
+
+def test_datasets_are_directories_of_the_shared_volume_that_can_only_be_read(tmp_path: Path) -> None:
+    data = (
+        DataMount(StoredPlace("dataset", "bob", "pets"), "/data/pets"),
+        DataMount(StoredPlace("dataset", "bob", "pets"), "/mnt/pets"),
+    )
+    [pod] = pods_in(described(launch("plain", data=data), ALL, tmp_path).main[1])
+    mounts = pod["spec"]["containers"][0]["volumeMounts"]
+    for path in ("/data/pets", "/mnt/pets"):
+        assert [m for m in mounts if m["mountPath"] == path] == [
+            {"name": "files", "mountPath": path, "subPath": "datasets/bob/pets", "readOnly": True}
+        ]
 
 
 def test_mounts_are_claims_by_name(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import BUILT_IN
 from mlp_hub.executors import programs
-from mlp_hub.executors.base import CannotStart, Code, EntryPoint, LaunchSpec, Mount
+from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
 from mlp_hub.executors.local import node as nodes
 from mlp_hub.executors.local import prepare
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.sandbox import Limits, Link, SandboxSpec, groups
+from mlp_hub.executors.workspace import StoredPlace
+from mlp_hub.sandbox import Bind, Limits, Link, SandboxSpec, ensure_stored, groups, place_links
 from mlp_hub.sandbox.control import _check, _group_name
 from mlp_hub.sandbox.environment import _outermost
 from mlp_hub.sandbox.open_mode import translate
@@ -184,6 +186,38 @@ def test_what_only_a_cluster_has_is_refused(more: dict[str, Any], tmp_path: Path
     around = prepare.Surroundings("/py", Directories(tmp_path, tmp_path))
     with pytest.raises(CannotStart, match="no image, no volumes"):
         prepare.sandbox_spec(launch(**more), around, [], [])
+
+
+DIGITS = StoredPlace("dataset", "bob", "digits")
+
+
+def test_datasets_are_seen_read_only_and_a_copy_of_the_platform_is_not_hidden_by_one(tmp_path: Path) -> None:
+    directories = Directories(tmp_path / "homes", tmp_path / "mlp" / "jobs")
+    around = prepare.Surroundings(sys.executable, directories, (Bind("/x", "/data/hub"),))
+    made = prepare.sandbox_spec(launch(data=(DataMount(DIGITS, "/data/digits"),)), around, [], [])
+    found = [bind for bind in made.binds if bind.dst == "/data/digits"]
+    assert found == [Bind(str(tmp_path / "mlp/datasets/bob/digits"), "/data/digits", writable=False)]
+    for taken in ("/data/hub", "/data/hub/below", "/data"):
+        with pytest.raises(CannotStart, match="the platform has its own files"):
+            prepare.sandbox_spec(launch(data=(DataMount(DIGITS, taken),)), around, [], [])
+
+
+def test_a_datasets_own_directory_is_open_and_no_link_is_taken_for_one(tmp_path: Path) -> None:
+    root = tmp_path / "mlp"
+    ensure_stored(root, "datasets", "bob", "digits")
+    assert (root / "datasets/bob").stat().st_mode & 0o777 == 0o700
+    assert (root / "datasets/bob/digits").stat().st_mode & 0o777 == 0o755
+    (root / "datasets/bob/link").symlink_to("/etc")
+    with pytest.raises(OSError, match="link"):
+        ensure_stored(root, "datasets", "bob", "link")
+
+
+def test_links_to_what_is_stored_take_the_place_of_nothing_in_a_home(tmp_path: Path) -> None:
+    (tmp_path / "datasets").write_text("mine")
+    for _ in range(2):
+        place_links(tmp_path, "ann", None)
+    assert (tmp_path / "datasets").read_text() == "mine"
+    assert (tmp_path / "models").readlink() == Path("/mlp/models/ann")
 
 
 def test_devices_are_whole_or_shared() -> None:

@@ -23,7 +23,7 @@ SAMPLES = Path(mlp.__file__).parent / "samples"
 VALUES = {
     "runtime": "tf", "workers": "2:4", "cpu": "0.5", "gpu": "1", "gpu_kind": "a100", "ram": "2G", "ps": "1",
     "tenant": "red", "priority": "high", "time_limit": "1h30m", "retries": "2", "checkpoint_every": "10m",
-    "topology": "spread", "tensorboard": "off", "env": "A=b", "name": "digits",
+    "topology": "spread", "tensorboard": "off", "env": "A=b", "data": "digits:train", "name": "digits",
 }  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def test_the_table_holds_exactly_what_the_service_takes():
 def test_defaults_are_those_of_the_schema():
     defaults = {f.name: f.default for f in msgspec.structs.fields(JobCreate)}
     for option in SUBMIT:
-        if option.wire and option.name not in {"name", "env"}:
+        if option.wire and option.name not in {"name", "env", "data"}:
             assert option.default == defaults[option.name], option.name
 
 
@@ -65,7 +65,7 @@ def test_what_each_surface_parses_passes_the_schema():
 
 
 def test_options_whose_feature_is_not_there_are_not_offered():
-    for flag in ("--image", "--data", "--out"):
+    for flag in ("--image", "--out"):
         with pytest.raises(UsageError, match=f"no option {flag}"):
             parse(["submit", "a.py", flag, "x"], MAGIC)
 

@@ -36,6 +36,7 @@ FULL = api.TenantCreate(
     queue_order="fifo",
     network="outbound",
     leavers="stop",
+    datasets="members",
     description="a team",
 )
 

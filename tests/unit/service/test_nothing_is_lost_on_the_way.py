@@ -29,6 +29,7 @@ FULL = jobs_api.JobCreate(
     checkpoint_every=30,
     topology="spread",
     tensorboard="off",
+    data=["digits", "bob/pets:train"],
 )
 
 

@@ -29,6 +29,7 @@ def test_the_environment_holds_what_a_server_needs_and_nothing_of_the_hub():
         "LOGNAME": "ann",
         "MEM_LIMIT": "1",
         "MLP_API_URL": "http+unix://%2Frun%2Ftenant%2Fmlp.sock/services/mlp/api/v1",
+        "MLP_DATA": "/mlp/datasets/ann",
         "MLP_TENANT": "red",
         "PATH": "/home/ann/.local/bin:/opt/env/bin:/usr/local/bin:/usr/bin:/bin",
         "SHELL": "/bin/bash",

@@ -50,10 +50,14 @@ def test_without_gpus_its_image_gets_none_by_a_variable() -> None:
     assert container["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
 
 
-def test_of_the_volume_it_sees_the_users_home_alone() -> None:
+def test_of_the_volume_it_sees_the_users_home_datasets_and_models_alone() -> None:
     (container,) = made()["spec"]["containers"]
-    (files,) = [m for m in container["volumeMounts"] if m["name"] == "mlp-files"]
-    assert files == {"name": "mlp-files", "mountPath": "/home/ann", "subPath": "homes/ann"}
+    files = [m for m in container["volumeMounts"] if m["name"] == "mlp-files"]
+    assert files == [
+        {"name": "mlp-files", "mountPath": "/home/ann", "subPath": "homes/ann"},
+        {"name": "mlp-files", "mountPath": "/mlp/datasets/ann", "subPath": "datasets/ann"},
+        {"name": "mlp-files", "mountPath": "/mlp/models/ann", "subPath": "models/ann", "readOnly": True},
+    ]
 
 
 def test_no_two_servers_have_pods_of_one_name() -> None:

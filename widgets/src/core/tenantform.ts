@@ -31,6 +31,11 @@ export const PLAIN = {
     hint: () => t("Also of people whose account is taken away. What waits is suspended, and notebook servers end, either way."),
     options: () => [["finish", t("Go on to their end")], ["stop", t("Are cancelled")]],
   },
+  datasets: {
+    label: () => t("Datasets that a member's jobs may read"),
+    hint: () => t("Read only, and none of another tenant. What is started after the change goes by it."),
+    options: () => [["own", t("The member's own")], ["members", t("Those of all members")]],
+  },
 } satisfies Partial<Record<keyof TenantSettings, Plain>>;
 export type PlainField = keyof typeof PLAIN;
 export const PLAIN_FIELDS = Object.keys(PLAIN) as PlainField[];
@@ -74,7 +79,7 @@ export function textsOf(tenant: TenantSettings): Texts {
 
 /** What a setting is of which nothing is said. */
 function unsaid(field: PlainField): string {
-  return field === "leavers" ? "finish" : "";
+  return field === "leavers" ? "finish" : field === "datasets" ? "own" : "";
 }
 
 function plainTexts(of: (field: PlainField) => string): Record<PlainField, string> {

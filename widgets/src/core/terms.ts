@@ -41,4 +41,4 @@ export const ORDERS: Words = {
 export const LINE_PER_TENANT: readonly string[] = ["fair", "maxmin"];
 
 /** All that a tenant is configured by. */
-export const TENANT_FIELDS = ["name", "cpu", "gpu", "ram", "rom", "gpu_kinds", "weight", "cohort", "parent", "borrowing_limit", "lending_limit", "reserved", "queue_order", "isolation", "network", "leavers", "description"] as const;
+export const TENANT_FIELDS = ["name", "cpu", "gpu", "ram", "rom", "gpu_kinds", "weight", "cohort", "parent", "borrowing_limit", "lending_limit", "reserved", "queue_order", "isolation", "network", "leavers", "datasets", "description"] as const;

@@ -416,6 +416,7 @@ export interface Tenant {
   network: string | null;
   job_network: string;
   leavers: string;
+  datasets: string;
   description: string;
   members: number;
   running: number;
@@ -494,6 +495,10 @@ export interface TenantCreate {
    * what happens to running jobs of who leaves it, or whose account is taken away: `finish`, they go on to their end; `stop`, they are cancelled. Those that wait are put aside, and notebook servers end, either way
    */
   leavers?: "finish" | "stop";
+  /**
+   * which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members
+   */
+  datasets?: "members" | "own";
   description?: string;
 }
 /**
@@ -551,6 +556,10 @@ export interface TenantUpdate {
    * what happens to running jobs of who leaves it, or whose account is taken away: `finish`, they go on to their end; `stop`, they are cancelled. Those that wait are put aside, and notebook servers end, either way
    */
   leavers?: "finish" | "stop";
+  /**
+   * which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members
+   */
+  datasets?: "members" | "own";
   description?: string;
 }
 /**
@@ -817,6 +826,12 @@ export interface JobCreate {
   topology?: string | null;
   tensorboard?: "off" | "on";
   /**
+   * datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too
+   *
+   * @maxItems 32
+   */
+  data?: string[];
+  /**
    * letters, digits, -, _ and ., not beginning with - or ., 1 to 50 characters
    */
   name: string;
@@ -869,6 +884,7 @@ export interface Job {
   checkpoint_every: number | null;
   topology: string | null;
   tensorboard: "off" | "on";
+  data: string[];
   uid: string;
   state: "creating" | "deleting" | "error" | "finished" | "running";
   phase:

@@ -63,6 +63,7 @@ def sandbox_spec(
                 for env, mine in zip(envs, per_rank_gpus, strict=True)
             ),
         )
+    others = (*environment_binds(around.python), *around.binds)
     return SandboxSpec(
         id=spec.attempt,
         argv=start.argv,
@@ -73,8 +74,8 @@ def sandbox_spec(
         user_name=spec.user,
         uid=spec.uid,
         binds=(
-            *environment_binds(around.python),
-            *around.binds,
+            *others,
+            *_data(spec, around.directories, others),
             Bind(job, WORKSPACE, writable=True),
         ),
         limits=limits(spec),
@@ -85,6 +86,22 @@ def sandbox_spec(
         grace_s=spec.grace_s,
         hidden=(f"{WORKSPACE}/log",),
     )
+
+
+def _data(spec: LaunchSpec, directories: Directories, others: Sequence[Bind]) -> list[Bind]:
+    """Return what shows the ranks their datasets; raises `CannotStart` where this machine has something else in the place of one."""
+    for mount in spec.data:
+        for other in others:
+            if f"{other.dst}/".startswith(f"{mount.path}/") or f"{mount.path}/".startswith(f"{other.dst}/"):
+                raise CannotStart(
+                    msg(
+                        "dataset {name} cannot be seen at {path}, where the platform has its own files here; submit the job again "
+                        "with {name}:PATH for another place",
+                        name=mount.of.name,
+                        path=mount.path,
+                    )
+                )
+    return [Bind(str(directories.stored(mount.of)), mount.path) for mount in spec.data]
 
 
 def _visible(gpus: Sequence[int], mine: Sequence[int]) -> str:

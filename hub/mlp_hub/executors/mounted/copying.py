@@ -20,6 +20,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.mounted.erase import remove_directory
 from mlp_hub.executors.mounted.files import clip, kind_of, open_file, opened, parts_of, refusal
 from mlp_hub.executors.workspace import EntryKind, Extent
+from mlp_hub.sandbox import ensure_stored
 from mlp_language.message import msg
 
 MOST_FILES = 100_000
@@ -72,7 +73,8 @@ def extent_of(top: Path, path: str) -> Extent:
 def copy(top: Path, path: str, target: Path, most: int, goes_on: Callable[[], None]) -> Extent:
     """Copy the files at a path into a directory, in place of what is there, down to the disk; blocks."""
     remove_directory(target, goes_on)
-    os.makedirs(target, 0o700)  # noqa: PTH103 - all above it is the platform's; the service alone reads it
+    shelf = target.parent
+    ensure_stored(shelf.parent.parent, shelf.parent.name, shelf.name, target.name)
     copier = _Copier(most, goes_on)
     with Folder.at(target) as there:
         for folder, name in _sources(top, path):

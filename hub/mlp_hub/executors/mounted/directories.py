@@ -28,7 +28,16 @@ class Directories:
 
     def stored(self, of: StoredPlace) -> Path:
         """Return the directory of something that is stored, beside those of jobs: `datasets/{user}/{dataset}`."""
-        return self.jobs.parent / f"{of.kind}s" / component(of.user) / component(of.name)
+        return self.shelf(of.kind, of.user) / component(of.name)
+
+    @property
+    def root(self) -> Path:
+        """The directory of the whole tree of storage."""
+        return self.jobs.parent
+
+    def shelf(self, kind: str, user: str) -> Path:
+        """Return the directory of all of a kind (`dataset`, `model`) that is stored for a user."""
+        return self.root / f"{kind}s" / component(user)
 
     def at(self, place: Place | StoredPlace) -> Path:
         """Return any of them."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from mlp_hub.beneath import Folder
 from mlp_hub.executors.base import Code, LaunchSpec
 from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.sandbox import ensure_home
+from mlp_hub.sandbox import ensure_home, ensure_stored
 
 OWN = ("ckpt", "metrics")  # the program's to write
 GIVEN = ("code", "log")  # written from outside only
@@ -27,6 +27,9 @@ def make_directories(
     home, job = Path(directories.home(spec.user)), directories.workspace(spec.of)
     ensure_home(home.parent, home.name, spec.uid if root else None)
     os.makedirs(job, exist_ok=True)  # noqa: PTH103 - all above the job's directory is ours
+    for mount in spec.data:
+        stored = directories.stored(mount.of)
+        ensure_stored(directories.root, stored.parent.parent.name, stored.parent.name, stored.name)
     own = (*OWN, "log") if ranks_log else OWN
     with Folder.at(job) as workspace:
         if root and spec.uid is not None:

@@ -12,6 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.service.datasets.worker import DatasetWorker
+from mlp_hub.service.storage.data import check_unused
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
 from mlp_hub.service.support.told import told
 from mlp_hub.service.support.uids import UidMaker
@@ -117,13 +118,15 @@ class DatasetService:
             found = _existing(tx, user, name)
             if new is not found.phase:
                 check_dataset_move(found, new)
+                if found.phase is P.READY:
+                    check_unused(tx, found, msg("uploaded anew"))
             progress = 100 if new is P.READY else beat.progress
             tx.datasets.put(replace(found, phase=new, progress=progress, message=NOTHING))
             return found.item.uid
 
-        uid = await self._db.write(work)
-        self._worker.heard(uid, self._clock())
-        self._worker.look_at(uid)
+        uid, now = await self._db.write(work), self._clock()
+        self._worker.heard(uid, now)
+        self._worker.measure(uid, now)
 
     async def delete(self, user: str, name: str, *, actor: str) -> api.Dataset:
         """Delete a dataset with its files, which are removed after this has returned; it holds its room until then."""
@@ -141,6 +144,7 @@ class DatasetService:
                     ),
                 )
             check_dataset_move(found, P.DELETING)
+            check_unused(tx, found, msg("deleted"))
             deleting = replace(found, phase=P.DELETING)
             tx.datasets.put(deleting)
             tx.audit.add(now, actor, "dataset.delete", name, tenant=found.item.tenant)

@@ -56,6 +56,11 @@ class DatasetWorker(StoredWorker):
         """Note that who uploads it was heard of."""
         self._of(uid, now).heard = now
 
+    def measure(self, uid: str, now: float) -> None:
+        """Have a dataset measured soon: its owner's notebook may have written to it, which nobody counts."""
+        self._of(uid, now).due = True
+        self.look_at(uid)
+
     async def recount(self) -> None:
         """Measure all that something was being written to."""
         for item in await self._db.read(lambda tx: tx.stored.granted()):
@@ -118,9 +123,11 @@ class DatasetWorker(StoredWorker):
         wanted = found.phase in AT_REST and found.item.reserved
         if found.item.granted or not (wanted or (times is not None and times.due)):
             return False
+        if times is not None:
+            times.due = False  # whoever asks from here on may mean what comes after the look
         again = await self._measure(found)
-        if times is not None and not again:
-            times.due = False
+        if times is not None and again:
+            times.due = True
         return again
 
     async def _measure(self, found: Dataset) -> bool:

@@ -28,6 +28,7 @@ from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.state import former_members
 from mlp_hub.service.state.board import Board, Changes
+from mlp_hub.service.storage import data
 from mlp_hub.service.support.runs import attempt_of, run_of
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.tenants.networks import Networks
@@ -236,7 +237,7 @@ class JobService:
         await validation.check_runtime(
             spec.started_by, lambda package: self._executor.lacks(package, user), spec.env
         )
-        return spec
+        return await self._board.db.read(lambda tx: data.found_now(tx, spec)) if spec.data else spec
 
     async def _places_of(self, user: str) -> Places:
         """Return the user's tenants and which of them is meant when none is named."""

@@ -13,6 +13,7 @@ import msgspec
 
 from mlp_api.jobs import MOST_RANKS, JobCreate
 from mlp_hub.beneath import PathKind
+from mlp_hub.domain.data import targets
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import PHASES, PRIORITIES, Brought, Job, JobSpec
 from mlp_hub.domain.resources import milli
@@ -90,7 +91,9 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
         )
     _check_env(asked)
     entry = None if asked.entry is None else await entry_in(workspace, user, asked.entry)
-    return spec_of(asked, user, tenant_for(asked.tenant, tenants, default), runtime, entry)
+    spec = spec_of(asked, user, tenant_for(asked.tenant, tenants, default), runtime, entry)
+    targets(spec.data, user)
+    return spec
 
 
 def brought_spec(found: BroughtJob, tenants: Container[str]) -> JobSpec:

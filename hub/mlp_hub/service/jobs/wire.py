@@ -11,6 +11,7 @@ from mlp_api import jobs as jobs_api
 from mlp_api import types as api_types
 from mlp_api.jobs import Sureness
 from mlp_api.said import Detail, Text
+from mlp_hub.domain.data import parse as parse_data
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import LABELS, Fact
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
@@ -32,7 +33,7 @@ AS_ASKED = tuple(
     f.name
     for f in fields(JobSpec)
     if f.name in jobs_api.JobCreate.__struct_fields__
-    and f.name not in {"name", "tenant", "runtime", "entry", "args", "env"}
+    and f.name not in {"name", "tenant", "runtime", "entry", "args", "env", "data"}
 )
 """Fields of a job that are the same here as on the wire."""
 
@@ -54,6 +55,7 @@ def spec_of(
         entry=entry,
         args=tuple(asked.args),
         env=dict(asked.env),
+        data=tuple(parse_data(each, user) for each in asked.data),
         **{name: getattr(asked, name) for name in AS_ASKED},
     )
 
@@ -71,6 +73,7 @@ def _asked_of(spec: JobSpec) -> dict[str, Any]:
         "entry": spec.entry,
         "args": list(spec.args),
         "env": dict(spec.env),
+        "data": [use.asked(spec.user) for use in spec.data],
         "workers": workers_to(spec),
         "cpu": units(spec.per_worker.cpu),
         "gpu": units(spec.per_worker.gpu),

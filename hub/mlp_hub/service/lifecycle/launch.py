@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from mlp_hub.domain.data import DATA, targets
 from mlp_hub.domain.job import Job
-from mlp_hub.executors.base import Code, EntryPoint, LaunchSpec
-from mlp_hub.executors.workspace import WORKSPACE
+from mlp_hub.domain.storage import StoredKind
+from mlp_hub.executors.base import Code, DataMount, EntryPoint, LaunchSpec
+from mlp_hub.executors.workspace import WORKSPACE, StoredPlace
 from mlp_hub.service.config import RunPolicy
 
 
@@ -30,6 +32,13 @@ def launch_spec(
         env["MLP_CHECKPOINT_EVERY"] = str(spec.checkpoint_every)
     if spec.tensorboard == "off":
         env["MLP_TENSORBOARD"] = spec.tensorboard
+    seen = targets(spec.data, spec.user)
+    if seen:
+        env |= {
+            "MLP_DATA": DATA,
+            "MLP_DATASETS": ":".join(use.title(spec.user) for use in spec.data),
+            "MLP_DATA_PATHS": ":".join(use.target for use in spec.data),
+        }
     return LaunchSpec(
         attempt=job.attempt,
         job=spec.name,
@@ -49,5 +58,9 @@ def launch_spec(
         grace_s=policy.grace_s,
         network=network,
         file_max=policy.disk.file,
+        data=tuple(
+            DataMount(StoredPlace(StoredKind.DATASET.value, use.user, use.name), path)
+            for path, use in seen.items()
+        ),
         brought=spec.brought,
     )

@@ -26,6 +26,7 @@ from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.state.board import APPLIER, Board, Changes, release
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.service.state.moves import Move
+from mlp_hub.service.storage import data
 from mlp_hub.service.support.batching import Batch
 from mlp_hub.service.support.runs import attempt_of, run_of
 from mlp_hub.service.tenants.networks import Networks
@@ -257,6 +258,12 @@ class Reconciler:
             now = self._clock()
             await self._board.commit(lambda tx, _: tx.tokens.add(token.sha256, job.uid, now))
             memory.token = token.secret
+        if job.spec.data:
+            # nobody deletes what a job reads but with all else of its owner; and a tenant may share no more
+            lost = await self._board.db.read(lambda tx: data.refusal(tx, job.spec))
+            if lost is not None:
+                await self._store(d.give_up_starting(job, lost.message, 1, self._clock()), memory)
+                return
         network = await self._networks.of(job.spec.tenant)
         spec = launch_spec(job, uid, memory.token, self._policy, network)
         try:

@@ -86,7 +86,7 @@ def lineage_of(tx: Tx, job: Job | None, now: float) -> Lineage:
         workers=spec.workers_min
         if spec.workers_min == spec.workers_max
         else f"{spec.workers_min}:{spec.workers_max}",
-        data=[],
+        data=[use.title(spec.user) for use in spec.data],
         metrics=_last_metrics(tx, job.uid),
         taken_at=when(now),
     )

@@ -101,6 +101,17 @@ class Jobs(Repo):
                 found[row.name] = codec.job_of(row)
         return found
 
+    def reader_of(self, dataset: str, tenant: str) -> Job | None:
+        """Return the oldest job of a tenant that has not ended and reads the dataset of this uid; None where there is none.
+
+        How much there is to look through is bounded: all open jobs together have only so many bytes.
+        """
+        query = select(t).where(
+            t.c.tenant == tenant, t.c.phase.in_(_ACTIVE), t.c.spec.contains(dataset, autoescape=True)
+        )
+        found = (codec.job_of(row) for row in self._c.execute(query.order_by(t.c.uid)))
+        return next((job for job in found if any(use.uid == dataset for use in job.spec.data)), None)
+
     def ended_runs(self, user: str, name: str) -> list[str]:
         """Return the uids of the runs of a name that have ended and are not being deleted, the oldest first."""
         query = select(t.c.uid).where(t.c.user == user, t.c.name == name, t.c.phase.in_(_FINAL))

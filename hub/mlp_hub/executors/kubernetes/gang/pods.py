@@ -200,6 +200,10 @@ def _mounts(shape: Outline) -> list[dict[str, Any]]:
         _mount("start", "/etc/passwd", USERS, read_only=True),
         _mount("tmp", "/tmp"),  # noqa: S108 - the pod's own
         _mount("shm", "/dev/shm"),  # noqa: S108
+        *(
+            _mount("files", data.path, at.below(at.directories.stored(data.of)), read_only=True)
+            for data in spec.data
+        ),
     ]
     claims = sorted({mount.name for mount in spec.mounts})
     return mounts + [

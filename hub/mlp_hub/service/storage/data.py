@@ -1,0 +1,99 @@
+"""Datasets that jobs read: who may, and what is in use.
+
+A job reads datasets of its own tenant: its user's, and those of other members where the tenant shares them. What a job may not
+read answers as what does not exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlp_hub.domain.data import DataUse, with_uid
+from mlp_hub.domain.dataset import Dataset, DatasetPhase
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.job import PHASES, JobSpec
+from mlp_hub.store.tx import Tx
+from mlp_language.message import Message, msg
+
+STATES = {
+    DatasetPhase.CREATING: msg("being uploaded"),
+    DatasetPhase.READY: msg("ready"),
+    DatasetPhase.ERROR: msg("in error"),
+    DatasetPhase.DELETING: msg("being deleted"),
+}
+"""What a dataset is in each phase, for sentences."""
+
+
+def found_now(tx: Tx, spec: JobSpec) -> JobSpec:
+    """Return a job that is asked for with the datasets that its names mean now; raise `Refused` for what it may not read."""
+    return replace(spec, data=tuple(with_uid(use, _readable(tx, spec, use).item.uid) for use in spec.data))
+
+
+def refusal(tx: Tx, spec: JobSpec) -> Refused | None:
+    """Return why a job may not read, or no longer, what it was submitted with; None where it may."""
+    for use in spec.data:
+        try:
+            found = _readable(tx, spec, use)
+        except Refused as refused:
+            return refused
+        if found.item.uid != use.uid:
+            return Refused(
+                Reason.CONFLICT,
+                msg(
+                    "dataset {name} was deleted, and another one has its name now; submit the job again to read that",
+                    name=use.title(spec.user),
+                ),
+            )
+    return None
+
+
+def check_unused(tx: Tx, dataset: Dataset, what: Message) -> None:
+    """Refuse what is to be done to a dataset while a job that reads it has not ended."""
+    job = tx.jobs.reader_of(dataset.item.uid, dataset.item.tenant)
+    if job is not None:
+        raise Refused(
+            Reason.CONFLICT,
+            msg(
+                "dataset {name} is read by job {job} of {user}, which is {phase}, and cannot be {what} before that has ended; wait "
+                "for it or cancel it",
+                name=dataset.item.name,
+                job=job.title,
+                user=job.spec.user,
+                phase=PHASES[job.phase],
+                what=what,
+            ),
+        )
+
+
+def _readable(tx: Tx, spec: JobSpec, use: DataUse) -> Dataset:
+    found = tx.datasets.find(use.user, use.name)
+    own = use.user == spec.user
+    if found is None or not (own or _shared(tx, spec, found)):
+        raise not_found("dataset", use.title(spec.user))
+    if found.item.tenant != spec.tenant:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "dataset {name} is of tenant {theirs}, and the job of {tenant}; submit it to {theirs}",
+                name=use.name,
+                theirs=found.item.tenant,
+                tenant=spec.tenant,
+            ),
+        )
+    if found.phase is not DatasetPhase.READY:
+        raise Refused(
+            Reason.WRONG_STATE,
+            msg(
+                "dataset {name} is {state}; a job can read it once it is ready",
+                name=use.title(spec.user),
+                state=STATES[found.phase],
+            ),
+        )
+    return found
+
+
+def _shared(tx: Tx, spec: JobSpec, dataset: Dataset) -> bool:
+    if dataset.item.tenant != spec.tenant:
+        return False
+    tenant = tx.tenants.get(spec.tenant)
+    return tenant is not None and tenant.datasets == "members"

@@ -1,0 +1,194 @@
+"""Datasets that jobs read: held while a job has not ended, looked at again at each start, and named by what comes of the job."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
+from mlp_api.models import ModelCreate
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.executors.base import DataMount, LaunchSpec
+from mlp_hub.executors.workspace import StoredPlace
+from platform_rig import Rig, play
+from waiting import until
+
+LONG = {"DURATION": 600}
+READY = DatasetHeartbeat(state="ready", progress=100)
+
+
+async def dataset(rig: Rig, name: str = "pets", user: str = "ann", *, ready: bool = True) -> None:
+    await rig.platform.datasets.create(user, DatasetCreate(name=name, size=1000))
+    if ready:
+        await rig.platform.datasets.heartbeat(user, name, READY)
+
+
+async def refusal(of: Any) -> tuple[Reason, str]:
+    with pytest.raises(Refused) as refused:
+        await of
+    return refused.value.reason, str(refused.value.message)
+
+
+def starts(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[LaunchSpec]:
+    """Return the list that every start is put into."""
+    seen: list[LaunchSpec] = []
+    start = rig.executor.start
+
+    async def noted(spec: LaunchSpec, epoch: int = 0) -> None:
+        seen.append(spec)
+        await start(spec, epoch)
+
+    monkeypatch.setattr(rig.executor, "start", noted)
+    return seen
+
+
+def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await dataset(rig, ready=False)
+        said = await refusal(rig.submit("train", data=["pets"]))
+        assert said == (
+            Reason.WRONG_STATE,
+            "dataset pets is being uploaded; a job can read it once it is ready",
+        )
+        await rig.platform.datasets.heartbeat("ann", "pets", DatasetHeartbeat(state="error", progress=1))
+        assert "dataset pets is in error" in (await refusal(rig.submit("train", data=["pets"])))[1]
+        assert await refusal(rig.submit("train", data=["cats"])) == (
+            Reason.NOT_FOUND,
+            "there is no dataset cats",
+        )
+        assert (await rig.platform.jobs.list("ann"))[0] == []
+
+    play(tmp_path, story)
+
+
+def test_of_others_there_is_nothing_where_the_tenant_shares_none(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await dataset(rig)
+        theirs = await refusal(rig.submit("train", user="bob", data=["ann/pets"]))
+        missing = await refusal(rig.submit("train", user="bob", data=["ann/none"]))
+        assert (theirs[0], theirs[1].replace("pets", "none")) == missing
+
+    play(tmp_path, story)
+
+
+def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        datasets, jobs = rig.platform.datasets, rig.platform.jobs
+        await dataset(rig)
+        await rig.submit("full", cpu=4.0, sim=LONG)
+        await rig.until("full", "running")
+        await rig.submit("train", sim=LONG, data=["pets"])
+        said = (
+            "dataset pets is read by job train of ann, which is {}, and cannot be {} before that has ended; wait for it or "
+            "cancel it"
+        )
+        delete = (Reason.CONFLICT, said.format("queued", "deleted"))
+        assert await refusal(datasets.delete("ann", "pets", actor="ann")) == delete
+        anew = DatasetHeartbeat(state="creating", progress=0)
+        assert await refusal(datasets.heartbeat("ann", "pets", anew)) == (
+            Reason.CONFLICT,
+            said.format("queued", "uploaded anew"),
+        )
+        await jobs.cancel("ann", "full")
+        await rig.until("train", "running")
+        assert "which is running" in (await refusal(datasets.delete("ann", "pets", actor="ann")))[1]
+        await jobs.suspend("ann", "train")
+        await rig.until("train", "suspended")
+        assert "which is suspended" in (await refusal(datasets.delete("ann", "pets", actor="ann")))[1]
+        await jobs.cancel("ann", "train")
+        await rig.until("train", "cancelled")
+        assert (await datasets.delete("ann", "pets", actor="ann")).state == "deleting"
+
+    play(tmp_path, story)
+
+
+def test_every_attempt_sees_the_same_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(rig: Rig) -> None:
+        await dataset(rig)
+        await dataset(rig, "cats")
+        seen = starts(rig, monkeypatch)
+        await rig.submit("train", sim=LONG, data=["pets", "cats:/mnt/cats"])
+        await rig.until("train", "running")
+        await rig.platform.jobs.suspend("ann", "train")
+        await rig.until("train", "suspended")
+        await rig.restart()
+        await rig.platform.jobs.resume("ann", "train")
+        await rig.until("train", "running")
+        first, *_, last = seen
+        assert first.attempt != last.attempt
+        assert first.data == last.data
+        assert set(first.data) == {
+            DataMount(StoredPlace("dataset", "ann", "pets"), "/data/pets"),
+            DataMount(StoredPlace("dataset", "ann", "cats"), "/mnt/cats"),
+            DataMount(StoredPlace("dataset", "ann", "cats"), "/data/cats"),
+        }
+        env = {name: last.env[name] for name in ("MLP_DATA", "MLP_DATASETS", "MLP_DATA_PATHS")}
+        assert env == {
+            "MLP_DATA": "/data",
+            "MLP_DATASETS": "pets:cats",
+            "MLP_DATA_PATHS": "/data/pets:/mnt/cats",
+        }
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "another of its name"])
+def test_a_job_whose_data_went_before_it_started_fails_and_holds_nothing(tmp_path: Path, again: bool) -> None:
+    async def story(rig: Rig) -> None:
+        await dataset(rig)
+        await rig.submit("full", user="bob", cpu=4.0, sim=LONG)
+        await rig.until("full", "running", user="bob")
+        await rig.submit("train", sim=LONG, data=["pets"])
+
+        async def gone() -> bool:
+            return await rig.platform.datasets.remove("ann")  # as all of somebody who leaves goes
+
+        await until(gone, what="the dataset to be gone")
+        if again:
+            await dataset(rig)
+        await rig.platform.jobs.cancel("bob", "full")
+        job = await rig.until("train", "failed")
+        assert job.failure is not None
+        assert job.failure.cause == "start-failed"
+        said = "dataset pets was deleted, and another one" if again else "there is no dataset pets"
+        assert said in str(job.failure.message.message)
+        assert rig.held().cpu == 0
+
+    play(tmp_path, story)
+
+
+def test_one_that_is_deleted_while_a_job_is_taken_in_lets_only_one_of_both_through(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for number in range(8):
+            name = f"pets{number}"
+            await dataset(rig, name)
+            submitted, deleted = await asyncio.gather(
+                rig.submit(f"train{number}", sim=LONG, data=[name]),
+                rig.platform.datasets.delete("ann", name, actor="ann"),
+                return_exceptions=True,
+            )
+            assert isinstance(submitted, Refused) != isinstance(deleted, Refused), (submitted, deleted)
+
+    play(tmp_path, story)
+
+
+def test_a_model_from_a_jobs_output_names_its_data(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await dataset(rig)
+        await rig.submit("train", sim=LONG, data=["pets:train"])
+        await rig.until("train", "running")
+
+        def write() -> None:
+            ckpt = rig.workspace("ann", "train") / "ckpt"
+            ckpt.mkdir(parents=True, exist_ok=True)
+            (ckpt / "net.pt").write_bytes(b"weights")
+
+        await asyncio.to_thread(write)
+        asked = ModelCreate(name="net", src="jobs/train/ckpt", any_files=True)
+        made = await rig.platform.models.register("ann", asked)
+        assert made.lineage.data == ["pets"]
+
+    play(tmp_path, story)
