@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlp.client import Client as Client
-    from mlp.data import data_path as data_path
     from mlp.errors import JobFailed as JobFailed
     from mlp.errors import JobTimeout as JobTimeout
     from mlp.errors import MLPError as MLPError
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from mlp.handle import offer as offer
     from mlp.handle import quota as quota
     from mlp.handle import submit as submit
+    from mlp.mounted_data import data_path as data_path
     from mlp.program import variables as variables
     from mlp.progressing import progress as progress
     from mlp.reporting import flush as flush
@@ -51,7 +51,7 @@ _ERRORS = (
 _HOME = {
     "Client": "client.Client",
     "Job": "handle.Job",
-    "data_path": "data.data_path",
+    "data_path": "mounted_data.data_path",
     "flush": "reporting.flush",
     "job": "handle.get_job",
     "jobs": "handle.jobs",
