@@ -31,7 +31,16 @@ def world(monkeypatch, tmp_path):
         yield stand_in
 
 
-OF_THE_CLIENT = {"checked", "dataset_path", "opened", "pages", "job_path", "model_path", "told", "unreachable"}
+OF_THE_CLIENT = {
+    "checked",
+    "dataset_path",
+    "opened",
+    "pages",
+    "job_path",
+    "model_path",
+    "told",
+    "unreachable",
+}
 """What others here are made of."""
 
 
