@@ -13,7 +13,7 @@ from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, NOTEBOOK, NOT
 from mlp_hub.executors.kubernetes.notebooks import Gpus, home_mount, no_gpus, tolerations
 from mlp_hub.kubernetes import names, restricted
 from mlp_hub.kubernetes.kinds import PODS, SECRETS, Object, name_of, namespace_of
-from mlp_hub.sandbox.homes import MODELS, SHELVES, seen_at
+from mlp_hub.sandbox import MODELS, SHELVES, seen_at
 from mlp_spawner.grant import Grant
 from mlp_spawner.pod_states import CONTAINER, START
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlp_hub import sandbox
-from mlp_hub.sandbox import Bind
-from mlp_hub.sandbox.homes import DATASETS, MODELS
+from mlp_hub.sandbox import DATASETS, MODELS, Bind
 
 
 def shelves(root: Path, user: str, uid: int | None) -> tuple[Bind, ...]:

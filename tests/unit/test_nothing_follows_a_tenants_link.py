@@ -81,6 +81,10 @@ ALLOWED_ONCE = {
         "mlp_hub/executors/mounted/prepare.py",
         "makedirs",
     ): "the job's directory, all above which is the platform's",
+    (
+        "mlp_hub/executors/mounted/copying.py",
+        "makedirs",
+    ): "what is kept for users, which none of their programs can write",
     ("mlp_hub/sandbox/homes.py", "mkdir"): "the directories of homes and of what is stored",
     ("mlp_hub/_cluster_values.py", "expanduser"): "what the operator names",
     ("mlp_hub/in_cluster.py", "read_text"): "the operator's kubeconfig",

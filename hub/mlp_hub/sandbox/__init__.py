@@ -12,11 +12,22 @@ from mlp_hub.sandbox.control import inspect, kill, launch, remove, signal, stop,
 from mlp_hub.sandbox.environment import environment_binds
 from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
-from mlp_hub.sandbox.homes import SHELVES, ensure_home, ensure_stored, open_shelf, place_links, seen_at
+from mlp_hub.sandbox.homes import (
+    DATASETS,
+    MODELS,
+    SHELVES,
+    ensure_home,
+    ensure_stored,
+    open_shelf,
+    place_links,
+    seen_at,
+)
 from mlp_hub.sandbox.spec import Bind, Limits, Link, RankPlan, SandboxSpec
 from mlp_hub.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
 
 __all__ = [
+    "DATASETS",
+    "MODELS",
     "SHELVES",
     "Bind",
     "Capabilities",

@@ -20,7 +20,6 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.mounted.erase import remove_directory
 from mlp_hub.executors.mounted.files import clip, kind_of, open_file, opened, parts_of, refusal
 from mlp_hub.executors.workspace import EntryKind, Extent
-from mlp_hub.sandbox import ensure_stored
 from mlp_language.message import msg
 
 MOST_FILES = 100_000
@@ -74,7 +73,14 @@ def copy(top: Path, path: str, target: Path, most: int, goes_on: Callable[[], No
     """Copy the files at a path into a directory, in place of what is there, down to the disk; blocks."""
     remove_directory(target, goes_on)
     shelf = target.parent
-    ensure_stored(shelf.parent.parent, shelf.parent.name, shelf.name, target.name)
+    os.makedirs(shelf.parent, 0o711, exist_ok=True)  # noqa: PTH103 - all above it is the platform's
+    # what is kept is read by its owner's notebooks, and the directory above lets in nobody else
+    with (
+        Folder.at(shelf.parent) as shelves,
+        shelves.inside(shelf.name, make=0o700) as mine,
+        mine.inside(target.name, make=0o755) as kept,
+    ):
+        os.fchmod(kept.fd, 0o755)
     copier = _Copier(most, goes_on)
     with Folder.at(target) as there:
         for folder, name in _sources(top, path):
