@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Coroutine, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from fake_hub import SERVICE_TOKEN, FakeHub
 from mlp_hub.api import scopes
 from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.call import API_BASES, Config
+from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import RATES, Rate
 from mlp_hub.api.listeners import bind_socket
@@ -59,6 +60,8 @@ class ApiRig:
 
     def __init__(self, root: Path, *, rates: Mapping[str, Rate] = PLENTY, recheck_s: float = 0.1) -> None:
         self.root = root
+        self.config: Mapping[str, Any] = {}  # what is other than usual
+        self.figures: ProxyFigures | None = None
         self.hub = FakeHub()
         self.rates = rates
         self.recheck_s = recheck_s
@@ -108,7 +111,10 @@ class ApiRig:
             cookie_secret=b"s" * 32,
             recheck_s=self.recheck_s,
         )
-        self.service = make_service(self.platform, self.client, config, rates=self.rates)
+        config = replace(config, **self.config)
+        self.service = make_service(
+            self.platform, self.client, config, figures=self.figures, rates=self.rates
+        )
         application = make_application(self.service)
         for behind_proxy, path in self.sockets.items():
             server = make_server(self.service, application, behind_proxy=behind_proxy)

@@ -42,6 +42,11 @@ KINDS: dict[str, Owned] = {
         lambda platform: platform.models.tenant_of,
         lambda platform, user, name: platform.models.get(user, name),
     ),
+    "app": Owned(
+        re.compile(r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$(?!\n)"),
+        lambda platform: platform.app_gate.tenant_of,
+        lambda platform, user, name: platform.app_gate.uid_of(user, name),
+    ),
     "dataset": Owned(
         re.compile(DATASET_PATTERN),
         lambda platform: platform.datasets.tenant_of,

@@ -17,6 +17,8 @@ MODELS_READ = f"{PREFIX}models:read"
 MODELS_WRITE = f"{PREFIX}models:write"
 DATA_READ = f"{PREFIX}data:read"
 DATA_WRITE = f"{PREFIX}data:write"
+APPS_READ = f"{PREFIX}apps:read"
+APPS_WRITE = f"{PREFIX}apps:write"
 TENANTS_READ = f"{PREFIX}tenants:read"
 TENANTS_WRITE = f"{PREFIX}tenants:write"
 USERS_READ = f"{PREFIX}users:read"
@@ -31,6 +33,8 @@ SCOPES: dict[str, str] = {
     MODELS_WRITE: "Register, stage and delete models.",
     DATA_READ: "Read datasets and their files.",
     DATA_WRITE: "Make, write and delete datasets and their files.",
+    APPS_READ: "Read apps, and open those that one may.",
+    APPS_WRITE: "Deploy, change and delete apps; make and revoke their keys.",
     TENANTS_READ: "Read tenants, their quota, members and use.",
     TENANTS_WRITE: "Change tenants and their members.",
     USERS_READ: "Read accounts and whether they were let in.",
@@ -60,6 +64,8 @@ USER_SCOPES: tuple[str, ...] = (
     MODELS_WRITE,
     DATA_READ,
     DATA_WRITE,
+    APPS_READ,
+    APPS_WRITE,
     TENANTS_READ,
     TENANTS_WRITE,
     USERS_READ,
@@ -75,6 +81,8 @@ SERVER_SCOPES: tuple[str, ...] = (
     MODELS_WRITE,
     DATA_READ,
     DATA_WRITE,
+    APPS_READ,
+    APPS_WRITE,
     TENANTS_READ,
 )
 """What a notebook server's token holds."""

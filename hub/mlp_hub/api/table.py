@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlp_hub.api.resources import (
+    app_gate,
     audit,
     bookings,
     cluster,
@@ -36,6 +37,7 @@ _MODULES = (
     streams,
     models,
     datasets,
+    app_gate,
     cluster,
     audit,
     whatif,

@@ -11,6 +11,8 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.apps.endpoints import Endpoints
+from mlp_hub.service.apps.gate import AppGate
 from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.config import RunPolicy
@@ -210,6 +212,8 @@ class Platform:
         self.departures = Departures(
             self.queue, self.board, executor, self.lease, clock, belongings=(self.models, self.datasets)
         )
+        self.endpoints = Endpoints()
+        self.app_gate = AppGate(db, clock, self.endpoints, self._wake)
         self.nodes = Nodes(db, executor, clock)
         self.audit = AuditLog(db)
         self.whatif = WhatIf(self.board, self.admission, clock)
@@ -361,6 +365,9 @@ class Platform:
             found.append(Problem("executor", "ExecutorTrouble", trouble, fails=False))
         return found
 
+    async def _wake(self, uid: str) -> None:
+        """Say that somebody asks for an app."""
+
     def _room_changed(self) -> None:
         self.idle.something_changed()
         self.admission.wake()
@@ -407,6 +414,7 @@ class Platform:
         tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)
         tx.decisions.sweep(self._clock() - KEPT_S)
         tx.sessions.sweep(self._clock())
+        tx.app_gate.sweep(self._clock())
         tx.token_uses.sweep(self._clock() - TOKEN_USES_S)
         if self.policy.keep.audit_s is not None:
             tx.audit.sweep(self._clock() - self.policy.keep.audit_s, MOST_SWEPT)

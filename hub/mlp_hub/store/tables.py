@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0025"
+REVISION = "0026"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -386,6 +386,41 @@ app = Table(  # its replicas are rows of job; `port` is its own as long as it is
     UniqueConstraint("user", "name"),
     UniqueConstraint("port"),
     Index(None, "tenant"),
+)
+
+app_key = Table(  # a key of an app; sha256 is the key's, which nobody can read here
+    "app_key",
+    metadata,
+    Column("id", String(26), primary_key=True),
+    Column("app", String(26), ForeignKey("app.uid", ondelete="CASCADE"), nullable=False),
+    Column("name", String(50), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("made_by", String(255), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("used_at", Double),
+    UniqueConstraint("app", "name"),
+    UniqueConstraint("sha256"),
+)
+
+app_access = Table(  # who may open an app, where that was said
+    "app_access",
+    metadata,
+    Column("app", String(26), ForeignKey("app.uid", ondelete="CASCADE"), primary_key=True),
+    Column("access", String(16), nullable=False),
+)
+
+app_visit = (
+    Table(  # a browser at an app's origin: sha256 is that of its cookie, or of the code that becomes one
+        "app_visit",
+        metadata,
+        Column("sha256", String(64), primary_key=True),
+        Column("app", String(26), ForeignKey("app.uid", ondelete="CASCADE"), nullable=False),
+        Column("is_code", Boolean, nullable=False),
+        Column("masked", LargeBinary, nullable=False),  # the session, which only the cookie gives
+        Column("expires_at", Double, nullable=False),
+        Index(None, "app"),
+        Index(None, "expires_at"),
+    )
 )
 
 setting = Table(

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from mlp_hub.store.repos.app_gate import AppGateRepo
 from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
@@ -96,6 +97,11 @@ class Tx:
     def bookings(self) -> Bookings:
         """The windows that tenants booked."""
         return Bookings(self.connection)
+
+    @cached_property
+    def app_gate(self) -> AppGateRepo:
+        """Keys of apps, who may open them, and browsers that did."""
+        return AppGateRepo(self.connection)
 
     @cached_property
     def models(self) -> Models:

@@ -27,3 +27,5 @@ WHAT_IF_S = 60.0
 """Seconds that both runs of a what-if may take together."""
 UNCONFIRMED_S = 120.0
 """Seconds that a resource request holds what it asked for until it is confirmed."""
+KEYS_OF_APP = 50
+"""Keys of one app."""
