@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlp_hub.api.resources import (
+    apps,
     audit,
     bookings,
     cluster,
@@ -35,6 +36,7 @@ _MODULES = (
     metrics,
     streams,
     models,
+    apps,
     datasets,
     cluster,
     audit,

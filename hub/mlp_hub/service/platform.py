@@ -11,6 +11,8 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.apps.service import AppService
+from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.config import RunPolicy
@@ -86,7 +88,7 @@ class Platform:
     `on_lead` is awaited each time that this platform leads and has taken up all there is, `on_lost` called when it leads no more.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - all there is
         self,
         db: Database,
         executor: Executor,
@@ -210,6 +212,11 @@ class Platform:
         self.departures = Departures(
             self.queue, self.board, executor, self.lease, clock, belongings=(self.models, self.datasets)
         )
+        self._app_worker = AppWorker(self.queue, self.board, self.jobs, executor, self.lease, clock)
+        self.apps = AppService(
+            self.board, self.jobs, self.admission, self.forecasts, self._app_worker, executor, clock
+        )
+        self.departures.running.append(self.apps)
         self.nodes = Nodes(db, executor, clock)
         self.audit = AuditLog(db)
         self.whatif = WhatIf(self.board, self.admission, clock)
@@ -281,6 +288,7 @@ class Platform:
         await self.reconciler.start()
         await self.models.start()
         await self.datasets.start()
+        await self.apps.start()
         self._places.look_soon()
         await self.departures.start()
         self._images.begin()
@@ -316,6 +324,7 @@ class Platform:
         await self.retention.stop()
         await self.admission.stop()
         await self.queue.stop()
+        self.apps.stop()
         await self.reconciler.stop()
         self.board.stop()
 
@@ -334,6 +343,7 @@ class Platform:
         await self.jobs.stop()
         await self.admission.stop()
         await self.queue.stop()
+        self.apps.stop()
         await self.reconciler.stop()
         await self.metrics.stop()
         self.board.stop()
