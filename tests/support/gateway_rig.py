@@ -185,7 +185,7 @@ class GatewayRig(ApiRig):
         self.apps[endpoint.user, endpoint.name] = endpoint
 
         async def say() -> None:
-            self.platform.endpoints.put(endpoint)
+            self.platform.apps.endpoints.put(endpoint)
 
         self.run(say())
 

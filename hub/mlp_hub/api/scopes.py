@@ -15,10 +15,10 @@ JOBS_READ = f"{PREFIX}jobs:read"
 JOBS_WRITE = f"{PREFIX}jobs:write"
 MODELS_READ = f"{PREFIX}models:read"
 MODELS_WRITE = f"{PREFIX}models:write"
-DATA_READ = f"{PREFIX}data:read"
-DATA_WRITE = f"{PREFIX}data:write"
 APPS_READ = f"{PREFIX}apps:read"
 APPS_WRITE = f"{PREFIX}apps:write"
+DATA_READ = f"{PREFIX}data:read"
+DATA_WRITE = f"{PREFIX}data:write"
 TENANTS_READ = f"{PREFIX}tenants:read"
 TENANTS_WRITE = f"{PREFIX}tenants:write"
 USERS_READ = f"{PREFIX}users:read"
@@ -31,10 +31,10 @@ SCOPES: dict[str, str] = {
     JOBS_WRITE: "Submit, cancel, suspend, resume and delete jobs; report their metrics.",
     MODELS_READ: "Read models and their files.",
     MODELS_WRITE: "Register, stage and delete models.",
+    APPS_READ: "Read apps, how they stand and their logs.",
+    APPS_WRITE: "Deploy, scale and delete apps; make and revoke their keys.",
     DATA_READ: "Read datasets and their files.",
     DATA_WRITE: "Make, write and delete datasets and their files.",
-    APPS_READ: "Read apps, and open those that one may.",
-    APPS_WRITE: "Deploy, change and delete apps; make and revoke their keys.",
     TENANTS_READ: "Read tenants, their quota, members and use.",
     TENANTS_WRITE: "Change tenants and their members.",
     USERS_READ: "Read accounts and whether they were let in.",
@@ -62,10 +62,10 @@ USER_SCOPES: tuple[str, ...] = (
     JOBS_WRITE,
     MODELS_READ,
     MODELS_WRITE,
-    DATA_READ,
-    DATA_WRITE,
     APPS_READ,
     APPS_WRITE,
+    DATA_READ,
+    DATA_WRITE,
     TENANTS_READ,
     TENANTS_WRITE,
     USERS_READ,
@@ -79,10 +79,10 @@ SERVER_SCOPES: tuple[str, ...] = (
     JOBS_WRITE,
     MODELS_READ,
     MODELS_WRITE,
-    DATA_READ,
-    DATA_WRITE,
     APPS_READ,
     APPS_WRITE,
+    DATA_READ,
+    DATA_WRITE,
     TENANTS_READ,
 )
 """What a notebook server's token holds."""

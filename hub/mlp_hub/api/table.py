@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlp_hub.api.resources import (
     app_gate,
+    apps,
     audit,
     bookings,
     cluster,
@@ -36,6 +37,7 @@ _MODULES = (
     metrics,
     streams,
     models,
+    apps,
     datasets,
     app_gate,
     cluster,

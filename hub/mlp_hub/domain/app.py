@@ -36,6 +36,14 @@ OF_APPS = "app~"
 """Beginning of the names of those jobs that are replicas of apps: no job of a user's is called so."""
 
 
+class AppAccess(StrEnum):
+    """Who may ask an app, besides its owner and who has one of its keys."""
+
+    PRIVATE = "private"
+    TENANT = "tenant"  # members of its tenant
+    HUB = "hub"  # everybody with an account
+
+
 @dataclass(frozen=True, slots=True)
 class AppSpec:
     """What an app runs and how much of it. With a `command` it is that; else the platform serves the `model`.
@@ -49,12 +57,13 @@ class AppSpec:
     version: int = 0
     command: str = ""
     inner_port: int = 8080  # at which the command listens
-    runtime: str = "python"
+    runtime: str = "plain"
     gpu_kind: str | None = None
     least: int = 1
     most: int = 1
     idle_s: int = 900
     priority: str = "normal"
+    access: AppAccess = AppAccess.TENANT
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -83,8 +92,8 @@ class App:
         return self.spec.least == 0
 
 
-def replica_name(app: str, slot: int) -> str:
-    """Return the name of the job that is a replica: `app~digits~0`."""
+def replica_name(app: str, slot: int | str) -> str:
+    """Return the name of the job that is a replica: `app~digits~0`; without a slot what all names of such begin with."""
     return f"{OF_APPS}{app}~{slot}"
 
 

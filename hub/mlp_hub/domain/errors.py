@@ -204,6 +204,7 @@ class OutOfReach(Unavailable):
 
 
 NOT_THERE: Mapping[str, Message] = {
+    "app": msg("there is no app {name}"),
     "dataset": msg("there is no dataset {name}"),
     "job": msg("there is no job {name}"),
     "model": msg("there is no model {name}"),

@@ -11,8 +11,9 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
-from mlp_hub.service.apps.endpoints import Endpoints
 from mlp_hub.service.apps.gate import AppGate
+from mlp_hub.service.apps.service import AppService
+from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.config import RunPolicy
@@ -88,7 +89,7 @@ class Platform:
     `on_lead` is awaited each time that this platform leads and has taken up all there is, `on_lost` called when it leads no more.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - all there is
         self,
         db: Database,
         executor: Executor,
@@ -212,8 +213,12 @@ class Platform:
         self.departures = Departures(
             self.queue, self.board, executor, self.lease, clock, belongings=(self.models, self.datasets)
         )
-        self.endpoints = Endpoints()
-        self.app_gate = AppGate(db, clock, self.endpoints, self._wake)
+        self._app_worker = AppWorker(self.queue, self.board, self.jobs, executor, self.lease, clock)
+        self.apps = AppService(
+            self.board, self.jobs, self.admission, self.forecasts, self._app_worker, executor, clock
+        )
+        self.departures.running.append(self.apps)
+        self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, executor, clock)
         self.audit = AuditLog(db)
         self.whatif = WhatIf(self.board, self.admission, clock)
@@ -285,6 +290,7 @@ class Platform:
         await self.reconciler.start()
         await self.models.start()
         await self.datasets.start()
+        await self.apps.start()
         self._places.look_soon()
         await self.departures.start()
         self._images.begin()
@@ -320,6 +326,7 @@ class Platform:
         await self.retention.stop()
         await self.admission.stop()
         await self.queue.stop()
+        self.apps.stop()
         await self.reconciler.stop()
         self.board.stop()
 
@@ -338,6 +345,7 @@ class Platform:
         await self.jobs.stop()
         await self.admission.stop()
         await self.queue.stop()
+        self.apps.stop()
         await self.reconciler.stop()
         await self.metrics.stop()
         self.board.stop()
@@ -364,9 +372,6 @@ class Platform:
         if (trouble := self.executor.trouble()) is not None:
             found.append(Problem("executor", "ExecutorTrouble", trouble, fails=False))
         return found
-
-    async def _wake(self, uid: str) -> None:
-        """Say that somebody asks for an app."""
 
     def _room_changed(self) -> None:
         self.idle.something_changed()

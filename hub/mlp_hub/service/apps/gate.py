@@ -106,11 +106,6 @@ class AppGate:
 
     # ------------------------------------------------- what owners set
 
-    async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
-        """Return the tenant of an app, and its name; None where there is none."""
-        found = await self._db.read(lambda tx: tx.apps.find(user, name))
-        return None if found is None else (found.tenant, found.name)
-
     async def uid_of(self, user: str, name: str) -> str:
         """Return the uid of an app. Raises `NotFound`."""
         return await self._db.read(lambda tx: _uid(tx, user, name))

@@ -26,6 +26,8 @@ def launch_spec(
         "MLP_RESTART_COUNT": str(job.restarts),
         "MLP_METRICS_MAX": str(policy.metric_spool_max // max(len(job.placement), 1)),
     }
+    if spec.replica is not None:
+        env["MLP_APP"] = spec.replica.name
     if spec.checkpoint_every is not None:
         env["MLP_CHECKPOINT_EVERY"] = str(spec.checkpoint_every)
     if spec.tensorboard == "off":
@@ -50,4 +52,6 @@ def launch_spec(
         network=network,
         file_max=policy.disk.file,
         brought=spec.brought,
+        listens=spec.replica is not None,
+        model=None if spec.replica is None else spec.replica.model or None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, delete, select
+from sqlalchemy import Select, delete, func, select
 
 from mlp_hub.domain.app import PORTS, App, AppPhase, AppSpec
 from mlp_hub.domain.errors import Reason, Refused
@@ -52,6 +52,17 @@ class Apps(Repo):
     def all(self) -> list[App]:
         """Return all of all users, the oldest first."""
         return [_app_of(row) for row in self._c.execute(select(a).order_by(a.c.uid))]
+
+    def count(self, user: str) -> int:
+        """Count a user's."""
+        return int(self._c.scalar(select(func.count()).select_from(a).where(a.c.user == user)) or 0)
+
+    def using(self, user: str, model: str, version: int) -> str | None:
+        """Return the name of an app of the user's that serves this version of a model."""
+        mine = (_app_of(row) for row in self._c.execute(select(a).where(a.c.user == user)))
+        return next(
+            (app.name for app in mine if (app.spec.model, app.spec.version) == (model, version)), None
+        )
 
     def free_port(self) -> int:
         """Return a port that no app has; raises `Refused` when all are given."""
