@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mlp import apps as app_words
 from mlp import picture, tables, words
 from mlp.client import Client
 from mlp.completion import references
@@ -263,6 +264,11 @@ def models(client: Client, call: ParsedLine) -> Any:
     return tables.Sentences(lines, gone)
 
 
+def apps(client: Client, call: ParsedLine) -> Any:
+    """List, show, deploy, scale or remove apps, or show what one wrote."""
+    return app_words.act(client, call.names, call.given)
+
+
 def token(client: Client, call: ParsedLine) -> Any:
     """List, make, rotate or end tokens."""
     act, *names = call.names or ["list"]
@@ -317,6 +323,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "offer": offer,
     "language": language,
     "models": models,
+    "apps": apps,
     "token": token,
     **dict.fromkeys(SUITS, steer),
 }

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlp.appoptions import OPTIONS as OF_APPS
+from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
 from mlp.options import SHAPE, SIZE, SUBMIT, WITH, Option, duration, name, ram
@@ -112,7 +114,7 @@ SCOPE = Option(
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, job, jobs, files, file, model, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, job, jobs, files, file, model, app, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -144,6 +146,7 @@ VERBS: tuple[Verb, ...] = (
         "model",
         (ANY_FILES, OF_MODELS),
     ),
+    Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
     Verb("quota", lambda: say("what your tenants may use, and who uses it")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
     Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
@@ -187,6 +190,9 @@ TAKES: dict[str, Callable[[], str]] = {
     "model": lambda: say(
         "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME...",
         stages="|".join(STAGES),
+    ),
+    "app": lambda: say(
+        "[ls] | show NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | rm NAME..."
     ),
     "language": lambda: f"[{'|'.join(languages())}]",
     "shell": lambda: "bash|zsh|fish",
@@ -344,6 +350,8 @@ def _check_names(call: ParsedLine, surface: str) -> None:
 def _check_acts(call: ParsedLine, line: str) -> None:
     if call.verb.takes == "model" and not _model_call(call):
         raise UsageError(say("what about models? Right: {line}", line=line))
+    if call.verb.takes == "app" and not right_app_call(call.names, call.given):
+        raise UsageError(say("what about apps? Right: {line}", line=line))
     if call.verb.takes == "token" and not _token_call(call):
         raise UsageError(say("what about tokens? Right: {line}", line=line))
 

@@ -63,6 +63,7 @@ _TITLES = {
     "datasets": "Datasets",
     "metrics": "Metrics",
     "models": "Models",
+    "apps": "Apps",
     "streams": "WebSockets",
     "cluster": "Cluster and ledger",
     "audit": "Who changed what, and what was decided",

@@ -231,6 +231,8 @@ export const paths = {
   job: (user: string, job: string): string => `/users/${enc(user)}/jobs/${enc(job)}`,
   models: (user: string): string => `/users/${enc(user)}/models`,
   model: (user: string, model: string): string => `/users/${enc(user)}/models/${enc(model)}`,
+  apps: (user: string): string => `/users/${enc(user)}/apps`,
+  app: (user: string, app: string): string => `/users/${enc(user)}/apps/${enc(app)}`,
   /** Of a job or a model, by its path. */
   files: (of: string, directory: string, limit: number): string => `${of}/files?limit=${limit}&path=${enc(directory)}`,
   content: (of: string, path: string): string => `${of}/files/content?path=${enc(path)}`,

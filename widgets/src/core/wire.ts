@@ -1386,6 +1386,125 @@ export interface ModelStageChange {
   stage: "archived" | "none" | "production" | "staging";
 }
 /**
+ * An app to deploy: the platform serves the model by the Open Inference Protocol, or a `command` runs, which sees the model at /model.
+ *
+ * `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX run MAX, and MIN
+ * once nobody has asked for `idle` seconds. With `replace` an app of this name changes to what is said here: replicas of the new one answer
+ * before those of the old one go. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
+ */
+export interface AppCreate {
+  /**
+   * a-z, 0-9 and -, beginning with a letter and not ending with -, 1 to 40 characters
+   */
+  name: string;
+  /**
+   * NAME, which means the latest version, or NAME@VERSION; empty where a command needs none
+   */
+  model_name: string;
+  tenant?: string | null;
+  cpu?: number;
+  gpu?: number;
+  gpu_kind?: string | null;
+  ram?: number;
+  replicas?: number | string;
+  idle?: number;
+  command?: string | null;
+  command_port?: number;
+  runtime?: string | null;
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  priority?: string;
+  access?: "hub" | "private" | "tenant";
+  env?: {
+    [k: string]: string;
+  };
+  replace?: boolean;
+}
+/**
+ * An app. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
+ *
+ * `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
+ * run now, `ready` those that answer. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
+ */
+export interface Application {
+  name: string;
+  user: string;
+  tenant: string;
+  gpu: number;
+  cpu: number;
+  model_name: string;
+  port: number;
+  url: string;
+  state: "deleting" | "error" | "running" | "starting" | "waiting";
+  uid: string;
+  ram: number;
+  gpu_kind: string | null;
+  replicas: number | string;
+  idle: number;
+  wanted: number;
+  ready: number;
+  command: string | null;
+  command_port: number;
+  runtime: string;
+  priority: string;
+  access: "hub" | "private" | "tenant";
+  generation: number;
+  failures: number;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  tail: string;
+  running: AppReplica[];
+  created_at: string;
+}
+/**
+ * A replica: `phase` is that of its job, `ready` whether it answers. `message` says why it waits, or how it is.
+ */
+export interface AppReplica {
+  replica: number;
+  phase:
+    | "queued"
+    | "admitted"
+    | "starting"
+    | "running"
+    | "suspending"
+    | "suspended"
+    | "preempting"
+    | "resizing"
+    | "finishing"
+    | "finished"
+    | "failed"
+    | "cancelling"
+    | "cancelled"
+    | "deleting";
+  ready: boolean;
+  generation: number;
+  node: string | null;
+  reason: string | null;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  position: number | null;
+  expected_start: string | null;
+  started_at: string | null;
+}
+/**
+ * How many replicas there are to be from now on.
+ */
+export interface AppScale {
+  replicas: number | string;
+  idle?: number;
+}
+/**
  * A dataset to upload: `size` bytes are kept for it of its tenant's `rom` until it is ready.
  */
 export interface DatasetCreate {
