@@ -11,7 +11,7 @@ from mlp.language import say
 from mlp.options import BY_NAME, Option, duration, name
 
 Json = dict[str, Any]
-ACTS = ("ls", "show", "deploy", "logs", "scale", "rm")
+ACTS = ("ls", "show", "deploy", "logs", "scale", "keys", "access", "rm")
 ACCESS = ("private", "tenant", "hub")
 APP_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 MOST_REPLICAS = 100
@@ -104,6 +104,8 @@ def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
         "deploy": {o.name for o in DEPLOY},
         "logs": {"tail"},
         "scale": _OF_SCALE,
+        "keys": set(),
+        "access": set(),
         "rm": set(),
     }
     counts = {
@@ -112,6 +114,8 @@ def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
         "deploy": count == 1 or (count < 1 and {"command", "name"} <= given.keys()),
         "logs": count in {1, 2},
         "scale": count == 2,
+        "keys": count == 1 or (count == 3 and names[2] in {"create", "revoke"}),
+        "access": count == 2 and names[2] in ACCESS,
         "rm": count >= 1,
     }
     return counts.get(act, False) and given.keys() <= options[act] | {"json"}

@@ -17,24 +17,67 @@ Json = dict[str, Any]
 
 
 def act(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
-    """List, show, deploy, scale or remove apps, or show what one wrote."""
+    """List, show, deploy, scale or remove apps, say who may open one, or show what one wrote."""
     what, *rest = names or ["ls"]
-    if what == "ls":
-        return table(client.apps(tenant=given.get("tenant")))
+    if what in {"ls", "logs"}:
+        return _listed(client, rest, given)
     if what == "deploy":
         return deployed(client.deploy(wanted(rest[0] if rest else "", given)))
-    if what == "show":
-        return shown(client.app(rest[0]))
-    if what == "logs":
-        return Log(client.app_log(rest[0], _replica(rest[1:]), given.get("tail")))
     if what == "scale":
         try:
             count = replicas(rest[1])
         except ValueError as error:
             raise UsageError(say("{what}: {why}", what=rest[1], why=str(error))) from None
         return shown(client.scale_app(rest[0], count, given.get("idle")))
+    if what in {"show", "access"}:
+        return _show(client, *rest)
+    if what == "keys":
+        return _keys(client, *rest)
     gone = [client.remove_app(one) for one in rest]
     return Sentences([say("{name} is being deleted", name=one) for one in rest], gone)
+
+
+def _listed(client: Client, rest: Sequence[str], given: Mapping[str, Any]) -> Any:
+    if not rest:
+        return table(client.apps(tenant=given.get("tenant")))
+    return Log(client.app_log(rest[0], _replica(rest[1:]), given.get("tail")))
+
+
+def _show(client: Client, name: str, access: str = "") -> Sentences:
+    if access:
+        client.set_app_access(name, access)
+    return shown(client.app(name))
+
+
+def _keys(client: Client, name: str, act: str = "", key: str = "") -> Any:
+    if act == "create":
+        made = client.make_app_key(name, key)
+        lines = [
+            say("{key} opens {name}, and nothing else. It is shown this once:", key=key, name=name),
+            str(made["key"]),
+            say("Send it as a header: {header}", header="Authorization: Bearer KEY"),
+        ]
+        return Sentences(lines, made)
+    if act == "revoke":
+        client.revoke_app_key(name, key)
+        return Sentences([say("{key} is revoked", key=key)], {"name": key})
+    found = client.app_keys(name)
+    rows = [
+        [
+            str(one["name"]),
+            str(one["made_by"]),
+            clock_time(one["made_at"]) or "",
+            clock_time(one.get("used_at")) or say("never"),
+        ]
+        for one in found
+    ]
+    command = words.command(f"apps keys {name} create KEY")
+    return Table(
+        (say("key"), say("made by"), say("made"), say("last used")),
+        rows,
+        list(found),
+        empty=say("{name} has no keys. Make one: {command}", name=name, command=command),
+    )
 
 
 def _replica(rest: Sequence[str]) -> int:

@@ -348,6 +348,27 @@ class Client:
         query = f"?replica={replica}" + (f"&tail={tail}" if tail else "&limit=10000")
         return self.request("GET", f"{self.app_path(name)}/logs{query}").body.decode("utf-8", "replace")
 
+    def app_keys(self, name: str) -> list[Json]:
+        """Return the keys of an app, which cannot be read again."""
+        found = self.request("GET", f"{self.app_path(name)}/keys").json()
+        return found if isinstance(found, list) else []
+
+    def make_app_key(self, name: str, key: str) -> Json:
+        """Make a key of an app; `key` of the answer is what programs send, and nobody gives it again."""
+        return _object(self.request("POST", f"{self.app_path(name)}/keys", {"name": key}))
+
+    def revoke_app_key(self, name: str, key: str) -> None:
+        """Have a key of an app be taken no more."""
+        self.request("DELETE", f"{self.app_path(name)}/keys/{quote(key)}")
+
+    def set_app_access(self, name: str, access: str) -> Json:
+        """Say who may open an app besides its owner and its keys: `private`, `tenant` or `hub`."""
+        return _object(self.request("PUT", f"{self.app_path(name)}/access", {"access": access}))
+
+    def app_usage(self, name: str) -> Json:
+        """Return what was asked of an app, and how quickly it answered."""
+        return _object(self.request("GET", f"{self.app_path(name)}/usage"))
+
     def remove_app(self, name: str) -> Json:
         """Delete an app."""
         return _object(self.request("DELETE", self.app_path(name)))

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from mlp_api.apps import AppAccess
 from mlp_api.said import Text
 from mlp_api.types import Name, Request, Response
 
-AppAccess = Literal["private", "tenant", "hub"]
 AppVerdict = Literal["may", "unknown", "refused", "often"]
 Secret = Annotated[str, Meta(min_length=1, max_length=1024)]
 

@@ -6,19 +6,12 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
+
+from mlp_hub.domain.app import App, AppAccess
 
 KEY_PREFIX = "mlpk_"
 """How the key of an app begins, so that it is told from all other tokens, by people and by scanners of leaked secrets."""
 KEY = re.compile(rf"{KEY_PREFIX}[A-Za-z0-9_-]{{20,100}}")
-
-
-class AppAccess(StrEnum):
-    """Who may open an app with an account of the hub. Its owner always may, and its keys are apart from that."""
-
-    PRIVATE = "private"
-    TENANT = "tenant"  # the members of its tenant
-    HUB = "hub"  # everybody with an account
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +46,9 @@ def label_of(user: str, app: str) -> str:
     return f"a-{hint}--{digest[:26].decode().lower()}"
 
 
-def may_open(access: AppAccess, owner: str, tenant: str, visitor: str, places: frozenset[str]) -> bool:
+def may_open(app: App, visitor: str, places: frozenset[str]) -> bool:
     """Whether somebody with an account, a member of the tenants `places`, may open an app."""
-    if visitor == owner or access is AppAccess.HUB:
+    access = app.spec.access
+    if visitor == app.user or access is AppAccess.HUB:
         return True
-    return access is AppAccess.TENANT and tenant in places
+    return access is AppAccess.TENANT and app.tenant in places

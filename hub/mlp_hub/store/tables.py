@@ -402,13 +402,6 @@ app_key = Table(  # a key of an app; sha256 is the key's, which nobody can read 
     UniqueConstraint("sha256"),
 )
 
-app_access = Table(  # who may open an app, where that was said
-    "app_access",
-    metadata,
-    Column("app", String(26), ForeignKey("app.uid", ondelete="CASCADE"), primary_key=True),
-    Column("access", String(16), nullable=False),
-)
-
 app_visit = (
     Table(  # a browser at an app's origin: sha256 is that of its cookie, or of the code that becomes one
         "app_visit",

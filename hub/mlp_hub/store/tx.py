@@ -100,7 +100,7 @@ class Tx:
 
     @cached_property
     def app_gate(self) -> AppGateRepo:
-        """Keys of apps, who may open them, and browsers that did."""
+        """Keys of apps, and browsers that opened one."""
         return AppGateRepo(self.connection)
 
     @cached_property

@@ -9,6 +9,7 @@ import { paths } from "../core/api";
 import { clock } from "../core/format";
 import { n, t } from "../core/language";
 import type { Application, AppReplica } from "../core/wire";
+import { AppUsage } from "./AppUsage";
 import { base, href, Link, go } from "./address";
 import { useHub, useRun } from "./context";
 import { PageHead } from "./form";
@@ -84,6 +85,7 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
   const path = paths.app(user, name);
   const app = useLoad(path, () => client.get<Application>(path), EVERY);
   const [asking, setAsking] = useState(false);
+  const now = useNow(MINUTE);
   const { run, busy, error, clear } = useRun(async () => {
     setAsking(false);
     go(href("apps"));
@@ -105,6 +107,7 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
       </p>
       <p>{rich(t("It answers at {address}"), { address: <a href={address(a)}>{address(a)}</a> })}</p>
       <Replicas of={a} />
+      <AppUsage path={path} now={now} />
       {a.tail ? (
         <>
           <p>{t("Last lines of the replica that failed:")}</p>

@@ -14,7 +14,6 @@ from mlp_api.app_gate import (
     AppMinute,
     AppUsage,
 )
-from mlp_api.said import Text
 from mlp_hub.api import answers
 from mlp_hub.api.auth import Credential, TooMany, Unauthorized, may_enter
 from mlp_hub.api.call import Call, Reply
@@ -23,10 +22,11 @@ from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import APPS_READ, APPS_WRITE, LEDGER_WRITE
 from mlp_hub.domain import app_gate as domain
+from mlp_hub.domain.app import AppAccess
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.service.support.units import maybe_when, when
-from mlp_language.message import NOTHING, msg
+from mlp_language.message import msg
 
 UNKNOWN, REFUSED, OFTEN = AppAdmission("unknown"), AppAdmission("refused"), AppAdmission("often")
 
@@ -52,18 +52,11 @@ async def drop_key(call: Call) -> str:
     return ""
 
 
-async def access(call: Call) -> AppAccessNow:
-    """Say who may open an app."""
-    return AppAccessNow(access=(await call.platform.app_gate.access(call.user, call.params["app"])).value)
-
-
 async def set_access(call: Call) -> AppAccessNow:
     """Set who may open an app with an account of the hub: `private`, `tenant` or `hub`. Keys are apart from that."""
-    wanted = domain.AppAccess(call.body.access)
-    done = await call.platform.app_gate.set_access(
-        call.user, call.params["app"], wanted, actor=call.principal.name
-    )
-    return AppAccessNow(access=done.value)
+    wanted = AppAccess(call.body.access)
+    await call.platform.app_gate.set_access(call.user, call.params["app"], wanted, actor=call.principal.name)
+    return AppAccessNow(access=call.body.access)
 
 
 async def usage(call: Call) -> AppUsage:
@@ -134,7 +127,9 @@ async def _visitor(call: Call, app: Endpoint | None, asked: AppAdmit) -> str:
 
 
 async def _may(call: Call, app: Endpoint, visitor: str, key: domain.AppKey | None) -> AppAdmission:
-    standing = await call.platform.app_gate.standing(app)
+    wakes = await call.platform.app_gate.wakes(app)
+    # what it waits for is in the way of who may open it; as they would read it in the panel
+    reason = None if app.replicas else (await call.platform.apps.get(app.user, app.name)).message
     return AppAdmission(
         verdict="may",
         uid=app.uid,
@@ -144,9 +139,9 @@ async def _may(call: Call, app: Endpoint, visitor: str, key: domain.AppKey | Non
         visitor=visitor,
         key="" if key is None else key.id,
         key_name="" if key is None else key.name,
-        state=str(app.state),
-        reason=None if standing.reason is NOTHING else Text(standing.reason),
-        wakes=standing.wakes,
+        state=app.state,
+        reason=reason,
+        wakes=wakes,
         replicas=app.replicas,
     )
 
@@ -212,15 +207,6 @@ ROUTES = (
     ),
     Route(
         "DELETE", f"{_APP}/keys/{{key}}", drop_key, "Revoke a key of an app", S, APPS_WRITE, bucket="change"
-    ),
-    Route(
-        "GET",
-        f"{_APP}/access",
-        access,
-        "Who may open an app",
-        Relation.OWNED,
-        APPS_READ,
-        reply=AppAccessNow,
     ),
     Route(
         "PUT",

@@ -7,17 +7,17 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
-from mlp_hub.domain.app import AppPhase
-from mlp_hub.domain.app_gate import KEY, KEY_PREFIX, AppAccess, AppKey, label_of, may_open
+from mlp_hub.domain.app import App, AppAccess, AppPhase
+from mlp_hub.domain.app_gate import KEY, KEY_PREFIX, AppKey, label_of, may_open
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
 from mlp_hub.service.support.limits import KEYS_OF_APP
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
-from mlp_language.message import NOTHING, Message, msg
+from mlp_language.message import msg
 
 log = logging.getLogger(__name__)
 USED_EVERY_S = 60.0
@@ -25,15 +25,8 @@ USED_EVERY_S = 60.0
 USED_KEPT = 10_000
 """Safety: keys of which it is remembered when that was written; beyond, all are forgotten: bounds memory."""
 
+A = AppPhase
 Wake = Callable[[str], Awaitable[None]]
-
-
-class Standing(NamedTuple):
-    """How an app stands for who asks for it now. `wakes`: it sleeps, and is being woken."""
-
-    endpoint: Endpoint
-    reason: Message
-    wakes: bool
 
 
 class AppGate:
@@ -79,8 +72,9 @@ class AppGate:
         """Tell whether somebody with an account may open an app."""
 
         def look(tx: Tx) -> bool:
+            found = tx.apps.get(app.uid)
             places = frozenset(member.tenant for member in tx.members.of_user(visitor))
-            return may_open(tx.app_gate.access(app.uid), app.user, app.tenant, visitor, places)
+            return found is not None and may_open(found, visitor, places)
 
         return await self._db.read(look)
 
@@ -93,42 +87,34 @@ class AppGate:
             self._note_use(found.id)
         return found
 
-    async def standing(self, app: Endpoint) -> Standing:
-        """Say how an app stands that somebody asks for, who may; one that sleeps is woken."""
+    async def wakes(self, app: Endpoint) -> bool:
+        """Note that somebody who may asks for an app; tell whether it slept, and is being woken."""
         await self._wake(app.uid)
         if app.replicas:
-            return Standing(app, NOTHING, wakes=False)
+            return False
         found = await self._db.read(lambda tx: tx.apps.get(app.uid))
-        if found is None or found.phase is AppPhase.DELETING:
-            return Standing(app, NOTHING, wakes=False)
-        sleeps = found.sleeps_idle and found.phase is not AppPhase.ERROR
-        return Standing(app, found.message, wakes=sleeps)
+        return found is not None and found.sleeps_idle and found.phase not in (A.ERROR, A.DELETING)
 
     # ------------------------------------------------- what owners set
 
     async def uid_of(self, user: str, name: str) -> str:
         """Return the uid of an app. Raises `NotFound`."""
-        return await self._db.read(lambda tx: _uid(tx, user, name))
+        return await self._db.read(lambda tx: _app(tx, user, name).uid)
 
-    async def access(self, user: str, name: str) -> AppAccess:
-        """Return who may open an app. Raises `NotFound`."""
-        return await self._db.read(lambda tx: tx.app_gate.access(_uid(tx, user, name)))
+    async def set_access(self, user: str, name: str, access: AppAccess, *, actor: str) -> None:
+        """Say who may open an app, which goes on as it is. Raises `NotFound`."""
 
-    async def set_access(self, user: str, name: str, access: AppAccess, *, actor: str) -> AppAccess:
-        """Say who may open an app. Raises `NotFound`."""
+        def work(tx: Tx) -> None:
+            app = _app(tx, user, name)
+            if app.spec.access is not access:
+                tx.apps.put(replace(app, spec=replace(app.spec, access=access)))
+                self._note(tx, (actor, "app.access"), app, {"access": access.value})
 
-        def work(tx: Tx) -> AppAccess:
-            uid = _uid(tx, user, name)
-            if tx.app_gate.access(uid) is not access:
-                tx.app_gate.set_access(uid, access)
-                self._note(tx, (actor, "app.access"), user, name, {"access": access.value})
-            return access
-
-        return await self._db.write(work)
+        await self._db.write(work)
 
     async def keys(self, user: str, name: str) -> Sequence[AppKey]:
         """Return an app's keys, by name. Raises `NotFound`."""
-        return await self._db.read(lambda tx: tx.app_gate.keys(_uid(tx, user, name)))
+        return await self._db.read(lambda tx: tx.app_gate.keys(_app(tx, user, name).uid))
 
     async def add_key(self, user: str, name: str, key: str, *, actor: str) -> tuple[AppKey, str]:
         """Make a key of this name; return it with what is shown once. Raises `NotFound` and `Refused`."""
@@ -137,8 +123,8 @@ class AppGate:
         made_id = self._uids.make(now)
 
         def work(tx: Tx) -> AppKey:
-            uid = _uid(tx, user, name)
-            there = tx.app_gate.keys(uid)
+            app = _app(tx, user, name)
+            there = tx.app_gate.keys(app.uid)
             if any(one.name == key for one in there):
                 text = msg(
                     "app {name} has a key {key} already; revoke it first, or choose another name",
@@ -154,9 +140,9 @@ class AppGate:
                     most=KEYS_OF_APP,
                 )
                 raise Refused(Reason.INVALID, text)
-            made = AppKey(made_id, uid, key, actor, now)
+            made = AppKey(made_id, app.uid, key, actor, now)
             tx.app_gate.add_key(made, _digest(secret))
-            self._note(tx, (actor, "app.key"), user, name, {"key": key})
+            self._note(tx, (actor, "app.key"), app, {"key": key})
             return made
 
         return await self._db.write(work), secret
@@ -165,21 +151,15 @@ class AppGate:
         """Take a key no more. Raises `NotFound`."""
 
         def work(tx: Tx) -> None:
-            if tx.app_gate.drop_key(_uid(tx, user, name), key) is None:
+            app = _app(tx, user, name)
+            if tx.app_gate.drop_key(app.uid, key) is None:
                 raise not_found("key", key)
-            self._note(tx, (actor, "app.key.revoke"), user, name, {"key": key})
+            self._note(tx, (actor, "app.key.revoke"), app, {"key": key})
 
         await self._db.write(work)
 
-    def _note(self, tx: Tx, did: tuple[str, str], user: str, name: str, detail: dict[str, object]) -> None:
-        app = tx.apps.find(user, name)
-        tx.audit.add(
-            self._clock(),
-            *did,
-            name,
-            tenant=None if app is None else app.tenant,
-            detail=detail,
-        )
+    def _note(self, tx: Tx, did: tuple[str, str], app: App, detail: dict[str, object]) -> None:
+        tx.audit.add(self._clock(), *did, app.name, tenant=app.tenant, detail=detail)
 
     def _note_use(self, key: str) -> None:
         now = self._clock()
@@ -200,11 +180,11 @@ class AppGate:
             self._written.pop(key, None)
 
 
-def _uid(tx: Tx, user: str, name: str) -> str:
+def _app(tx: Tx, user: str, name: str) -> App:
     found = tx.apps.find(user, name)
     if found is None:
         raise not_found("app", name)
-    return found.uid
+    return found
 
 
 def _digest(secret: str) -> str:

@@ -1,4 +1,4 @@
-"""Ways into apps: their keys, who may open them, and browsers that did."""
+"""Ways into apps: their keys, and browsers that opened them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import Any
 
 from sqlalchemy import Row, delete, func, select, update
 
-from mlp_hub.domain.app_gate import AppAccess, AppKey, AppVisit
+from mlp_hub.domain.app_gate import AppKey, AppVisit
 from mlp_hub.store.repos.base import Repo
-from mlp_hub.store.tables import app_access as a
 from mlp_hub.store.tables import app_key as k
 from mlp_hub.store.tables import app_visit as v
 
@@ -17,15 +16,6 @@ class AppGateRepo(Repo):
     """All of them go with their app."""
 
     __slots__ = ()
-
-    def access(self, app: str) -> AppAccess:
-        """Return who may open an app."""
-        found = self._c.execute(select(a.c.access).where(a.c.app == app)).scalar()
-        return AppAccess.TENANT if found is None else AppAccess(found)
-
-    def set_access(self, app: str, access: AppAccess) -> None:
-        """Say who may open an app."""
-        self._c.execute(self._upsert(a, ("app",)), {"app": app, "access": access.value})
 
     def add_key(self, key: AppKey, sha256: str) -> None:
         """Store a new key."""

@@ -1,4 +1,4 @@
-"""Keys of apps, who may open them, and browsers that did; there are none yet."""
+"""Keys of apps, and browsers that opened one; there are none yet."""
 
 from __future__ import annotations
 
@@ -26,13 +26,6 @@ def upgrade() -> None:
         sa.UniqueConstraint("sha256", name="uq_app_key_sha256"),
     )
     op.create_table(
-        "app_access",
-        sa.Column("app", sa.String(26), nullable=False),
-        sa.Column("access", sa.String(16), nullable=False),
-        sa.ForeignKeyConstraint(["app"], ["app.uid"], name="fk_app_access_app_app", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("app", name="pk_app_access"),
-    )
-    op.create_table(
         "app_visit",
         sa.Column("sha256", sa.String(64), nullable=False),
         sa.Column("app", sa.String(26), nullable=False),
@@ -49,5 +42,4 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Go back from 0026 to 0025."""
     op.drop_table("app_visit")
-    op.drop_table("app_access")
     op.drop_table("app_key")
