@@ -41,10 +41,8 @@ def run(context: Context) -> list[Figure]:
                 f"added by the gateway to apps, {name}",
                 with_it - own,
                 "ms",
-                5,
-                "target",
-                note,
-                "make bench ONLY=apps",
+                note=note,
+                command="make bench ONLY=apps",
             )
         )
     return figures

@@ -64,6 +64,7 @@ _TITLES = {
     "metrics": "Metrics",
     "models": "Models",
     "apps": "Apps",
+    "app_gate": "Ways into apps",
     "streams": "WebSockets",
     "cluster": "Cluster and ledger",
     "audit": "Who changed what, and what was decided",

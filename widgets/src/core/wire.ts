@@ -1568,6 +1568,110 @@ export interface StorageGive {
   grown: number;
 }
 /**
+ * A key of an app. `key` is there in the answer that made it, and never again; `used_at` is exact to a minute or so.
+ */
+export interface AppKey {
+  name: string;
+  made_by: string;
+  made_at: string;
+  used_at: string | null;
+  key: string | null;
+}
+/**
+ * A key of an app to make, by a name that says who uses it.
+ */
+export interface AppKeyCreate {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  name: string;
+}
+/**
+ * Who may open an app with an account of the hub, besides its owner: nobody, members of its tenant, or everybody.
+ */
+export interface AppAccessSet {
+  access: "hub" | "private" | "tenant";
+}
+/**
+ * Who may open an app with an account of the hub.
+ */
+export interface AppAccessNow {
+  access: "hub" | "private" | "tenant";
+}
+/**
+ * What was asked of an app, or of all of a tenant's, since the proxy began.
+ *
+ * `latency` counts answers by the first of `bounds_ms` within which they began, and in its last place slower ones; `p50_ms` and
+ * `p99_ms` are such bounds, null where nothing was asked or it took longer than all. `minutes` are of the last hour, those without
+ * a request left out.
+ */
+export interface AppUsage {
+  since: string;
+  requests: number;
+  errors: number;
+  bytes_in: number;
+  bytes_out: number;
+  open: number;
+  last: string | null;
+  bounds_ms: number[];
+  latency: number[];
+  p50_ms: number | null;
+  p99_ms: number | null;
+  minutes: AppMinute[];
+}
+/**
+ * What was asked in the minute that begins at `time`; `errors` are answers of 500 and above.
+ */
+export interface AppMinute {
+  time: string;
+  requests: number;
+  errors: number;
+  bytes_in: number;
+  bytes_out: number;
+}
+/**
+ * A request for an app, as the gateway asks about it: by user and app or by its host's label, with what it brought.
+ */
+export interface AppAdmit {
+  kind: "cookie" | "key" | "token";
+  secret: string;
+  user?: string;
+  app?: string;
+  label?: string;
+  address?: string;
+}
+/**
+ * What the gateway does with a request. But for `may` all else is empty: what is not there and what is not open are one.
+ */
+export interface AppAdmission {
+  verdict: "may" | "often" | "refused" | "unknown";
+  uid: string;
+  user: string;
+  app: string;
+  tenant: string;
+  visitor: string;
+  key: string;
+  key_name: string;
+  state: string;
+  reason: string | null;
+  wakes: boolean;
+  replicas: string[];
+}
+/**
+ * A code that a browser brought to an app's own origin.
+ */
+export interface AppEnter {
+  label: string;
+  code: string;
+}
+/**
+ * The cookie of that browser for this app, and for how many seconds; empty where the code is not good.
+ */
+export interface AppEntered {
+  cookie: string;
+  lasts_s: number;
+}
+/**
  * A node: what is there, what may be given out and what is in use.
  *
  * `up`: it answers. `schedulable`: it takes new ranks, of those who tolerate its `taints`; else `conditions` say why not.

@@ -73,21 +73,35 @@ export function AppUsage({ path, now }: { path: string; now: number }): JSX.Elem
         <h2>{t("Requests")}</h2>
       </div>
       <Bars usage={usage} now={now} />
-      <dl class="mlp-facts">
-        <dt>{t("Since")}</dt>
-        <dd>{clock(usage.since, now)}</dd>
-        <dt>{t("Requests")}</dt>
-        <dd>{usage.requests}</dd>
-        <dt>{t("Failed")}</dt>
-        <dd>{usage.requests ? `${usage.errors} (${Math.round((usage.errors / usage.requests) * 1000) / 10} %)` : usage.errors}</dd>
-        <dt>{t("Open now")}</dt>
-        <dd>{usage.open}</dd>
-        <dt>{t("Half were answered within")}</dt>
-        <dd>{within(usage, usage.p50_ms)}</dd>
-        <dt>{t("99 of 100 within")}</dt>
-        <dd>{within(usage, usage.p99_ms)}</dd>
-        <dt>{t("In and out")}</dt>
-        <dd>{t("{in} in, {out} out", { in: bytes(usage.bytes_in), out: bytes(usage.bytes_out) })}</dd>
+      <dl class="mlp-numbers">
+        <div>
+          <dt>{t("Since")}</dt>
+          <dd>{clock(usage.since, now)}</dd>
+        </div>
+        <div>
+          <dt>{t("Requests")}</dt>
+          <dd>{usage.requests}</dd>
+        </div>
+        <div>
+          <dt>{t("Failed")}</dt>
+          <dd>{usage.requests ? `${usage.errors} (${Math.round((usage.errors / usage.requests) * 1000) / 10} %)` : usage.errors}</dd>
+        </div>
+        <div>
+          <dt>{t("Open now")}</dt>
+          <dd>{usage.open}</dd>
+        </div>
+        <div>
+          <dt>{t("Half were answered within")}</dt>
+          <dd>{within(usage, usage.p50_ms)}</dd>
+        </div>
+        <div>
+          <dt>{t("99 of 100 within")}</dt>
+          <dd>{within(usage, usage.p99_ms)}</dd>
+        </div>
+        <div>
+          <dt>{t("In and out")}</dt>
+          <dd>{t("{in} in, {out} out", { in: bytes(usage.bytes_in), out: bytes(usage.bytes_out) })}</dd>
+        </div>
       </dl>
     </section>
   );
