@@ -214,6 +214,13 @@ class ApiRig:
         answer = self.ask("PUT", f"/users/{user}/datasets/{name}:heartbeat", beat, token=token)
         assert answer.status == 200, answer.body
 
+    def app(self, user: str, name: str, token: str) -> None:
+        """Deploy a command as an app; nothing is simulated that would answer, and nothing asks."""
+        body = {"name": name, "model_name": "", "command": "sleep 600", "cpu": 0.1, "ram": 100}
+        body["env"] = {"SIM_DURATION": "600"}
+        made = self.ask("POST", f"/users/{user}/apps", body, token=token)
+        assert made.status == 201, made.body
+
     def until(self, user: str, name: str, *phases: str) -> dict[str, Any]:
         """Wait until the job is in one of the phases."""
 
