@@ -221,6 +221,18 @@ class ApiRig:
         made = self.ask("POST", f"/users/{user}/apps", body, token=token)
         assert made.status == 201, made.body
 
+    def site(self, user: str, token: str) -> None:
+        """Let the user have an app called site, also where a test shut them out, which takes it away."""
+
+        def is_there() -> bool:
+            found = self.ask("GET", f"/users/{user}/apps/site", token=token)
+            if found.status == 200:
+                return bool(found.json["state"] != "deleting")
+            self.app(user, "site", token)
+            return True
+
+        wait_for(is_there, message=f"for the app of {user}")
+
     def until(self, user: str, name: str, *phases: str) -> dict[str, Any]:
         """Wait until the job is in one of the phases."""
 

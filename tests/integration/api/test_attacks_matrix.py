@@ -139,10 +139,12 @@ def reached(route: Route, status: int, reason: str) -> bool:
     return status in (200, 201) or (status == 403 and reason in ("Conflict", "WrongState"))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _a_site(rig: ApiRig) -> None:
-    """Let ann have an app."""
-    rig.app("ann", "site", rig.ann)
+@pytest.fixture(autouse=True)
+def _a_site(rig: ApiRig, request: pytest.FixtureRequest) -> None:
+    """Let ann have an app where one is asked for: a test that shuts her out takes it away."""
+    route = getattr(request.node, "callspec", None) and request.node.callspec.params.get("route")
+    if route is not None and "app" in route.params:
+        rig.site("ann", rig.ann)
 
 
 @pytest.fixture(autouse=True)

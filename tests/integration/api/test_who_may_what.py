@@ -51,8 +51,6 @@ def askers(rig: ApiRig) -> dict[str, Asker]:
         rig.job(user, "digits", own, cpu=0.1, env={"SIM_DURATION": "600"})
         rig.dataset(user, "pets", own)
         stored_by(rig, user, "net", own)
-        rig.app(user, "site", own)
-    rig.app("ann", "site", rig.ann)
     job = rig.job_token(rig.ask("GET", "/users/ann/jobs/digits", token=rig.ann).json["uid"])
     ann = {
         "nobody": None,
@@ -105,6 +103,8 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         "model": "net",
         "app": "site",
     }
+    if "app" in route.params:
+        rig.site(asker.user, asker.owner)
     if route.method == "GET" or route.body is not None or not asker.caller.may(route):
         return there
     name = f"new{next(_numbers)}"
