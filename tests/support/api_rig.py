@@ -220,6 +220,25 @@ class ApiRig:
         answer = self.ask("PUT", f"/users/{user}/datasets/{name}:heartbeat", beat, token=token)
         assert answer.status == 200, answer.body
 
+    def app(self, user: str, name: str, token: str) -> None:
+        """Deploy a command as an app; nothing is simulated that would answer, and nothing asks."""
+        body = {"name": name, "model_name": "", "command": "sleep 600", "cpu": 0.1, "ram": 100}
+        body["env"] = {"SIM_DURATION": "600"}
+        made = self.ask("POST", f"/users/{user}/apps", body, token=token)
+        assert made.status == 201, made.body
+
+    def site(self, user: str, token: str) -> None:
+        """Let the user have an app called site, also where a test shut them out, which takes it away."""
+
+        def is_there() -> bool:
+            found = self.ask("GET", f"/users/{user}/apps/site", token=token)
+            if found.status == 200:
+                return bool(found.json["state"] != "deleting")
+            self.app(user, "site", token)
+            return True
+
+        wait_for(is_there, message=f"for the app of {user}")
+
     def until(self, user: str, name: str, *phases: str) -> dict[str, Any]:
         """Wait until the job is in one of the phases."""
 

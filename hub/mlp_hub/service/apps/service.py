@@ -211,12 +211,13 @@ class AppService:
     ) -> LogChunk:
         """Return lines of a replica's output from a cursor on, or its last `tail` lines wherever the cursor is."""
 
-        def work(tx: Tx) -> list[Job]:
-            _existing(tx, user, name)
-            return tx.jobs.replicas(user, name)
+        def work(tx: Tx) -> tuple[App, list[Job]]:
+            return _existing(tx, user, name), tx.jobs.replicas(user, name)
 
-        jobs = await self._board.db.read(work)
+        app, jobs = await self._board.db.read(work)
         mine = [job for job in jobs if slot_of(job) == replica]
+        if not mine and replica < max(app.wanted, 1):
+            return LogChunk(0, (), 0)  # it is not there yet, or no more
         if not mine:
             there = sorted({slot_of(job) for job in jobs})
             _refuse(
