@@ -25,7 +25,7 @@ def run(context: Context) -> list[Figure]:
     root.mkdir(parents=True)
     with GatewayRig(root, key_rate=1e6, tenant_rate=1e6) as rig:
         rig.tenant("red", "rita", members=("ann",))
-        (app,) = rig.app("ann", "shop", "red")
+        (app,) = rig.stand_in("ann", "shop", "red")
         key = rig.key("ann", "shop", "bench", rig.ann)
         bare = _times(_Unix(app.path), "/", {})
         gateway = http.client.HTTPConnection("127.0.0.1", rig.proxy.port)

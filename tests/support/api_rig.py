@@ -212,6 +212,13 @@ class ApiRig:
         found: dict[str, Any] = answer.json
         return found
 
+    def key(self, user: str, name: str, key: str, token: str) -> str:
+        """Make a key of an app."""
+        answer = self.ask("POST", f"/users/{user}/apps/{name}/keys", {"name": key}, token=token)
+        assert answer.status == 201, answer.body
+        made: str = answer.json["key"]
+        return made
+
     def dataset(self, user: str, name: str, token: str) -> None:
         """Make a dataset whose upload failed: one that may be deleted."""
         made = self.ask("POST", f"/users/{user}/datasets", {"name": name, "size": 1}, token=token)

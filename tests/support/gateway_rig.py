@@ -168,7 +168,9 @@ class GatewayRig(ApiRig):
         self.proxy.stop(kill=True)
         super().__exit__(*error)
 
-    def app(self, user: str, name: str, tenant: str, *, replicas: int = 1, least: int = 1) -> list[StandIn]:
+    def stand_in(
+        self, user: str, name: str, tenant: str, *, replicas: int = 1, least: int = 1
+    ) -> list[StandIn]:
         """Have an app that runs, with so many replicas."""
         uid = f"{user}-{name}".ljust(26, "0")
         spec = AppSpec(Resources(), command="serve", least=least)
@@ -188,13 +190,6 @@ class GatewayRig(ApiRig):
             self.platform.apps.endpoints.put(endpoint)
 
         self.run(say())
-
-    def key(self, user: str, name: str, key: str, token: str) -> str:
-        """Make a key of an app."""
-        answer = self.ask("POST", f"/users/{user}/apps/{name}/keys", {"name": key}, token=token)
-        assert answer.status == 201, answer.body
-        made: str = answer.json["key"]
-        return made
 
     def host(self, user: str, name: str) -> str:
         """Return the host of an app's own origin, with its port."""

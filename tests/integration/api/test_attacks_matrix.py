@@ -13,6 +13,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from api_rig import Answer, ApiRig, a_model
+from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
 from mlp_api.bookings import BookingCreate
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
@@ -48,6 +49,7 @@ THERE = {
     "service": "ci",
     "dataset": "pets",
     "app": "site",
+    "key": "mine",
 }
 NEEDS = {
     "/users/{user}/jobs/{job}/files/content": "?path=ckpt/last.pt",
@@ -112,6 +114,8 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         return {**THERE, "dataset": name}
     if "app" in route.params:
         rig.app("ann", name, rig.ann)
+        if "key" in route.params:
+            rig.key("ann", name, THERE["key"], rig.ann)
         return {**THERE, "app": name}
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
@@ -133,7 +137,8 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
 def reached(route: Route, status: int, reason: str) -> bool:
     """Whether the handler was reached, or the validation of the body before it, and it found the object."""
     if route.method == "GET":
-        return status == (101 if route.socket else 200)
+        # nothing is counted here, where no proxy is
+        return status == (101 if route.socket else 200) or (status, reason) == (403, "WrongState")
     if route.body is not None:
         return (status, reason) == (403, "Invalid")
     return status in (200, 201) or (status == 403 and reason in ("Conflict", "WrongState"))
@@ -313,6 +318,10 @@ VALID: dict[Any, dict[str, Any]] = {
     AdminRight: {"admin": True},
     AppCreate: {"name": "theirs", "model_name": "net"},
     AppScale: {"replicas": 2},
+    AppKeyCreate: {"name": "theirs"},
+    AppAccessSet: {"access": "private"},
+    AppAdmit: {"kind": "token", "secret": "x", "user": "ann", "app": "site"},
+    AppEnter: {"label": "a-site--x", "code": "x"},
     BookingCreate: a_window("theirs"),
     RuntimeUpdate: {"title": "Theirs"},
     Preferences: {"language": "en"},

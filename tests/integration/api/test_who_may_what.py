@@ -102,6 +102,7 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         "dataset": "pets",
         "model": "net",
         "app": "site",
+        "key": "mine",
     }
     if "app" in route.params:
         rig.site(asker.user, asker.owner)
@@ -119,6 +120,8 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         return {**there, "model": name}
     if "app" in route.params:
         rig.app(asker.user, name, asker.owner)
+        if "key" in route.params:
+            rig.key(asker.user, name, there["key"], asker.owner)
         return {**there, "app": name}
     if "tenant" not in route.params:
         return there

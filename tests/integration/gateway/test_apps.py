@@ -24,9 +24,9 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayRig]:
     with GatewayRig(root, body_max=1, answer_s=3, wake_s=30) as rig:
         rig.tenant("red", "rita", members=("ann",))
         rig.tenant("blue", "blue", members=("bob",))
-        rig.app("ann", "shop", "red", replicas=2)
-        rig.app("ann", "other", "red")
-        rig.app("bob", "blues", "blue")
+        rig.stand_in("ann", "shop", "red", replicas=2)
+        rig.stand_in("ann", "other", "red")
+        rig.stand_in("bob", "blues", "blue")
         yield rig
 
 
@@ -343,7 +343,7 @@ def test_an_app_cannot_send_a_programs_token_to_the_hub(rig: GatewayRig, key: st
 
 
 def test_a_replica_that_refuses_is_passed_over_and_requests_spread(rig: GatewayRig) -> None:
-    first, second = rig.app("ann", "pair", "red", replicas=2)
+    first, second = rig.stand_in("ann", "pair", "red", replicas=2)
     key = rig.key("ann", "pair", "k", rig.ann)
     path = f"{PREFIX}/ann/pair"
     by = {rig.visit(f"{path}/", X_API_Key=key).json["by"] for _ in range(40)}
@@ -358,7 +358,7 @@ def test_a_replica_that_refuses_is_passed_over_and_requests_spread(rig: GatewayR
 
 
 def test_an_app_that_waits_or_failed_says_why_and_is_there_once_it_answers(rig: GatewayRig) -> None:
-    (app,) = rig.app("ann", "slow", "red")
+    (app,) = rig.stand_in("ann", "slow", "red")
     key = rig.key("ann", "slow", "k", rig.ann)
     ready = rig.apps["ann", "slow"]
     rig.put(ready._replace(state="waiting", replicas=()))
@@ -372,7 +372,7 @@ def test_an_app_that_waits_or_failed_says_why_and_is_there_once_it_answers(rig: 
 
 
 def test_what_was_asked_is_counted_for_the_owner(rig: GatewayRig) -> None:
-    rig.app("ann", "counted", "red")
+    rig.stand_in("ann", "counted", "red")
     key = rig.key("ann", "counted", "k", rig.ann)
     for _ in range(3):
         assert (

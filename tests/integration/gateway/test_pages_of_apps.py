@@ -23,8 +23,8 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayRig]:
     with GatewayRig(Path(tmp_path_factory.mktemp("p")), key_rate=0.01, tenant_rate=1000, wake_s=60) as rig:
         rig.tenant("red", "rita", members=("ann",))
         rig.tenant("blue", "blue", members=("bob",))
-        rig.app("ann", "shop", "red")
-        rig.app("ann", "other", "red")
+        rig.stand_in("ann", "shop", "red")
+        rig.stand_in("ann", "other", "red")
         yield rig
 
 
@@ -203,7 +203,7 @@ def test_who_asks_too_often_with_a_key_is_told_when_to_come_again(rig: GatewayRi
 
 
 def test_an_app_that_sleeps_is_woken_and_answers_who_waited(rig: GatewayRig) -> None:
-    rig.app("ann", "sleepy", "red", least=0)
+    rig.stand_in("ann", "sleepy", "red", least=0)
     ready = rig.apps["ann", "sleepy"]
     rig.put(ready._replace(state="waiting", replicas=()))
     woken: list[str] = []

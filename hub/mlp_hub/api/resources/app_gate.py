@@ -23,7 +23,7 @@ from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import APPS_READ, APPS_WRITE, LEDGER_WRITE
 from mlp_hub.domain import app_gate as domain
 from mlp_hub.domain.app import AppAccess
-from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_language.message import msg
@@ -148,7 +148,10 @@ async def _may(call: Call, app: Endpoint, visitor: str, key: domain.AppKey | Non
 
 def _figures(call: Call) -> ProxyFigures:
     if call.service.figures is None:
-        raise Unavailable(msg("nothing counts what is asked of apps here: this hub has no proxy of its own"))
+        raise Refused(
+            Reason.WRONG_STATE,
+            msg("nothing counts what is asked of apps here: this hub has no proxy of its own"),
+        )
     return call.service.figures
 
 
