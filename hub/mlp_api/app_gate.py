@@ -21,7 +21,7 @@ class AppKeyCreate(Request):
     name: Name
 
 
-class AppKey(Response):
+class AppKeyShown(Response):
     """A key of an app. `key` is there in the answer that made it, and never again; `used_at` is exact to a minute or so."""
 
     name: str

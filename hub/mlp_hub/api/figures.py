@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from tornado.httpclient import HTTPRequest
-from tornado.netutil import Resolver
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
+from mlp_hub.api.hubclient import OneSocket
 from mlp_hub.domain.errors import Unavailable
 from mlp_language.message import msg
 
@@ -54,21 +52,12 @@ class Figures(msgspec.Struct, frozen=True):
         return None
 
 
-class _Socket(Resolver):
-    def initialize(self, path: str) -> None:
-        self._path = path
-
-    async def resolve(self, host: str, port: int, family: int = 0) -> list[tuple[int, Any]]:
-        del host, port, family
-        return [(socket.AF_UNIX, self._path)]
-
-
 class ProxyFigures:
     """Asks the proxy by its socket; `token` is that of its API."""
 
     def __init__(self, path: Path, token: str) -> None:
         self._headers = {"Authorization": f"token {token}"}
-        self._http = SimpleAsyncHTTPClient(force_instance=True, resolver=_Socket(path=str(path)))
+        self._http = SimpleAsyncHTTPClient(force_instance=True, resolver=OneSocket(path=str(path)))
 
     def close(self) -> None:
         """Close the client."""

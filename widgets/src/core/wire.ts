@@ -1570,7 +1570,7 @@ export interface StorageGive {
 /**
  * A key of an app. `key` is there in the answer that made it, and never again; `used_at` is exact to a minute or so.
  */
-export interface AppKey {
+export interface AppKeyShown {
   name: string;
   made_by: string;
   made_at: string;

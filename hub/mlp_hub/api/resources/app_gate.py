@@ -9,8 +9,8 @@ from mlp_api.app_gate import (
     AppAdmit,
     AppEnter,
     AppEntered,
-    AppKey,
     AppKeyCreate,
+    AppKeyShown,
     AppMinute,
     AppUsage,
 )
@@ -20,7 +20,7 @@ from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.figures import Figures, ProxyFigures
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import APPS_READ, APPS_WRITE, LEDGER_WRITE
+from mlp_hub.api.scopes import APPS_READ, APPS_WRITE, LEDGER_WRITE, TENANTS_READ
 from mlp_hub.domain import app_gate as domain
 from mlp_hub.domain.app import AppAccess
 from mlp_hub.domain.errors import Reason, Refused
@@ -31,12 +31,12 @@ from mlp_language.message import msg
 UNKNOWN, REFUSED, OFTEN = AppAdmission("unknown"), AppAdmission("refused"), AppAdmission("often")
 
 
-async def keys(call: Call) -> list[AppKey]:
+async def keys(call: Call) -> list[AppKeyShown]:
     """List the keys of an app by name; none of them can be seen again."""
     return [_key(one) for one in await call.platform.app_gate.keys(call.user, call.params["app"])]
 
 
-async def add_key(call: Call) -> AppKey:
+async def add_key(call: Call) -> AppKeyShown:
     """Make a key with which programs reach this app and nothing else. It is in this answer, and nowhere afterwards."""
     made, secret = await call.platform.app_gate.add_key(
         call.user, call.params["app"], call.body.name, actor=call.principal.name
@@ -155,8 +155,8 @@ def _figures(call: Call) -> ProxyFigures:
     return call.service.figures
 
 
-def _key(key: domain.AppKey, secret: str | None = None) -> AppKey:
-    return AppKey(
+def _key(key: domain.AppKey, secret: str | None = None) -> AppKeyShown:
+    return AppKeyShown(
         name=key.name,
         made_by=key.made_by,
         made_at=when(key.made_at),
@@ -195,7 +195,9 @@ _APP = "/users/{user}/apps/{app}"
 S, P = Relation.SELF, Relation.PLATFORM
 
 ROUTES = (
-    Route("GET", f"{_APP}/keys", keys, "List an app's keys", S, APPS_WRITE, reply=list[AppKey]),
+    Route(
+        "GET", f"{_APP}/keys", keys, "List an app's keys", Relation.OWNED, APPS_READ, reply=list[AppKeyShown]
+    ),
     Route(
         "POST",
         f"{_APP}/keys",
@@ -204,7 +206,7 @@ ROUTES = (
         S,
         APPS_WRITE,
         body=AppKeyCreate,
-        reply=AppKey,
+        reply=AppKeyShown,
         status=201,
         bucket="change",
     ),
@@ -237,7 +239,7 @@ ROUTES = (
         tenant_usage,
         "What was asked of a tenant's apps",
         Relation.MEMBER,
-        APPS_READ,
+        TENANTS_READ,
         reply=AppUsage,
     ),
     Route(
