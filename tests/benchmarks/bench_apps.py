@@ -13,7 +13,7 @@ from gateway_rig import PREFIX, GatewayRig
 
 NAME = "apps"
 ABOUT = (
-    "3,000 GETs of 1 KiB one after another on one connection to a small server on a UNIX socket, by its socket and through the "
+    "3,000 GETs of some hundred bytes one after another on one connection to a small server on a UNIX socket, by its socket and through the "
     "gateway with a key: medians and 99th percentiles, and what the gateway adds"
 )
 ASKED, WARM = 3000, 200
