@@ -98,7 +98,7 @@ def allowed(route: Route) -> set[Relation]:
     looks = route.method == "GET"
     if "job" in route.params:
         return {Relation.OWNED} if looks or name in OF_ANOTHERS_JOB else {Relation.SELF}
-    if {"model", "dataset"} & set(route.params):
+    if {"model", "dataset", "app"} & set(route.params):
         return {Relation.OWNED} if looks else {Relation.SELF}
     if "tenant" in route.params:
         if looks:
@@ -122,6 +122,8 @@ def expected_scope(route: Route) -> str | None:
         return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
     if "model" in route.params or route.path.endswith("/models"):
         return scopes.MODELS_READ if looks else scopes.MODELS_WRITE
+    if "app" in route.params or route.path.endswith("/apps"):
+        return scopes.APPS_READ if looks else scopes.APPS_WRITE
     if "dataset" in route.params or route.path.endswith("/datasets"):
         return scopes.DATA_READ if looks else scopes.DATA_WRITE
     if first == "tenants":
