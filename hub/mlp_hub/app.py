@@ -57,7 +57,7 @@ STAY_FOUND_S = 5.0
 SWITCH_S = 0.0005
 
 
-class App:
+class ServiceProcess:
     """The running service, made from its settings; `replica` is its number among those of a state directory."""
 
     def __init__(self, settings: Settings, executor: Executor, replica: int = 1) -> None:
@@ -388,7 +388,7 @@ def set_up_logging(level: str) -> None:
 
 async def serve(settings: Settings, replica: int) -> None:
     """Run until SIGTERM or SIGINT."""
-    app = App(settings, await make_executor(settings), replica)
+    app = ServiceProcess(settings, await make_executor(settings), replica)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

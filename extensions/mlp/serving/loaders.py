@@ -30,7 +30,7 @@ class Tensor:
     shape: tuple[int, ...]
 
 
-class Model(ABC):
+class LoadedModel(ABC):
     """A loaded model."""
 
     platform: str
@@ -48,7 +48,7 @@ class Model(ABC):
         return next(iter(inputs.values()))
 
 
-class Sklearn(Model):
+class Sklearn(LoadedModel):
     """An estimator of scikit-learn, or what has `predict` as these have: xgboost's and lightgbm's too."""
 
     platform = "sklearn"
@@ -76,7 +76,7 @@ class Sklearn(Model):
         return found
 
 
-class Keras(Model):
+class Keras(LoadedModel):
     """A model of Keras."""
 
     platform = "keras"
@@ -100,7 +100,7 @@ class Keras(Model):
         return {each.name: np.asarray(one) for each, one in zip(self.outputs, answers, strict=True)}
 
 
-class SavedModel(Model):
+class SavedModel(LoadedModel):
     """A SavedModel of TensorFlow, asked by its signature `serving_default`, or the only one that it has."""
 
     platform = "tensorflow_savedmodel"
@@ -131,7 +131,7 @@ class SavedModel(Model):
         return {name: one.numpy() for name, one in self._ask(**given).items()}
 
 
-class Torch(Model):
+class Torch(LoadedModel):
     """A model of TorchScript, which brings its program along."""
 
     platform = "pytorch_libtorch"
@@ -151,7 +151,7 @@ class Torch(Model):
         return {name: one.cpu().numpy() for name, one in zip(names, answers, strict=True)}
 
 
-class Onnx(Model):
+class Onnx(LoadedModel):
     """A model of ONNX."""
 
     platform = "onnx_onnxv1"
@@ -207,19 +207,19 @@ def _needed(package: str, what: str) -> Any:
         ) from None
 
 
-def _pickled(path: Path) -> Model:
+def _pickled(path: Path) -> LoadedModel:
     return Sklearn(_needed("joblib", "a pickled model").load(path))
 
 
-def _keras(path: Path) -> Model:
+def _keras(path: Path) -> LoadedModel:
     return Keras(_needed("keras", "a model of Keras").models.load_model(path, compile=False))
 
 
-def _saved_model(path: Path) -> Model:
+def _saved_model(path: Path) -> LoadedModel:
     return SavedModel(_needed("tensorflow", "a SavedModel").saved_model.load(str(path)))
 
 
-def _torch(path: Path) -> Model:
+def _torch(path: Path) -> LoadedModel:
     torch = _needed("torch", "a model of PyTorch")
     try:
         return Torch(torch.jit.load(str(path), map_location="cpu"))
@@ -230,11 +230,11 @@ def _torch(path: Path) -> Model:
         ) from None
 
 
-def _onnx_file(path: Path) -> Model:
+def _onnx_file(path: Path) -> LoadedModel:
     return Onnx(_needed("onnxruntime", "a model of ONNX").InferenceSession(str(path)))
 
 
-_BY_ENDING: dict[str, Callable[[Path], Model]] = {
+_BY_ENDING: dict[str, Callable[[Path], LoadedModel]] = {
     ".keras": _keras,
     ".h5": _keras,
     ".hdf5": _keras,
@@ -248,7 +248,7 @@ _BY_ENDING: dict[str, Callable[[Path], Model]] = {
 _ORDER = tuple(_BY_ENDING)
 
 
-def load(directory: str | Path) -> Model:
+def load(directory: str | Path) -> LoadedModel:
     """Load the model that lies in a directory; raises `NoModel` with what was found and what would be right."""
     top = Path(directory)
     names = sorted(each.name for each in top.iterdir()) if top.is_dir() else []

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from mlp.serving import tensors
 from mlp.serving.errors import BadRequest
-from mlp.serving.loaders import Model, Tensor
+from mlp.serving.loaders import LoadedModel, Tensor
 
 MOST_BODY = 512 << 20
 """Safety: bytes of one request: what is larger is no request for a model."""
@@ -37,7 +37,7 @@ class ModelServer(ThreadingMixIn, BaseServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, listener: socket.socket, model: Model, name: str, version: str) -> None:
+    def __init__(self, listener: socket.socket, model: LoadedModel, name: str, version: str) -> None:
         BaseServer.__init__(self, listener.getsockname(), Handler)
         self.socket = listener
         self.model, self.name, self.version = model, name, version

@@ -17,12 +17,12 @@ from sklearn.linear_model import LogisticRegression
 
 from mlp.serving.errors import BadRequest, NoModel
 from mlp.serving.launch import listen
-from mlp.serving.loaders import Model, Tensor, load
+from mlp.serving.loaders import LoadedModel, Tensor, load
 from mlp.serving.server import ModelServer
 from mlp.serving.tensors import read, write
 
 
-class Echo(Model):
+class Echo(LoadedModel):
     """Gives back what it is given."""
 
     platform = "echo"

@@ -21,7 +21,7 @@ LOOP = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AppPlan:
     """What is to be done: the app as it is to be stored, jobs to end and to forget, slots in which replicas start."""
 
     app: App
@@ -46,7 +46,7 @@ def slot_of(job: Job) -> int:
     return int(job.spec.name.rpartition("~")[2])
 
 
-def decide(app: App, jobs: Sequence[Job], ready: Collection[str], now: float) -> Plan:
+def decide(app: App, jobs: Sequence[Job], ready: Collection[str], now: float) -> AppPlan:
     """Decide; `ready` are the uids of the jobs that answer."""
     if app.phase is AppPhase.DELETING:
         return _delete(app, jobs)
@@ -71,17 +71,17 @@ def decide(app: App, jobs: Sequence[Job], ready: Collection[str], now: float) ->
     start = _free_slots(jobs, missing) if missing > 0 and not waits else ()
     kept = [job for job in live if job not in stop]
     app = _told(app, kept, [job for job in kept if job.uid in ready])
-    return Plan(app, tuple(stop), forget, start, waits or None if missing > 0 else None)
+    return AppPlan(app, tuple(stop), forget, start, waits or None if missing > 0 else None)
 
 
-def _delete(app: App, jobs: Sequence[Job]) -> Plan:
+def _delete(app: App, jobs: Sequence[Job]) -> AppPlan:
     forget = tuple(job for job in jobs if job.phase in FINAL and job.target is not Target.DELETE)
     stop = tuple(
         job
         for job in jobs
         if job.phase not in FINAL | {Phase.DELETING} and job.target not in {Target.CANCEL, Target.DELETE}
     )
-    return Plan(app, stop, forget, gone=not jobs)
+    return AppPlan(app, stop, forget, gone=not jobs)
 
 
 def _failed(app: App, job: Job) -> App:

@@ -24,7 +24,7 @@ PATIENCE_S = 300.0
 """Safety: seconds that a replica may take until it answers, after its start or in between; then it is ended, and another started."""
 
 
-class Probe(NamedTuple):
+class ReplicaProbe(NamedTuple):
     """What is asked of a replica: where, which path, and whether any answer will do or only that all is well."""
 
     address: Address
@@ -49,7 +49,7 @@ class Probing:
         self._patience_s = patience_s
         self._of: dict[str, dict[str, _Watched]] = {}
 
-    def keep(self, app: str, probes: Mapping[str, Probe]) -> None:
+    def keep(self, app: str, probes: Mapping[str, ReplicaProbe]) -> None:
         """Ask these replicas of an app, by their attempts, and no others."""
         known = self._of.setdefault(app, {})
         for attempt in [*known]:
@@ -75,7 +75,7 @@ class Probing:
         for app in [*self._of]:
             self.keep(app, {})
 
-    async def _watch(self, app: str, probe: Probe, watched: _Watched) -> None:
+    async def _watch(self, app: str, probe: ReplicaProbe, watched: _Watched) -> None:
         loop = asyncio.get_running_loop()
         wait, misses, since = FIRST_S, 0, loop.time()
         while True:
@@ -97,7 +97,7 @@ def _cancel(watched: _Watched) -> None:
         watched.task.cancel()
 
 
-async def answers_now(probe: Probe) -> bool:
+async def answers_now(probe: ReplicaProbe) -> bool:
     """Ask once."""
     try:
         async with asyncio.timeout(ANSWER_S):

@@ -7,7 +7,7 @@ from mlp_hub.domain.app import App, replica_name
 from mlp_hub.domain.job import Job, JobSpec, Replica
 from mlp_hub.domain.runtime import Runtime
 from mlp_hub.executors.base import Executor
-from mlp_hub.service.apps.probing import Probe
+from mlp_hub.service.apps.probing import ReplicaProbe
 
 PROGRAM = "from mlp.serving import main\n\nmain()\n"
 """Given: what a replica runs; all else is in its arguments."""
@@ -39,7 +39,7 @@ def replica_spec(app: App, slot: int, runtime: Runtime | None) -> JobSpec:
     )
 
 
-def probe_of(app: App, job: Job, executor: Executor) -> Probe:
+def probe_of(app: App, job: Job, executor: Executor) -> ReplicaProbe:
     """Return how a replica that runs is asked: what a command does with the path is not for us to say."""
     command = bool(app.spec.command)
-    return Probe(executor.address(job.attempt), "/" if command else "/v2/health/ready", command)
+    return ReplicaProbe(executor.address(job.attempt), "/" if command else "/v2/health/ready", command)

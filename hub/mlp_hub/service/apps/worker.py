@@ -15,7 +15,7 @@ from mlp_hub.domain.job import FINAL, Cause, Failure, Job, Phase, Target
 from mlp_hub.domain.runtime import BUILT_IN, Runtime
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
-from mlp_hub.service.apps.next_action import LOOP, Plan, decide, is_live
+from mlp_hub.service.apps.next_action import LOOP, AppPlan, decide, is_live
 from mlp_hub.service.apps.probing import Probing
 from mlp_hub.service.apps.replicas import probe_of, replica_spec
 from mlp_hub.service.jobs import validation
@@ -145,7 +145,7 @@ class AppWorker:
                 failure = Failure(Cause.START_FAILED, message=str(said), said=to_data(said))
                 await self._acts.stop(job.attempt, 0.0, failure)
 
-    def _publish(self, plan: Plan, running: Sequence[Job], answering: set[str]) -> None:
+    def _publish(self, plan: AppPlan, running: Sequence[Job], answering: set[str]) -> None:
         """Say where the app is; before what is to end is told so, that nothing more is sent there."""
         app = plan.app
         if plan.gone:
@@ -161,7 +161,7 @@ class AppWorker:
             Endpoint(app.uid, app.user, app.name, app.tenant, app.phase.value, app.spec.version, where)
         )
 
-    async def _store(self, before: App, plan: Plan) -> bool:
+    async def _store(self, before: App, plan: AppPlan) -> bool:
         """Store what was decided; False where somebody changed the app meanwhile."""
         if plan.app == before and not (plan.stop or plan.forget or plan.gone):
             return True
@@ -185,7 +185,7 @@ class AppWorker:
 
         return await self._board.commit(work)
 
-    async def _start(self, plan: Plan) -> None:
+    async def _start(self, plan: AppPlan) -> None:
         for slot in plan.start:
             try:
                 runtime = await self._runtime(plan.app)
