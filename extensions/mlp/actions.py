@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mlp import apps as app_words
 from mlp import picture, tables, words
 from mlp.client import Client
 from mlp.completion import references
@@ -284,6 +285,11 @@ def data(client: Client, call: ParsedLine) -> Any:
         raise
 
 
+def apps(client: Client, call: ParsedLine) -> Any:
+    """List, show, deploy, scale or remove apps, or show what one wrote."""
+    return app_words.act(client, call.names, call.given)
+
+
 def token(client: Client, call: ParsedLine) -> Any:
     """List, make, rotate or end tokens."""
     act, *names = call.names or ["list"]
@@ -339,6 +345,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "language": language,
     "models": models,
     "data": data,
+    "apps": apps,
     "token": token,
     **dict.fromkeys(SUITS, steer),
 }

@@ -329,6 +329,57 @@ class Client:
         """Return the entries of a directory of a job."""
         return list(self.pages(f"{self.job_path(name, user)}/files", path=path, limit=1000))
 
+    def app_path(self, name: str = "") -> str:
+        """Return the path of an app of the user's, or of all."""
+        return f"/users/{quote(self.user)}/apps" + (f"/{quote(name)}" if name else "")
+
+    def apps(self, /, **query: Any) -> list[Json]:
+        """Return all of the user's apps, the newest first."""
+        return list(self.pages(self.app_path(), **query))
+
+    def app(self, name: str) -> Json:
+        """Return an app, with its replicas."""
+        return _object(self.request("GET", self.app_path(name)))
+
+    def deploy(self, create: Json) -> Json:
+        """Deploy an app: `name` and `model_name` at least; a repeated delivery of this one call makes one."""
+        return _object(self.request("POST", self.app_path(), create, _key()))
+
+    def scale_app(self, name: str, replicas: int | str, idle: int | None = None) -> Json:
+        """Say how many replicas an app has, or MIN:MAX."""
+        wanted = {"replicas": replicas, **({} if idle is None else {"idle": idle})}
+        return _object(self.request("PUT", f"{self.app_path(name)}:scale", wanted))
+
+    def app_log(self, name: str, replica: int = 0, tail: int | None = None) -> str:
+        """Return what a replica that is there now wrote, or its last lines."""
+        query = f"?replica={replica}" + (f"&tail={tail}" if tail else "&limit=10000")
+        return self.request("GET", f"{self.app_path(name)}/logs{query}").body.decode("utf-8", "replace")
+
+    def app_keys(self, name: str) -> list[Json]:
+        """Return the keys of an app, which cannot be read again."""
+        found = self.request("GET", f"{self.app_path(name)}/keys").json()
+        return found if isinstance(found, list) else []
+
+    def make_app_key(self, name: str, key: str) -> Json:
+        """Make a key of an app; `key` of the answer is what programs send, and nobody gives it again."""
+        return _object(self.request("POST", f"{self.app_path(name)}/keys", {"name": key}))
+
+    def revoke_app_key(self, name: str, key: str) -> None:
+        """Have a key of an app be taken no more."""
+        self.request("DELETE", f"{self.app_path(name)}/keys/{quote(key)}")
+
+    def set_app_access(self, name: str, access: str) -> Json:
+        """Say who may open an app besides its owner and its keys: `private`, `tenant` or `hub`."""
+        return _object(self.request("PUT", f"{self.app_path(name)}/access", {"access": access}))
+
+    def app_usage(self, name: str) -> Json:
+        """Return what was asked of an app, and how quickly it answered."""
+        return _object(self.request("GET", f"{self.app_path(name)}/usage"))
+
+    def remove_app(self, name: str) -> Json:
+        """Delete an app."""
+        return _object(self.request("DELETE", self.app_path(name)))
+
     def model_path(self, name: str = "") -> str:
         """Return the path of a model of the user's, or of all."""
         return f"/users/{quote(self.user)}/models" + (f"/{quote(name)}" if name else "")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from mlp.appoptions import ACTS as APP_ACTS
 from mlp.client import Client
 from mlp.errors import MLPError, UsageError
 from mlp.options import Option
@@ -68,7 +69,7 @@ def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
         return lookup("datasets") if named in {None, len(before)} else ()
     if takes in {"job", "jobs", "files", "file"}:
         return lookup("jobs")
-    return {"shell": tuple(SCRIPTS), "model": ACTS, "language": languages()}.get(takes, ())
+    return {"shell": tuple(SCRIPTS), "model": ACTS, "app": APP_ACTS, "language": languages()}.get(takes, ())
 
 
 def _flags(options: Sequence[Option], words: Sequence[str], current: str, lookup: Lookup) -> list[str]:

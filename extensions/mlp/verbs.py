@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlp.appoptions import OPTIONS as OF_APPS
+from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
 from mlp.options import SHAPE, SIZE, SUBMIT, WITH, Option, duration, name, ram
@@ -121,7 +123,7 @@ SCOPE = Option(
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, job, jobs, files, file, model, data, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, job, jobs, files, file, model, data, app, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -154,6 +156,7 @@ VERBS: tuple[Verb, ...] = (
         (ANY_FILES, OF_MODELS),
     ),
     Verb("data", lambda: say("list datasets, push and pull their files, remove them"), "data", (OF_DATASET,)),
+    Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
     Verb("quota", lambda: say("what your tenants may use, and who uses it")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
     Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
@@ -200,6 +203,9 @@ TAKES: dict[str, Callable[[], str]] = {
     ),
     "data": lambda: say(
         "[ls [NAME[:PATH]]] | push FROM [NAME[:PATH]] | pull NAME[:PATH] [TO] | rm NAME[:PATH]..."
+    ),
+    "app": lambda: say(
+        "[ls] | show NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | rm NAME..."
     ),
     "language": lambda: f"[{'|'.join(languages())}]",
     "shell": lambda: "bash|zsh|fish",
@@ -359,6 +365,8 @@ def _check_acts(call: ParsedLine, line: str) -> None:
         raise UsageError(say("what about models? Right: {line}", line=line))
     if call.verb.takes == "data" and not _data_call(call):
         raise UsageError(say("what about datasets? Right: {line}", line=line))
+    if call.verb.takes == "app" and not right_app_call(call.names, call.given):
+        raise UsageError(say("what about apps? Right: {line}", line=line))
     if call.verb.takes == "token" and not _token_call(call):
         raise UsageError(say("what about tokens? Right: {line}", line=line))
 

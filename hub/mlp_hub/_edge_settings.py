@@ -88,6 +88,40 @@ class EdgeSettings:
         high=100_000,
     )
 
+    apps_body_max: int = setting(
+        100, "Body of a request to an app.", kind="int", unit="MiB", low=1, high=100_000
+    )
+    apps_answer_s: float = setting(
+        300.0,
+        "An app's answer to a request has begun after so long, or is waited for no longer.",
+        kind="float",
+        unit="s",
+        low=1,
+        high=86_400,
+    )
+    apps_wake_s: float = setting(
+        60.0,
+        "A request to an app that sleeps waits so long until it answers.",
+        kind="float",
+        unit="s",
+        low=0,
+        high=3600,
+    )
+    apps_key_rate: float = setting(
+        50.0,
+        "Requests a second to an app with one key; twice as many may come at once.",
+        kind="float",
+        low=0.01,
+        high=1e6,
+    )
+    apps_tenant_rate: float = setting(
+        500.0,
+        "Requests a second to all apps of a tenant; twice as many may come at once.",
+        kind="float",
+        low=0.01,
+        high=1e6,
+    )
+
     @property
     def tls(self) -> tuple[Path, Path] | None:
         """Files of the public port's certificate and of its key, where it speaks TLS."""

@@ -63,10 +63,12 @@ class Origins:
     @property
     def servers(self) -> str:
         """Write where users' servers are, for people."""
-        if not self.apart:
-            return f"{self.platform}/user/NAME/"
+        return f"{self.of_label('NAME')}/" if self.apart else f"{self.platform}/user/NAME/"
+
+    def of_label(self, name: str) -> str:
+        """Write the origin of a name below the domain of users' names; empty where there is none."""
         scheme, _, rest = self.platform.partition("://")
-        return f"{scheme}://NAME.{self.users}{rest[len(self.host) :]}/"
+        return f"{scheme}://{name}.{self.users}{rest[len(self.host) :]}" if self.apart else ""
 
     def of_user(self, user: str) -> str:
         """Name the host of a user's notebook servers; only where `apart`."""

@@ -24,6 +24,7 @@ from mlp_hub.api import recent
 from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.call import API_BASES, Config
 from mlp_hub.api.connections import Gate, raise_descriptors
+from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.listeners import Listener
 from mlp_hub.api.sessions import COOKIE
@@ -57,7 +58,7 @@ STAY_FOUND_S = 5.0
 SWITCH_S = 0.0005
 
 
-class App:
+class ServiceProcess:
     """The running service, made from its settings; `replica` is its number among those of a state directory."""
 
     def __init__(self, settings: Settings, executor: Executor, replica: int = 1) -> None:
@@ -74,10 +75,12 @@ class App:
         )
         hub_api = f"http+unix://{quote(str(settings.hub_socket), safe='')}{settings.base}/hub/api"
         self.hub = HubClient(hub_api, settings.secret("service_token"))
+        self.figures = ProxyFigures(settings.proxy_api_socket, settings.secret("proxy_token"))
         self.service = make_service(
             self.platform,
             self.hub,
             config_of(settings),
+            figures=self.figures,
             cookie=settings.origins.cookie(f"{COOKIE}-{settings.port}"),
         )
         self.platform.problems.add(FilesWatch(settings.data_socket).problems)
@@ -145,6 +148,7 @@ class App:
         await self.platform.stop()
         await self.executor.close()
         self.hub.close()
+        self.figures.close()
         self.db.close()
 
 
@@ -341,6 +345,7 @@ def config_of(settings: Settings) -> Config:
         host_cookies=origins.guarded_cookies,
         recent_cookie=origins.cookie(f"{recent.COOKIE}-{settings.port}"),
         base=settings.base,
+        app_origin=origins.of_label("{label}"),
         warnings=() if origins.apart else (ONE_NAME_MEANS,),
     )
 
@@ -387,7 +392,7 @@ def set_up_logging(level: str) -> None:
 
 async def serve(settings: Settings, replica: int) -> None:
     """Run until SIGTERM or SIGINT."""
-    app = App(settings, await make_executor(settings), replica)
+    app = ServiceProcess(settings, await make_executor(settings), replica)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

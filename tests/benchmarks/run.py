@@ -37,6 +37,7 @@ MODULES = (
     "bench_users",
     "bench_groups",
     "bench_login",
+    "bench_apps",
     "bench_kube_jobs",
     "bench_kube_spawn",
     "bench_kube_gangs",

@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Coroutine, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from fake_hub import SERVICE_TOKEN, FakeHub
 from mlp_hub.api import scopes
 from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.call import API_BASES, Config
+from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import RATES, Rate
 from mlp_hub.api.listeners import bind_socket
@@ -59,6 +60,8 @@ class ApiRig:
 
     def __init__(self, root: Path, *, rates: Mapping[str, Rate] = PLENTY, recheck_s: float = 0.1) -> None:
         self.root = root
+        self.config: Mapping[str, Any] = {}  # what is other than usual
+        self.figures: ProxyFigures | None = None
         self.hub = FakeHub()
         self.rates = rates
         self.recheck_s = recheck_s
@@ -108,7 +111,10 @@ class ApiRig:
             cookie_secret=b"s" * 32,
             recheck_s=self.recheck_s,
         )
-        self.service = make_service(self.platform, self.client, config, rates=self.rates)
+        config = replace(config, **self.config)
+        self.service = make_service(
+            self.platform, self.client, config, figures=self.figures, rates=self.rates
+        )
         application = make_application(self.service)
         for behind_proxy, path in self.sockets.items():
             server = make_server(self.service, application, behind_proxy=behind_proxy)
@@ -206,6 +212,13 @@ class ApiRig:
         found: dict[str, Any] = answer.json
         return found
 
+    def key(self, user: str, name: str, key: str, token: str) -> str:
+        """Make a key of an app."""
+        answer = self.ask("POST", f"/users/{user}/apps/{name}/keys", {"name": key}, token=token)
+        assert answer.status == 201, answer.body
+        made: str = answer.json["key"]
+        return made
+
     def dataset(self, user: str, name: str, token: str) -> None:
         """Make a dataset whose upload failed: one that may be deleted."""
         made = self.ask("POST", f"/users/{user}/datasets", {"name": name, "size": 1}, token=token)
@@ -213,6 +226,25 @@ class ApiRig:
         beat = {"state": "error", "progress": 0}
         answer = self.ask("PUT", f"/users/{user}/datasets/{name}:heartbeat", beat, token=token)
         assert answer.status == 200, answer.body
+
+    def app(self, user: str, name: str, token: str) -> None:
+        """Deploy a command as an app; nothing is simulated that would answer, and nothing asks."""
+        body = {"name": name, "model_name": "", "command": "sleep 600", "cpu": 0.1, "ram": 100}
+        body["env"] = {"SIM_DURATION": "600"}
+        made = self.ask("POST", f"/users/{user}/apps", body, token=token)
+        assert made.status == 201, made.body
+
+    def site(self, user: str, token: str) -> None:
+        """Let the user have an app called site, also where a test shut them out, which takes it away."""
+
+        def is_there() -> bool:
+            found = self.ask("GET", f"/users/{user}/apps/site", token=token)
+            if found.status == 200:
+                return bool(found.json["state"] != "deleting")
+            self.app(user, "site", token)
+            return True
+
+        wait_for(is_there, message=f"for the app of {user}")
 
     def until(self, user: str, name: str, *phases: str) -> dict[str, Any]:
         """Wait until the job is in one of the phases."""

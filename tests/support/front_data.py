@@ -14,6 +14,7 @@ from front_shapes import (
     SCHEDULING,
     WAITS,
     Json,
+    app,
     audited,
     entry,
     file,
@@ -75,6 +76,11 @@ class Data:
             model("digits", 2, stage="production"),
             model("digits", stage="archived", format="pickle", pickled=True),
             model("notes", state="error", message=why, format="", size=0),
+        ]
+        crash = {"state": "error", "message": "a replica ended: rank 0 failed", "ready": 0, "running": []}
+        self.apps: list[Json] = [
+            app("digits-app"),
+            app("notes", **crash, tail="error: no model that can be served is in it, but notes.txt"),
         ]
         self.forced: dict[str, tuple[int, Any]] = {}
         self.page_of: dict[str, int] = {}  # rows on one page of these lists
@@ -380,6 +386,10 @@ class Data:
                 return 200, self.files
             case _, ["users", _, "datasets", *_], _:
                 return self.datasets.answer(method, parts, verb, body)
+            case "GET", ["users", name, "apps"], "":
+                return 200, [a for a in self.apps if a["user"] == name]
+            case "GET", ["users", user, "apps", name], "":
+                return 200, next(a for a in self.apps if (a["user"], a["name"]) == (user, name))
             case "GET", ["users", name, "models"], "":
                 return 200, [m for m in self.models if m["user"] == name]
             case _, ["users", user, "models", reference], _:

@@ -19,6 +19,8 @@ PAGES = {
     "dataset": ("datasets/ann/pets", "labels.csv"),
     "models": ("models", "digits@2"),
     "model": ("models/ann/digits@2", "model.safetensors"),
+    "apps": ("apps", "digits-app"),
+    "app": ("app/ann/digits-app", "It answers at"),
     "quota": ("quota", "notebook of bob"),
     "me": ("me", "nightly"),
     "tenants": ("admin/tenants", "blue"),

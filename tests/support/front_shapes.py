@@ -351,6 +351,25 @@ def file(name: str, kind: str = "file", size: int = 0) -> Json:
     return {"name": name, "kind": kind, "size": size, "modified": when(-600)}
 
 
+def app(name: str, **change: Any) -> Json:
+    """An app, of whose two replicas one answers and the other waits."""
+    one = {
+        "replica": 0, "phase": "running", "ready": True, "generation": 1, "node": "node-1", "reason": None,
+        "message": "", "detail": {}, "position": None, "expected_start": None, "started_at": when(-600),
+    }  # fmt: skip
+    waits = {
+        "replica": 1, "phase": "queued", "ready": False, "node": None, "started_at": None, "position": 2,
+        "reason": "QuotaExceeded", "message": "red may use 4 cpu",
+    }  # fmt: skip
+    return {
+        "name": name, "user": "ann", "tenant": "red", "gpu": 0.0, "cpu": 1.0, "model_name": "digits@2", "port": 31000,
+        "url": f"/services/mlp/apps/ann/{name}/", "state": "running", "uid": name, "ram": 1024, "gpu_kind": None,
+        "replicas": 2, "idle": 900, "wanted": 2, "ready": 1, "command": None, "command_port": 8080, "runtime": "plain",
+        "priority": "normal", "access": "tenant", "generation": 1, "failures": 0, "message": "1 of 2 replicas answer",
+        "detail": {}, "tail": "", "running": [one, {**one, **waits}], "created_at": when(-900), **change,
+    }  # fmt: skip
+
+
 def model(name: str, version: int = 1, **change: Any) -> Json:
     """A version of a model that is ready."""
     lineage = {

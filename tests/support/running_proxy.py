@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,10 @@ class RunningProxy:
         open_files: int | None = None,
         hosts: Sequence[str] = ("my.example",),
         bind: str = "127.0.0.1",
+        env: Mapping[str, str] | None = None,
         **limits: Any,
     ) -> None:
+        self.env = dict(env or {})
         self.directory = directory
         self.open_files = open_files
         self.hosts = hosts
@@ -61,7 +63,7 @@ class RunningProxy:
         )
         if self.open_files is not None:
             command = ["prlimit", f"--nofile={self.open_files}:{self.open_files}", *command]
-        env = {"PATH": os.environ["PATH"], "CONFIGPROXY_AUTH_TOKEN": TOKEN}
+        env = {"PATH": os.environ["PATH"], "CONFIGPROXY_AUTH_TOKEN": TOKEN, **self.env}
         with (self.directory / "log").open("ab") as log:
             self.child = subprocess.Popen(command, env=env, stdout=log, stderr=log)
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from tornado.httpserver import HTTPServer
 from tornado.web import Application
 
+from mlp_hub.api.app_visits import AppVisits
 from mlp_hub.api.auth import Authenticator
 from mlp_hub.api.call import Config, Service
 from mlp_hub.api.connections import ConnectionGate, GuardedServer
 from mlp_hub.api.exchange import BODY_TIMEOUT_S
+from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.gatekeeper import Gatekeeper
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import RATES, Limiter, Rate
@@ -51,6 +53,7 @@ def make_service(
     config: Config,
     *,
     cookie: str = COOKIE,
+    figures: ProxyFigures | None = None,
     rates: Mapping[str, Rate] = RATES,
     clock: Callable[[], float] = time.time,
     monotonic: Callable[[], float] = time.monotonic,
@@ -107,6 +110,8 @@ def make_service(
         RecentAnswers(),
         Applications(platform.db, platform.tenants),
         uses,
+        AppVisits(platform.db, sessions, clock),
+        figures,
         clock,
     )
 

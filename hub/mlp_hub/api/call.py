@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlp_hub.api import answers, recent
+from mlp_hub.api.app_visits import AppVisits
 from mlp_hub.api.auth import Authenticator
+from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.limits import Limiter
 from mlp_hub.api.principal import Principal
@@ -35,7 +37,8 @@ class Config:
     `allowed_hosts` are the host names browsers may use; None lets every name pass (sockets that no browser can
     reach, or an address that is public anyway). `secure_cookies`: browsers come over TLS, or to a name below localhost.
     `host_cookies`: the pages have their host name for themselves, so that `__Host-` cookies keep others' out.
-    `warnings` are told to platform admins. `base` is what browsers' paths begin with before all that is here (`/mlp`).
+    `warnings` are told to platform admins. `base` is what browsers' paths begin with before all that is here (`/mlp`). `app_origin` is the origin of
+    an app's pages with `{label}` in the place of its name; empty where there are none.
     """
 
     version: str
@@ -46,6 +49,7 @@ class Config:
     warnings: tuple[str, ...] = ()
     cookie_secret: bytes = field(default=b"", repr=False)
     base: str = ""
+    app_origin: str = ""
     recheck_s: float = 3.0
     ping_s: float = 20.0
 
@@ -78,6 +82,8 @@ class Service:
     answers: RecentAnswers
     applications: Applications
     uses: TokenUses
+    visits: AppVisits
+    figures: ProxyFigures | None = None
     clock: Callable[[], float] = time.time
     openapi: bytes = b""  # made when it is first asked for
 

@@ -94,7 +94,7 @@ class _AccountRefusal(msgspec.Struct):
     reason: str = ""
 
 
-class _Socket(Resolver):
+class OneSocket(Resolver):
     """Resolves every host name to one UNIX socket."""
 
     def initialize(self, path: str) -> None:
@@ -119,7 +119,7 @@ class HubClient:
         # SimpleAsyncHTTPClient queues above max_clients; a slow hub must not hold every request up for long
         options: dict[str, Any] = {"force_instance": True, "max_clients": 64}
         if parts.scheme == "http+unix":
-            options["resolver"] = _Socket(path=unquote(parts.netloc))
+            options["resolver"] = OneSocket(path=unquote(parts.netloc))
             self._base = f"http://hub{parts.path}"
         else:
             self._base = api_url.rstrip("/")

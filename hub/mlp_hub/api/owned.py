@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mlp_api.apps import APP_PATTERN
 from mlp_api.datasets import DATASET_PATTERN
 from mlp_api.jobs import JOB_PATTERN
 from mlp_api.models import MODEL_PATTERN
@@ -41,6 +42,11 @@ KINDS: dict[str, Owned] = {
         re.compile(MODEL_PATTERN),
         lambda platform: platform.models.tenant_of,
         lambda platform, user, name: platform.models.get(user, name),
+    ),
+    "app": Owned(
+        re.compile(APP_PATTERN),
+        lambda platform: platform.apps.tenant_of,
+        lambda platform, user, name: platform.apps.get(user, name),
     ),
     "dataset": Owned(
         re.compile(DATASET_PATTERN),

@@ -15,6 +15,8 @@ JOBS_READ = f"{PREFIX}jobs:read"
 JOBS_WRITE = f"{PREFIX}jobs:write"
 MODELS_READ = f"{PREFIX}models:read"
 MODELS_WRITE = f"{PREFIX}models:write"
+APPS_READ = f"{PREFIX}apps:read"
+APPS_WRITE = f"{PREFIX}apps:write"
 DATA_READ = f"{PREFIX}data:read"
 DATA_WRITE = f"{PREFIX}data:write"
 TENANTS_READ = f"{PREFIX}tenants:read"
@@ -29,6 +31,8 @@ SCOPES: dict[str, str] = {
     JOBS_WRITE: "Submit, cancel, suspend, resume and delete jobs; report their metrics.",
     MODELS_READ: "Read models and their files.",
     MODELS_WRITE: "Register, stage and delete models.",
+    APPS_READ: "Read apps, how they stand and their logs.",
+    APPS_WRITE: "Deploy, scale and delete apps; make and revoke their keys.",
     DATA_READ: "Read datasets and their files.",
     DATA_WRITE: "Make, write and delete datasets and their files.",
     TENANTS_READ: "Read tenants, their quota, members and use.",
@@ -58,6 +62,8 @@ USER_SCOPES: tuple[str, ...] = (
     JOBS_WRITE,
     MODELS_READ,
     MODELS_WRITE,
+    APPS_READ,
+    APPS_WRITE,
     DATA_READ,
     DATA_WRITE,
     TENANTS_READ,
@@ -73,6 +79,8 @@ SERVER_SCOPES: tuple[str, ...] = (
     JOBS_WRITE,
     MODELS_READ,
     MODELS_WRITE,
+    APPS_READ,
+    APPS_WRITE,
     DATA_READ,
     DATA_WRITE,
     TENANTS_READ,

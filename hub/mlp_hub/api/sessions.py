@@ -51,7 +51,7 @@ class Sessions:
     async def create(self, user: str, token: str) -> BrowserSession:
         """Begin a session; on disk before it is returned."""
         session = BrowserSession(secrets.token_urlsafe(32), token, user, self._clock() + LIFETIME_S)
-        stored = StoredSession(user, _mask(session.id, token.encode()), session.expires_at)
+        stored = StoredSession(user, mask(session.id, token.encode()), session.expires_at)
         await self._db.write(lambda tx: tx.sessions.add(_name(session.id), stored))
         self._remember(session)
         return session
@@ -81,7 +81,7 @@ class Sessions:
         if stored is None:
             self._known.pop(sid, None)
             return None
-        session = BrowserSession(sid, _mask(sid, stored.masked).decode(), stored.user, stored.expires_at)
+        session = BrowserSession(sid, mask(sid, stored.masked).decode(), stored.user, stored.expires_at)
         if ended == self._ended:  # what is being read while it ends is not known afterwards
             self._remember(session)
         return session
@@ -106,7 +106,8 @@ def _name(sid: str) -> str:
     return hashlib.sha256(b"name:" + sid.encode()).hexdigest()
 
 
-def _mask(sid: str, data: bytes) -> bytes:
+def mask(sid: str, data: bytes) -> bytes:
+    """Mask what belongs to a secret id of 256 random bits with a key made from it; the same again unmasks."""
     # the id is 256 random bits used for this one session, so the stream is never used twice
     stream = hashlib.shake_256(b"token:" + sid.encode()).digest(len(data))
     return bytes(a ^ b for a, b in zip(data, stream, strict=True))

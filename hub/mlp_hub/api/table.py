@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mlp_hub.api.resources import (
+    app_gate,
+    apps,
     audit,
     bookings,
     cluster,
@@ -35,7 +37,9 @@ _MODULES = (
     metrics,
     streams,
     models,
+    apps,
     datasets,
+    app_gate,
     cluster,
     audit,
     whatif,

@@ -89,9 +89,20 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
                 hsts=settings.hsts,
                 tls=settings.tls,
                 base=settings.base,
+                apps=proxy.Gateway(
+                    settings.service_socket,
+                    body_max=settings.apps_body_max,
+                    answer_s=settings.apps_answer_s,
+                    wake_s=settings.apps_wake_s,
+                    key_rate=settings.apps_key_rate,
+                    tenant_rate=settings.apps_tenant_rate,
+                ),
             ),
             base,
-            secret_env={"CONFIGPROXY_AUTH_TOKEN": str(settings.secret_file("proxy_token"))},
+            secret_env={
+                "CONFIGPROXY_AUTH_TOKEN": str(settings.secret_file("proxy_token")),
+                "MLP_GATEWAY_TOKEN": str(settings.secret_file("spawner_token")),
+            },
             asks=(settings.proxy_api_socket, "/health"),
         ),
     }

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from mlp_hub.cli.reference_rest import markdown_table
+from mlp_hub.domain.app import APP_MACHINE, AppPhase
 from mlp_hub.domain.dataset import DATASET_MACHINE, HOLDING_DATASETS, DatasetPhase
 from mlp_hub.domain.departure import DEPARTURE_MACHINE, DeparturePhase
 from mlp_hub.domain.job import HOLDING, JOB_MACHINE, Phase
@@ -25,6 +26,7 @@ _LIVES: tuple[tuple[str, Machine[Any], type[StrEnum], Collection[str]], ...] = (
     ("Jobs", JOB_MACHINE, Phase, HOLDING),
     ("Datasets", DATASET_MACHINE, DatasetPhase, HOLDING_DATASETS),
     ("Models", MODEL_MACHINE, ModelPhase, HOLDING_MODELS),
+    ("Apps", APP_MACHINE, AppPhase, ()),
     ("Resource requests", REQUEST_MACHINE, RequestPhase, HELD),
     ("Releases that name an amount, not a request", RELEASE_MACHINE, RequestPhase, ()),
     ("Departures of users", DEPARTURE_MACHINE, DeparturePhase, ()),

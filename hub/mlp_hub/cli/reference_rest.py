@@ -63,6 +63,8 @@ _TITLES = {
     "datasets": "Datasets",
     "metrics": "Metrics",
     "models": "Models",
+    "apps": "Apps",
+    "app_gate": "Ways into apps",
     "streams": "WebSockets",
     "cluster": "Cluster and ledger",
     "audit": "Who changed what, and what was decided",

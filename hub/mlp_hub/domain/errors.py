@@ -204,8 +204,10 @@ class OutOfReach(Unavailable):
 
 
 NOT_THERE: Mapping[str, Message] = {
+    "app": msg("there is no app {name}"),
     "dataset": msg("there is no dataset {name}"),
     "job": msg("there is no job {name}"),
+    "key": msg("there is no key {name}"),
     "model": msg("there is no model {name}"),
     "member": msg("there is no member {name}"),
     "runtime": msg("there is no runtime {name}"),

@@ -190,6 +190,16 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica of an app, which is what the job is: it listens, and sees the files of a model, NAME@VERSION."""
+
+    app: str  # the uid
+    name: str
+    generation: int = 1
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class JobSpec:
     """What a user submitted; never changes. `per_worker` is each rank's share, a PS's too."""
 
@@ -217,6 +227,7 @@ class JobSpec:
         None  # its tenant's runtime as it was at submission; None: one of the platform's
     )
     brought: Brought | None = None  # then there is no program: it has its own pods
+    replica: Replica | None = None  # then an app's worker made it, and people see the app
     language: str = ""  # what `mlp` says within its ranks is said in; empty: English
 
     @property

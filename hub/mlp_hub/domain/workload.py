@@ -24,6 +24,8 @@ class WorkloadKind:
 
 JOB = "job"
 """Kind of what has a row of its own."""
+APP = "app"
+"""Kind of replicas of apps, which are jobs but for their name."""
 SERVER = WorkloadKind("server", "sp", "notebook")
 
 KINDS: Mapping[str, WorkloadKind] = {kind.applier: kind for kind in (SERVER,)}

@@ -133,6 +133,8 @@ class LaunchSpec:
     mounts: tuple[Mount, ...] = ()
     data: tuple[DataMount, ...] = ()
     brought: Brought | None = None  # what is to run in place of the program
+    listens: bool = False  # whether it answers requests, at the executor's `address`
+    model: str | None = None  # of its user, NAME@VERSION, whose files it sees at `MODEL`
 
     @property
     def ranks(self) -> int:
@@ -228,6 +230,8 @@ class Executor(Protocol):
     keeps_tenants: bool
     images: bool
     """Whether ranks run in containers, so that a runtime may name their image."""
+    serves: bool
+    """Whether what runs here can be reached, as apps must be."""
 
     @property
     def brought(self) -> BroughtJobs | None:
@@ -301,6 +305,10 @@ class Executor(Protocol):
 
         With a `failure` the attempt ends as FAILED for that reason, unless it is ending already.
         """
+        ...
+
+    def address(self, attempt: str) -> str:
+        """Return where an attempt that listens is reached: the path of a UNIX socket, no part of which its program can replace."""
         ...
 
     async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:

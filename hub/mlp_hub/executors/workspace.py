@@ -19,6 +19,8 @@ from mlp_language.message import Message
 
 WORKSPACE = "/workspace"
 """Where ranks see their job's directory, whatever the executor."""
+MODEL = "/model"
+"""Where a replica of an app sees the files of its model."""
 CODE = f"{WORKSPACE}/code/main.py"
 """Where they see the text of a job's program, which is written for each attempt."""
 LOOK_EVERY_S = 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,6 +23,22 @@ NODE_FLAGS = (
 
 class ProxyMissing(RuntimeError):  # noqa: N818 - names the condition
     """Node or the bundle is not installed; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The gateway to apps, by the service that it asks.
+
+    `body_max` is MiB of a request's body, `answer_s` seconds until an app's answer has begun, `wake_s` until one that slept has
+    woken; `key_rate` are requests a second with one key, `tenant_rate` of all apps of a tenant.
+    """
+
+    service_socket: Path
+    body_max: int = 100
+    answer_s: float = 300
+    wake_s: float = 60
+    key_rate: float = 50
+    tenant_rate: float = 500
 
 
 def node() -> str:
@@ -63,8 +80,9 @@ def launch_command(
     hsts: int = 0,
     tls: tuple[Path, Path] | None = None,
     base: str = "",
+    apps: Gateway | None = None,
 ) -> list[str]:
-    """Return the command line of the proxy. Its token goes into CONFIGPROXY_AUTH_TOKEN.
+    """Return the command line of the proxy. Its token goes into CONFIGPROXY_AUTH_TOKEN, that of `apps` into MLP_GATEWAY_TOKEN.
 
     `connections`, `per_address` and `per_server` bound how many connections it holds, in all, from one address and to
     the notebook servers of one user; a WebSocket must be open `upgrade_s` seconds after it was asked for. With `users`, a
@@ -89,6 +107,10 @@ def launch_command(
     argv += ["--per-server", str(per_server), "--upgrade-s", str(upgrade_s)]
     argv += ["--hsts", str(hsts)]
     argv += ["--base", f"{base}/"]
+    if apps is not None:
+        argv += ["--service-socket", str(apps.service_socket), "--app-body-max", str(apps.body_max)]
+        argv += ["--app-answer-s", str(apps.answer_s), "--app-wake-s", str(apps.wake_s)]
+        argv += ["--app-key-rate", str(apps.key_rate), "--app-tenant-rate", str(apps.tenant_rate)]
     if tls:
         argv += ["--tls-cert", str(tls[0]), "--tls-key", str(tls[1])]
     if platform:

@@ -11,6 +11,9 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.apps.gate import AppGate
+from mlp_hub.service.apps.service import AppService
+from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.charges.files import FileCharges
@@ -87,7 +90,7 @@ class Platform:
     `on_lead` is awaited each time that this platform leads and has taken up all there is, `on_lost` called when it leads no more.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - all there is
         self,
         db: Database,
         executor: Executor,
@@ -217,6 +220,12 @@ class Platform:
         self.departures = Departures(
             self.queue, self.board, executor, self.lease, clock, belongings=(self.models, self.datasets)
         )
+        self._app_worker = AppWorker(self.queue, self.board, self.jobs, executor, self.lease, clock)
+        self.apps = AppService(
+            self.board, self.jobs, self.admission, self.forecasts, self._app_worker, executor, clock
+        )
+        self.departures.running.append(self.apps)
+        self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, executor, clock)
         self.audit = AuditLog(db)
         self.whatif = WhatIf(self.board, self.admission, clock)
@@ -288,6 +297,7 @@ class Platform:
         await self.reconciler.start()
         await self.models.start()
         await self.datasets.start()
+        await self.apps.start()
         self._places.look_soon()
         await self.departures.start()
         self._images.begin()
@@ -323,6 +333,7 @@ class Platform:
         await self.retention.stop()
         await self.admission.stop()
         await self.queue.stop()
+        self.apps.stop()
         await self.reconciler.stop()
         self.board.stop()
 
@@ -341,6 +352,7 @@ class Platform:
         await self.jobs.stop()
         await self.admission.stop()
         await self.queue.stop()
+        self.apps.stop()
         await self.reconciler.stop()
         await self.metrics.stop()
         self.board.stop()
@@ -422,6 +434,7 @@ class Platform:
         tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)
         tx.decisions.sweep(self._clock() - KEPT_S)
         tx.sessions.sweep(self._clock())
+        tx.app_gate.sweep(self._clock())
         tx.token_uses.sweep(self._clock() - TOKEN_USES_S)
         if self.policy.keep.audit_s is not None:
             tx.audit.sweep(self._clock() - self.policy.keep.audit_s, MOST_SWEPT)

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0024"
+REVISION = "0026"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -364,6 +364,56 @@ model = Table(  # a row is a version; NAME@VERSION is the name of what is stored
     Column("any_files", Boolean, nullable=False),
     Column("message", Text, nullable=False),
     Index(None, "phase"),
+)
+
+app = Table(  # its replicas are rows of job; `port` is its own as long as it is there
+    "app",
+    metadata,
+    Column("uid", String(26), primary_key=True),
+    Column("user", String(255), nullable=False),
+    Column("name", String(50), nullable=False),
+    Column("tenant", String(50), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("port", Integer, nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("wanted", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("not_before", Double, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("tail", Text, nullable=False),
+    UniqueConstraint("user", "name"),
+    UniqueConstraint("port"),
+    Index(None, "tenant"),
+)
+
+app_key = Table(  # a key of an app; sha256 is the key's, which nobody can read here
+    "app_key",
+    metadata,
+    Column("id", String(26), primary_key=True),
+    Column("app", String(26), ForeignKey("app.uid", ondelete="CASCADE"), nullable=False),
+    Column("name", String(50), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("made_by", String(255), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("used_at", Double),
+    UniqueConstraint("app", "name"),
+    UniqueConstraint("sha256"),
+)
+
+app_visit = (
+    Table(  # a browser at an app's origin: sha256 is that of its cookie, or of the code that becomes one
+        "app_visit",
+        metadata,
+        Column("sha256", String(64), primary_key=True),
+        Column("app", String(26), ForeignKey("app.uid", ondelete="CASCADE"), nullable=False),
+        Column("is_code", Boolean, nullable=False),
+        Column("masked", LargeBinary, nullable=False),  # the session, which only the cookie gives
+        Column("expires_at", Double, nullable=False),
+        Index(None, "app"),
+        Index(None, "expires_at"),
+    )
 )
 
 setting = Table(

@@ -6,6 +6,8 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from mlp_hub.store.repos.app_gate import AppGateRepo
+from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
 from mlp_hub.store.repos.datasets import Datasets
@@ -97,9 +99,19 @@ class Tx:
         return Bookings(self.connection)
 
     @cached_property
+    def app_gate(self) -> AppGateRepo:
+        """Keys of apps, and browsers that opened one."""
+        return AppGateRepo(self.connection)
+
+    @cached_property
     def models(self) -> Models:
         """The versions of models; what each takes of a quota is that of `stored`."""
         return Models(self.connection)
+
+    @cached_property
+    def apps(self) -> Apps:
+        """The apps; their replicas are among the jobs."""
+        return Apps(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:

@@ -7,6 +7,7 @@ from typing import Any
 from tornado.web import Application, RedirectHandler
 
 from mlp_hub.api.call import BASE, Service
+from mlp_hub.web.apps import APP_PATH, AppPage
 from mlp_hub.web.client import ClientFile
 from mlp_hub.web.docs import Docs, folder
 from mlp_hub.web.login import CALLBACK, Callback, LoginPage, Logout
@@ -30,6 +31,7 @@ def make_application(service: Service) -> Application:
         (f"{BASE}/client/mlp.pyz", ClientFile),
         (rf"{BASE}/docs/images/(.*)", Assets, {"path": str(folder() / "images")}),
         (rf"{BASE}/docs/(.*)", Docs, given),
+        (APP_PATH, AppPage, given),
         (rf"{BASE}/(.*)", Shell, given),
     ]
     return Application(

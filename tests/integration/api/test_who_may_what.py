@@ -95,7 +95,17 @@ def stored_by(rig: ApiRig, user: str, name: str, token: str) -> None:
 def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
     """Name objects that are there for the route: such as nobody else needs where it may change them."""
     there = {"user": asker.user, "job": "digits", "tenant": "red", "token": f"a-{asker.owner}"}
-    there |= {"booking": "night", "runtime": "mine", "service": "ci", "dataset": "pets", "model": "net"}
+    there |= {
+        "booking": "night",
+        "runtime": "mine",
+        "service": "ci",
+        "dataset": "pets",
+        "model": "net",
+        "app": "site",
+        "key": "mine",
+    }
+    if "app" in route.params:
+        rig.site(asker.user, asker.owner)
     if route.method == "GET" or route.body is not None or not asker.caller.may(route):
         return there
     name = f"new{next(_numbers)}"
@@ -108,6 +118,11 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
     if "model" in route.params:
         stored_by(rig, asker.user, name, asker.owner)
         return {**there, "model": name}
+    if "app" in route.params:
+        rig.app(asker.user, name, asker.owner)
+        if "key" in route.params:
+            rig.key(asker.user, name, there["key"], asker.owner)
+        return {**there, "app": name}
     if "tenant" not in route.params:
         return there
     rig.hub.user(name, f"{name}-token")

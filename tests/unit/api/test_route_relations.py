@@ -75,6 +75,8 @@ OTHER_SCOPES = {
     "PUT /stored:take": (scopes.LEDGER_WRITE, "asked by the part of the platform that holds files"),
     "PUT /stored:give": (scopes.LEDGER_WRITE, "same"),
     "PUT /stored:begun": (scopes.LEDGER_WRITE, "same"),
+    "PUT /gateway:admit": (scopes.LEDGER_WRITE, "asked by the gateway to apps, with the token that it has"),
+    "PUT /gateway:enter": (scopes.LEDGER_WRITE, "same"),
     "POST /simulate": (scopes.CLUSTER_READ, "runs beside the hub and changes nothing"),
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
 }
@@ -98,7 +100,7 @@ def allowed(route: Route) -> set[Relation]:
     looks = route.method == "GET"
     if "job" in route.params:
         return {Relation.OWNED} if looks or name in OF_ANOTHERS_JOB else {Relation.SELF}
-    if {"model", "dataset"} & set(route.params):
+    if {"model", "dataset", "app"} & set(route.params):
         return {Relation.OWNED} if looks else {Relation.SELF}
     if "tenant" in route.params:
         if looks:
@@ -122,6 +124,8 @@ def expected_scope(route: Route) -> str | None:
         return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
     if "model" in route.params or route.path.endswith("/models"):
         return scopes.MODELS_READ if looks else scopes.MODELS_WRITE
+    if "app" in route.params or route.path.endswith("{user}/apps"):
+        return scopes.APPS_READ if looks else scopes.APPS_WRITE
     if "dataset" in route.params or route.path.endswith("/datasets"):
         return scopes.DATA_READ if looks else scopes.DATA_WRITE
     if first == "tenants":

@@ -233,6 +233,8 @@ export const paths = {
   model: (user: string, model: string): string => `/users/${enc(user)}/models/${enc(model)}`,
   datasets: (user: string): string => `/users/${enc(user)}/datasets`,
   dataset: (user: string, dataset: string): string => `/users/${enc(user)}/datasets/${enc(dataset)}`,
+  apps: (user: string): string => `/users/${enc(user)}/apps`,
+  app: (user: string, app: string): string => `/users/${enc(user)}/apps/${enc(app)}`,
   /** Of a job or a model, by its path. */
   files: (of: string, directory: string, limit: number): string => `${of}/files?limit=${limit}&path=${enc(directory)}`,
   content: (of: string, path: string): string => `${of}/files/content?path=${enc(path)}`,

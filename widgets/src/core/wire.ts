@@ -1405,6 +1405,125 @@ export interface ModelStageChange {
   stage: "archived" | "none" | "production" | "staging";
 }
 /**
+ * An app to deploy: the platform serves the model by the Open Inference Protocol, or a `command` runs, which sees the model at /model.
+ *
+ * `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX run MAX, and MIN
+ * once nobody has asked for `idle` seconds. With `replace` an app of this name changes to what is said here: replicas of the new one answer
+ * before those of the old one go. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
+ */
+export interface AppCreate {
+  /**
+   * a-z, 0-9 and -, beginning with a letter and not ending with -, 1 to 40 characters
+   */
+  name: string;
+  /**
+   * NAME, which means the latest version, or NAME@VERSION; empty where a command needs none
+   */
+  model_name: string;
+  tenant?: string | null;
+  cpu?: number;
+  gpu?: number;
+  gpu_kind?: string | null;
+  ram?: number;
+  replicas?: number | string;
+  idle?: number;
+  command?: string | null;
+  command_port?: number;
+  runtime?: string | null;
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  priority?: string;
+  access?: "hub" | "private" | "tenant";
+  env?: {
+    [k: string]: string;
+  };
+  replace?: boolean;
+}
+/**
+ * An app. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
+ *
+ * `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
+ * run now, `ready` those that answer. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
+ */
+export interface Application {
+  name: string;
+  user: string;
+  tenant: string;
+  gpu: number;
+  cpu: number;
+  model_name: string;
+  port: number;
+  url: string;
+  state: "deleting" | "error" | "running" | "starting" | "waiting";
+  uid: string;
+  ram: number;
+  gpu_kind: string | null;
+  replicas: number | string;
+  idle: number;
+  wanted: number;
+  ready: number;
+  command: string | null;
+  command_port: number;
+  runtime: string;
+  priority: string;
+  access: "hub" | "private" | "tenant";
+  generation: number;
+  failures: number;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  tail: string;
+  running: AppReplica[];
+  created_at: string;
+}
+/**
+ * A replica: `phase` is that of its job, `ready` whether it answers. `message` says why it waits, or how it is.
+ */
+export interface AppReplica {
+  replica: number;
+  phase:
+    | "queued"
+    | "admitted"
+    | "starting"
+    | "running"
+    | "suspending"
+    | "suspended"
+    | "preempting"
+    | "resizing"
+    | "finishing"
+    | "finished"
+    | "failed"
+    | "cancelling"
+    | "cancelled"
+    | "deleting";
+  ready: boolean;
+  generation: number;
+  node: string | null;
+  reason: string | null;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  position: number | null;
+  expected_start: string | null;
+  started_at: string | null;
+}
+/**
+ * How many replicas there are to be from now on.
+ */
+export interface AppScale {
+  replicas: number | string;
+  idle?: number;
+}
+/**
  * A dataset to upload: `size` bytes are kept for it of its tenant's `rom` until it is ready.
  */
 export interface DatasetCreate {
@@ -1471,6 +1590,110 @@ export interface StorageGive {
   grown: number;
   once?: string | null;
   took?: string | null;
+}
+/**
+ * A key of an app. `key` is there in the answer that made it, and never again; `used_at` is exact to a minute or so.
+ */
+export interface AppKeyShown {
+  name: string;
+  made_by: string;
+  made_at: string;
+  used_at: string | null;
+  key: string | null;
+}
+/**
+ * A key of an app to make, by a name that says who uses it.
+ */
+export interface AppKeyCreate {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  name: string;
+}
+/**
+ * Who may open an app with an account of the hub, besides its owner: nobody, members of its tenant, or everybody.
+ */
+export interface AppAccessSet {
+  access: "hub" | "private" | "tenant";
+}
+/**
+ * Who may open an app with an account of the hub.
+ */
+export interface AppAccessNow {
+  access: "hub" | "private" | "tenant";
+}
+/**
+ * What was asked of an app, or of all of a tenant's, since the proxy began.
+ *
+ * `latency` counts answers by the first of `bounds_ms` within which they began, and in its last place slower ones; `p50_ms` and
+ * `p99_ms` are such bounds, null where nothing was asked or it took longer than all. `minutes` are of the last hour, those without
+ * a request left out.
+ */
+export interface AppUsage {
+  since: string;
+  requests: number;
+  errors: number;
+  bytes_in: number;
+  bytes_out: number;
+  open: number;
+  last: string | null;
+  bounds_ms: number[];
+  latency: number[];
+  p50_ms: number | null;
+  p99_ms: number | null;
+  minutes: AppMinute[];
+}
+/**
+ * What was asked in the minute that begins at `time`; `errors` are answers of 500 and above.
+ */
+export interface AppMinute {
+  time: string;
+  requests: number;
+  errors: number;
+  bytes_in: number;
+  bytes_out: number;
+}
+/**
+ * A request for an app, as the gateway asks about it: by user and app or by its host's label, with what it brought.
+ */
+export interface AppAdmit {
+  kind: "cookie" | "key" | "token";
+  secret: string;
+  user?: string;
+  app?: string;
+  label?: string;
+  address?: string;
+}
+/**
+ * What the gateway does with a request. But for `may` all else is empty: what is not there and what is not open are one.
+ */
+export interface AppAdmission {
+  verdict: "may" | "often" | "refused" | "unknown";
+  uid: string;
+  user: string;
+  app: string;
+  tenant: string;
+  visitor: string;
+  key: string;
+  key_name: string;
+  state: string;
+  reason: string | null;
+  wakes: boolean;
+  replicas: string[];
+}
+/**
+ * A code that a browser brought to an app's own origin.
+ */
+export interface AppEnter {
+  label: string;
+  code: string;
+}
+/**
+ * The cookie of that browser for this app, and for how many seconds; empty where the code is not good.
+ */
+export interface AppEntered {
+  cookie: string;
+  lasts_s: number;
 }
 /**
  * A node: what is there, what may be given out and what is in use.

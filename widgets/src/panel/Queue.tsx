@@ -141,6 +141,15 @@ function Server({ e }: { e: QueueEntry }): JSX.Element {
   );
 }
 
+/** A replica of an app, which is asked for among apps. */
+function App({ e }: { e: QueueEntry }): JSX.Element {
+  return (
+    <>
+      <span>{t("App")}</span> <Link to={href("app", e.user, e.name)}>{e.name}</Link>
+    </>
+  );
+}
+
 /** What waits, in its order with the reasons, and what runs. */
 export function QueueTables({ rows, tenants, line = "" }: {
   rows: QueueEntry[];
@@ -153,7 +162,7 @@ export function QueueTables({ rows, tenants, line = "" }: {
   const Head = tenants ? "h2" : "h3"; // of one tenant they stand below a heading on its page
   const waiting = rows.filter((e) => isWaiting(e.phase)).sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9));
   const running = rows.filter((e) => !isWaiting(e.phase));
-  const job: Column<QueueEntry> = { title: t("Job"), cell: (e) => (isServer(e) ? <Server e={e} /> : <Named job={e} />), kind: "name" };
+  const job: Column<QueueEntry> = { title: t("Job"), cell: (e) => (isServer(e) ? <Server e={e} /> : e.kind === "app" ? <App e={e} /> : <Named job={e} />), kind: "name" };
   const common: Column<QueueEntry>[] = [
     { title: t("User"), cell: (e) => e.user },
     ...(tenants ? [{ title: t("Tenant"), cell: (e: QueueEntry) => <Link to={href("admin", "tenants", e.tenant)}>{e.tenant}</Link> }] : []),

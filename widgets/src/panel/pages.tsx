@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { t } from "../core/language";
 import type { Session } from "../core/wire";
+import { AppPage, AppsPage } from "./Apps";
 import { AuditPage } from "./Audit";
 import { DatasetPage, DatasetsPage } from "./Datasets";
 import { JobPage, JobsPage } from "./Jobs";
@@ -48,6 +49,12 @@ const PAGES: Page[] = [
   {
     path: "models/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <ModelPage key={`${user}/${name}`} user={user} name={name} />,
     under: () => "models",
+  },
+  { path: "apps", title: () => t("Apps"), page: () => <AppsPage />, entries: one },
+  // not below apps: what follows there is the app itself
+  {
+    path: "app/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <AppPage key={`${user}/${name}`} user={user} name={name} />,
+    under: () => "apps",
   },
   { path: "quota", title: () => t("Quota"), page: () => <QuotaPage />, entries: one },
   { path: "me", title: () => t("My account"), page: () => <MePage />, entries: one },

@@ -191,7 +191,7 @@ async def logs(call: Call) -> Reply:
     if "application/json" in call.accept:
         return Reply(call.encode(page))
     headers = {"X-Log-Offset": str(page.offset), "X-Log-Dropped": str(page.dropped)}
-    return Reply(_text(page), media="text/plain; charset=utf-8", headers=headers)
+    return Reply(log_text(page), media="text/plain; charset=utf-8", headers=headers)
 
 
 async def pin(call: Call) -> None:
@@ -218,7 +218,7 @@ async def follow_pages(call: Call, query: LogQuery) -> AsyncIterator[LogPage]:
 
 async def _follow(call: Call, query: LogQuery) -> AsyncIterator[bytes]:
     async for page in follow_pages(call, query):
-        yield _text(page)
+        yield log_text(page)
 
 
 async def files(call: Call) -> Reply:
@@ -247,7 +247,8 @@ async def _page(call: Call, query: LogQuery, since: int, tail: int | None) -> Lo
     return LogPage(rank=chunk.rank, lines=lines, offset=chunk.offset, dropped=chunk.dropped)
 
 
-def _text(page: LogPage) -> bytes:
+def log_text(page: LogPage) -> bytes:
+    """Write the lines as text."""
     return "".join(f"{line.text}\n" for line in page.lines).encode("utf-8", "replace")
 
 

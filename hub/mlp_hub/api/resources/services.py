@@ -13,6 +13,8 @@ from mlp_hub.api.resources.tokens import shown
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import (
     ACCESS,
+    APPS_READ,
+    APPS_WRITE,
     DATA_READ,
     DATA_WRITE,
     JOBS_READ,
@@ -30,8 +32,19 @@ from mlp_language.message import msg
 
 LIFETIME_S = 90 * 24 * 3600
 """Safety: seconds that a token of a tenant's account holds that is asked for without a time: bounds the harm of a lost one."""
-SCOPES = (ACCESS, JOBS_READ, JOBS_WRITE, MODELS_READ, MODELS_WRITE, DATA_READ, DATA_WRITE, TENANTS_READ)
-"""What such a token may, whoever made it: jobs, models and datasets of its own, and to see its tenant."""
+SCOPES = (
+    ACCESS,
+    JOBS_READ,
+    JOBS_WRITE,
+    MODELS_READ,
+    MODELS_WRITE,
+    APPS_READ,
+    APPS_WRITE,
+    DATA_READ,
+    DATA_WRITE,
+    TENANTS_READ,
+)
+"""What such a token may, whoever made it: jobs, models, apps and datasets of its own, and to see its tenant."""
 
 
 async def list_(call: Call) -> list[wire.ServiceAccount]:

@@ -68,6 +68,7 @@ class KubernetesExecutor(MountedLogs):
     keeps_tenants = False
     brought: BroughtJobs | None = None
     images = True
+    serves = False
 
     def __init__(
         self,
@@ -156,6 +157,10 @@ class KubernetesExecutor(MountedLogs):
                 phase = AttemptPhase.STOPPED if failure is None else AttemptPhase.FAILED
                 claim = await self._write_end(claim, End(phase, self._clock(), grace_s, failure))
             await self._remove(claim, grace_s)
+
+    def address(self, attempt: str) -> str:  # noqa: ARG002
+        """Return nothing: apps do not run here."""
+        return ""
 
     async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
         """Do nothing: ranks write their logs and spools where they are read from."""

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -42,7 +43,7 @@ from mlp_hub.executors.local.usage import ProcessMeter
 from mlp_hub.executors.local.watch import Watch, Watched
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence, Fenced
-from mlp_hub.executors.mounted.prepare import make_directories
+from mlp_hub.executors.mounted.prepare import make_directories, show_model
 from mlp_hub.executors.mounted.reading import MountedLogs
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import NodeInfo
@@ -62,6 +63,8 @@ LOOKERS = 2
 """Tuning: threads that look at files and do nothing else: threads, for how long one waits for a slow disk."""
 IDLE_S = 120.0
 """Tuning: seconds without a start, after which the fork server is closed: its memory, for a slower first start."""
+SOCKET = "app.sock"
+"""Given: name of the socket of what listens, in its run directory."""
 _PASSES = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE}
 )
@@ -86,6 +89,7 @@ class LocalExecutor(Fenced, MountedLogs):
     keeps_tenants = False
     brought = None
     images = False
+    serves = True
 
     def __init__(
         self,
@@ -168,6 +172,10 @@ class LocalExecutor(Fenced, MountedLogs):
         why = None if failure is None else (failure.cause.value, failure.message, failure.said)
         await asyncio.to_thread(self._stop, self._dir(attempt), grace_s, why, epoch)
 
+    def address(self, attempt: str) -> str:
+        """Return the socket in the run directory, which is the platform's."""
+        return f"{self._dir(attempt)}/{SOCKET}"
+
     async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
         """Do nothing: ranks write their logs and spools where they are read from."""
 
@@ -238,6 +246,10 @@ class LocalExecutor(Fenced, MountedLogs):
             caps = sandbox.capabilities()
             around = Surroundings(self._python, self._directories, self._binds, caps.outbound)
             described = sandbox_spec(spec, around, devices, [sorted(share) for share in shares])
+            if spec.listens:
+                described = replace(described, listen=f"{run_dir}/{SOCKET}")
+            if spec.model is not None:
+                show_model(spec, self._directories, root=root)
         except (CannotStart, OSError, ValueError, subprocess.SubprocessError) as error:
             if isinstance(error, OSError) and error.errno in _PASSES:
                 raise

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.mounted.prepare import model_directory
 from mlp_hub.executors.programs import environment, home_mount, program
-from mlp_hub.executors.workspace import CODE, WORKSPACE
+from mlp_hub.executors.workspace import CODE, MODEL, WORKSPACE
 from mlp_hub.sandbox import Bind, Limits, SandboxSpec, environment_binds
 from mlp_language.message import msg
 
@@ -77,6 +78,7 @@ def sandbox_spec(
             *others,
             *_data(spec, around.directories, others),
             Bind(job, WORKSPACE, writable=True),
+            *(() if spec.model is None else (Bind(str(model_directory(spec, around.directories)), MODEL),)),
         ),
         limits=limits(spec),
         network="outbound" if spec.network == "outbound" and around.outbound else "none",

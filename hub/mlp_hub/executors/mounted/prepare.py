@@ -9,6 +9,7 @@ from pathlib import Path
 from mlp_hub.beneath import Folder
 from mlp_hub.executors.base import Code, LaunchSpec
 from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.sandbox import ensure_home, ensure_stored
 
 OWN = ("ckpt", "metrics")  # the program's to write
@@ -40,6 +41,18 @@ def make_directories(
                     part.give(spec.uid if name in own else 0, spec.uid, 0o750)
                 if name == "code" and isinstance(spec.program, Code):
                     _write_code(part, spec.program.text)
+
+
+def model_directory(spec: LaunchSpec, directories: Directories) -> Path:
+    """Return the directory of the model that the attempt sees; its user's, whatever it is called."""
+    return directories.stored(StoredPlace("model", spec.user, spec.model or ""))
+
+
+def show_model(spec: LaunchSpec, directories: Directories, *, root: bool) -> None:
+    """Let the ranks of an attempt enter the directory of its model, which they can read and nothing else."""
+    if root and spec.uid is not None:
+        with Folder.at(model_directory(spec, directories)) as model:
+            model.give(0, spec.uid, 0o750)
 
 
 def _write_code(directory: Folder, code: str) -> None:

@@ -58,6 +58,7 @@ class SimulatedExecutor(Fenced):
     keeps_tenants = False
     brought = None
     images = False
+    serves = True
 
     def __init__(
         self,
@@ -161,6 +162,10 @@ class SimulatedExecutor(Fenced):
     async def disk_use(self, whose: Collection[str | Home]) -> Mapping[str | Home, DiskUse]:
         """Tell of nothing: simulated ranks write nothing, and no server runs on simulated nodes."""
         return dict.fromkeys(whose, DiskUse())
+
+    def address(self, attempt: str) -> str:  # noqa: ARG002
+        """Return nothing: what is simulated answers nobody."""
+        return ""
 
     async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
         """Do nothing: what ranks write is at hand as long as it is remembered."""

@@ -8,6 +8,7 @@
 //   address or Host says two things are refused too (requests.mjs).
 // - Of X-Forwarded-For and the like only what a named proxy in front added is believed (forwarded.mjs).
 // - With a certificate of the operator's the port speaks TLS (tls.mjs).
+// - Apps are reached through a gateway of its own (apps/): who may the service says, pages are on each app's own name.
 // - The operator's doctor asks by the public address what a gateway in front makes of requests (probes.mjs).
 // - Where nothing answers, a page says so and tries again (pages.mjs), also where a process of the platform hangs
 //   (backends.mjs).
@@ -21,6 +22,7 @@ import { parseArgs } from "node:util";
 
 import { ConfigurableProxy } from "configurable-http-proxy/lib/configproxy.js";
 
+import { AppGateway } from "./apps/gateway.mjs";
 import { Backends, placeOf } from "./backends.mjs";
 import { senders } from "./forwarded.mjs";
 import { hostRules, isPage } from "./hosts.mjs";
@@ -51,6 +53,12 @@ const { values: args } = parseArgs({
     users: { type: "string", default: "" },
     trusted: { type: "string", multiple: true, default: [] },
     hsts: { type: "string", default: "0" },
+    "service-socket": { type: "string" },
+    "app-body-max": { type: "string", default: "100" },
+    "app-answer-s": { type: "string", default: "300" },
+    "app-wake-s": { type: "string", default: "60" },
+    "app-key-rate": { type: "string", default: "50" },
+    "app-tenant-rate": { type: "string", default: "500" },
     base: { type: "string", default: "/" },
     "tls-cert": { type: "string" },
     "tls-key": { type: "string" },
@@ -62,7 +70,9 @@ const FREE_SOCKETS = 32; // of those kept open to one process, without a request
 
 const log = defaultLogger();
 const token = process.env.CONFIGPROXY_AUTH_TOKEN;
+const gatewayToken = process.env.MLP_GATEWAY_TOKEN;
 delete process.env.CONFIGPROXY_AUTH_TOKEN;
+delete process.env.MLP_GATEWAY_TOKEN;
 if (!token || !args["api-socket"]) {
   log.error("CONFIGPROXY_AUTH_TOKEN and --api-socket are required");
   process.exit(2);
@@ -148,6 +158,11 @@ class HubProxy extends ConfigurableProxy {
       probes.command(req, res, req.headers.authorization === `token ${token}`);
       return Promise.resolve();
     }
+    const figures = /^\/apps\/(apps|tenants)\/([A-Za-z0-9._-]{1,255})$/.exec(req.url);
+    if (apps && figures && req.method === "GET" && req.headers.authorization === `token ${token}`) {
+      res.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(apps.figures(figures[1], figures[2])));
+      return Promise.resolve();
+    }
     if (req.url !== "/health") return super.handleApiRequest(req, res);
     res.writeHead(200, { "Content-Length": 0 });
     res.end();
@@ -212,7 +227,8 @@ class HubProxy extends ConfigurableProxy {
     }
     if (probes.page(req, res, { host: req.headers.host ?? "", from, sender: req.sender })) return;
     const fault = faultOf(req);
-    const { refusal, location } = fault ? { refusal: fault } : rules.check(req);
+    const app = fault ? undefined : apps?.placeOf(req);
+    const { refusal, location } = fault ? { refusal: fault } : app?.own ? {} : rules.check(req);
     if (refusal) {
       res.writeHead(fault ? 400 : 421, { "Content-Type": TEXT_TYPE, Connection: "close" });
       res.end(refusal + "\n");
@@ -223,6 +239,12 @@ class HubProxy extends ConfigurableProxy {
       res.writeHead(302, { Location: location, "Cache-Control": "no-store", "Content-Length": "0" });
       res.end();
       return;
+    }
+    if (app) {
+      return apps.web(req, res, app).catch((error) => {
+        log.error("A request to an app: %s", error.stack ?? error);
+        res.destroy();
+      });
     }
     return super.handleProxyWeb(req, res);
   }
@@ -237,7 +259,8 @@ class HubProxy extends ConfigurableProxy {
     }
     const fault = faultOf(req) ?? faultOfUpgrade(req);
     if (!fault && probes.socket(req, socket)) return;
-    const elsewhere = fault ? undefined : rules.check(req).refusal;
+    const app = fault ? undefined : apps?.placeOf(req);
+    const elsewhere = fault || app?.own ? undefined : rules.check(req).refusal;
     if (elsewhere) {
       hangUp(socket, "421 Misdirected Request", elsewhere + "\n");
       return;
@@ -245,6 +268,12 @@ class HubProxy extends ConfigurableProxy {
     if (fault || isPlain(socket)) {
       hangUp(socket, "400 Bad Request", (fault ?? SPEAKS_TLS) + "\n");
       return;
+    }
+    if (app) {
+      return apps.ws(req, socket, head, app).catch((error) => {
+        log.error("A WebSocket to an app: %s", error.stack ?? error);
+        socket.destroy();
+      });
     }
     return super.handleProxyWs(req, socket, head);
   }
@@ -283,6 +312,28 @@ const connections = new Connections({
   log,
   trusts: sendersOf.trusts,
 });
+const platformHost = args.platform ? new URL(args.platform).hostname : "";
+const apps =
+  args["service-socket"] && gatewayToken
+    ? new AppGateway({
+        service: args["service-socket"],
+        token: gatewayToken,
+        platform: args.platform,
+        users: args.users,
+        base: args.base,
+        secure: args.users !== "" && (args.platform.startsWith("https:") || /(^|\.)localhost$/.test(platformHost)),
+        limits: {
+          bodyMax: Number(args["app-body-max"]),
+          answerS: Number(args["app-answer-s"]),
+          wakeS: Number(args["app-wake-s"]),
+          perKey: Number(args["app-key-rate"]),
+          perTenant: Number(args["app-tenant-rate"]),
+        },
+        turns,
+        connections,
+        log,
+      })
+    : undefined;
 const proxy = new HubProxy({
   log,
   authToken: token,

@@ -202,6 +202,23 @@ class JobService:
         tenants, _ = await self._places_of(found.user)
         return validation.brought_spec(found, tenants)
 
+    async def submit_replica(self, spec: JobSpec) -> Job:
+        """Take in a replica of an app as a job like all others; raises `Refused` where it may not run."""
+        await self._check_home(spec.user)
+        await self._feasibility.check(spec)
+        return await self._intake.take(self._new(spec))
+
+    async def check_replica(self, spec: JobSpec) -> None:
+        """Raise `Refused` where a replica of an app could never run."""
+        await validation.check_runtime(
+            spec.started_by, lambda package: self._executor.lacks(package, spec.user), spec.env
+        )
+        await self._feasibility.check(spec)
+
+    async def runtimes_of(self, tenant: str) -> Mapping[str, Runtime]:
+        """Return a tenant's own runtimes by name, in whatever state."""
+        return await self._runtimes(tenant)
+
     async def offer(self, user: str, asked: jobs_api.JobCreate) -> jobs_api.Offer:
         """Say what such a job would get, and when, without submitting it."""
         spec = await self._checked(user, asked)
@@ -295,7 +312,13 @@ class JobService:
         limit = max(1, min(limit, 1000))
         jobs, following = await self._board.db.read(
             lambda tx: tx.jobs.page(
-                user=user, name=name, tenants=tenants, phases=phases, limit=limit, cursor=cursor
+                user=user,
+                name=name,
+                tenants=tenants,
+                phases=phases,
+                replicas=False,
+                limit=limit,
+                cursor=cursor,
             )
         )
         return [self._to_wire(job) for job in jobs], following

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -89,7 +89,7 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
                 topologies=", ".join(TOPOLOGIES),
             )
         )
-    _check_env(asked)
+    check_env(asked.env, asked.args)
     entry = None if asked.entry is None else await entry_in(workspace, user, asked.entry)
     spec = spec_of(asked, user, tenant_for(asked.tenant, tenants, default), runtime, entry)
     targets(spec.data, user)
@@ -247,8 +247,9 @@ def _check_program(asked: JobCreate) -> None:
         _refuse(msg("code is empty; give the program's text"))
 
 
-def _check_env(asked: JobCreate) -> None:
-    for name, value in asked.env.items():
+def check_env(env: Mapping[str, str], args: Iterable[str]) -> None:
+    """Refuse variables and arguments that no program can have, or that are the platform's."""
+    for name, value in env.items():
         if not _ENV_NAME.fullmatch(name):
             _refuse(
                 msg(
@@ -262,7 +263,7 @@ def _check_env(asked: JobCreate) -> None:
             )
         if "\0" in value:
             _refuse(msg("env {name} holds a NUL character, which no variable can", name=name))
-    for arg in asked.args:
+    for arg in args:
         if "\0" in arg:
             _refuse(msg("an argument holds a NUL character, which none can"))
 

@@ -18,7 +18,7 @@ from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.domain.runtime import Runtime
-from mlp_hub.domain.workload import JOB, KINDS
+from mlp_hub.domain.workload import APP, JOB, KINDS
 from mlp_hub.executors.base import LogChunk
 from mlp_hub.scheduler.model.types import Verdict, Wait, Why
 from mlp_hub.service.jobs.history import RecordedStop, kept_words
@@ -298,10 +298,10 @@ def queue_to(
     queued = job.phase is Phase.QUEUED and waiting is not None
     said = waiting.verdict.headline if queued and waiting else job.message
     return jobs_api.QueueEntry(
-        kind=JOB,
+        kind=JOB if job.spec.replica is None else APP,
         user=job.spec.user,
-        name=job.spec.name,
-        run=job.run,
+        name=job.spec.name if job.spec.replica is None else job.spec.replica.name,
+        run=job.run if job.spec.replica is None else 0,
         tenant=job.spec.tenant,
         phase=job.phase.value,
         priority=job.spec.priority,

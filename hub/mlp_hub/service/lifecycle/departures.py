@@ -72,6 +72,7 @@ class Departures:
         self._acts = Acts(executor, lease)
         self.shut_out: Callable[[str], Awaitable[object]] | None = None
         self.belongings = list(belongings)
+        self.running: list[Belongings] = []  # what goes on by itself, and so ends first
         queue.serve(KIND, self._work)
 
     async def start(self) -> None:
@@ -192,6 +193,9 @@ class Departures:
 
     async def _end_jobs(self, user: str) -> bool:
         """Put aside or stop what there is; where files are to go, wait until nothing of theirs runs."""
+        if not all([await one.remove(user) for one in self.running]):
+            self._queue.add_after((KIND, user), AGAIN_S)
+            return False
         if await self._board.commit(lambda tx, changes: self._ended(tx, changes, user)):
             return True
         self._queue.add_after((KIND, user), AGAIN_S)

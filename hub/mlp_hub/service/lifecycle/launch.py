@@ -28,6 +28,8 @@ def launch_spec(
         "MLP_RESTART_COUNT": str(job.restarts),
         "MLP_METRICS_MAX": str(policy.metric_spool_max // max(len(job.placement), 1)),
     }
+    if spec.replica is not None:
+        env["MLP_APP"] = spec.replica.name
     if spec.checkpoint_every is not None:
         env["MLP_CHECKPOINT_EVERY"] = str(spec.checkpoint_every)
     if spec.tensorboard == "off":
@@ -63,4 +65,6 @@ def launch_spec(
             for path, use in seen.items()
         ),
         brought=spec.brought,
+        listens=spec.replica is not None,
+        model=None if spec.replica is None else spec.replica.model or None,
     )

@@ -179,6 +179,15 @@ class ModelService:
 
         def work(tx: Tx) -> ModelVersion:
             found = _existing(tx, user, name)
+            if app := tx.apps.using(user, found.model, found.version):
+                raise Refused(
+                    Reason.WRONG_STATE,
+                    msg(
+                        "model {name} is what app {app} serves; delete the app first, or deploy another version there",
+                        name=found.item.name,
+                        app=app,
+                    ),
+                )
             check_model_move(found, P.DELETING)
             deleting = replace(found, phase=P.DELETING)
             tx.models.put(deleting)

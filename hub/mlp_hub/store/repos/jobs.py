@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Row, bindparam, case, delete, exists, func, or_, select, update
 
 from mlp_hub.domain import names
+from mlp_hub.domain.app import OF_APPS, replica_name
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
@@ -53,6 +54,9 @@ _UPDATE = update(t).where(t.c.uid == bindparam("b_uid"), t.c.version == bindpara
 _NAMED = select(t.c.uid, t.c.user, t.c.name).order_by(t.c.uid)
 _VERSIONS = select(t.c.uid, t.c.version).where(_AMONG)
 _QUEUED = select(t.c.uid).where(_AMONG, t.c.phase == Phase.QUEUED.value)
+
+
+_OF_PEOPLE = ~t.c.name.startswith(OF_APPS, autoescape=True)
 
 
 class Stale(Refused):
@@ -124,12 +128,13 @@ class Jobs(Repo):
         name: str | None = None,
         tenants: Collection[str] | None = None,
         phases: Iterable[Phase] | None = None,
+        replicas: bool = True,
         limit: int = 100,
         cursor: str | None = None,
     ) -> tuple[list[Job], str | None]:
         """Return jobs, the newest first, and the cursor of the next page (None: this was the last).
 
-        Filters that are None let everything through; `tenants=()` nothing. A page holds fewer than `limit` where the
+        Without `replicas` those are left out that are replicas of apps. Filters that are None let everything through; `tenants=()` nothing. A page holds fewer than `limit` where the
         jobs' programs and arguments are long: about `PAGE_BYTES` of them, and one job at least.
         """
         query = select(t.c.uid).order_by(t.c.uid.desc()).limit(limit + 1)
@@ -141,6 +146,8 @@ class Jobs(Repo):
             query = query.where(t.c.tenant.in_(list(tenants)))
         if phases is not None:
             query = query.where(t.c.phase.in_([p.value for p in phases]))
+        if not replicas:
+            query = query.where(_OF_PEOPLE)
         if cursor is not None:
             query = query.where(t.c.uid < cursor)
         jobs: list[Job] = []
@@ -165,13 +172,19 @@ class Jobs(Repo):
             found = {row.uid: row for row in self._c.execute(query, {"uids": part})}
             yield from (found[uid] for uid in part)
 
+    def replicas(self, user: str, app: str) -> list[Job]:
+        """Return all jobs that are replicas of the user's app, the oldest first."""
+        named = t.c.name.startswith(replica_name(app, ""), autoescape=True)
+        query = select(t).where(t.c.user == user, named).order_by(t.c.uid)
+        return [codec.job_of(row) for row in self._c.execute(query)]
+
     def active(self) -> list[Job]:
         """Return all jobs that are not final (the deleting ones included), the oldest first."""
         query = select(t.c.uid).where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
         return [codec.job_of(row) for row in self._rows(list(self._c.scalars(query)))]
 
     def ended(self, since: float, until: float, limit: int) -> tuple[list[EndedJob], bool]:
-        """Return the jobs submitted in [since, until) that ended, the newest first, and whether there are more than `limit`."""
+        """Return people's jobs submitted in [since, until) that ended, the newest first, and whether there are more than `limit`."""
         columns = (
             t.c.uid,
             t.c.name,
@@ -190,7 +203,7 @@ class Jobs(Repo):
         )
         query = (
             select(t.c.uid)
-            .where(t.c.phase.in_(_FINAL), t.c.submitted_at >= since, t.c.submitted_at < until)
+            .where(t.c.phase.in_(_FINAL), t.c.submitted_at >= since, t.c.submitted_at < until, _OF_PEOPLE)
             .order_by(t.c.uid.desc())
             .limit(limit + 1)
         )

@@ -1,0 +1,177 @@
+"""Apps, for the magic and the command alike: what is asked, and what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mlp import words
+from mlp.appoptions import replicas, wanted
+from mlp.client import Client
+from mlp.errors import UsageError
+from mlp.format import clock_time
+from mlp.language import say, says
+from mlp.tables import Sentences, Table
+
+Json = dict[str, Any]
+
+
+def act(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
+    """List, show, deploy, scale or remove apps, say who may open one, or show what one wrote."""
+    what, *rest = names or ["ls"]
+    if what in {"ls", "logs"}:
+        return _listed(client, rest, given)
+    if what == "deploy":
+        return deployed(client.deploy(wanted(rest[0] if rest else "", given)))
+    if what == "scale":
+        try:
+            count = replicas(rest[1])
+        except ValueError as error:
+            raise UsageError(say("{what}: {why}", what=rest[1], why=str(error))) from None
+        return shown(client.scale_app(rest[0], count, given.get("idle")))
+    if what in {"show", "access"}:
+        return _show(client, *rest)
+    if what == "keys":
+        return _keys(client, *rest)
+    gone = [client.remove_app(one) for one in rest]
+    return Sentences([say("{name} is being deleted", name=one) for one in rest], gone)
+
+
+def _listed(client: Client, rest: Sequence[str], given: Mapping[str, Any]) -> Any:
+    if not rest:
+        return table(client.apps(tenant=given.get("tenant")))
+    return Log(client.app_log(rest[0], _replica(rest[1:]), given.get("tail")))
+
+
+def _show(client: Client, name: str, access: str = "") -> Sentences:
+    if access:
+        client.set_app_access(name, access)
+    return shown(client.app(name))
+
+
+def _keys(client: Client, name: str, act: str = "", key: str = "") -> Any:
+    if act == "create":
+        made = client.make_app_key(name, key)
+        lines = [
+            say("{key} opens {name}, and nothing else. It is shown this once:", key=key, name=name),
+            str(made["key"]),
+            say("Send it as a header: {header}", header="Authorization: Bearer KEY"),
+        ]
+        return Sentences(lines, made)
+    if act == "revoke":
+        client.revoke_app_key(name, key)
+        return Sentences([say("{key} is revoked", key=key)], {"name": key})
+    found = client.app_keys(name)
+    rows = [
+        [
+            str(one["name"]),
+            str(one["made_by"]),
+            clock_time(one["made_at"]) or "",
+            clock_time(one.get("used_at")) or say("never"),
+        ]
+        for one in found
+    ]
+    command = words.command(f"apps keys {name} create KEY")
+    return Table(
+        (say("key"), say("made by"), say("made"), say("last used")),
+        rows,
+        list(found),
+        empty=say("{name} has no keys. Make one: {command}", name=name, command=command),
+    )
+
+
+def _replica(rest: Sequence[str]) -> int:
+    if rest and not rest[0].isdecimal():
+        raise UsageError(say("{what}: is no whole number", what=rest[0]))
+    return int(rest[0]) if rest else 0
+
+
+class Log:
+    """Lines of a replica."""
+
+    def __init__(self, text: str) -> None:
+        self.data = text
+
+    def __repr__(self) -> str:
+        return self.data.rstrip("\n")
+
+
+def state(app: Mapping[str, Any]) -> str:
+    """Say how an app stands."""
+    told: dict[str, Callable[[], str]] = {
+        "starting": lambda: say("starting"),
+        "running": lambda: say("running"),
+        "waiting": lambda: say("waiting"),
+        "error": lambda: say("in error"),
+        "deleting": lambda: say("being deleted"),
+    }
+    found = str(app.get("state") or "")
+    return told[found]() if found in told else found
+
+
+def table(found: Sequence[Json]) -> Table:
+    """List apps, the newest first."""
+    rows = [
+        [
+            str(a["name"]),
+            state(a),
+            f"{a.get('ready')}/{a.get('wanted')}",
+            str(a.get("model_name") or a.get("command") or ""),
+            str(a.get("tenant", "")),
+            str(a.get("url", "")),
+            str(a.get("message") or ""),
+        ]
+        for a in found
+    ]
+    columns = (
+        say("name"),
+        say("state"),
+        say("ready"),
+        say("what"),
+        say("tenant"),
+        say("address"),
+        say("note"),
+    )
+    command = words.command("apps deploy MODEL")
+    return Table(
+        columns, rows, list(found), empty=say("You have no apps. Deploy one: {command}", command=command)
+    )
+
+
+def deployed(made: Json) -> Sentences:
+    """Write that an app was taken in."""
+    lines = [
+        say("{name} is being started. It will answer at {url}", name=made["name"], url=str(made.get("url"))),
+        say("See: {command}", command=words.command(f"apps show {made['name']}")),
+    ]
+    return Sentences(lines, made)
+
+
+def shown(found: Json) -> Sentences:
+    """Write how an app is, and what its replicas do."""
+    told = str(found.get("message") or "")
+    what = say("{what}: {why}", what=str(found["name"]), why=state(found))
+    lines = [
+        say("{what}, {why}", what=what, why=told) if told else what,
+        say("Address: {url}", url=str(found.get("url"))),
+        says(
+            "{ready} of 1 replica answers",
+            "{ready} of {n} replicas answer",
+            int(found.get("wanted") or 0),
+            ready=found.get("ready"),
+        ),
+    ]
+    if found.get("model_name"):
+        lines.append(say("Model: {name}", name=found["model_name"]))
+    if found.get("command"):
+        lines.append(say("Command: {line}", line=found["command"]))
+    for one in found.get("running") or ():
+        at = say("replica {n}: {phase}", n=one["replica"], phase=words.phase_word(one.get("phase")))
+        why = str(one.get("message") or "") if one.get("phase") == "queued" else ""
+        when = clock_time(one.get("expected_start"))
+        if why and when:
+            why = say("{why}, expected {time}", why=why, time=when)
+        lines.append(say("{what}: {why}", what=at, why=why) if why else at)
+    if found.get("tail"):
+        lines += [say("Last lines of the replica that failed:"), str(found["tail"]).rstrip("\n")]
+    return Sentences(lines, found)

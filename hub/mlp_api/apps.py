@@ -1,0 +1,128 @@
+"""Apps on the wire: what is deployed, how much of it runs, and where it answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from mlp_api.jobs import Cpu, EnvName, Ram, RuntimeName
+from mlp_api.models import MODEL_PATTERN
+from mlp_api.said import Detail, Text
+from mlp_api.types import Gpu, Name, Request, Response
+
+APP_PATTERN = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$(?!\n)"
+AppName = Annotated[
+    str,
+    Meta(
+        pattern=APP_PATTERN,
+        max_length=40,
+        description="a-z, 0-9 and -, beginning with a letter and not ending with -, 1 to 40 characters",
+    ),
+]
+ModelReference = Annotated[
+    str,
+    Meta(
+        pattern=rf"^$(?!\n)|{MODEL_PATTERN}",
+        max_length=60,
+        description="NAME, which means the latest version, or NAME@VERSION; empty where a command needs none",
+    ),
+]
+REPLICAS_PATTERN = r"^[0-9]{1,3}:[1-9][0-9]{0,2}$(?!\n)"
+Replicas = (
+    Annotated[int, Meta(ge=1, le=100)]
+    | Annotated[str, Meta(pattern=REPLICAS_PATTERN, description="MIN:MAX; MIN may be 0")]
+)
+InnerPort = Annotated[int, Meta(ge=1024, le=65_535)]
+IdleSeconds = Annotated[int, Meta(ge=10, le=30 * 86_400)]
+Command = Annotated[str, Meta(max_length=4096)]
+Env = Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=100)]
+AppAccess = Literal["private", "tenant", "hub"]
+AppState = Literal["starting", "running", "waiting", "error", "deleting"]
+
+
+class AppCreate(Request, kw_only=True):
+    """An app to deploy: the platform serves the model by the Open Inference Protocol, or a `command` runs, which sees the model at /model.
+
+    `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX run MAX, and MIN
+    once nobody has asked for `idle` seconds. With `replace` an app of this name changes to what is said here: replicas of the new one answer
+    before those of the old one go. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
+    """
+
+    name: AppName
+    model_name: ModelReference
+    tenant: Name | None = None
+    cpu: Cpu = 1.0
+    gpu: Gpu = 0
+    gpu_kind: Annotated[str, Meta(max_length=64)] | None = None
+    ram: Ram = 1024
+    replicas: Replicas = 1
+    idle: IdleSeconds = 900
+    command: Command | None = None
+    command_port: InnerPort = 8080
+    runtime: RuntimeName | None = None
+    priority: Name = "normal"
+    access: AppAccess = "tenant"
+    env: Env = field(default_factory=dict)
+    replace: bool = False
+
+
+class AppScale(Request):
+    """How many replicas there are to be from now on."""
+
+    replicas: Replicas
+    idle: IdleSeconds | UnsetType = UNSET
+
+
+class AppReplica(Response):
+    """A replica: `phase` is that of its job, `ready` whether it answers. `message` says why it waits, or how it is."""
+
+    replica: int
+    phase: str
+    ready: bool
+    generation: int
+    node: str | None
+    reason: str | None
+    message: Text
+    detail: Detail
+    position: int | None
+    expected_start: datetime | None
+    started_at: datetime | None
+
+
+class Application(Response):
+    """An app. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
+
+    `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
+    run now, `ready` those that answer. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
+    """
+
+    name: str
+    user: str
+    tenant: str
+    gpu: float
+    cpu: float
+    model_name: str
+    port: int
+    url: str
+    state: AppState
+    uid: str
+    ram: int
+    gpu_kind: str | None
+    replicas: int | str
+    idle: int
+    wanted: int
+    ready: int
+    command: str | None
+    command_port: int
+    runtime: str
+    priority: str
+    access: AppAccess
+    generation: int
+    failures: int
+    message: Text
+    detail: Detail
+    tail: str
+    running: list[AppReplica]
+    created_at: datetime

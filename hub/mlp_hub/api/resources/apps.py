@@ -1,0 +1,143 @@
+"""Apps: deploy, look at, read logs, scale, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from mlp_api.apps import AppCreate, Application, AppScale, AppState
+from mlp_api.jobs import LogLine
+from mlp_api.types import Name
+from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.paging import ListPage
+from mlp_hub.api.resources.jobs import LogPage, log_text
+from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.scopes import APPS_READ, APPS_WRITE
+
+
+class AppQuery(ListPage, forbid_unknown_fields=True):
+    """Which apps."""
+
+    state: AppState | None = None
+    tenant: Name | None = None
+
+
+class AppLogQuery(Struct, forbid_unknown_fields=True):
+    """Which part of which replica's log; `since` is the offset that the last answer gave, `tail` asks for the last lines instead."""
+
+    replica: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    since: Annotated[int, Meta(ge=0, le=2**62)] = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+    tail: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+
+
+async def deploy(call: Call) -> Application:
+    """Deploy a model, or a command, as an app; it is durable when the answer comes, and started after that.
+
+    Its replicas take of the tenant's quota as jobs do: while there is no room `state` is `waiting`, with the reason as `message`.
+    An app of this name that is there already is refused with `Conflict` unless `replace` is said.
+    """
+    return await call.platform.apps.deploy(call.user, call.body)
+
+
+async def list_(call: Call) -> Reply:
+    """List a user's apps, the newest first."""
+    query: AppQuery = call.query
+    apps, cursor = await call.platform.apps.list(
+        call.user, tenant=query.tenant, state=query.state, limit=query.limit, cursor=query.cursor
+    )
+    return Reply(call.encode(apps), headers={"X-Next-Cursor": cursor} if cursor else {})
+
+
+async def get(call: Call) -> Application:
+    """Show an app with its replicas."""
+    return await call.platform.apps.get(call.user, call.params["app"])
+
+
+async def scale(call: Call) -> Application:
+    """Say how many replicas there are to be; those that are there already go on."""
+    return await call.platform.apps.scale(call.user, call.params["app"], call.body)
+
+
+async def delete(call: Call) -> Application:
+    """Delete an app; its replicas are ended after that, and its name and port are given back once they have gone."""
+    return await call.platform.apps.delete(call.user, call.params["app"], actor=call.principal.name)
+
+
+async def logs(call: Call) -> Reply:
+    """Give the log of a replica that is there now, as text, or as JSON with times where that is accepted."""
+    query: AppLogQuery = call.query
+    chunk = await call.platform.apps.log_chunk(
+        call.user,
+        call.params["app"],
+        query.replica,
+        since=query.since,
+        limit=query.limit,
+        tail=query.tail,
+    )
+    page = LogPage(
+        rank=chunk.rank,
+        lines=[
+            LogLine(rank=chunk.rank, time=x.time, stream=x.stream, text=x.text, partial=x.partial)
+            for x in chunk.lines
+        ],
+        offset=chunk.offset,
+        dropped=chunk.dropped,
+    )
+    if "application/json" in call.accept:
+        return Reply(call.encode(page))
+    headers = {"X-Log-Offset": str(page.offset), "X-Log-Dropped": str(page.dropped)}
+    return Reply(log_text(page), media="text/plain; charset=utf-8", headers=headers)
+
+
+_APPS = "/users/{user}/apps"
+_APP = "/users/{user}/apps/{app}"
+
+ROUTES = (
+    Route(
+        "POST",
+        _APPS,
+        deploy,
+        "Deploy an app",
+        Relation.SELF,
+        APPS_WRITE,
+        body=AppCreate,
+        reply=Application,
+        status=201,
+        idempotent=True,
+    ),
+    Route(
+        "GET",
+        _APPS,
+        list_,
+        "List a user's apps",
+        Relation.SELF,
+        APPS_READ,
+        query=AppQuery,
+        reply=list[Application],
+    ),
+    Route("GET", _APP, get, "Show an app", Relation.OWNED, APPS_READ, reply=Application),
+    Route(
+        "PUT",
+        f"{_APP}:scale",
+        scale,
+        "Say how many replicas an app has",
+        Relation.SELF,
+        APPS_WRITE,
+        body=AppScale,
+        reply=Application,
+    ),
+    Route("DELETE", _APP, delete, "Delete an app", Relation.SELF, APPS_WRITE, reply=Application),
+    Route(
+        "GET",
+        f"{_APP}/logs",
+        logs,
+        "The log of an app's replica",
+        Relation.OWNED,
+        APPS_READ,
+        query=AppLogQuery,
+        reply=str,
+        media="text/plain",
+    ),
+)

@@ -1,0 +1,109 @@
+// What the service says of who may use which app, and where the app is; remembered for moments.
+//
+// The service decides. An answer holds for some seconds, so what is withdrawn there ends here no later. While the service
+// is away, what it allowed lately goes on, and all else is closed.
+
+import http from "node:http";
+
+import { placeOf } from "../backends.mjs";
+
+const FRESH_MS = 3_000; // an answer is believed without asking again
+const REFUSED_MS = 1_000; // and a refusal
+const KNOWN_MS = 600_000; // what was allowed goes on for so long while the service is away
+const ANSWER_MS = 10_000; // until the service counts as away
+const MOST = 20_000; // answers that are kept
+const LONGEST = 1 << 18; // bytes of an answer
+const API = "/services/mlp/api/v1";
+
+const VERDICTS = { may: 200, unknown: 401, refused: 404, often: 429 };
+const WORDS = {
+  401: "Say who asks: a token of the hub or a key of this app, as 'Authorization: Bearer ...' or 'X-API-Key: ...'.",
+  404: "There is no such app, or it is not open to you.",
+  429: "Too many tokens that nobody knows come from this address. Try again in a moment.",
+};
+
+export class Asking {
+  #known = new Map(); // key: { answer, at }, the one that was asked for longest ago first
+  #flying = new Map(); // key: promise of an answer
+  #agent = new http.Agent({ keepAlive: true, maxFreeSockets: 8 });
+
+  /** `socketPath` is where the service listens, `token` the platform's own, `turns` in which it is asked. */
+  constructor({ socketPath, token, turns, log }) {
+    Object.assign(this, { socketPath, token, turns, log });
+  }
+
+  /**
+   * Say whether a credential may use an app: { status: 200, ... }, or a refusal's status and `msg`. With `anew`
+   * nothing that is remembered counts.
+   */
+  async admit(question, from, { anew = false, language = "" } = {}) {
+    const key = JSON.stringify([question.user, question.app, question.label, question.kind, question.secret]);
+    const known = this.#known.get(key);
+    const now = performance.now();
+    if (known && !anew && now - known.at < (known.answer.status === 200 ? FRESH_MS : REFUSED_MS)) return known.answer;
+    let flying = this.#flying.get(key);
+    if (!flying) {
+      flying = this.put("/gateway:admit", question, from, language).finally(() => this.#flying.delete(key));
+      this.#flying.set(key, flying);
+    }
+    const said = await flying;
+    const status = said.status === 200 ? VERDICTS[said.verdict] : undefined;
+    if (status === undefined) {
+      if (known?.answer.status === 200 && now - known.at < KNOWN_MS) return known.answer;
+      return { status: 503, msg: "The platform does not answer just now. Try again in a moment." };
+    }
+    const answer = status === 200 ? { ...said, status } : { status, msg: WORDS[status] };
+    if (answer.status !== 429) this.#remember(key, answer);
+    return answer;
+  }
+
+  #remember(key, answer) {
+    this.#known.delete(key);
+    this.#known.set(key, { answer, at: performance.now() });
+    if (this.#known.size > MOST) this.#known.delete(this.#known.keys().next().value);
+  }
+
+  /** Ask the service, in turn; the status is 503 where it is away. */
+  put(path, question, from, language = "") {
+    return new Promise((resolve) => {
+      const body = JSON.stringify(question);
+      let leave = () => {};
+      const done = (status, answer = {}) => {
+        leave();
+        resolve({ ...answer, status });
+      };
+      leave = this.turns.take(placeOf({ socketPath: this.socketPath }), from, () => {
+        const headers = {
+          host: "localhost",
+          authorization: `Bearer ${this.token}`,
+          "content-type": "application/json",
+          "accept-language": language || "en",
+          "content-length": Buffer.byteLength(body),
+        };
+        const asked = http.request({ socketPath: this.socketPath, agent: this.#agent, method: "PUT", path: API + path, headers });
+        const late = setTimeout(() => asked.destroy(new Error("it does not answer")), ANSWER_MS);
+        asked.once("error", () => done(503));
+        asked.once("close", () => clearTimeout(late));
+        asked.once("response", (answer) => {
+          const parts = [];
+          let size = 0;
+          answer.on("data", (part) => {
+            size += part.length;
+            if (size > LONGEST) return void asked.destroy();
+            parts.push(part);
+          });
+          answer.once("error", () => done(503));
+          answer.once("close", () => answer.complete || done(503));
+          answer.once("end", () => {
+            try {
+              done(answer.statusCode, JSON.parse(Buffer.concat(parts).toString("utf8")));
+            } catch {
+              done(503);
+            }
+          });
+        });
+        asked.end(body);
+      });
+    });
+  }
+}

@@ -1,0 +1,1 @@
+"""Apps: models and commands that answer requests, as replicas that are jobs of the engine."""

@@ -1,0 +1,63 @@
+"""Endpoints of apps: where the replicas that answer are, for whoever passes requests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+Address = str
+"""Where a replica listens: the path of a UNIX socket, which begins with `/`, or `HOST:PORT`."""
+
+
+class Endpoint(NamedTuple):
+    """An app as who passes requests on sees it. `replicas` are those that answered when they were last asked."""
+
+    uid: str
+    user: str
+    name: str
+    tenant: str
+    state: str
+    version: int  # of the model; 0 where a command runs
+    replicas: tuple[Address, ...]
+
+
+Listener = Callable[[str, Endpoint | None], None]
+"""What is told of an app by its uid: what it is now; None: it is gone."""
+
+
+class Endpoints:
+    """The endpoints of all apps that this service brings on. What it tells is made anew when another service leads."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, Endpoint] = {}
+        self._listeners: list[Listener] = []
+
+    def now(self) -> Mapping[str, Endpoint]:
+        """Return all of them by the uid of the app."""
+        return dict(self._now)
+
+    def listen(self, callback: Listener) -> None:
+        """Call back, on the event loop, whenever one changes; and at once with each that is there."""
+        self._listeners.append(callback)
+        for uid, endpoint in self._now.items():
+            callback(uid, endpoint)
+
+    def put(self, endpoint: Endpoint) -> None:
+        """Say how an app stands."""
+        if self._now.get(endpoint.uid) != endpoint:
+            self._now[endpoint.uid] = endpoint
+            self._tell(endpoint.uid, endpoint)
+
+    def drop(self, uid: str) -> None:
+        """Say that an app is gone."""
+        if self._now.pop(uid, None) is not None:
+            self._tell(uid, None)
+
+    def clear(self) -> None:
+        """Forget all: another service leads."""
+        for uid in list(self._now):
+            self.drop(uid)
+
+    def _tell(self, uid: str, endpoint: Endpoint | None) -> None:
+        for callback in self._listeners:
+            callback(uid, endpoint)

@@ -1,0 +1,45 @@
+"""Replicas of apps as jobs: what is submitted for one, and how it is asked whether it answers."""
+
+from __future__ import annotations
+
+from mlp_hub.domain import names
+from mlp_hub.domain.app import App, replica_name
+from mlp_hub.domain.job import Job, JobSpec, Replica
+from mlp_hub.domain.runtime import Runtime
+from mlp_hub.executors.base import Executor
+from mlp_hub.service.apps.probing import ReplicaProbe
+
+PROGRAM = "from mlp.serving import main\n\nmain()\n"
+"""Given: what a replica runs; all else is in its arguments."""
+
+
+def replica_spec(app: App, slot: int, runtime: Runtime | None) -> JobSpec:
+    """Return what is submitted for a replica; `runtime` is a tenant's own, None for one of the platform's."""
+    spec = app.spec
+    model = names.reference(spec.model, spec.version) if spec.model else ""
+    args = ["--name", spec.model or app.name]
+    if spec.version:
+        args += ["--version", str(spec.version)]
+    if spec.command:
+        args += ["--port", str(spec.inner_port), "--command", spec.command]
+    return JobSpec(
+        name=replica_name(app.name, slot),
+        user=app.user,
+        tenant=app.tenant,
+        runtime=spec.runtime,
+        own_runtime=runtime,
+        per_worker=spec.per_replica,
+        code=PROGRAM,
+        args=tuple(args),
+        env=dict(spec.env),
+        gpu_kind=spec.gpu_kind,
+        priority=spec.priority,
+        tensorboard="off",
+        replica=Replica(app.uid, app.name, app.generation, model),
+    )
+
+
+def probe_of(app: App, job: Job, executor: Executor) -> ReplicaProbe:
+    """Return how a replica that runs is asked: what a command does with the path is not for us to say."""
+    command = bool(app.spec.command)
+    return ReplicaProbe(executor.address(job.attempt), "/" if command else "/v2/health/ready", command)

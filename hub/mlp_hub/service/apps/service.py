@@ -1,0 +1,366 @@
+"""What people do with apps: deploy, list, look at, read logs, scale, delete; and what the gateway asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from msgspec import UNSET
+
+from mlp_api import apps as api
+from mlp_hub.domain import names
+from mlp_hub.domain.app import App, AppPhase, AppSpec, check_app_move
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.job import FINAL, PRIORITIES, Job, Phase
+from mlp_hub.domain.model import ModelPhase
+from mlp_hub.domain.runtime import BUILT_IN, Runtime
+from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.executors.base import Executor, LogChunk
+from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.apps.endpoints import Endpoints
+from mlp_hub.service.apps.next_action import slot_of
+from mlp_hub.service.apps.replicas import replica_spec
+from mlp_hub.service.apps.wire import range_of, spec_of, to_wire
+from mlp_hub.service.apps.worker import AppWorker
+from mlp_hub.service.forecast.service import Forecasts
+from mlp_hub.service.jobs import validation
+from mlp_hub.service.jobs.service import MOST_LINES, JobService
+from mlp_hub.service.state.board import Board
+from mlp_hub.service.support.limits import APPS_OF_USER
+from mlp_hub.service.support.runs import attempt_of
+from mlp_hub.service.support.uids import UidMaker
+from mlp_hub.service.tenants.service import default_tenant, places
+from mlp_hub.store.tx import Tx
+from mlp_language.message import Message, msg
+
+A = AppPhase
+
+
+class AppService:
+    """Use cases of apps. Whether who asks may is for the caller to say."""
+
+    def __init__(  # noqa: PLR0917 - the composition root gives it all
+        self,
+        board: Board,
+        jobs: JobService,
+        admission: Admission,
+        forecasts: Forecasts,
+        worker: AppWorker,
+        executor: Executor,
+        clock: Callable[[], float],
+    ) -> None:
+        self._board, self._jobs, self._admission, self._forecasts = board, jobs, admission, forecasts
+        self._worker, self._executor, self._clock = worker, executor, clock
+        self.start = worker.start
+        self.stop = worker.stop
+        self._uids = UidMaker()
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Where apps answer."""
+        return self._worker.endpoints
+
+    async def deploy(self, user: str, asked: api.AppCreate) -> api.Application:
+        """Take an app in, or what one is to become; durable when this returns, and started after that."""
+        if not self._executor.serves:
+            _refuse(
+                msg("this hub runs its jobs in a cluster, where apps cannot be reached yet; run it as a job")
+            )
+        least, most = range_of(asked.replicas)
+        if least > most:
+            _refuse(
+                msg(
+                    "replicas {replicas} has a least number above its most; write MIN:MAX, as in {most}:{least}",
+                    replicas=asked.replicas,
+                    most=most,
+                    least=least,
+                )
+            )
+        if asked.priority not in PRIORITIES:
+            _refuse(
+                msg(
+                    "there is no priority {priority}; choose one of {priorities}",
+                    priority=asked.priority,
+                    priorities=", ".join(PRIORITIES),
+                )
+            )
+        if asked.command is not None and not asked.command.strip():
+            _refuse(msg("command is empty; say what is to run, or leave it out to have the model served"))
+        if not asked.model_name and asked.command is None:
+            _refuse(msg("nothing to run: give model_name, a model that is ready, or command"))
+        validation.check_env(asked.env, ())
+        tenant = await self._board.db.read(lambda tx: _tenant(tx, user, asked.tenant))
+        own = {} if asked.runtime in {None, *BUILT_IN} else await self._jobs.runtimes_of(tenant)
+        runtime = validation.runtime_for(asked.runtime or "plain", own)
+        _check_runtime(runtime)
+        version = await self._board.db.read(lambda tx: _version(tx, user, asked.model_name))
+        spec = spec_of(asked, version, runtime.name)
+        now = self._clock()
+        new = App(
+            self._uids.make(now), user, asked.name, tenant, spec, 0, A.STARTING, now, wanted=max(spec.most, 1)
+        )
+        await self._jobs.check_replica(replica_spec(new, 0, None if runtime.tenant is None else runtime))
+
+        def work(tx: Tx) -> App:
+            _tenant(tx, user, tenant)
+            _version(tx, user, names.reference(spec.model, version) if version else "")
+            found = tx.apps.find(user, asked.name)
+            if found is not None:
+                app = _changed(found, new, replaces=asked.replace)
+            else:
+                if tx.apps.count(user) >= APPS_OF_USER:
+                    raise Refused(
+                        Reason.CONFLICT,
+                        msg("you have {n} apps, as many as one may have; delete one first", n=APPS_OF_USER),
+                    )
+                tx.users.ensure(user, now)
+                app = replace(new, port=tx.apps.free_port())
+            tx.apps.put(app)
+            detail = {"model": asked.model_name, "generation": str(app.generation)}
+            tx.audit.add(now, user, "app.deploy", asked.name, tenant=app.tenant, detail=detail)
+            return app
+
+        app = await self._board.db.write(work)
+        self._worker.last_asked[app.uid] = now
+        self._worker.look_at(app.uid)
+        return await self._wire(app)
+
+    async def get(self, user: str, name: str) -> api.Application:
+        """Return an app. Raises NotFound."""
+        return await self._wire(await self._board.db.read(lambda tx: _existing(tx, user, name)))
+
+    async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
+        """Return the tenant of an app, and what means that very one; None where there is none."""
+        found = await self._board.db.read(lambda tx: tx.apps.find(user, name))
+        return None if found is None else (found.tenant, found.name)
+
+    async def list(
+        self,
+        user: str,
+        *,
+        tenant: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> tuple[Sequence[api.Application], str | None]:
+        """Return a user's apps, the newest first, and the cursor of the next page."""
+        phase = None if state is None else A(state)
+        found = await self._board.db.read(
+            lambda tx: tx.apps.page(user, tenant=tenant, phase=phase, before=cursor, limit=limit + 1)
+        )
+        following = found[limit - 1].uid if len(found) > limit else None
+        return [await self._wire(each) for each in found[:limit]], following
+
+    async def scale(self, user: str, name: str, asked: api.AppScale) -> api.Application:
+        """Say how many replicas there are to be."""
+        least, most = range_of(asked.replicas)
+        if least > most:
+            _refuse(msg("replicas {replicas} has a least number above its most", replicas=asked.replicas))
+        now = self._clock()
+
+        def work(tx: Tx) -> App:
+            found = _live(tx, user, name)
+            idle = found.spec.idle_s if asked.idle is UNSET else asked.idle
+            spec = replace(found.spec, least=least, most=most, idle_s=idle)
+            app = replace(found, spec=spec, wanted=most)
+            tx.apps.put(app)
+            detail = {"replicas": str(asked.replicas)}
+            tx.audit.add(now, user, "app.scale", name, tenant=found.tenant, detail=detail)
+            return app
+
+        app = await self._board.db.write(work)
+        self._worker.last_asked[app.uid] = now
+        self._worker.look_at(app.uid)
+        return await self._wire(app)
+
+    async def delete(self, user: str, name: str, *, actor: str) -> api.Application:
+        """Delete an app; its replicas are ended after this has returned, and its name and port are given back once they have gone."""
+        now = self._clock()
+
+        def work(tx: Tx) -> App:
+            found = _existing(tx, user, name)
+            if found.phase is A.DELETING:
+                return found
+            tx.audit.add(now, actor, "app.delete", name, tenant=found.tenant)
+            return _put_deleting(tx, found)
+
+        app = await self._board.db.write(work)
+        self._worker.look_at(app.uid)
+        return await self._wire(app)
+
+    async def remove(self, user: str) -> bool:
+        """Delete all of a user who leaves; return whether none is left."""
+
+        def work(tx: Tx) -> list[str]:
+            found = tx.apps.page(user, limit=APPS_OF_USER)
+            for app in found:
+                if app.phase is not A.DELETING:
+                    _put_deleting(tx, app)
+            return [app.uid for app in found]
+
+        if not await self._board.db.read(lambda tx: tx.apps.count(user)):
+            return True
+        left = await self._board.db.write(work)
+        for uid in left:
+            self._worker.look_at(uid)
+        return not left
+
+    async def log_chunk(
+        self, user: str, name: str, replica: int, *, since: int, limit: int, tail: int | None
+    ) -> LogChunk:
+        """Return lines of a replica's output from a cursor on, or its last `tail` lines wherever the cursor is."""
+
+        def work(tx: Tx) -> tuple[App, list[Job]]:
+            return _existing(tx, user, name), tx.jobs.replicas(user, name)
+
+        app, jobs = await self._board.db.read(work)
+        mine = [job for job in jobs if slot_of(job) == replica]
+        if not mine and replica < max(app.wanted, 1):
+            return LogChunk(0, (), 0)  # it is not there yet, or no more
+        if not mine:
+            there = sorted({slot_of(job) for job in jobs})
+            _refuse(
+                msg(
+                    "app {name} has no replica {replica} now; it has {there}",
+                    name=name,
+                    replica=replica,
+                    there=", ".join(map(str, there)) or msg("none"),
+                )
+            )
+        attempt = attempt_of(mine[-1])
+        if tail is not None:
+            return await self._executor.tail_log(attempt, 0, max(1, min(tail, MOST_LINES)))
+        return await self._executor.read_log(attempt, 0, max(since, 0), max(1, min(limit, MOST_LINES)))
+
+    async def wake(self, uid: str) -> None:
+        """Say that somebody asks an app now: as many replicas as there may be are to run. Cheap where they do."""
+        self._worker.last_asked[uid] = self._clock()
+        app = await self._board.db.read(lambda tx: tx.apps.get(uid))
+        if app is None:
+            self._worker.last_asked.pop(uid, None)
+            return
+        if app.phase is A.DELETING or app.wanted >= app.spec.most:
+            return
+
+        def work(tx: Tx) -> None:
+            found = tx.apps.get(uid)
+            if found is not None and found.phase is not A.DELETING:
+                tx.apps.put(replace(found, wanted=found.spec.most))
+
+        await self._board.db.write(work)
+        self._worker.look_at(uid)
+
+    async def _wire(self, app: App) -> api.Application:
+        jobs = await self._board.db.read(lambda tx: tx.jobs.replicas(app.user, app.name))
+        there = [job for job in jobs if job.phase not in FINAL | {Phase.DELETING}]
+        waiting = [job for job in there if job.phase is Phase.QUEUED]
+        if waiting:
+            self._forecasts.look_soon()
+        rows = [(job, self._admission.waiting(job.uid), self._forecasts.start_of(job)) for job in there]
+        return to_wire(app, rows, self._worker.ready(app.uid))
+
+
+def _put_deleting(tx: Tx, app: App) -> App:
+    check_app_move(app, A.DELETING)
+    deleting = replace(app, phase=A.DELETING, wanted=0)
+    tx.apps.put(deleting)
+    return deleting
+
+
+def _changed(found: App, new: App, *, replaces: bool) -> App:
+    """Return an app as what it is deployed as anew."""
+    if found.phase is A.DELETING:
+        raise _being_deleted(found.name)
+    if not replaces:
+        raise Refused(
+            Reason.CONFLICT,
+            msg(
+                "there is an app {name} already; delete it first, deploy under another name, or say replace to change it",
+                name=found.name,
+            ),
+        )
+    if new.tenant != found.tenant:
+        _refuse(
+            msg(
+                "app {name} is of tenant {tenant}, and stays there; delete it to deploy it in {other}",
+                name=found.name,
+                tenant=found.tenant,
+                other=new.tenant,
+            )
+        )
+    return replace(
+        found,
+        spec=new.spec,
+        generation=found.generation + (not _same_program(found.spec, new.spec)),
+        wanted=new.wanted,
+        failures=0,
+        not_before=0.0,
+        tail="",
+    )
+
+
+def _same_program(old: AppSpec, new: AppSpec) -> bool:
+    """Whether replicas of the one are replicas of the other."""
+    return replace(old, least=new.least, most=new.most, idle_s=new.idle_s, access=new.access) == new
+
+
+def _check_runtime(runtime: Runtime) -> None:
+    """Refuse a runtime of which one process is not the program itself, which has to listen."""
+    if runtime.launcher is not None or len(runtime.roles) > 1 or runtime.least_workers > 1:
+        _refuse(
+            msg(
+                "runtime {runtime} starts programs of several ranks; an app is one: use plain, or a runtime of your tenant without "
+                "a launcher and with one role",
+                runtime=runtime.name,
+            )
+        )
+
+
+def _tenant(tx: Tx, user: str, asked: str | None) -> str:
+    tenant = asked or default_tenant(tx, user)
+    if tenant not in {place.tenant for place in places(tx, user)}:
+        raise no_such_tenant(tenant)
+    return tenant
+
+
+def _version(tx: Tx, user: str, model: str) -> int:
+    """Return the version of a model that is meant and ready; 0 where none is."""
+    if not model:
+        return 0
+    parsed = names.parse_reference(model)
+    found = None if parsed is None else tx.models.find(user, *parsed)
+    if found is None:
+        raise not_found("model", model)
+    if found.phase is not ModelPhase.READY:
+        raise Refused(
+            Reason.WRONG_STATE,
+            msg(
+                "model {name} is {phase}; only one that is ready can be deployed",
+                name=found.item.name,
+                phase=found.phase,
+            ),
+        )
+    return found.version
+
+
+def _existing(tx: Tx, user: str, name: str) -> App:
+    found = tx.apps.find(user, name)
+    if found is None:
+        raise not_found("app", name)
+    return found
+
+
+def _live(tx: Tx, user: str, name: str) -> App:
+    found = _existing(tx, user, name)
+    if found.phase is A.DELETING:
+        raise _being_deleted(name)
+    return found
+
+
+def _being_deleted(name: str) -> Refused:
+    return Refused(Reason.WRONG_STATE, msg("app {name} is being deleted; wait until it has gone", name=name))
+
+
+def _refuse(text: Message) -> NoReturn:
+    raise Refused(Reason.INVALID, text)

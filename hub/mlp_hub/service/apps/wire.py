@@ -1,0 +1,116 @@
+"""Apps as they cross the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from mlp_api import apps as api
+from mlp_api.said import Detail, Text
+from mlp_hub.domain import names
+from mlp_hub.domain.app import App, AppAccess, AppPhase, AppSpec
+from mlp_hub.domain.job import Job
+from mlp_hub.domain.resources import Resources, milli, units
+from mlp_hub.scheduler.model.types import Wait
+from mlp_hub.service.apps.next_action import slot_of
+from mlp_hub.service.jobs.wire import job_to
+from mlp_hub.service.support.units import when
+
+APPS_PATH = "/services/mlp/apps"
+"""Given: the path below which apps answer; the gateway is there."""
+_STATES: Mapping[AppPhase, api.AppState] = {
+    AppPhase.STARTING: "starting",
+    AppPhase.RUNNING: "running",
+    AppPhase.WAITING: "waiting",
+    AppPhase.ERROR: "error",
+    AppPhase.DELETING: "deleting",
+}
+_ACCESS: Mapping[AppAccess, api.AppAccess] = {
+    AppAccess.PRIVATE: "private",
+    AppAccess.TENANT: "tenant",
+    AppAccess.HUB: "hub",
+}
+
+
+def range_of(replicas: int | str) -> tuple[int, int]:
+    """Return (least, most) of a number or a range `MIN:MAX`."""
+    if isinstance(replicas, int):
+        return replicas, replicas
+    low, _, high = replicas.partition(":")
+    return int(low), int(high)
+
+
+def spec_of(asked: api.AppCreate, version: int, runtime: str) -> AppSpec:
+    """Return what is deployed, with what was left out filled in."""
+    least, most = range_of(asked.replicas)
+    return AppSpec(
+        per_replica=Resources(cpu=milli(asked.cpu), gpu=milli(asked.gpu), ram=asked.ram),
+        model=asked.model_name.partition("@")[0],
+        version=version,
+        command=asked.command or "",
+        inner_port=asked.command_port,
+        runtime=runtime,
+        gpu_kind=asked.gpu_kind,
+        least=least,
+        most=most,
+        idle_s=asked.idle,
+        priority=asked.priority,
+        access=AppAccess(asked.access),
+        env=dict(asked.env),
+    )
+
+
+def to_wire(
+    app: App, replicas: Sequence[tuple[Job, Wait | None, float | None]], answering: Collection[str]
+) -> api.Application:
+    """Return an app; each replica comes with what the last cycle said of it while it waits, and when it may start."""
+    spec = app.spec
+    running = [_replica(job, wait, at, job.attempt in answering) for job, wait, at in replicas]
+    waits = next((one for one in running if one.phase == "queued"), None)
+    said = waits.message.message if app.phase is AppPhase.WAITING and waits is not None else app.message
+    return api.Application(
+        name=app.name,
+        user=app.user,
+        tenant=app.tenant,
+        gpu=units(spec.per_replica.gpu),
+        cpu=units(spec.per_replica.cpu),
+        model_name=names.reference(spec.model, spec.version) if spec.model else "",
+        port=app.port,
+        url=f"{APPS_PATH}/{app.user}/{app.name}/",
+        state=_STATES[app.phase],
+        uid=app.uid,
+        ram=spec.per_replica.ram,
+        gpu_kind=spec.gpu_kind,
+        replicas=spec.most if spec.least == spec.most else f"{spec.least}:{spec.most}",
+        idle=spec.idle_s,
+        wanted=app.wanted,
+        ready=sum(one.ready for one in running),
+        command=spec.command or None,
+        command_port=spec.inner_port,
+        runtime=spec.runtime,
+        priority=spec.priority,
+        access=_ACCESS[spec.access],
+        generation=app.generation,
+        failures=app.failures,
+        message=Text(said),
+        detail=Detail(said),
+        tail=app.tail,
+        running=running,
+        created_at=when(app.made_at),
+    )
+
+
+def _replica(job: Job, wait: Wait | None, expected: float | None, ready: bool) -> api.AppReplica:
+    told = job_to(job, wait, expected)
+    return api.AppReplica(
+        replica=slot_of(job),
+        phase=told.phase,
+        ready=ready,
+        generation=0 if job.spec.replica is None else job.spec.replica.generation,
+        node=job.placement[0] if job.placement else None,
+        reason=told.reason,
+        message=told.message,
+        detail=told.detail,
+        position=told.position,
+        expected_start=told.expected_start,
+        started_at=told.started_at,
+    )

@@ -1,0 +1,227 @@
+"""Worker of the queue that brings apps to what is wanted of them: operation, and recovery too.
+
+It reads what is stored, the app and the jobs that are its replicas, asks a pure function what to do, stores that, then does it. What is in
+memory alone, which replicas answer, is asked anew by whoever leads next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mlp_hub.domain.app import App, AppPhase
+from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.job import FINAL, Cause, Failure, Job, Phase, Target
+from mlp_hub.domain.runtime import BUILT_IN, Runtime
+from mlp_hub.executors.base import Executor, Superseded
+from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
+from mlp_hub.service.apps.next_action import LOOP, AppPlan, decide, is_live
+from mlp_hub.service.apps.probing import Probing
+from mlp_hub.service.apps.replicas import probe_of, replica_spec
+from mlp_hub.service.jobs import validation
+from mlp_hub.service.jobs.service import JobService
+from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.targets import store_aimed
+from mlp_hub.service.lifecycle.workqueue import WorkQueue
+from mlp_hub.service.state.board import Board, Changes
+from mlp_hub.service.state.leadership import Leadership, LeaseLost
+from mlp_hub.store.repos.jobs import Stale
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg, to_data
+
+KIND = "app"
+GOING_S = 0.5
+"""Tuning: seconds between two looks whether the replicas of an app that is deleted have gone."""
+REFUSED_S = 30.0
+"""Tuning: seconds until what was refused is tried again, as when a quota is smaller than a replica."""
+
+
+class AppWorker:
+    """Brings apps on, only while this service decides. `last_asked` has when somebody last asked an app, by its uid."""
+
+    def __init__(  # noqa: PLR0917 - the composition root gives it all
+        self,
+        queue: WorkQueue,
+        board: Board,
+        jobs: JobService,
+        executor: Executor,
+        lease: Leadership,
+        clock: Callable[[], float],
+        *,
+        probing: Probing | None = None,
+    ) -> None:
+        self._queue, self._board, self._jobs, self._executor, self._clock = (
+            queue,
+            board,
+            jobs,
+            executor,
+            clock,
+        )
+        self._acts = Acts(executor, lease)
+        self.endpoints = Endpoints()
+        self.probing = probing or Probing(self.look_at)
+        self.last_asked: dict[str, float] = {}
+        queue.serve(KIND, self._work)
+
+    async def start(self) -> None:
+        """Look at all apps."""
+        self._board.on_change(self._board_says)
+        for app in await self._board.db.read(lambda tx: tx.apps.all()):
+            self.look_at(app.uid)
+
+    def stop(self) -> None:
+        """Ask no replica any more, and tell nobody where one is: another service may lead."""
+        self.probing.stop()
+        self.endpoints.clear()
+        self.last_asked.clear()
+
+    def look_at(self, uid: str) -> None:
+        """Have an app looked at soon."""
+        self._queue.add((KIND, uid))
+
+    def ready(self, uid: str) -> set[str]:
+        """Return the attempts of an app that answer."""
+        return self.probing.ready(uid)
+
+    def _board_says(self, job: Job, before: Job | None) -> None:
+        if job.spec.replica is not None and (
+            before is None or before.phase is not job.phase or before.target is not job.target
+        ):
+            self.look_at(job.spec.replica.app)
+
+    async def _work(self, uid: str) -> bool:
+        try:
+            return await self._turn(uid)
+        except (LeaseLost, Superseded):
+            return False
+        except Stale:
+            return True
+
+    async def _turn(self, uid: str) -> bool:
+        found = await self._board.db.read(lambda tx: _read(tx, uid))
+        if found is None:
+            self._gone(uid)
+            return False
+        app, jobs = found
+        running = [job for job in jobs if job.phase is Phase.RUNNING and is_live(job)]
+        self.probing.keep(uid, {job.attempt: probe_of(app, job, self._executor) for job in running})
+        answering = self.probing.ready(uid)
+        ready = {job.uid for job in running if job.attempt in answering}
+        await self._end_overdue(app, running)
+        app, idle_s = self._with_sleep(app, ready)
+        plan = decide(app, jobs, ready, self._clock())
+        self._publish(plan, running, answering)
+        if not await self._store(found[0], plan):
+            return True
+        if plan.gone:
+            self._gone(uid)
+            return False
+        await self._start(plan)
+        waits = [s for s in (plan.again_s, idle_s, GOING_S if app.phase is AppPhase.DELETING else None) if s]
+        if waits:
+            self._queue.add_after((KIND, uid), min(waits))
+        return False
+
+    def _with_sleep(self, app: App, ready: set[str]) -> tuple[App, float | None]:
+        """Return the app with as few replicas as it may have once nobody has asked for long, and when that would be."""
+        if app.phase is AppPhase.DELETING or app.wanted <= app.spec.least or not ready:
+            return app, None
+        now = self._clock()
+        left = self.last_asked.setdefault(app.uid, now) + app.spec.idle_s - now
+        return (app, left) if left > 0 else (replace(app, wanted=app.spec.least), None)
+
+    async def _end_overdue(self, app: App, running: Sequence[Job]) -> None:
+        late = self.probing.overdue(app.uid)
+        said = (
+            msg(
+                "nothing answered on port {port} for too long; the command must listen there, on 127.0.0.1 or 0.0.0.0, as PORT tells it",
+                port=app.spec.inner_port,
+            )
+            if app.spec.command
+            else msg("it did not answer for too long")
+        )
+        for job in running:
+            if job.attempt in late:
+                failure = Failure(Cause.START_FAILED, message=str(said), said=to_data(said))
+                await self._acts.stop(job.attempt, 0.0, failure)
+
+    def _publish(self, plan: AppPlan, running: Sequence[Job], answering: set[str]) -> None:
+        """Say where the app is; before what is to end is told so, that nothing more is sent there."""
+        app = plan.app
+        if plan.gone:
+            return
+        stopped = {job.uid for job in plan.stop}
+        addresses = tuple(
+            self._executor.address(job.attempt)
+            for job in running
+            if job.attempt in answering and job.uid not in stopped
+        )
+        where = () if app.phase is AppPhase.DELETING else addresses
+        self.endpoints.put(
+            Endpoint(app.uid, app.user, app.name, app.tenant, app.phase.value, app.spec.version, where)
+        )
+
+    async def _store(self, before: App, plan: AppPlan) -> bool:
+        """Store what was decided; False where somebody changed the app meanwhile."""
+        if plan.app == before and not (plan.stop or plan.forget or plan.gone):
+            return True
+
+        def work(tx: Tx, changes: Changes) -> bool:
+            if tx.apps.get(before.uid) != before:
+                return False
+            for asked, target in ((plan.stop, Target.CANCEL), (plan.forget, Target.DELETE)):
+                for each in asked:
+                    job = tx.jobs.get(each.uid)
+                    if job is None or (job.phase in FINAL) is not (target is Target.DELETE):
+                        continue  # it went on meanwhile, and is looked at again
+                    store_aimed(
+                        tx, changes, job, replace(job, target=target), now=self._clock(), message=_ASKED
+                    )
+            if plan.gone:
+                tx.apps.remove(before.uid)
+            else:
+                tx.apps.put(plan.app)
+            return True
+
+        return await self._board.commit(work)
+
+    async def _start(self, plan: AppPlan) -> None:
+        for slot in plan.start:
+            try:
+                runtime = await self._runtime(plan.app)
+                await self._jobs.submit_replica(replica_spec(plan.app, slot, runtime))
+            except Refused as refused:
+                await self._cannot_start(plan.app, refused)
+                return
+
+    async def _runtime(self, app: App) -> Runtime | None:
+        if app.spec.runtime in BUILT_IN:
+            return None
+        own = await self._jobs.runtimes_of(app.tenant)
+        return validation.runtime_for(app.spec.runtime, own)
+
+    async def _cannot_start(self, app: App, refused: Refused) -> None:
+        def work(tx: Tx) -> None:
+            found = tx.apps.get(app.uid)
+            if found == app:
+                tries = max(found.failures, LOOP)
+                later = self._clock() + REFUSED_S
+                tx.apps.put(
+                    replace(found, failures=tries, not_before=later, message=refused.message, tail="")
+                )
+
+        await self._board.db.write(work)
+        self.look_at(app.uid)
+
+    def _gone(self, uid: str) -> None:
+        self.probing.keep(uid, {})
+        self.endpoints.drop(uid)
+        self.last_asked.pop(uid, None)
+
+
+_ASKED = msg("its app asked for it")
+
+
+def _read(tx: Tx, uid: str) -> tuple[App, list[Job]] | None:
+    app = tx.apps.get(uid)
+    return None if app is None else (app, tx.jobs.replicas(app.user, app.name))

@@ -1,0 +1,128 @@
+"""Apps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Select, delete, func, select
+
+from mlp_hub.domain.app import PORTS, App, AppPhase, AppSpec
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.store import codec
+from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.tables import app as a
+from mlp_language.message import msg
+
+_spec = msgspec.json.Decoder(AppSpec)
+
+
+class Apps(Repo):
+    """The apps of all users. One is here from its deployment until the last of its replicas has gone."""
+
+    __slots__ = ()
+
+    def get(self, uid: str) -> App | None:
+        """Return one."""
+        return self._first(select(a).where(a.c.uid == uid))
+
+    def find(self, user: str, name: str) -> App | None:
+        """Return the user's app of this name."""
+        return self._first(select(a).where(a.c.user == user, a.c.name == name))
+
+    def page(
+        self,
+        user: str,
+        *,
+        tenant: str | None = None,
+        phase: AppPhase | None = None,
+        before: str | None = None,
+        limit: int,
+    ) -> list[App]:
+        """Return a user's, the newest first, those older than `before`, a uid."""
+        query = select(a).where(a.c.user == user)
+        if tenant is not None:
+            query = query.where(a.c.tenant == tenant)
+        if phase is not None:
+            query = query.where(a.c.phase == phase.value)
+        if before is not None:
+            query = query.where(a.c.uid < before)
+        return [_app_of(row) for row in self._c.execute(query.order_by(a.c.uid.desc()).limit(limit))]
+
+    def all(self) -> list[App]:
+        """Return all of all users, the oldest first."""
+        return [_app_of(row) for row in self._c.execute(select(a).order_by(a.c.uid))]
+
+    def count(self, user: str) -> int:
+        """Count a user's."""
+        return int(self._c.scalar(select(func.count()).select_from(a).where(a.c.user == user)) or 0)
+
+    def using(self, user: str, model: str, version: int) -> str | None:
+        """Return the name of an app of the user's that serves this version of a model."""
+        mine = (_app_of(row) for row in self._c.execute(select(a).where(a.c.user == user)))
+        return next(
+            (app.name for app in mine if (app.spec.model, app.spec.version) == (model, version)), None
+        )
+
+    def free_port(self) -> int:
+        """Return a port that no app has; raises `Refused` when all are given."""
+        given = set(self._c.scalars(select(a.c.port)))
+        for port in PORTS:
+            if port not in given:
+                return port
+        raise Refused(
+            Reason.CONFLICT,
+            msg(
+                "all {n} ports of apps are given; delete an app that nobody needs, then deploy again",
+                n=len(PORTS),
+            ),
+        )
+
+    def put(self, app: App) -> None:
+        """Store one, new or changed."""
+        self._c.execute(
+            self._upsert(a, ("uid",)),
+            {
+                "uid": app.uid,
+                "user": app.user,
+                "name": app.name,
+                "tenant": app.tenant,
+                "spec": codec.dumps(app.spec),
+                "port": app.port,
+                "phase": app.phase.value,
+                "made_at": app.made_at,
+                "generation": app.generation,
+                "wanted": app.wanted,
+                "failures": app.failures,
+                "not_before": app.not_before,
+                "message": codec.message_text(app.message),
+                "tail": codec.text(app.tail),
+            },
+        )
+
+    def remove(self, uid: str) -> None:
+        """Forget one; its name and its port are free again."""
+        self._c.execute(delete(a).where(a.c.uid == uid))
+
+    def _first(self, query: Select[Any]) -> App | None:
+        row = self._c.execute(query).first()
+        return None if row is None else _app_of(row)
+
+
+def _app_of(row: Any) -> App:
+    return App(
+        uid=row.uid,
+        user=row.user,
+        name=row.name,
+        tenant=row.tenant,
+        spec=_spec.decode(row.spec),
+        port=row.port,
+        phase=AppPhase(row.phase),
+        made_at=row.made_at,
+        generation=row.generation,
+        wanted=row.wanted,
+        failures=row.failures,
+        not_before=row.not_before,
+        message=codec.message_of(row.message),
+        tail=row.tail,
+    )

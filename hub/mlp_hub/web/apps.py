@@ -1,0 +1,68 @@
+"""The way of a browser to an app: from the hub's origin, where it is known, to the app's own, where it is not."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from mlp_hub.api.auth import Unauthorized, may_enter
+from mlp_hub.api.call import BASE
+from mlp_hub.api.principal import CallerKind
+from mlp_hub.api.scopes import APPS_READ
+from mlp_hub.domain.app_gate import label_of
+from mlp_hub.service.apps.endpoints import Endpoint
+from mlp_hub.web.pages import Page
+from mlp_language.message import msg
+
+APP_PATH = rf"{BASE}/apps/([^/]+)/([^/]+)(/.*)?"
+BY_LABEL = "~"
+"""What stands in the place of a user where an app is named by the label of its host: no user is called so."""
+
+
+class AppPage(Page):
+    """Leads who may open an app to its own origin, with a code that is good once."""
+
+    async def get(self, user: str, name: str, rest: str | None = None) -> None:
+        """Go there; first to log in, where nobody knows the browser."""
+        del rest
+        service = self.service
+        if self.request.headers.get("Sec-Fetch-Dest", "document") != "document":
+            self.message(403, msg("No app in here"), msg("An app needs a page of its own."))
+            return
+        try:
+            credential = await self.credential()
+            principal = await service.auth.identify(credential)
+        except Unauthorized:
+            self.to_login()
+            return
+        gate = service.platform.app_gate
+        app = gate.by_label(name) if user == BY_LABEL else gate.find(user, name)
+        known = principal.kind is CallerKind.USER and may_enter(principal) and APPS_READ in principal.scopes
+        if app is None or not known or not await gate.may(app, principal.name):
+            self.message(
+                404,
+                msg("Nothing here"),
+                msg("There is no such app, or it is not open to you."),
+                label=msg("All pages"),
+            )
+            return
+        if not service.config.app_origin:
+            self.message(
+                403,
+                msg("No pages of apps here"),
+                msg(
+                    "An app's pages need a name of their own, and this hub has one name for all: see MLP_USERS_DOMAIN. "
+                    "Programs reach the app with a key."
+                ),
+            )
+            return
+        code = await service.visits.begin(app.uid, credential.session)
+        origin = service.config.app_origin.replace("{label}", label_of(app.user, app.name))
+        self.redirect(f"{origin}/_mlp/enter?{urlencode({'code': code, 'next': self._rest(app)})}")
+
+    def _rest(self, app: Endpoint) -> str:
+        """Return the path and query that are the app's, as they were asked for."""
+        del app
+        uri = self.request.uri or ""
+        path, mark, query = uri.partition("?")
+        rest = "/" + "/".join(path.split("/")[len(BASE.split("/")) + 3 :])
+        return rest + mark + query

@@ -1,0 +1,195 @@
+"""Apps in real sandboxes: a model is served, replicas that end are followed by others, and nothing is left when one is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tritonclient.http as triton
+
+from app_rig import AppRig, door, play_apps
+from mlp_api.apps import AppScale
+from mlp_hub import sandbox
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.resources import Resources
+from mlp_hub.service.apps.probing import connect
+from waiting import until
+
+
+def infer(where: str, values: list[float], *, binary: bool, model: str = "line") -> list[float]:
+    client = triton.InferenceServerClient(where, network_timeout=60.0, connection_timeout=60.0)
+    try:
+        rows = np.array(values).reshape(-1, 1)
+        given = triton.InferInput("input", list(rows.shape), "FP64")
+        given.set_data_from_numpy(rows, binary_data=binary)
+        wanted = triton.InferRequestedOutput("predict", binary_data=binary)
+        answer = client.infer(model, [given], outputs=[wanted]).as_numpy("predict")
+        return [round(float(value), 6) for value in answer]
+    finally:
+        client.close()
+
+
+async def says(address: str, path: str = "/") -> str:
+    reader, writer = await connect(address)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: app\r\nConnection: close\r\n\r\n".encode())
+    try:
+        return (await reader.read()).decode()
+    finally:
+        writer.close()
+
+
+def test_a_model_is_served_killed_started_again_and_deleted_without_a_trace(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        await rig.model()
+        made = await rig.deploy()
+        assert (made.port, made.url, made.model_name) == (31_000, "/services/mlp/apps/ann/line/", "line@1")
+        first = await rig.endpoint(lambda e: bool(e.replicas))
+        assert (first.user, first.tenant, first.version) == ("ann", "default", 1)
+        async with door(first.replicas[0]) as where:
+            for binary in (True, False):
+                assert await asyncio.to_thread(infer, where, [3.0, 4.0], binary=binary) == [7.0, 9.0]
+        running = await rig.app(lambda a: a.state == "running")
+        assert (running.ready, running.wanted, str(running.message)) == (1, 1, "")
+        assert (await asyncio.to_thread(rig.held)).cpu == 500
+        assert await rig.platform.jobs.list("ann") == ([], None)  # what people see is the app
+        queued = await rig.platform.cluster_queue.entries()
+        assert [(one.kind, one.name) for one in queued] == [("app", "line")]
+        with pytest.raises(Refused) as refused:
+            await rig.platform.models.delete("ann", "line", actor="ann")
+        assert refused.value.reason is Reason.WRONG_STATE
+
+        (attempt,) = await rig.executor.known()
+        pid = (await asyncio.to_thread(sandbox.inspect, f"{rig.root}/jobs-run/{attempt}")).child_pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        second = await rig.endpoint(lambda e: bool(e.replicas) and e.replicas != first.replicas)
+        async with door(second.replicas[0]) as where:
+            assert await asyncio.to_thread(infer, where, [5.0], binary=True) == [11.0]
+
+        await rig.platform.apps.delete("ann", "line", actor="ann")
+        await rig.gone()
+        assert await rig.executor.known() == []
+        assert (await asyncio.to_thread(rig.held)).cpu == 0
+        assert rig.platform.apps.endpoints.now() == {}
+        assert not list((rig.directories.jobs / "ann").iterdir())
+        assert (await rig.deploy()).port == 31_000  # it was given back
+
+    play_apps(tmp_path, story)
+
+
+def test_a_hub_that_restarts_finds_its_apps_and_asks_them_anew(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        await rig.model()
+        await rig.deploy()
+        before = await rig.endpoint(lambda e: bool(e.replicas))
+        await rig.restart()
+        after = await rig.endpoint(lambda e: bool(e.replicas))
+        assert after.replicas == before.replicas
+
+    play_apps(tmp_path, story)
+
+
+def test_a_new_version_answers_before_the_old_one_goes(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        await rig.model()
+        await rig.model()
+        await rig.deploy(model="line@1")
+        old = await rig.endpoint(lambda e: bool(e.replicas))
+        seen: list[tuple[str, ...]] = []
+        rig.platform.apps.endpoints.listen(lambda _, e: seen.append(() if e is None else e.replicas))
+        await rig.deploy(model="line@2", replace=True)
+        new = await rig.endpoint(lambda e: bool(e.replicas) and old.replicas[0] not in e.replicas)
+        assert new.version == 2
+        assert all(seen), "at some moment nothing answered"
+        done = await rig.app(lambda a: len(a.running) == 1)
+        assert (done.generation, done.state) == (2, "running")
+
+    play_apps(tmp_path, story)
+
+
+def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        await rig.model()
+        command = 'cd /model && exec python -m http.server "$PORT" --bind 127.0.0.1'
+        await rig.deploy("files", command=command, command_port=9000)
+        found = await rig.endpoint(lambda e: bool(e.replicas), "files")
+        assert "line.joblib" in await says(found.replicas[0])
+        await rig.platform.apps.scale("ann", "files", AppScale(replicas=2))
+        await rig.endpoint(lambda e: len(e.replicas) == 2, "files")
+        await rig.platform.apps.scale("ann", "files", AppScale(replicas="0:1", idle=10))
+        rig.ahead += 60
+        asleep = await rig.app(lambda a: a.wanted == 0 and not a.running, "files")
+        assert asleep.state == "waiting"
+        assert "sleeps" in str(asleep.message)
+        await rig.platform.apps.wake(asleep.uid)
+        again = await rig.endpoint(lambda e: bool(e.replicas), "files")
+        assert "200 OK" in await says(again.replicas[0])
+
+    play_apps(tmp_path, story)
+
+
+def test_what_is_no_model_and_what_forks_without_end_are_told_with_their_cause(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        def no_model(directory: Path) -> None:
+            (directory / "notes.txt").write_text("not a model")
+
+        await rig.model("notes", no_model)
+        await rig.deploy("notes", "notes")
+        bomb = "import os\nwhile True: os.fork()"
+        await rig.deploy("bomb", "", command=f"python -c '{bomb}'", ram=256)
+        told = await rig.app(lambda a: a.state == "error", "notes")
+        assert "notes.txt" in told.tail
+        assert "known are MLmodel" in told.tail
+        assert told.failures >= 2
+        assert "a replica ended" in str(told.message)
+        bombed = await rig.app(lambda a: a.failures >= 1, "bomb")
+        assert bombed.ready == 0
+        for name in ("notes", "bomb"):
+            await rig.platform.apps.delete("ann", name, actor="ann")
+            await rig.gone(name)
+        assert (await asyncio.to_thread(rig.held)).cpu == 0
+
+    play_apps(tmp_path, story)
+
+
+def test_a_command_that_never_listens_is_ended_with_the_reason(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        rig.platform._app_worker.probing._patience_s = 1.0
+        await rig.deploy("mute", "", command="sleep 600", command_port=9001)
+        told = await rig.app(lambda a: a.failures >= 1, "mute")
+        assert "nothing answered on port 9001" in str(told.message)
+
+    play_apps(tmp_path, story)
+
+
+def test_an_app_waits_for_room_as_a_job_does_and_says_why(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        job = await rig.submit("long", code="import time; time.sleep(600)", cpu=1.0, ram=100)
+        await rig.until("long", "running")
+        await rig.model()
+        waits = await rig.deploy(cpu=1.0)
+        told = await rig.app(lambda a: bool(a.running) and a.running[0].reason is not None)
+        assert told.state in ("starting", "waiting")
+        assert told.uid == waits.uid
+        assert told.running[0].position == 1
+        assert str(told.running[0].message)
+        await rig.platform.jobs.cancel("ann", "long")
+        await rig.app(lambda a: a.state == "running")
+        assert job.name == "long"
+
+    play_apps(tmp_path, story, room=Resources(1500, 0, 8000, 0))
+
+
+def test_who_leaves_takes_their_apps_along(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        await rig.model()
+        await rig.deploy()
+        await rig.endpoint(lambda e: bool(e.replicas))
+        await until(lambda: rig.platform.apps.remove("ann"), what="apps to be gone")
+        assert await rig.executor.known() == []
+
+    play_apps(tmp_path, story)
