@@ -31,7 +31,7 @@ def world(monkeypatch, tmp_path):
         yield stand_in
 
 
-OF_THE_CLIENT = {"checked", "opened", "pages", "job_path", "model_path", "unreachable"}
+OF_THE_CLIENT = {"checked", "opened", "pages", "app_path", "job_path", "model_path", "unreachable"}
 """What others here are made of."""
 
 
