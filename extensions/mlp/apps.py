@@ -26,7 +26,7 @@ def act(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
     if what == "show":
         return shown(client.app(rest[0]))
     if what == "logs":
-        return Log(client.app_log(rest[0], _replica(rest[1:]), given.get("tail")))
+        return ReplicaLog(client.app_log(rest[0], _replica(rest[1:]), given.get("tail")))
     if what == "scale":
         try:
             count = replicas(rest[1])
@@ -43,7 +43,7 @@ def _replica(rest: Sequence[str]) -> int:
     return int(rest[0]) if rest else 0
 
 
-class Log:
+class ReplicaLog:
     """Lines of a replica."""
 
     def __init__(self, text: str) -> None:
