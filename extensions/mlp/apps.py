@@ -40,7 +40,7 @@ def act(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
 def _listed(client: Client, rest: Sequence[str], given: Mapping[str, Any]) -> Any:
     if not rest:
         return table(client.apps(tenant=given.get("tenant")))
-    return Log(client.app_log(rest[0], _replica(rest[1:]), given.get("tail")))
+    return ReplicaLog(client.app_log(rest[0], _replica(rest[1:]), given.get("tail")))
 
 
 def _show(client: Client, name: str, access: str = "") -> Sentences:
@@ -86,7 +86,7 @@ def _replica(rest: Sequence[str]) -> int:
     return int(rest[0]) if rest else 0
 
 
-class Log:
+class ReplicaLog:
     """Lines of a replica."""
 
     def __init__(self, text: str) -> None:

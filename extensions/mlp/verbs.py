@@ -205,7 +205,8 @@ TAKES: dict[str, Callable[[], str]] = {
         "[ls [NAME[:PATH]]] | push FROM [NAME[:PATH]] | pull NAME[:PATH] [TO] | rm NAME[:PATH]..."
     ),
     "app": lambda: say(
-        "[ls] | show NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | rm NAME..."
+        "[ls] | show NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | "
+        "access NAME WHO | keys NAME [create|revoke KEY] | rm NAME..."
     ),
     "language": lambda: f"[{'|'.join(languages())}]",
     "shell": lambda: "bash|zsh|fish",

@@ -21,10 +21,11 @@ AppName = Annotated[
         description="a-z, 0-9 and -, beginning with a letter and not ending with -, 1 to 40 characters",
     ),
 ]
+MODEL_OR_NONE_PATTERN = rf"^$(?!\n)|{MODEL_PATTERN}"
 ModelReference = Annotated[
     str,
     Meta(
-        pattern=rf"^$(?!\n)|{MODEL_PATTERN}",
+        pattern=MODEL_OR_NONE_PATTERN,
         max_length=60,
         description="NAME, which means the latest version, or NAME@VERSION; empty where a command needs none",
     ),

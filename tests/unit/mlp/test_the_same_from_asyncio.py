@@ -32,6 +32,7 @@ def world(monkeypatch, tmp_path):
 
 
 OF_THE_CLIENT = {
+    "app_path",
     "checked",
     "dataset_path",
     "opened",
