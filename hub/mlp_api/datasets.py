@@ -70,7 +70,8 @@ class DatasetAccess(Response):
     owner: int | None
 
 
-Once = Annotated[str, Meta(min_length=16, max_length=64, pattern=r"^[0-9a-f]+$")]
+ONCE_PATTERN = r"^[0-9a-f]+$"
+Once = Annotated[str, Meta(min_length=16, max_length=64, pattern=ONCE_PATTERN)]
 """Key of a step: under the same one it is done once, however often it is asked for."""
 
 

@@ -34,6 +34,7 @@ from mlp_api.users import (
     TokenMade,
 )
 from mlp_hub.api import scopes
+from mlp_hub.api.resources.app_gate import tenant_usage, usage
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
 
@@ -137,8 +138,9 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
 def reached(route: Route, status: int, reason: str) -> bool:
     """Whether the handler was reached, or the validation of the body before it, and it found the object."""
     if route.method == "GET":
-        # nothing is counted here, where no proxy is
-        return status == (101 if route.socket else 200) or (status, reason) == (403, "WrongState")
+        if (status, reason) == (403, "WrongState"):
+            return route.handler in (usage, tenant_usage)  # nothing is counted here, where no proxy is
+        return status == (101 if route.socket else 200)
     if route.body is not None:
         return (status, reason) == (403, "Invalid")
     return status in (200, 201) or (status == 403 and reason in ("Conflict", "WrongState"))

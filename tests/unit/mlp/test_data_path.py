@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import mlp
-from mlp.data import data_path
+from mlp.mounted_data import data_path
 
 JOB = {
     "MLP_JOB": "train",
