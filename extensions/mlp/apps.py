@@ -10,6 +10,7 @@ from mlp.appoptions import replicas, wanted
 from mlp.client import Client
 from mlp.errors import UsageError
 from mlp.format import clock_time
+from mlp.handle import Log
 from mlp.language import say, says
 from mlp.tables import Sentences, Table
 
@@ -40,7 +41,9 @@ def act(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
 def _listed(client: Client, rest: Sequence[str], given: Mapping[str, Any]) -> Any:
     if not rest:
         return table(client.apps(tenant=given.get("tenant")))
-    return ReplicaLog(client.app_log(rest[0], _replica(rest[1:]), given.get("tail")))
+    replica = _replica(rest[1:])
+    empty = say("replica {n} of {name} has written nothing", n=replica, name=rest[0])
+    return Log(client.app_log(rest[0], replica, given.get("tail")), with_rank=False, empty=empty)
 
 
 def _show(client: Client, name: str, access: str = "") -> Sentences:
@@ -84,16 +87,6 @@ def _replica(rest: Sequence[str]) -> int:
     if rest and not rest[0].isdecimal():
         raise UsageError(say("{what}: is no whole number", what=rest[0]))
     return int(rest[0]) if rest else 0
-
-
-class ReplicaLog:
-    """Lines of a replica."""
-
-    def __init__(self, text: str) -> None:
-        self.data = text
-
-    def __repr__(self) -> str:
-        return self.data.rstrip("\n")
 
 
 def state(app: Mapping[str, Any]) -> str:

@@ -298,13 +298,16 @@ class Client:
         self, name: str, user: str | None = None, *, rank: int = 0, tail: int | None = None
     ) -> list[Json]:
         """Return a rank's log lines (`time`, `stream`, `text`), or the last `tail` of them."""
+        return self._log_lines(f"{self.job_path(name, user)}/logs", tail, rank=rank)
+
+    def _log_lines(self, path: str, tail: int | None, **of: int) -> list[Json]:
         if tail is not None and tail <= LOG_PAGE:
-            return list(self.get(f"{self.job_path(name, user)}/logs", rank=rank, tail=tail)["lines"])
+            return list(self.get(path, **of, tail=tail)["lines"])
         found: deque[Json] = deque(maxlen=tail)
         begun: dict[str, Json] = {}  # lines whose end is on a later page, by stream
         since = 0
         while True:
-            page = self.get(f"{self.job_path(name, user)}/logs", rank=rank, since=since, limit=LOG_PAGE)
+            page = self.get(path, **of, since=since, limit=LOG_PAGE)
             for line in page["lines"]:
                 if (whole := begun.pop(line["stream"], None)) is None:
                     whole = line
@@ -350,10 +353,9 @@ class Client:
         wanted = {"replicas": replicas, **({} if idle is None else {"idle": idle})}
         return _object(self.request("PUT", f"{self.app_path(name)}:scale", wanted))
 
-    def app_log(self, name: str, replica: int = 0, tail: int | None = None) -> str:
-        """Return what a replica that is there now wrote, or its last lines."""
-        query = f"?replica={replica}" + (f"&tail={tail}" if tail else "&limit=10000")
-        return self.request("GET", f"{self.app_path(name)}/logs{query}").body.decode("utf-8", "replace")
+    def app_log(self, name: str, replica: int = 0, tail: int | None = None) -> list[Json]:
+        """Return the log lines (`time`, `stream`, `text`) of a replica that is there now, or the last `tail` of them."""
+        return self._log_lines(f"{self.app_path(name)}/logs", tail, replica=replica)
 
     def app_keys(self, name: str) -> list[Json]:
         """Return the keys of an app, which cannot be read again."""

@@ -246,6 +246,8 @@ def model(found: Json) -> Sentences:
     lines += [say(", ").join(facts)] if facts else []
     if found.get("pickled"):
         lines.append(say("Who loads it runs code that is in it: load only what you trust."))
+    if lineage.get("data"):
+        lines.append(say("Datasets: {names}", names=say(", ").join(lineage["data"])))
     metrics = [f"{key} {value:g}" for key, value in (lineage.get("metrics") or {}).items()]
     lines += [say("Metrics: {metrics}", metrics=say(", ").join(metrics))] if metrics else []
     if lineage.get("code_sha256"):
