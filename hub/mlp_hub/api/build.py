@@ -33,7 +33,7 @@ from mlp_hub.service.tenants.signups import Applications
 if TYPE_CHECKING:
     from mlp_hub.service.platform import Platform
 
-HEADER_BYTES = 32 * 1024
+HEADER_BYTES = 64 * 1024
 """Safety: bytes of a request's headers: bounds memory before anybody is known."""
 PAGE_BODY_BYTES = 64 * 1024
 """Safety: bytes of a body that goes to a page; routes of the API have limits of their own."""

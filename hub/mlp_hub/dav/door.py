@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from wsgidav.dav_error import DAVError
 
@@ -114,6 +115,8 @@ class Door:
             raise NotServed(403, bad.message, "Invalid") from None
         if len(parts) < 2:
             raise NotServed(403, msg("name a dataset: {prefix}/USER/DATASET/", prefix=prefix), "Invalid")
+        if method in {"COPY", "MOVE"}:
+            _check_destination(environ, prefix, parts)
         user, name = parts[:2]
         language = str(environ.get("HTTP_ACCEPT_LANGUAGE", ""))[:200]
         if method == "DELETE" and len(parts) == 2:
@@ -177,6 +180,28 @@ class Door:
         start_response = _guarded(environ, start)
         start_response("204 No Content", [("Content-Length", "0")])
         yield b""
+
+
+def _check_destination(environ: Mapping[str, Any], prefix: str, parts: tuple[str, ...]) -> None:
+    """Refuse what WsgiDAV would take for another place, and what it would empty before it fails."""
+    asked = str(environ.get("HTTP_DESTINATION", ""))
+    rest = asked.partition("://")[2]
+    path = unquote(asked if not rest else "/" + rest.partition("/")[2])
+    if set(path) & set(";?#"):
+        raise NotServed(
+            403, msg("a file is not copied or moved to a name with ;, ? or #; upload it there"), "Invalid"
+        )
+    try:
+        there = parts_of(path.removeprefix(prefix))
+    except BadPathError as bad:
+        raise NotServed(403, bad.message, "Invalid") from None
+    shorter = min(len(there), len(parts))
+    if there[:shorter] == parts[:shorter]:
+        raise NotServed(
+            403,
+            msg("one of the two places lies in the other, or is the same; nothing was changed"),
+            "Invalid",
+        )
 
 
 def _said(said: ServiceAnswer, asker: DataAsker) -> NotServed:

@@ -108,7 +108,11 @@ def test_the_notebook_knows_where_the_platform_is_and_its_token_has_its_scopes_o
     me = json.loads(out)
     assert me["name"] == "ann"
     assert {s for s in me["scopes"] if s.startswith("custom:")} == {
-        *(f"custom:mlp:{kind}:{act}" for kind in ("jobs", "models", "data") for act in ("read", "write")),
+        *(
+            f"custom:mlp:{kind}:{act}"
+            for kind in ("jobs", "models", "apps", "data")
+            for act in ("read", "write")
+        ),
         "custom:mlp:tenants:read",
     }
     assert not {s for s in me["scopes"] if s.startswith(("admin", "tokens", "servers"))}

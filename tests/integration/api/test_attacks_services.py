@@ -52,7 +52,9 @@ def test_an_account_works_for_its_tenant_and_is_nobodys_else(rig: ApiRig) -> Non
     assert ("rita", "service_account.create") in acts(rig, "svc-build")
     assert ("rita", "user.token") in acts(rig, "svc-build")
     of_objects = {
-        f"{scopes.PREFIX}{kind}:{act}" for kind in ("jobs", "models", "data") for act in ("read", "write")
+        f"{scopes.PREFIX}{kind}:{act}"
+        for kind in ("jobs", "models", "apps", "data")
+        for act in ("read", "write")
     }
     assert sorted(rig.hub.minted[-1]["scopes"]) == sorted({scopes.ACCESS, *of_objects, scopes.TENANTS_READ})
     (told,) = [

@@ -299,3 +299,16 @@ def test_litmus_passes(dav: DavRig, data: str, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stdout
     assert "FAIL" not in run.stdout, run.stdout
+
+
+@pytest.mark.parametrize("verb", ["COPY", "MOVE"])
+@pytest.mark.parametrize("to", ["dir", "dir/", "dir/a/below", "kept%3B1", "kept%3F1", "kept%231"])
+def test_what_would_take_another_place_or_its_own_ground_away_is_refused(
+    dav: DavRig, data: str, verb: str, to: str
+) -> None:
+    assert dav.ask("MKCOL", f"{data}/dir").status == 201
+    assert dav.ask("PUT", f"{data}/dir/a", b"a").status == 201
+    assert dav.ask("PUT", f"{data}/kept", b"kept").status == 201
+    assert dav.ask(verb, f"{data}/dir/a", headers={"Destination": f"{data}/{to}"}).status == 403
+    assert dav.ask("GET", f"{data}/dir/a").body == b"a"
+    assert dav.ask("GET", f"{data}/kept").body == b"kept"

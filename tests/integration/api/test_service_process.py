@@ -51,7 +51,7 @@ def settings(tmp_path: Path) -> Settings:
     found = Settings.load({"MLP_HOME": str(tmp_path), "MLP_EXECUTOR": "simulated", "MLP_PORT": "21001"})
     for path in (found.private_dir, found.tenant_dir, found.secrets_dir, found.db_dir, found.jobs_run_dir):
         path.mkdir(parents=True, exist_ok=True)
-    for name in ("service_token", "cookie_secret"):
+    for name in ("service_token", "cookie_secret", "proxy_token"):
         found.secret_file(name).write_text("x" * 32)
     migrate.upgrade(found.service_db_url)
     return found

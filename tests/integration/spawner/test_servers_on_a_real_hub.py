@@ -83,7 +83,11 @@ def test_the_notebooks_token_opens_the_platform_with_its_scopes_only(ann):
     me = json.loads(out)
     assert me["name"] == "ann"
     assert {s for s in me["scopes"] if s.startswith("custom:")} == {
-        *(f"custom:mlp:{kind}:{act}" for kind in ("jobs", "models", "data") for act in ("read", "write")),
+        *(
+            f"custom:mlp:{kind}:{act}"
+            for kind in ("jobs", "models", "apps", "data")
+            for act in ("read", "write")
+        ),
         "custom:mlp:tenants:read",
     }
     assert "access:services!service=mlp" in me["scopes"]

@@ -115,8 +115,10 @@ async def _visitor(call: Call, app: Endpoint | None, asked: AppAdmit) -> str:
         if session is None:
             raise Unauthorized
         credential = Credential(session.token, session.id)
-    else:
+    elif asked.secret.isascii():
         credential = Credential(asked.secret)
+    else:
+        raise Unauthorized  # no token has such letters, and no header carries them
     principal = await call.service.auth.identify(credential, asked.address)
     if principal.kind is not CallerKind.USER or not may_enter(principal):
         return ""

@@ -160,6 +160,8 @@ export class AppGateway {
     const code = query.get("code") ?? "";
     const next = query.get("next") ?? "/";
     if (req.method !== "GET" || !/^[A-Za-z0-9_-]{20,100}$/.test(code)) return tell(400, "This address is not whole.");
+    // a page of another app could fetch it, and its visitor would be somebody else here
+    if ((req.headers["sec-fetch-dest"] ?? "document") !== "document") return tell(403, "Open the app in a window of its own.");
     const answer = await this.#asking.put("/gateway:enter", { label: place.label, code }, networkOf(req.sender));
     if (res.closed) return;
     if (answer.status !== 200 || !answer.cookie) {
