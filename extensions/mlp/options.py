@@ -212,7 +212,7 @@ def plain_param(key: str, value: object) -> bool | int | float | str:
     tolist = getattr(value, "tolist", None)
     plain = tolist() if callable(tolist) else value
     if not isinstance(plain, (bool, int, float, str)):
-        raise ValueError(
+        raise TypeError(
             say(
                 "{name} is a {type}; a parameter is a number, a text, or true or false",
                 name=key,
@@ -336,7 +336,9 @@ WITH = Option(
 )
 """Only a notebook has variables; in Python they are `variables={...}`."""
 
-SHAPE: tuple[Option, ...] = tuple(o for o in SUBMIT if o.wire and o.name not in {"env", "params", "name", "replace"})
+SHAPE: tuple[Option, ...] = tuple(
+    o for o in SUBMIT if o.wire and o.name not in {"env", "params", "name", "replace"}
+)
 """What an offer depends on."""
 
 SIZE: tuple[Option, ...] = tuple(

@@ -235,7 +235,9 @@ def fingerprint(asked: JobCreate | Mapping[str, object], *, of: str = "") -> str
     else:
         for later in ("replace", "params"):
             if not said.get(later, True):
-                del said[later]  # as it was before there was such a field: keys are remembered over an upgrade
+                del said[
+                    later
+                ]  # as it was before there was such a field: keys are remembered over an upgrade
     return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
 
 
