@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mlp_api.apps import APP_PATTERN
 from mlp_api.datasets import DATASET_PATTERN
 from mlp_api.jobs import JOB_PATTERN
 from mlp_api.models import MODEL_PATTERN
+from mlp_api.types import NAME_PATTERN
 
 if TYPE_CHECKING:
     from mlp_hub.service.platform import Platform
@@ -44,7 +44,7 @@ KINDS: dict[str, Owned] = {
         lambda platform, user, name: platform.models.get(user, name),
     ),
     "app": Owned(
-        re.compile(APP_PATTERN),
+        re.compile(NAME_PATTERN),
         lambda platform: platform.apps.tenant_of,
         lambda platform, user, name: platform.apps.get(user, name),
     ),

@@ -52,7 +52,7 @@ def test_a_model_is_served_killed_started_again_and_deleted_without_a_trace(tmp_
         async with door(first.replicas[0]) as where:
             for binary in (True, False):
                 assert await asyncio.to_thread(infer, where, [3.0, 4.0], binary=binary) == [7.0, 9.0]
-        running = await rig.app(lambda a: a.state == "running")
+        running = await rig.app(lambda a: a.phase == "running")
         assert (running.ready, running.wanted, str(running.message)) == (1, 1, "")
         assert (await asyncio.to_thread(rig.held)).cpu == 500
         assert await rig.platform.jobs.list("ann") == ([], None)  # what people see is the app
@@ -106,7 +106,7 @@ def test_a_new_version_answers_before_the_old_one_goes(tmp_path: Path) -> None:
         assert new.version == 2
         assert all(seen), "at some moment nothing answered"
         done = await rig.app(lambda a: len(a.running) == 1)
-        assert (done.generation, done.state) == (2, "running")
+        assert (done.generation, done.phase) == (2, "running")
 
     play_apps(tmp_path, story)
 
@@ -123,7 +123,7 @@ def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_path: Pa
         await rig.platform.apps.scale("ann", "files", AppScale(replicas="0:1", idle=10))
         rig.ahead += 60
         asleep = await rig.app(lambda a: a.wanted == 0 and not a.running, "files")
-        assert asleep.state == "waiting"
+        assert asleep.phase == "waiting"
         assert "sleeps" in str(asleep.message)
         await rig.platform.apps.wake(asleep.uid)
         again = await rig.endpoint(lambda e: bool(e.replicas), "files")
@@ -173,12 +173,12 @@ def test_an_app_waits_for_room_as_a_job_does_and_says_why(tmp_path: Path) -> Non
         await rig.model()
         waits = await rig.deploy(cpu=1.0)
         told = await rig.app(lambda a: bool(a.running) and a.running[0].reason is not None)
-        assert told.state in ("starting", "waiting")
+        assert told.phase in ("starting", "waiting")
         assert told.uid == waits.uid
         assert told.running[0].position == 1
         assert str(told.running[0].message)
         await rig.platform.jobs.cancel("ann", "long")
-        await rig.app(lambda a: a.state == "running")
+        await rig.app(lambda a: a.phase == "running")
         assert job.name == "long"
 
     play_apps(tmp_path, story, room=Resources(1500, 0, 8000, 0))

@@ -174,6 +174,8 @@ def test_a_model_may_come_from_the_home_and_from_the_paths_of_the_storage_tree(t
         ("jobs/../digits/ckpt", Reason.INVALID),
         ("jobs/digits@0/ckpt", Reason.INVALID),
         ("jobs/digits", Reason.INVALID),
+        ("jobs", Reason.INVALID),
+        ("nothing", Reason.NOT_FOUND),
         ("jobs/" + "x" * 4000, Reason.INVALID),
         ("jobs/digits/" + "x" * 4000, Reason.INVALID),
         ("/etc/passwd", Reason.INVALID),

@@ -21,7 +21,7 @@ from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.apps.endpoints import Endpoints
 from mlp_hub.service.apps.next_action import slot_of
 from mlp_hub.service.apps.replicas import replica_spec
-from mlp_hub.service.apps.wire import range_of, spec_of, to_wire
+from mlp_hub.service.apps.wire import phases_of, range_of, spec_of, to_wire
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import validation
@@ -145,9 +145,9 @@ class AppService:
         cursor: str | None = None,
     ) -> tuple[Sequence[api.Application], str | None]:
         """Return a user's apps, the newest first, and the cursor of the next page."""
-        phase = None if state is None else A(state)
+        phases = None if state is None else phases_of(state)
         found = await self._board.db.read(
-            lambda tx: tx.apps.page(user, tenant=tenant, phase=phase, before=cursor, limit=limit + 1)
+            lambda tx: tx.apps.page(user, tenant=tenant, phases=phases, before=cursor, limit=limit + 1)
         )
         following = found[limit - 1].uid if len(found) > limit else None
         return [await self._wire(each) for each in found[:limit]], following

@@ -45,6 +45,7 @@ class Owning:
     datasets: int = 0
     models: int = 0
     stored: int = 0
+    apps: int = 0
 
 
 class Belongings(Protocol):
@@ -87,8 +88,12 @@ class Departures:
 
     async def owning(self, user: str) -> Owning:
         """Count what somebody has here."""
-        counts, items = await self._board.db.read(
-            lambda tx: (tx.jobs.count_by_phase(user), tx.stored.count_of(user))
+        counts, items, apps = await self._board.db.read(
+            lambda tx: (
+                tx.jobs.count_by_phase(user, replicas=False),
+                tx.stored.count_of(user),
+                tx.apps.count(user),
+            )
         )
 
         def of(phases: frozenset[Phase]) -> int:
@@ -103,6 +108,7 @@ class Departures:
             datasets[0],
             models[0],
             datasets[1] + models[1],
+            apps,
         )
 
     async def begin(self, user: str, jobs: JobsChoice, files: FilesChoice, *, actor: str) -> Departure:

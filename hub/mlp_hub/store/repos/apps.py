@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -35,7 +36,7 @@ class Apps(Repo):
         user: str,
         *,
         tenant: str | None = None,
-        phase: AppPhase | None = None,
+        phases: Collection[AppPhase] | None = None,
         before: str | None = None,
         limit: int,
     ) -> list[App]:
@@ -43,8 +44,8 @@ class Apps(Repo):
         query = select(a).where(a.c.user == user)
         if tenant is not None:
             query = query.where(a.c.tenant == tenant)
-        if phase is not None:
-            query = query.where(a.c.phase == phase.value)
+        if phases is not None:
+            query = query.where(a.c.phase.in_([p.value for p in phases]))
         if before is not None:
             query = query.where(a.c.uid < before)
         return [_app_of(row) for row in self._c.execute(query.order_by(a.c.uid.desc()).limit(limit))]

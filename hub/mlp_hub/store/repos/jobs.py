@@ -304,9 +304,11 @@ class Jobs(Repo):
         )
         return {row.tenant: (int(row.running), int(row.waiting)) for row in self._c.execute(query)}
 
-    def count_by_phase(self, user: str) -> dict[Phase, int]:
-        """Count a user's jobs in each phase in which there are any."""
+    def count_by_phase(self, user: str, *, replicas: bool = True) -> dict[Phase, int]:
+        """Count a user's jobs in each phase in which there are any; without `replicas` those of apps are left out."""
         query = select(t.c.phase, func.count()).where(t.c.user == user).group_by(t.c.phase)
+        if not replicas:
+            query = query.where(_OF_PEOPLE)
         return {Phase(phase): int(count) for phase, count in self._c.execute(query)}
 
     def count_active(self, *, tenant: str | None = None, user: str | None = None) -> int:
