@@ -77,7 +77,13 @@ class Data:
             model("digits", stage="archived", format="pickle", pickled=True),
             model("notes", state="error", message=why, format="", size=0),
         ]
-        crash = {"state": "error", "phase": "error", "message": "a replica ended: rank 0 failed", "ready": 0, "running": []}
+        crash = {
+            "state": "error",
+            "phase": "error",
+            "message": "a replica ended: rank 0 failed",
+            "ready": 0,
+            "running": [],
+        }
         self.apps: list[Json] = [
             app("digits-app"),
             app("notes", **crash, tail="error: no model that can be served is in it, but notes.txt"),

@@ -164,8 +164,14 @@ def test_a_dataset_is_made_uploaded_and_deleted(
     assert early.value == DeniedError(403, "")
     assert ann.dataset_heartbeat("ann", name, "ready", 100) == ""
     wait_for(lambda: ann.dataset("ann", name)["size"] == 300, message="for the exact size")
-    assert (ann.dataset("ann", name)["state"], ann.get_file("ann", name, "cats.csv")) == ("ready", b"tom" * 100)
-    assert (bob.get_file("ann", name, "cats.csv"), as_user("").get_file("ann", name, "cats.csv")) == (404, 401)
+    assert (ann.dataset("ann", name)["state"], ann.get_file("ann", name, "cats.csv")) == (
+        "ready",
+        b"tom" * 100,
+    )
+    assert (bob.get_file("ann", name, "cats.csv"), as_user("").get_file("ann", name, "cats.csv")) == (
+        404,
+        401,
+    )
     assert ann.delete_dataset("ann", name)["state"] == "deleting"
     wait_for(lambda: gone(lambda: ann.dataset("ann", name)), message="for it to be gone")
 

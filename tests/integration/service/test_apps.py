@@ -16,6 +16,7 @@ from mlp_api.apps import AppScale
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.apps.probing import connect
 from waiting import until
 
@@ -55,11 +56,11 @@ def test_a_model_is_served_killed_started_again_and_deleted_without_a_trace(tmp_
         running = await rig.app(lambda a: a.phase == "running")
         assert (running.ready, running.wanted, str(running.message)) == (1, 1, "")
         assert (await asyncio.to_thread(rig.held)).cpu == 500
-        assert await rig.platform.jobs.list("ann") == ([], None)  # what people see is the app
+        assert await rig.platform.jobs.list(SYSTEM, "ann") == ([], None)  # what people see is the app
         queued = await rig.platform.cluster_queue.entries()
         assert [(one.kind, one.name) for one in queued] == [("app", "line")]
         with pytest.raises(Refused) as refused:
-            await rig.platform.models.delete("ann", "line", actor="ann")
+            await rig.platform.models.delete(SYSTEM, "ann", "line", actor="ann")
         assert refused.value.reason is Reason.WRONG_STATE
 
         (attempt,) = await rig.executor.known()
@@ -70,7 +71,7 @@ def test_a_model_is_served_killed_started_again_and_deleted_without_a_trace(tmp_
         async with door(second.replicas[0]) as where:
             assert await asyncio.to_thread(infer, where, [5.0], binary=True) == [11.0]
 
-        await rig.platform.apps.delete("ann", "line", actor="ann")
+        await rig.platform.apps.delete(SYSTEM, "ann", "line", actor="ann")
         await rig.gone()
         assert await rig.executor.known() == []
         assert (await asyncio.to_thread(rig.held)).cpu == 0
@@ -118,9 +119,9 @@ def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_path: Pa
         await rig.deploy("files", command=command, command_port=9000)
         found = await rig.endpoint(lambda e: bool(e.replicas), "files")
         assert "line.joblib" in await says(found.replicas[0])
-        await rig.platform.apps.scale("ann", "files", AppScale(replicas=2))
+        await rig.platform.apps.scale(SYSTEM, "ann", "files", AppScale(replicas=2))
         await rig.endpoint(lambda e: len(e.replicas) == 2, "files")
-        await rig.platform.apps.scale("ann", "files", AppScale(replicas="0:1", idle=10))
+        await rig.platform.apps.scale(SYSTEM, "ann", "files", AppScale(replicas="0:1", idle=10))
         rig.ahead += 60
         asleep = await rig.app(lambda a: a.wanted == 0 and not a.running, "files")
         assert asleep.phase == "waiting"
@@ -149,7 +150,7 @@ def test_what_is_no_model_and_what_forks_without_end_are_told_with_their_cause(t
         bombed = await rig.app(lambda a: a.failures >= 1, "bomb")
         assert bombed.ready == 0
         for name in ("notes", "bomb"):
-            await rig.platform.apps.delete("ann", name, actor="ann")
+            await rig.platform.apps.delete(SYSTEM, "ann", name, actor="ann")
             await rig.gone(name)
         assert (await asyncio.to_thread(rig.held)).cpu == 0
 
@@ -177,7 +178,7 @@ def test_an_app_waits_for_room_as_a_job_does_and_says_why(tmp_path: Path) -> Non
         assert told.uid == waits.uid
         assert told.running[0].position == 1
         assert str(told.running[0].message)
-        await rig.platform.jobs.cancel("ann", "long")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "long")
         await rig.app(lambda a: a.phase == "running")
         assert job.name == "long"
 

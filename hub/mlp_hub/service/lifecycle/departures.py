@@ -14,6 +14,7 @@ from mlp_hub.domain.departure import DEPARTURE_MACHINE, Departure, DeparturePhas
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
 from mlp_hub.domain.storage import StoredKind, home_uid
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.workspace import Home
 from mlp_hub.service.lifecycle.effects import Acts
@@ -90,7 +91,7 @@ class Departures:
         """Count what somebody has here."""
         counts, items, apps = await self._board.db.read(
             lambda tx: (
-                tx.jobs.count_by_phase(user, replicas=False),
+                tx.jobs.count_by_phase(SYSTEM, user, replicas=False),
                 tx.stored.count_of(user),
                 tx.apps.count(user),
             )
@@ -219,7 +220,7 @@ class Departures:
             found = replace(found, stopped=found.stopped + stopped)
         else:
             found = replace(found, suspended=found.suspended + suspend_of_nobody(tx, changes, user, now))
-        waits = removes and any(phase in _ACTIVE for phase in tx.jobs.count_by_phase(user))
+        waits = removes and any(phase in _ACTIVE for phase in tx.jobs.count_by_phase(SYSTEM, user))
         if waits:
             _put(tx, found)
         elif removes:
@@ -235,7 +236,7 @@ class Departures:
                 return 0
             aimed = _aim(tx, changes, user, FINAL, target=Target.DELETE, now=self._clock())
             _put(tx, replace(found, removed=found.removed + aimed))
-            return sum(tx.jobs.count_by_phase(user).values())
+            return sum(tx.jobs.count_by_phase(SYSTEM, user).values())
 
         left = await self._board.commit(records)
         gone = [await one.remove(user) for one in self.belongings]
@@ -295,7 +296,7 @@ def _aim(tx: Tx, changes: Changes, user: str, phases: frozenset[Phase], *, targe
 def _jobs(tx: Tx, user: str, phases: frozenset[Phase]) -> Iterator[Job]:
     cursor = None
     while True:
-        jobs, cursor = tx.jobs.page(user=user, phases=phases, limit=MOST_TOGETHER, cursor=cursor)
+        jobs, cursor = tx.jobs.page(SYSTEM, user=user, phases=phases, limit=MOST_TOGETHER, cursor=cursor)
         yield from jobs
         if cursor is None:
             return

@@ -13,6 +13,7 @@ from mlp_hub.domain import names
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import Job
 from mlp_hub.domain.model import ModelSource
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.service.support.units import when
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -63,10 +64,10 @@ def text_of(source: ModelSource) -> str:
     )
 
 
-def find_job(tx: Tx, user: str, name: str, run: int | None) -> Job:
+def find_job(tx: Tx, context: TenantContext, user: str, name: str, run: int | None) -> Job:
     """Return the run of a job. Raises NotFound."""
     reference = name if run is None else names.reference(name, run)
-    job = tx.jobs.find(user, reference)
+    job = tx.jobs.find(context, user, reference)
     if job is None:
         raise not_found("job", reference)
     return job
