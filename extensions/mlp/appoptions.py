@@ -13,14 +13,14 @@ from mlp.options import BY_NAME, Option, duration, name
 Json = dict[str, Any]
 ACTS = ("ls", "show", "deploy", "logs", "scale", "keys", "access", "rm")
 ACCESS = ("private", "tenant", "hub")
-APP_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
+APP_NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
 MOST_REPLICAS = 100
 
 
 def app_name(text: object) -> str:
     """Check an app's name."""
     if not isinstance(text, str) or not APP_NAME.fullmatch(text):
-        raise ValueError(say("is no name; right: a-z first, then a-z, 0-9 and -, at most 40 characters"))
+        raise ValueError(say("is no name; right: a-z first, then a-z, 0-9 and -, at most 50 characters"))
     return text
 
 

@@ -98,7 +98,7 @@ def state(app: Mapping[str, Any]) -> str:
         "error": lambda: say("in error"),
         "deleting": lambda: say("being deleted"),
     }
-    found = str(app.get("state") or "")
+    found = str(app.get("phase") or "")
     return told[found]() if found in told else found
 
 

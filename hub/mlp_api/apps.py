@@ -12,15 +12,6 @@ from mlp_api.models import MODEL_PATTERN
 from mlp_api.said import Detail, Text
 from mlp_api.types import Gpu, Name, Request, Response
 
-APP_PATTERN = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$(?!\n)"
-AppName = Annotated[
-    str,
-    Meta(
-        pattern=APP_PATTERN,
-        max_length=40,
-        description="a-z, 0-9 and -, beginning with a letter and not ending with -, 1 to 40 characters",
-    ),
-]
 MODEL_OR_NONE_PATTERN = rf"^$(?!\n)|{MODEL_PATTERN}"
 ModelReference = Annotated[
     str,
@@ -40,7 +31,8 @@ IdleSeconds = Annotated[int, Meta(ge=10, le=30 * 86_400)]
 Command = Annotated[str, Meta(max_length=4096)]
 Env = Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=100)]
 AppAccess = Literal["private", "tenant", "hub"]
-AppState = Literal["starting", "running", "waiting", "error", "deleting"]
+AppState = Literal["creating", "ready", "error", "deleting"]
+AppPhase = Literal["starting", "running", "waiting", "error", "deleting"]
 
 
 class AppCreate(Request, kw_only=True):
@@ -51,7 +43,7 @@ class AppCreate(Request, kw_only=True):
     before those of the old one go. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
     """
 
-    name: AppName
+    name: Name
     model_name: ModelReference
     tenant: Name | None = None
     cpu: Cpu = 1.0
@@ -93,7 +85,7 @@ class AppReplica(Response):
 
 
 class Application(Response):
-    """An app. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
+    """An app. `state` is told by `phase`, which says more. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
 
     `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
     run now, `ready` those that answer. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
@@ -108,6 +100,7 @@ class Application(Response):
     port: int
     url: str
     state: AppState
+    phase: AppPhase
     uid: str
     ram: int
     gpu_kind: str | None

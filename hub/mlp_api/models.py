@@ -19,7 +19,7 @@ Src = Annotated[
     Meta(
         min_length=1,
         max_length=4096,
-        description="jobs/JOB/PATH or jobs/JOB@RUN/PATH of a job's files, home/PATH of the home; also as "
+        description="jobs/JOB/PATH or jobs/JOB@RUN/PATH of a job's files, JOB for its checkpoints, home/PATH of the home; also as "
         "/mlp/jobs/USER/JOB/PATH, /mlp/datasets/USER/.home/PATH",
     ),
 ]

@@ -160,7 +160,7 @@ class Departing(Response):
 class Leaving(Response):
     """What a user has here, all of which somebody decides on who closes the account.
 
-    Notebook servers, tokens and sessions end; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
+    Notebook servers, tokens and sessions end, `apps` are deleted; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
     `suspended` and `ended` ones stay or go with the files, as `datasets` and `models` (versions of them) do, which take `stored` bytes. `bytes` is the size of the home where it is known. `departure` is
     null unless the account was closed since it was let in last.
     """
@@ -177,6 +177,7 @@ class Leaving(Response):
     datasets: int
     models: int
     stored: int
+    apps: int
     bytes: int | None
     departure: Departing | None
 

@@ -18,6 +18,7 @@ from mlp_api.apps import AppCreate, Application
 from mlp_api.models import ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.apps.endpoints import Endpoint
@@ -50,11 +51,11 @@ class AppRig(Rig):
 
         await asyncio.to_thread(write)
         made = await self.platform.models.register(
-            "ann", ModelCreate(name=name, src=f"home/{name}", any_files=True)
+            SYSTEM, "ann", ModelCreate(name=name, src=f"home/{name}", any_files=True)
         )
 
         async def copied() -> bool:
-            found = await self.platform.models.get("ann", f"{name}@{made.version}")
+            found = await self.platform.models.get(SYSTEM, "ann", f"{name}@{made.version}")
             assert found.state != "error", str(found.message)
             return found.state == "ready"
 
@@ -63,13 +64,13 @@ class AppRig(Rig):
     async def deploy(self, name: str = "line", model: str = "line", **more: Any) -> Application:
         """Deploy an app of ann's."""
         asked = AppCreate(name=name, model_name=model, **{"cpu": 0.5, "ram": 1024, **more})
-        return await self.platform.apps.deploy("ann", asked)
+        return await self.platform.apps.deploy(SYSTEM, "ann", asked)
 
     async def app(self, when: Callable[[Application], bool], name: str = "line") -> Application:
         """Return the app once it is so."""
 
         async def look() -> Application | None:
-            found = await self.platform.apps.get("ann", name)
+            found = await self.platform.apps.get(SYSTEM, "ann", name)
             return found if when(found) else None
 
         found: Application = await until(look, what=f"app {name}", every=0.05)
@@ -80,7 +81,7 @@ class AppRig(Rig):
 
         async def look() -> bool:
             try:
-                await self.platform.apps.get("ann", name)
+                await self.platform.apps.get(SYSTEM, "ann", name)
             except Refused as refused:
                 return refused.reason is Reason.NOT_FOUND
             return False

@@ -11,6 +11,7 @@ from mlp_api import types as api
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import FAST, Rig
 
 LONG = {"DURATION": 60, "STOP": 0.1}
@@ -77,7 +78,7 @@ def phase_of(rig: Rig, user: str = "bob") -> str | None:
 
 
 async def running(rig: Rig, *names: str) -> list[str]:
-    return [n for n in names if (await rig.platform.jobs.get("ann", n)).phase == "running"]
+    return [n for n in names if (await rig.platform.jobs.get(SYSTEM, "ann", n)).phase == "running"]
 
 
 def server(i: int, cpu: float = 1, ram: int = 100) -> api.ResourceRequestTry:

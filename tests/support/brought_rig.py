@@ -15,6 +15,7 @@ from mlp_api.jobs import Job
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.kubernetes.whole import ClusterExecutor
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.kubernetes.client import KubernetesClient
@@ -101,7 +102,7 @@ class BroughtRig:
 
         async def look() -> Job | None:
             try:
-                job = await self.platform.jobs.get("ann", name)
+                job = await self.platform.jobs.get(SYSTEM, "ann", name)
             except Refused:
                 return None
             last[:] = [job.phase, job.reason, str(job.message)]

@@ -17,6 +17,8 @@ from websockets.sync.client import connect
 
 BASE = "/api/v1"
 NAME = re.compile(r"[a-z]{1,50}")
+DATASET = re.compile(r"[a-z.]{1,50}")
+PORTS = range(31_000, 50_001)
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "User": ("username", "state"),
@@ -24,13 +26,21 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "name", "cpu", "gpu", "ram", "rom", "cpu_inuse", "gpu_inuse", "ram_inuse", "rom_inuse",
     ),
     "Job": ("name", "user", "tenant", "runtime", "entry", "gpu", "cpu", "ram", "state", "progress"),
+    "Dataset": ("name", "user", "tenant", "size", "state", "progress"),
+    "Model": ("name", "user", "tenant", "size", "src", "state"),
+    "Application": ("name", "user", "tenant", "gpu", "cpu", "ram", "model_name", "port", "state"),
     "JobMetrics": ("user", "name", "epoch", "accuracy", "loss", "progress"),
 }  # fmt: skip
 """Fields of each object, which an answer has all of; a password goes in and never comes out."""
 STATES = {
     "User": {"NotActive", "Actived"},
     "Job": {"creating", "running", "finished", "error", "deleting"},
+    "Dataset": {"creating", "ready", "error", "deleting"},
+    "Model": {"creating", "ready", "error", "deleting"},
+    "Application": {"creating", "ready", "error", "deleting"},
 }
+WHOLE = {"size", "progress", "port", "epoch", "rom"}
+"""Fields that the document has as whole numbers wherever they stand."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,8 @@ class ContractClient:
     def _object(self, kind: str, found: Any) -> dict[str, Any]:
         assert set(FIELDS[kind]) <= set(found), set(FIELDS[kind]) - set(found)
         assert found.get("state") in STATES.get(kind, {None}), found
+        for name in WHOLE & set(FIELDS[kind]):
+            assert found[name] is None or type(found[name]) is int, (name, found)
         return dict(found)
 
     # ---------------------------------------------------------------- users
@@ -117,6 +129,71 @@ class ContractClient:
         return self.send(
             "PUT", f"/users/{user}/jobs/{name}:heartbeat", {"state": state, "progress": progress}
         )
+
+    # ------------------------------------------------------------- datasets
+
+    def create_dataset(self, user: str, name: str, size: int, **optional: Any) -> dict[str, Any]:
+        assert DATASET.fullmatch(name)
+        return self._object(
+            "Dataset", self.send("POST", f"/users/{user}/datasets", {"name": name, "size": size, **optional})
+        )
+
+    def dataset(self, user: str, name: str) -> dict[str, Any]:
+        found = self._object("Dataset", self.send("GET", f"/users/{user}/datasets/{name}"))
+        assert 0 <= found["progress"] <= 100
+        return found
+
+    def dataset_heartbeat(self, user: str, name: str, state: str, progress: int) -> Any:
+        body = {"state": state, "progress": progress}
+        return self.send("PUT", f"/users/{user}/datasets/{name}:heartbeat", body)
+
+    def delete_dataset(self, user: str, name: str) -> dict[str, Any]:
+        return self._object("Dataset", self.send("DELETE", f"/users/{user}/datasets/{name}"))
+
+    def _file(self, method: str, path: str, data: bytes | None = None) -> httpx.Response:
+        bearer = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        return self._http.request(method, f"/data/{path}", content=data, headers=bearer)
+
+    def put_file(self, user: str, dataset: str, name: str, data: bytes) -> int:
+        return self._file("PUT", f"{user}/{dataset}/{name}", data).status_code
+
+    def get_file(self, user: str, dataset: str, name: str) -> bytes | int:
+        answer = self._file("GET", f"{user}/{dataset}/{name}")
+        return answer.content if answer.is_success else answer.status_code
+
+    def delete_files(self, user: str, dataset: str) -> int:
+        return self._file("DELETE", f"{user}/{dataset}").status_code
+
+    # ------------------------------------------------------ models and apps
+
+    def create_model(self, user: str, name: str, src: str, **optional: Any) -> dict[str, Any]:
+        assert NAME.fullmatch(name)
+        return self._object(
+            "Model", self.send("POST", f"/users/{user}/models", {"name": name, "src": src, **optional})
+        )
+
+    def model(self, user: str, name: str) -> dict[str, Any]:
+        """Not in the document, which has no other way to learn when a model is ready: as of all else."""
+        return self._object("Model", self.send("GET", f"/users/{user}/models/{name}"))
+
+    def delete_model(self, user: str, name: str) -> dict[str, Any]:
+        return self._object("Model", self.send("DELETE", f"/users/{user}/models/{name}"))
+
+    def create_app(self, user: str, name: str, model: str, **optional: Any) -> dict[str, Any]:
+        assert NAME.fullmatch(name)
+        body = {"name": name, "model_name": model, **optional}
+        return self._app(self.send("POST", f"/users/{user}/apps", body))
+
+    def app(self, user: str, name: str) -> dict[str, Any]:
+        return self._app(self.send("GET", f"/users/{user}/apps/{name}"))
+
+    def delete_app(self, user: str, name: str) -> dict[str, Any]:
+        return self._app(self.send("DELETE", f"/users/{user}/apps/{name}"))
+
+    def _app(self, found: Any) -> dict[str, Any]:
+        app = self._object("Application", found)
+        assert app["port"] in PORTS
+        return app
 
     # -------------------------------------------------------------- metrics
 

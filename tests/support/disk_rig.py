@@ -10,6 +10,7 @@ from executor_lab import PYTHON
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry
 from mlp_hub import sandbox
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.sandbox import Limits, SandboxSpec
@@ -95,7 +96,7 @@ class DiskRig(Rig):
         await self.until(name, "running", user=user)
 
     async def reason(self, name: str, user: str) -> str:
-        return (await self.platform.jobs.get(user, name)).reason or ""
+        return (await self.platform.jobs.get(SYSTEM, user, name)).reason or ""
 
 
 def play(disk: SmallDisk, policy: DiskPolicy, story: Callable[[DiskRig], Awaitable[None]]) -> None:

@@ -77,7 +77,13 @@ class Data:
             model("digits", stage="archived", format="pickle", pickled=True),
             model("notes", state="error", message=why, format="", size=0),
         ]
-        crash = {"state": "error", "message": "a replica ended: rank 0 failed", "ready": 0, "running": []}
+        crash = {
+            "state": "error",
+            "phase": "error",
+            "message": "a replica ended: rank 0 failed",
+            "ready": 0,
+            "running": [],
+        }
         self.apps: list[Json] = [
             app("digits-app"),
             app("notes", **crash, tail="error: no model that can be served is in it, but notes.txt"),
@@ -173,7 +179,7 @@ class Data:
         self.leaving: Json = {
             "username": "", "state": "Actived", "tenants": ["default", "red"], "running": 2, "waiting": 1,
             "suspended": 0, "ended": 4, "servers": 1, "tokens": 3, "datasets": 2,
-            "models": 1, "stored": 3 << 30, "bytes": 5_000_000_000, "departure": None,
+            "models": 1, "stored": 3 << 30, "apps": 1, "bytes": 5_000_000_000, "departure": None,
         }  # fmt: skip
         self.users: list[Json] = [
             self._user("ann", admin=True, tenants=["default", "red"]),

@@ -12,6 +12,7 @@ from typing import Any
 import no_files
 from mlp_api.jobs import Job, JobCreate
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
@@ -118,7 +119,7 @@ class Rig:
         """Return the job once it is in one of the phases."""
 
         async def look() -> Job | None:
-            job = await self.platform.jobs.get(user, name)
+            job = await self.platform.jobs.get(SYSTEM, user, name)
             return job if job.phase in phases else None
 
         found: Job = await until(look, what=f"job {name} to be {' or '.join(phases)}")

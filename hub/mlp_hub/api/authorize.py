@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from mlp_api.types import NAME_PATTERN
@@ -13,6 +14,7 @@ from mlp_hub.api.principal import CallerKind, Principal
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_language.message import msg
 
 if TYPE_CHECKING:
@@ -23,8 +25,10 @@ USER_NAME_MAX = 255
 _NAME = re.compile(NAME_PATTERN)
 
 
-async def authorize(route: Route, principal: Principal, params: dict[str, str], platform: Platform) -> None:
-    """Return when the caller may; raise Refused otherwise.
+async def authorize(
+    route: Route, principal: Principal, params: dict[str, str], platform: Platform
+) -> TenantContext:
+    """Return which owned objects the caller comes to where they may use the route; raise Refused otherwise.
 
     Who may for one object may not for a later one of its name, as for another run of a job: where that matters, the name in
     `params` is made one of that very object, so that a later one is not taken for it.
@@ -34,7 +38,7 @@ async def authorize(route: Route, principal: Principal, params: dict[str, str], 
     """
     if principal.kind is CallerKind.JOB:
         _check_job_token(route, principal, params)
-        return
+        return TenantContext(principal.name)
     if not may_enter(principal):
         raise Refused(
             Reason.FORBIDDEN, msg("this token was not made for MLP Hub; it lacks access:services!service=mlp")
@@ -43,38 +47,41 @@ async def authorize(route: Route, principal: Principal, params: dict[str, str], 
     if not everywhere and route.scope not in principal.own_scopes:
         raise Refused(Reason.FORBIDDEN, msg("this token lacks the scope {scope}", scope=str(route.scope)))
     _check_names(params)
-    if route.relation in (Relation.PUBLIC, Relation.ANYBODY):
-        return
+    own = TenantContext(principal.name)
     if everywhere and principal.is_platform_admin:
-        return
-    if await _stands(route, principal, params, platform, everywhere=everywhere):
-        return
+        return TenantContext(principal.name, None)
+    if route.relation in (Relation.PUBLIC, Relation.ANYBODY):
+        return own
+    if (led := await _stands(route, principal, params, platform, everywhere=everywhere)) is not None:
+        return own.and_of(led)
     raise _refusal(params)
 
 
 async def _stands(
     route: Route, principal: Principal, params: dict[str, str], platform: Platform, *, everywhere: bool
-) -> bool:
+) -> Collection[str] | None:
+    """Return the tenants of which the caller comes to all objects; None where they may not use the route."""
     if principal.kind is not CallerKind.USER:
-        return False
+        return None
     relation = route.relation
     if relation in (Relation.SELF, Relation.OWNED) and params["user"] == principal.name:
-        return True
+        return ()
     if not everywhere or relation in (Relation.SELF, Relation.PLATFORM):
-        return False
+        return None
     places = await platform.tenants.of_user(principal.name)
     if relation is Relation.OWNED:
-        return await _leads({m.tenant for m in places if m.role == "admin"}, params, platform)
+        led = {m.tenant for m in places if m.role == "admin"}
+        return led if await _leads(led, params, platform) else None
     place = next((m for m in places if m.tenant == params["tenant"]), None)
     if place is None:
-        return False
+        return None
     if relation is Relation.TENANT_ADMIN and place.role != "admin":
         # a member may know that the tenant exists
         raise Refused(
             Reason.FORBIDDEN,
             msg("only an admin of {tenant} or of the platform may do this", tenant=place.tenant),
         )
-    return True
+    return (place.tenant,)
 
 
 async def _leads(tenants: set[str], params: dict[str, str], platform: Platform) -> bool:

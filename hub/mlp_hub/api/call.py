@@ -18,6 +18,7 @@ from mlp_hub.api.replay import RecentAnswers
 from mlp_hub.api.routes import Route
 from mlp_hub.api.sessions import Sessions
 from mlp_hub.api.token_uses import TokenUses
+from mlp_hub.domain.tenant_context import NOBODY, TenantContext
 from mlp_language.message import Eyes
 from mlp_language.render import ENGLISH, Reader
 
@@ -90,12 +91,13 @@ class Service:
 
 @dataclass(slots=True)
 class Call:
-    """One authorised request: path values, decoded query and body."""
+    """One authorised request: path values, decoded query and body. `context` bounds which owned objects it comes to."""
 
     service: Service
     route: Route
     principal: Principal
     params: dict[str, str]
+    context: TenantContext = NOBODY
     query: Any = None
     body: Any = None
     idempotency_key: str | None = None

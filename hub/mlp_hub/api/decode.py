@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from mlp_api.apps import APP_PATTERN, MODEL_OR_NONE_PATTERN, REPLICAS_PATTERN
+from mlp_api.apps import MODEL_OR_NONE_PATTERN, REPLICAS_PATTERN
 from mlp_api.datasets import DATASET_PATTERN, ONCE_PATTERN
 from mlp_api.jobs import (
     JOB_NAME_PATTERN,
@@ -38,9 +38,6 @@ JOB_NAME_WORDS = msg(
 PATTERN_WORDS = {
     NAME_PATTERN: msg(
         "a to z, 0 to 9 and -, beginning with a letter and ending with a letter or digit, at most 50 characters"
-    ),
-    APP_PATTERN: msg(
-        "a to z, 0 to 9 and -, beginning with a letter and ending with a letter or digit, at most 40 characters"
     ),
     MODEL_OR_NONE_PATTERN: msg("NAME or NAME@VERSION of a model, or empty where a command needs none"),
     REPLICAS_PATTERN: msg('a whole number such as 2 (in JSON without quotes), or MIN:MAX such as "0:2"'),

@@ -223,6 +223,7 @@ class Exchange(HTTPMessageDelegate):
             found.route,
             found.principal,
             found.params,
+            found.context,
             query=decode.query(self._request.query, found.route.query),
             accept=self._request.headers.get("Accept", ""),
             range=self._request.headers.get("Range", ""),

@@ -18,6 +18,7 @@ from mlp_hub.api.principal import CallerKind, Principal
 from mlp_hub.api.recent import check_recent
 from mlp_hub.api.routes import Found, Relation, Route, RouteTable
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import NOBODY, TenantContext
 from mlp_language.message import msg
 
 ANONYMOUS = Principal(CallerKind.USER, "")
@@ -25,11 +26,15 @@ ANONYMOUS = Principal(CallerKind.USER, "")
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request that may be served: its route with the values of its path, and whose it is; no credential on public routes."""
+    """A request that may be served: its route with the values of its path, whose it is, and which owned objects it may come to.
+
+    The gatekeeper alone makes the context. Public routes have no credential, and nothing is within their context.
+    """
 
     route: Route
     params: dict[str, str]
     principal: Principal = ANONYMOUS
+    context: TenantContext = NOBODY
     credential: Credential | None = None
 
 
@@ -54,8 +59,8 @@ class Gatekeeper:
             what = "WebSocket" if socket else request.method or ""
             text = msg("there is no {method} {path} here", method=what, path=decode.clip(request.path))
             raise Refused(Reason.NOT_FOUND, text)
-        admitted = Admitted(found.route, found.params, principal, credential)
-        await self._authorize(admitted)
+        context = await self._authorize(found.route, principal, found.params)
+        admitted = Admitted(found.route, found.params, principal, context, credential)
         if found.route.recent:
             service = self._service
             config = service.config
@@ -68,9 +73,8 @@ class Gatekeeper:
         """Return who was admitted as they are now, while they would be: what was open stays open no longer than that."""
         assert admitted.credential is not None  # noqa: S101 - no WebSocket is public
         principal = await self._service.auth.identify(admitted.credential, address)
-        again = replace(admitted, principal=principal)
-        await self._authorize(again)
-        return again
+        context = await self._authorize(admitted.route, principal, admitted.params)
+        return replace(admitted, principal=principal, context=context)
 
     def _find(self, request: HTTPServerRequest, path: str, *, socket: bool) -> Found | None:
         if not socket:
@@ -84,8 +88,8 @@ class Gatekeeper:
         if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
             raise Refused(Reason.FORBIDDEN, msg("WebSockets from another site are refused"))
 
-    async def _authorize(self, admitted: Admitted) -> None:
-        await authorize(admitted.route, admitted.principal, admitted.params, self._service.platform)
+    async def _authorize(self, route: Route, principal: Principal, params: dict[str, str]) -> TenantContext:
+        return await authorize(route, principal, params, self._service.platform)
 
     def _take(self, bucket: str, key: str) -> None:
         wait = self._service.limiter.take(bucket, key)

@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mlp_api.apps import APP_PATTERN
 from mlp_api.datasets import DATASET_PATTERN
 from mlp_api.jobs import JOB_PATTERN
 from mlp_api.models import MODEL_PATTERN
+from mlp_api.types import NAME_PATTERN
 
 if TYPE_CHECKING:
+    from mlp_hub.domain.tenant_context import TenantContext
     from mlp_hub.service.platform import Platform
 
 TenantOf = Callable[[str, str], Awaitable[tuple[str, str] | None]]
@@ -29,29 +30,29 @@ class Owned:
 
     name: re.Pattern[str]
     tenant_of: Callable[[Platform], TenantOf]
-    must_exist: Callable[[Platform, str, str], Awaitable[object]]
+    must_exist: Callable[[Platform, TenantContext, str, str], Awaitable[object]]
 
 
 KINDS: dict[str, Owned] = {
     "job": Owned(
         re.compile(JOB_PATTERN),
         lambda platform: platform.jobs.tenant_of,
-        lambda platform, user, name: platform.jobs.get(user, name),
+        lambda platform, context, user, name: platform.jobs.get(context, user, name),
     ),
     "model": Owned(
         re.compile(MODEL_PATTERN),
         lambda platform: platform.models.tenant_of,
-        lambda platform, user, name: platform.models.get(user, name),
+        lambda platform, context, user, name: platform.models.get(context, user, name),
     ),
     "app": Owned(
-        re.compile(APP_PATTERN),
+        re.compile(NAME_PATTERN),
         lambda platform: platform.apps.tenant_of,
-        lambda platform, user, name: platform.apps.get(user, name),
+        lambda platform, context, user, name: platform.apps.get(context, user, name),
     ),
     "dataset": Owned(
         re.compile(DATASET_PATTERN),
         lambda platform: platform.datasets.tenant_of,
-        lambda platform, user, name: platform.datasets.get(user, name),
+        lambda platform, context, user, name: platform.datasets.get(context, user, name),
     ),
 }
 """Each kind by the name that its objects have in paths."""

@@ -83,12 +83,19 @@ class StreamSocket(WebSocketHandler):
         admitted = await self._gatekeeper.admit(request, self._path, self._address, socket=True)
         params, kind = admitted.params, kind_in(admitted.params)
         if kind is not None:
-            await KINDS[kind].must_exist(service.platform, params["user"], params[kind])
+            await KINDS[kind].must_exist(service.platform, admitted.context, params["user"], params[kind])
         query = decode.query(request.query, admitted.route.query)
         reader = await self._reader(await setting_of(service.platform, admitted.principal))
         eyes = await eyes_of(service.platform, admitted.principal)
         self._call = Call(
-            service, admitted.route, admitted.principal, params, query=query, reader=reader, eyes=eyes
+            service,
+            admitted.route,
+            admitted.principal,
+            params,
+            admitted.context,
+            query=query,
+            reader=reader,
+            eyes=eyes,
         )
         self._admitted = admitted
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -34,6 +35,8 @@ PORTS = range(31_000, 50_001)
 """Ports, of which each app has one for itself as long as it is there; nothing of this machine listens at it."""
 OF_APPS = "app~"
 """Beginning of the names of those jobs that are replicas of apps: no job of a user's is called so."""
+LONGEST_WHOLE = 40
+"""Given: characters of an app's name that stand in its replicas' names as they are: those of a job's name, less what is around them."""
 
 
 class AppAccess(StrEnum):
@@ -93,7 +96,13 @@ class App:
 
 
 def replica_name(app: str, slot: int | str) -> str:
-    """Return the name of the job that is a replica: `app~digits~0`; without a slot what all names of such begin with."""
+    """Return the name of the job that is a replica: `app~digits~0`; without a slot what all names of such begin with.
+
+    Names of jobs are shorter than those of apps may be: of a long one the beginning stands there, with a digest of all of it.
+    """
+    if len(app) > LONGEST_WHOLE:
+        digest = hashlib.blake2b(app.encode(), digest_size=4).hexdigest()
+        app = f"{app[: LONGEST_WHOLE - len(digest) - 1]}.{digest}"
     return f"{OF_APPS}{app}~{slot}"
 
 

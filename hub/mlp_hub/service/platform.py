@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
 from mlp_hub.service.admission.feasibility import Feasibility
@@ -361,15 +362,15 @@ class Platform:
         await self.lease.give_up()
         self.broker.close()
 
-    def watch(self, user: str, name: str, since: int = 0) -> AsyncIterator[Frame]:
+    def watch(self, context: TenantContext, user: str, name: str, since: int = 0) -> AsyncIterator[Frame]:
         """Yield all that concerns a job: what there is, `synced`, what happens, `end`. Refuses a missing job."""
-        return self._watcher.watch(user, name, since)
+        return self._watcher.watch(context, user, name, since)
 
     def follow_log(
-        self, user: str, name: str, rank: int, since: int, tail: int | None
+        self, context: TenantContext, user: str, name: str, rank: int, *, since: int, tail: int | None
     ) -> AsyncIterator[Frame]:
         """Yield a rank's log as it is written, until the job has ended and all was given; refuses a missing job or rank."""
-        return self._watcher.follow_log(user, name, rank, since, tail)
+        return self._watcher.follow_log(context, user, name, rank, since=since, tail=tail)
 
     async def _own_problems(self) -> list[Problem]:
         found = []

@@ -13,6 +13,7 @@ from brought_rig import IMAGE, BroughtRig, play
 from kube import Kube
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.kubernetes.kinds import JOBS, MPI_JOBS, PYTORCH_JOBS, TF_JOBS, Kind
 from pods import asked
 from waiting import until
@@ -65,7 +66,7 @@ def test_it_is_held_until_there_is_room_and_then_runs_to_its_end(kube: Kube, tmp
         await rig.until("second", "queued")
 
         async def why() -> Any:
-            found = await rig.platform.jobs.why("ann", "second")
+            found = await rig.platform.jobs.why(SYSTEM, "ann", "second")
             return found if found.reasons else None
 
         told = await until(why, what="why it waits", every=0.1)
@@ -75,7 +76,7 @@ def test_it_is_held_until_there_is_room_and_then_runs_to_its_end(kube: Kube, tmp
         assert held["metadata"]["labels"]["mlp-hub/job"] == "second"
         assert not await rig.pods(job="second")
 
-        await rig.platform.jobs.cancel("ann", "first")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "first")
         await rig.until("first", "cancelled")
         await rig.gone("job/first")
         second = await rig.until("second", "finished")
@@ -84,7 +85,7 @@ def test_it_is_held_until_there_is_room_and_then_runs_to_its_end(kube: Kube, tmp
         ended = await rig.found("job/second")  # what has ended is its user's to look at, and to remove
         assert ended["status"]["succeeded"] == 1
         assert "done" in await rig.kubectl("logs", "job/second")
-        await rig.platform.jobs.delete("ann", "second")
+        await rig.platform.jobs.delete(SYSTEM, "ann", "second")
         await rig.gone("job/second")
 
     play(kube, tmp_path, story)
@@ -132,15 +133,15 @@ def test_it_gives_way_and_goes_on_where_it_is_let_run_again(kube: Kube, tmp_path
         await rig.until("urgent", "running")
         assert (await rig.found("job/long"))["spec"]["suspend"] is True
         assert rig.held() == Resources(cpu=400, ram=128)
-        await rig.platform.jobs.cancel("ann", "urgent")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "urgent")
         again = await rig.until("long", "running")
         assert again.restarts == 1
-        assert [e.kind for e in await rig.platform.jobs.events("ann", "long")].count("running") == 2
+        assert [e.kind for e in await rig.platform.jobs.events(SYSTEM, "ann", "long")].count("running") == 2
 
-        await rig.platform.jobs.suspend("ann", "long")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "long")
         await rig.until("long", "suspended")
         assert rig.held() == Resources()
-        await rig.platform.jobs.resume("ann", "long")
+        await rig.platform.jobs.resume(SYSTEM, "ann", "long")
         await rig.until("long", "running")
         await rig.kubectl("delete", "job", "long", "--wait=false")
         await rig.until("long", "cancelled")
@@ -157,11 +158,11 @@ def test_an_mpi_job_gives_way_and_runs_again(kube: Kube, tmp_path: Path) -> None
         launcher["command"] = [*launcher["command"][:-1], "test -e /tmp/go || sleep 600"]
         await rig.brings(lasts)
         await rig.until("ranks", "running")
-        await rig.platform.jobs.suspend("ann", "ranks")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "ranks")
         await rig.until("ranks", "suspended")
         assert rig.held() == Resources()
         assert not [p for p in await rig.pods(job="ranks") if p["status"]["phase"] == "Running"]
-        await rig.platform.jobs.resume("ann", "ranks")
+        await rig.platform.jobs.resume(SYSTEM, "ann", "ranks")
         again = await rig.until("ranks", "running")
         assert again.restarts == 1
 
@@ -183,7 +184,7 @@ def test_two_of_one_name_and_a_hub_that_was_away(kube: Kube, tmp_path: Path) -> 
         await rig.brings(job("same", LASTS, kind=TF_JOBS))
 
         async def other() -> str | None:
-            jobs, _ = await rig.platform.jobs.list("ann")
+            jobs, _ = await rig.platform.jobs.list(SYSTEM, "ann")
             names = {each.name for each in jobs} - {"same"}
             return min(names) if names else None
 

@@ -14,6 +14,7 @@ from kube import Kube
 from kube_lab import KubeLab
 from mlp_api.jobs import Job
 from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo
 from platform_rig import FAST, Rig
 from waiting import PATIENCE_S, until
@@ -57,12 +58,12 @@ class PodRig(Rig):
         await asyncio.to_thread((self.workspace(user, name) / "go").write_text, "")
 
     async def texts(self, name: str, rank: int = 0, user: str = "ann") -> list[str]:
-        found = await self.platform.jobs.log_chunk(user, name, rank)
+        found = await self.platform.jobs.log_chunk(SYSTEM, user, name, rank)
         return [line.text for line in found.lines]
 
     async def all_run(self, name: str, ranks: int, user: str = "ann") -> Job:
         async def look() -> Job | None:
-            job = await self.platform.jobs.get(user, name)
+            job = await self.platform.jobs.get(SYSTEM, user, name)
             states = [rank.state for rank in job.ranks]
             return job if job.phase == "running" and states == ["running"] * ranks else None
 
@@ -115,11 +116,11 @@ def test_a_job_is_suspended_and_resumed(lab: KubeLab, tmp_path: Path) -> None:
     async def story(rig: PodRig) -> None:
         await rig.submit("job", workers=2)
         await rig.all_run("job", 2)
-        await rig.platform.jobs.suspend("ann", "job")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "job")
         await rig.until("job", "suspended")
         assert rig.held() == ZERO
         assert await rig.texts("job", 1) == ["one of 2", "saving", "saved"]
-        await rig.platform.jobs.resume("ann", "job")
+        await rig.platform.jobs.resume(SYSTEM, "ann", "job")
         await rig.all_run("job", 2)
         await rig.go_on("job")
         assert (await rig.until("job", "finished")).failure is None

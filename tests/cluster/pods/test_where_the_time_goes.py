@@ -15,6 +15,7 @@ from kube import Kube
 from kube_lab import KubeLab, until
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.service.config import DiskPolicy
@@ -114,24 +115,24 @@ def test_stages_outlive_the_pods_and_the_service(lab: KubeLab) -> None:
             await platform.jobs.submit("ann", asked)
 
             async def written(number: int) -> list[str] | None:
-                told = await platform.jobs.attempts("ann", "a")
+                told = await platform.jobs.attempts(SYSTEM, "ann", "a")
                 names = [stage.stage for stage in told[-1].stages]
                 return names if told[-1].attempt == number and names[-1] == "first-line" else None
 
             whole = ["queued", "admitted", *PODS, "started", "first-line"]
             assert await waiting.until(lambda: written(1), what="its first line") == whole
-            job = await platform.jobs.get("ann", "a")
-            await platform.jobs.suspend("ann", "a")
+            job = await platform.jobs.get(SYSTEM, "ann", "a")
+            await platform.jobs.suspend(SYSTEM, "ann", "a")
             await waiting.until(lambda: _is(platform, "suspended"), what="it to be suspended")
             next(iter(lab.directories.jobs.glob("ann/*"))).joinpath("enough").touch()
-            await platform.jobs.resume("ann", "a")
+            await platform.jobs.resume(SYSTEM, "ann", "a")
             await waiting.until(lambda: _is(platform, "finished"), what="it to be finished")
             await waiting.until(lambda: _nothing(lab), what="its pods to be gone")
-            before = await platform.jobs.attempts("ann", "a")
+            before = await platform.jobs.attempts(SYSTEM, "ann", "a")
             await platform.stop()
             platform = Platform(db, executor, time.time, policy, alone=True)
             await platform.start()
-            told = await platform.jobs.attempts("ann", "a")
+            told = await platform.jobs.attempts(SYSTEM, "ann", "a")
             assert told == before
             assert [(a.attempt, a.ended) for a in told] == [(1, "suspended"), (2, "ended")]
             assert [[s.stage for s in a.stages] for a in told] == [whole, whole]
@@ -160,7 +161,7 @@ def test_a_job_whose_pod_fills_the_volume_is_stopped_at_its_bound(lab: KubeLab) 
             code = "import time\nopen('/workspace/ckpt/big', 'wb').write(bytes(40 << 20))\ntime.sleep(600)"
             await platform.jobs.submit("ann", JobCreate(name="a", code=code, cpu=0.1, ram=256))
             await waiting.until(lambda: _is(platform, "failed"), what="it to be stopped")
-            job = await platform.jobs.get("ann", "a")
+            job = await platform.jobs.get(SYSTEM, "ann", "a")
             assert job.reason == "disk"
         finally:
             await platform.stop()
@@ -171,7 +172,7 @@ def test_a_job_whose_pod_fills_the_volume_is_stopped_at_its_bound(lab: KubeLab) 
 
 
 async def _is(platform: Platform, phase: str) -> bool:
-    return (await platform.jobs.get("ann", "a")).phase == phase
+    return (await platform.jobs.get(SYSTEM, "ann", "a")).phase == phase
 
 
 async def _nothing(lab: KubeLab) -> bool:

@@ -50,8 +50,11 @@ def una(rig: ApiRig) -> Iterator[str]:
 
 def test_what_would_become_of_it_is_said_before_with_numbers(rig: ApiRig, una: str) -> None:
     rig.dataset(una, "pets", f"{una}-token")
+    rig.app(una, "site", f"{una}-token")
     found = rig.ask("GET", f"/users/{una}/leaving", token=f"{una}-token").json
     assert (found["datasets"], found["models"], found["stored"]) == (1, 0, 0)
+    assert found["apps"] == 1
+    # replicas of the app are no jobs of hers
     assert (found["running"], found["waiting"], found["tokens"], found["servers"]) == (1, 1, 1, 0)
     assert (found["state"], found["tenants"], found["departure"]) == ("Actived", ["default"], None)
     answer = rig.ask("PUT", f"/users/{una}?jobs=stop", {"whatever": [1]}, token=f"{una}-token")
@@ -60,7 +63,8 @@ def test_what_would_become_of_it_is_said_before_with_numbers(rig: ApiRig, una: s
     assert (after["departure"]["jobs"], after["departure"]["files"]) == ("stop", "keep")
     assert (after["departure"]["actor"], after["departure"]["stopped"]) == (una, 2)
     rig.until(una, "runs", "cancelled")
-    assert leaving(rig, una)["running"] == 0
+    after = leaving(rig, una)
+    assert (after["running"], after["apps"]) == (0, 0)
 
 
 def test_who_is_let_in_again_begins_without_what_was_removed(rig: ApiRig, una: str) -> None:

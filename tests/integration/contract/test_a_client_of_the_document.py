@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from contract_client import ContractClient, DeniedError
+from contract_client import FIELDS, ContractClient, DeniedError
 from live_hub import PASSWORD, LiveHub
 from waiting import wait_for
 
@@ -16,6 +16,12 @@ TRAINS = (
     "for epoch in range(1, 4):\n"
     "    mlp.report(epoch=epoch, loss=1 / epoch, accuracy=1 - 1 / epoch, progress=epoch * 33)\n"
     "print('trained')\n"
+)
+KEEPS = (
+    "import joblib, os\n"
+    "from sklearn.linear_model import LinearRegression\n"
+    "line = LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])\n"
+    "joblib.dump(line, os.path.join(os.environ['MLP_CHECKPOINT_DIR'], 'model.joblib'))\n"
 )
 WAITS = "import os, pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.05)\n"
 
@@ -39,6 +45,16 @@ def ended(client: ContractClient, user: str, name: str) -> str:
     """Return the state in which a job ended."""
     wait_for(lambda: client.job(user, name)["state"] in ("finished", "error"), message=f"for {name} to end")
     return str(client.job(user, name)["state"])
+
+
+def gone(look: Callable[[], object]) -> bool:
+    """Whether it is refused as what is not there."""
+    try:
+        look()
+    except DeniedError as refused:
+        assert refused == DeniedError(403, "")
+        return True
+    return False
 
 
 def program(hub: LiveHub, user: str, name: str, text: str) -> str:
@@ -128,12 +144,85 @@ def test_a_job_says_how_it_is_doing_and_is_deleted_only_after_its_end(
     assert ann.delete_job("ann", "slow")["state"] in ("deleting", "finished")
 
 
+@pytest.mark.parametrize("name", ["pets", "pets.of.ann", "d" * 50])
+def test_a_dataset_is_made_uploaded_and_deleted(
+    hub: LiveHub, as_user: Callable[[str], ContractClient], name: str
+) -> None:
+    ann, bob = as_user("ann"), as_user("bob")
+    made = ann.create_dataset("ann", name, 1000, user="ann", tenant="default")
+    assert {k: made[k] for k in FIELDS["Dataset"]} == {
+        "name": name, "user": "ann", "tenant": "default", "size": 1000, "state": "creating", "progress": 0,
+    }  # fmt: skip
+    with pytest.raises(DeniedError) as again:
+        ann.create_dataset("ann", name, 1000)
+    assert again.value == DeniedError(403, "")
+    assert ann.put_file("ann", name, "cats.csv", b"tom" * 100) == 201
+    assert ann.dataset_heartbeat("ann", name, "creating", 50) == ""
+    assert ann.dataset("ann", name)["progress"] == 50
+    with pytest.raises(DeniedError) as early:
+        ann.delete_dataset("ann", name)
+    assert early.value == DeniedError(403, "")
+    assert ann.dataset_heartbeat("ann", name, "ready", 100) == ""
+    wait_for(lambda: ann.dataset("ann", name)["size"] == 300, message="for the exact size")
+    assert (ann.dataset("ann", name)["state"], ann.get_file("ann", name, "cats.csv")) == (
+        "ready",
+        b"tom" * 100,
+    )
+    assert (bob.get_file("ann", name, "cats.csv"), as_user("").get_file("ann", name, "cats.csv")) == (
+        404,
+        401,
+    )
+    assert ann.delete_dataset("ann", name)["state"] == "deleting"
+    wait_for(lambda: gone(lambda: ann.dataset("ann", name)), message="for it to be gone")
+
+
+def test_an_upload_that_failed_is_deleted_and_so_is_one_by_its_files(
+    as_user: Callable[[str], ContractClient],
+) -> None:
+    ann = as_user("ann")
+    for name in ("failed", "filed"):
+        ann.create_dataset("ann", name, 10)
+    assert ann.dataset_heartbeat("ann", "failed", "error", 3) == ""
+    assert ann.dataset("ann", "failed")["state"] == "error"
+    assert ann.delete_dataset("ann", "failed")["state"] == "deleting"
+    assert ann.put_file("ann", "filed", "x", b"1234") == 201
+    assert ann.dataset_heartbeat("ann", "filed", "ready", 100) == ""
+    assert ann.delete_files("ann", "filed") == 204
+    for name in ("failed", "filed"):
+        wait_for(lambda name=name: gone(lambda: ann.dataset("ann", name)), message=f"for {name} to be gone")
+
+
+def test_what_a_job_made_becomes_a_model_and_the_model_an_app(
+    hub: LiveHub, as_user: Callable[[str], ContractClient]
+) -> None:
+    ann = as_user("ann")
+    ann.create_job("ann", "keeps", program(hub, "ann", "keeps.py", KEEPS), cpu=0.5, ram=1024)
+    assert ended(ann, "ann", "keeps") == "finished"
+    # a value is letters there, unless something else is said: a source is the name of a job
+    made = ann.create_model("ann", "line", "keeps", tenant="default")
+    assert (made["name"], made["user"], made["tenant"]) == ("line", "ann", "default")
+    wait_for(lambda: ann.model("ann", "line")["state"] != "creating", message="for the model")
+    assert ann.model("ann", "line")["state"] == "ready"
+    assert ann.model("ann", "line")["size"] > 0
+    name = "a" * 50
+    app = ann.create_app("ann", name, "line", gpu=0, cpu=0.5, ram=1024)
+    assert (app["user"], app["tenant"], app["cpu"], app["ram"]) == ("ann", "default", 0.5, 1024)
+    assert app["model_name"].startswith("line")
+    wait_for(lambda: ann.app("ann", name)["state"] == "ready", message="for the app to answer")
+    assert ann.app("ann", name)["port"] == app["port"]
+    assert ann.delete_app("ann", name)["state"] == "deleting"
+    wait_for(lambda: gone(lambda: ann.app("ann", name)), message="for the app to be gone")
+    assert ann.delete_model("ann", "line")["state"] == "deleting"
+    wait_for(lambda: gone(lambda: ann.model("ann", "line")), message="for the model to be gone")
+
+
 def test_what_a_manager_of_metrics_is_told_answers_nothing(
     hub: LiveHub, as_user: Callable[[str], ContractClient]
 ) -> None:
     ann, manager = as_user("ann"), as_user("admin")
     entry = program(hub, "ann", "short.py", TRAINS)
     ann.create_job("ann", "short", entry, cpu=0.2, ram=128)
+    assert manager.metrics("ann", "short", "begin") == ""
     ended(ann, "ann", "short")
     assert [manager.metrics("ann", "short", verb) for verb in ("finish", "delete")] == ["", ""]
     assert list(ann.points("ann", "short")) == []
@@ -174,6 +263,18 @@ def test_resources_are_tried_confirmed_and_cancelled_however_often(
         ("POST", "/users/ann/jobs", {"name": "", "entry": "train.py"}),
         ("POST", "/users/ann/jobs", {"name": "a", "entry": "../../etc/passwd"}),
         ("POST", "/users/ann/jobs", {"name": "a", "entry": "train.py", "ram": 1}),
+        ("POST", "/users/ann/datasets", {"name": "a"}),
+        ("POST", "/users/ann/datasets", {"name": "a", "size": -1}),
+        ("POST", "/users/ann/datasets", {"name": "a", "size": 1, "state": "ready"}),
+        ("POST", "/users/ann/datasets", {"name": "a", "size": 1, "user": "bob"}),
+        ("PUT", "/users/ann/datasets/none:heartbeat", {"state": "ready", "progress": 100}),
+        ("DELETE", "/users/ann/datasets/none", None),
+        ("POST", "/users/ann/models", {"name": "a"}),
+        ("POST", "/users/ann/models", {"name": "a", "src": "nosuchjob"}),
+        ("DELETE", "/users/ann/models/none", None),
+        ("POST", "/users/ann/apps", {"name": "a"}),
+        ("POST", "/users/ann/apps", {"name": "a", "model_name": "none"}),
+        ("DELETE", "/users/ann/apps/none", None),
         ("PUT", "/users/ann/jobs/none:heartbeat", {"state": "creating", "progress": 1}),
         ("PUT", "/users/ann/jobs/none:heartbeat", {"state": "running", "progress": 101}),
         ("GET", "/users/ann/jobs/none", None),

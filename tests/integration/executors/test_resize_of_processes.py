@@ -10,6 +10,7 @@ from dataclasses import replace
 from executor_lab import ROOT, Lab
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.platform import Platform
 from mlp_hub.store.database import Database
@@ -51,7 +52,7 @@ def test_a_job_of_processes_saves_and_goes_on_with_fewer(lab: Lab) -> None:
             await platform.jobs.submit("ann", JobCreate(name="wide", code=PROGRAM, workers="1:2", **ask))
 
             async def is_up() -> bool:
-                chunk = await platform.jobs.log_chunk("ann", "wide", 0)
+                chunk = await platform.jobs.log_chunk(SYSTEM, "ann", "wide", 0)
                 return bool(chunk.lines)
 
             await until(is_up)
@@ -60,17 +61,17 @@ def test_a_job_of_processes_saves_and_goes_on_with_fewer(lab: Lab) -> None:
             )
 
             async def phases(*wanted: str) -> bool:
-                jobs = [await platform.jobs.get(*key) for key in (("ann", "wide"), ("bob", "other"))]
+                jobs = [await platform.jobs.get(SYSTEM, *key) for key in (("ann", "wide"), ("bob", "other"))]
                 assert not [j for j in jobs if j.phase == "failed"], jobs
                 return tuple(j.phase for j in jobs) == wanted
 
             # the other one stays until the resized one has ended, which would grow again without it
             await until(lambda: phases("finished", "running"))
-            await platform.jobs.cancel("bob", "other")
+            await platform.jobs.cancel(SYSTEM, "bob", "other")
             await until(lambda: phases("finished", "cancelled"))
-            wide = await platform.jobs.get("ann", "wide")
+            wide = await platform.jobs.get(SYSTEM, "ann", "wide")
             assert (wide.restarts, len(wide.ranks)) == (1, 1)
-            lines = [line.text for line in (await platform.jobs.log_chunk("ann", "wide", 0)).lines]
+            lines = [line.text for line in (await platform.jobs.log_chunk(SYSTEM, "ann", "wide", 0)).lines]
             assert lines == ["attempt 0 of 2 from 0", "attempt 1 of 1 from 7"]
             assert await db.read(lambda tx: tx.ledger.in_use("default", time.time())) == ZERO
         finally:

@@ -18,6 +18,7 @@ from executor_lab import ROOT, Lab
 from mlp_api.jobs import JobCreate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.platform import Platform
@@ -50,7 +51,7 @@ def test_parameter_servers_and_workers_of_the_page_run_as_it_says(lab: Lab) -> N
         assert made.runtime == "ps-workers"
 
         async def ended() -> Any:
-            job = await platform.jobs.get("ann", "sum")
+            job = await platform.jobs.get(SYSTEM, "ann", "sum")
             return job if job.phase in ("finished", "failed") else None
 
         job = await until(ended)
@@ -60,7 +61,7 @@ def test_parameter_servers_and_workers_of_the_page_run_as_it_says(lab: Lab) -> N
         assert (chief, server) == ("finished", "stopped")
         # the chief's end is the job's; a worker whose part is told may not have ended quite yet
         assert set(workers) <= {"finished", "stopped"}
-        lines = (await platform.jobs.log_chunk("ann", "sum", 0)).lines
+        lines = (await platform.jobs.log_chunk(SYSTEM, "ann", "sum", 0)).lines
         assert [line.text for line in lines] == ["sum 5050"]
         held = await platform.db.read(lambda tx: tx.ledger.in_use("default", time.time()))
         assert held == ZERO

@@ -13,6 +13,7 @@ from executor_lab import ROOT
 from mlp_api.types import ResourceRequestTry
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import MIB
 from small_disk import SmallDisk, small_disk
@@ -127,7 +128,7 @@ def test_who_writes_what_no_process_holds_is_named_by_what_it_has_written(ext4: 
         await is_ended(rig, "ann")
         await is_well(rig)
         for name in ("steady", "pipes"):
-            assert (await rig.platform.jobs.get("bob", name)).phase == "running"
+            assert (await rig.platform.jobs.get(SYSTEM, "bob", name)).phase == "running"
 
     play(ext4, DiskPolicy(floor=60 * MIB), story)
 
@@ -144,7 +145,7 @@ def test_below_the_floor_a_notebook_may_be_started_to_make_room_and_below_half_o
 
         async def waits_for(words: str) -> None:
             async def look() -> bool:
-                why = await rig.platform.jobs.why("bob", "later")
+                why = await rig.platform.jobs.why(SYSTEM, "bob", "later")
                 return bool(why.reasons) and words in str(why.reasons[0].message)
 
             await until(look, what=words)

@@ -15,6 +15,7 @@ import pytest
 
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.job import Failure
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec, Superseded
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
@@ -93,7 +94,7 @@ def ask(name: str, **sim: float) -> JobCreate:
 
 async def reaches(p: Platform, name: str, *phases: str) -> None:
     async def look() -> bool:
-        return (await p.jobs.get("ann", name)).phase in phases
+        return (await p.jobs.get(SYSTEM, "ann", name)).phase in phases
 
     await until(look, what=f"{name} to be {phases}")
 
@@ -114,7 +115,7 @@ def test_a_start_that_comes_too_late_begins_nothing(tmp_path: Path) -> None:
         await second.start()
         assert second.lease.epoch == 2
         await reaches(second, "a", "running")
-        await second.jobs.cancel("ann", "a")
+        await second.jobs.cancel(SYSTEM, "ann", "a")
         await reaches(second, "a", "cancelled")
         hub.executor.gate.set()  # the first goes on where it was: its attempt was removed, and it does not know
         await until(lambda: _true(hub.executor.refused))
@@ -135,12 +136,12 @@ def test_a_stop_that_comes_too_late_ends_nothing(tmp_path: Path) -> None:
         await first.jobs.submit("ann", ask("a", DURATION=600))
         await reaches(first, "a", "running")
         hub.executor.gate.clear()
-        await first.jobs.suspend("ann", "a")
+        await first.jobs.suspend(SYSTEM, "ann", "a")
         await until(lambda: _true("stop" in hub.executor.held_up))
         await silent(first)
         await second.start()
         await reaches(second, "a", "suspended")
-        await second.jobs.resume("ann", "a")
+        await second.jobs.resume(SYSTEM, "ann", "a")
         await reaches(second, "a", "running")
         running = await hub.executor.known()
         hub.executor.gate.set()
@@ -148,7 +149,7 @@ def test_a_stop_that_comes_too_late_ends_nothing(tmp_path: Path) -> None:
         assert await hub.executor.known() == running
         seen = await hub.executor.observe(running)
         assert [str(o.phase) for o in seen.values()] == ["running"]
-        assert (await second.jobs.get("ann", "a")).phase == "running"
+        assert (await second.jobs.get(SYSTEM, "ann", "a")).phase == "running"
         await second.stop()
         await first.stop()
 
@@ -231,7 +232,7 @@ def test_whoever_is_refused_by_the_executor_does_not_give_up_the_job(tmp_path: P
         await hub.executor.fence(30, 1.0)  # whose it is the database does not know
         await p.jobs.submit("ann", ask("a", DURATION=0.05))
         await until(lambda: _true(len(hub.executor.refused) > POLICY.start_tries))
-        job = await p.jobs.get("ann", "a")
+        job = await p.jobs.get(SYSTEM, "ann", "a")
         assert (job.phase, str(job.message)) == (
             "starting",
             "trying again: another part of the hub runs jobs now",

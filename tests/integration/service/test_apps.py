@@ -16,6 +16,7 @@ from mlp_api.apps import AppScale
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.apps.probing import connect
 from waiting import until
 
@@ -52,14 +53,14 @@ def test_a_model_is_served_killed_started_again_and_deleted_without_a_trace(tmp_
         async with door(first.replicas[0]) as where:
             for binary in (True, False):
                 assert await asyncio.to_thread(infer, where, [3.0, 4.0], binary=binary) == [7.0, 9.0]
-        running = await rig.app(lambda a: a.state == "running")
+        running = await rig.app(lambda a: a.phase == "running")
         assert (running.ready, running.wanted, str(running.message)) == (1, 1, "")
         assert (await asyncio.to_thread(rig.held)).cpu == 500
-        assert await rig.platform.jobs.list("ann") == ([], None)  # what people see is the app
+        assert await rig.platform.jobs.list(SYSTEM, "ann") == ([], None)  # what people see is the app
         queued = await rig.platform.cluster_queue.entries()
         assert [(one.kind, one.name) for one in queued] == [("app", "line")]
         with pytest.raises(Refused) as refused:
-            await rig.platform.models.delete("ann", "line", actor="ann")
+            await rig.platform.models.delete(SYSTEM, "ann", "line", actor="ann")
         assert refused.value.reason is Reason.WRONG_STATE
 
         (attempt,) = await rig.executor.known()
@@ -70,7 +71,7 @@ def test_a_model_is_served_killed_started_again_and_deleted_without_a_trace(tmp_
         async with door(second.replicas[0]) as where:
             assert await asyncio.to_thread(infer, where, [5.0], binary=True) == [11.0]
 
-        await rig.platform.apps.delete("ann", "line", actor="ann")
+        await rig.platform.apps.delete(SYSTEM, "ann", "line", actor="ann")
         await rig.gone()
         assert await rig.executor.known() == []
         assert (await asyncio.to_thread(rig.held)).cpu == 0
@@ -106,7 +107,7 @@ def test_a_new_version_answers_before_the_old_one_goes(tmp_path: Path) -> None:
         assert new.version == 2
         assert all(seen), "at some moment nothing answered"
         done = await rig.app(lambda a: len(a.running) == 1)
-        assert (done.generation, done.state) == (2, "running")
+        assert (done.generation, done.phase) == (2, "running")
 
     play_apps(tmp_path, story)
 
@@ -118,12 +119,12 @@ def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_path: Pa
         await rig.deploy("files", command=command, command_port=9000)
         found = await rig.endpoint(lambda e: bool(e.replicas), "files")
         assert "line.joblib" in await says(found.replicas[0])
-        await rig.platform.apps.scale("ann", "files", AppScale(replicas=2))
+        await rig.platform.apps.scale(SYSTEM, "ann", "files", AppScale(replicas=2))
         await rig.endpoint(lambda e: len(e.replicas) == 2, "files")
-        await rig.platform.apps.scale("ann", "files", AppScale(replicas="0:1", idle=10))
+        await rig.platform.apps.scale(SYSTEM, "ann", "files", AppScale(replicas="0:1", idle=10))
         rig.ahead += 60
         asleep = await rig.app(lambda a: a.wanted == 0 and not a.running, "files")
-        assert asleep.state == "waiting"
+        assert asleep.phase == "waiting"
         assert "sleeps" in str(asleep.message)
         await rig.platform.apps.wake(asleep.uid)
         again = await rig.endpoint(lambda e: bool(e.replicas), "files")
@@ -149,7 +150,7 @@ def test_what_is_no_model_and_what_forks_without_end_are_told_with_their_cause(t
         bombed = await rig.app(lambda a: a.failures >= 1, "bomb")
         assert bombed.ready == 0
         for name in ("notes", "bomb"):
-            await rig.platform.apps.delete("ann", name, actor="ann")
+            await rig.platform.apps.delete(SYSTEM, "ann", name, actor="ann")
             await rig.gone(name)
         assert (await asyncio.to_thread(rig.held)).cpu == 0
 
@@ -173,12 +174,12 @@ def test_an_app_waits_for_room_as_a_job_does_and_says_why(tmp_path: Path) -> Non
         await rig.model()
         waits = await rig.deploy(cpu=1.0)
         told = await rig.app(lambda a: bool(a.running) and a.running[0].reason is not None)
-        assert told.state in ("starting", "waiting")
+        assert told.phase in ("starting", "waiting")
         assert told.uid == waits.uid
         assert told.running[0].position == 1
         assert str(told.running[0].message)
-        await rig.platform.jobs.cancel("ann", "long")
-        await rig.app(lambda a: a.state == "running")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "long")
+        await rig.app(lambda a: a.phase == "running")
         assert job.name == "long"
 
     play_apps(tmp_path, story, room=Resources(1500, 0, 8000, 0))

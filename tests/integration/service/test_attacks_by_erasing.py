@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.state.leadership import NAME
 from mlp_hub.store.records import Lease
@@ -55,7 +56,7 @@ class Endless:
 async def gone(rig: Rig, name: str, user: str) -> None:
     async def look() -> bool:
         try:
-            await rig.platform.jobs.get(user, name)
+            await rig.platform.jobs.get(SYSTEM, user, name)
         except Refused:
             return True
         return False
@@ -80,11 +81,11 @@ def test_one_users_huge_directories_take_no_threads_or_turns_from_others(
         await ended(rig, mine, "mal")
         await ended(rig, ["v"], "vic")
         for name in mine:
-            await rig.platform.jobs.delete("mal", name)
+            await rig.platform.jobs.delete(SYSTEM, "mal", name)
         await until(lambda: _is(bool(endless.begun)))
         async with asyncio.timeout(PATIENCE_S):
             assert await asyncio.to_thread(lambda: 42) == 42
-        await rig.platform.jobs.delete("vic", "v")
+        await rig.platform.jobs.delete(SYSTEM, "vic", "v")
         await gone(rig, "v", "vic")
         await ended(rig, ["w"], "vic")
         assert len(endless.begun) == 1
@@ -107,7 +108,7 @@ def test_who_loses_the_lease_leaves_what_it_was_removing_to_the_next(
 
     async def story(rig: Rig) -> None:
         await ended(rig, ["m"], "mal")
-        await rig.platform.jobs.delete("mal", "m")
+        await rig.platform.jobs.delete(SYSTEM, "mal", "m")
         await until(lambda: _is(bool(endless.begun)))
         # another one had the lease for a moment: to have it again, no act under the old epoch may be under way
         other = Lease("elsewhere/1/0", time.time(), rig.platform.lease.epoch + 1)

@@ -12,6 +12,7 @@ import pytest
 
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.state import board
 from platform_rig import FAST, Rig, node, play
 
@@ -46,8 +47,8 @@ def test_long_programs_side_by_side_take_so_much_memory_and_no_more_also_after_a
         assert await submit(rig, "ann", "mine", code=big) == "taken"
         await rig.restart()
         assert await submit(rig, "bob", "one-more", code=big) == Reason.CONFLICT
-        mine, _ = await rig.platform.jobs.list("bob")
-        await rig.platform.jobs.cancel("bob", mine[0].name)
+        mine, _ = await rig.platform.jobs.list(SYSTEM, "bob")
+        await rig.platform.jobs.cancel(SYSTEM, "bob", mine[0].name)
         await rig.until(mine[0].name, "cancelled", user="bob")
         assert await submit(rig, "bob", "one-more", code=big) == "taken"
 
@@ -59,14 +60,14 @@ def test_jobs_that_all_differ_are_few_and_equal_ones_as_many_as_one_likes(tmp_pa
         await busy(rig)
         lot = (submit(rig, "bob", f"odd-{n}", ram=100 + n) for n in range(40))
         assert Counter(await asyncio.gather(*lot)) == {"taken": 5, Reason.CONFLICT: 35}
-        known = (await rig.platform.jobs.list("bob"))[0][0].ram
+        known = (await rig.platform.jobs.list(SYSTEM, "bob"))[0][0].ram
         equal = (submit(rig, "bob", f"same-{n}", ram=known) for n in range(40))
         assert set(await asyncio.gather(*equal)) == {"taken"}
         assert await submit(rig, "ann", "mine", ram=999) == "taken"
         # who only stops them still has them, and would have all back at once
-        mine, _ = await rig.platform.jobs.list("bob", limit=1000)
+        mine, _ = await rig.platform.jobs.list(SYSTEM, "bob", limit=1000)
         for job in mine:
-            await rig.platform.jobs.suspend("bob", job.name)
+            await rig.platform.jobs.suspend(SYSTEM, "bob", job.name)
         assert await submit(rig, "bob", "odd", ram=5000) == Reason.CONFLICT
 
     play(tmp_path, story, policy=FEW)
@@ -80,7 +81,7 @@ def test_a_list_of_long_programs_comes_in_pages_that_miss_none(tmp_path: Path) -
         seen: list[str] = []
         cursor = None
         while True:
-            page, cursor = await rig.platform.jobs.list("bob", limit=1000, cursor=cursor)
+            page, cursor = await rig.platform.jobs.list(SYSTEM, "bob", limit=1000, cursor=cursor)
             assert 0 < sum(len(j.code or "") for j in page) <= 4 * MIB
             seen += [j.name for j in page]
             if cursor is None:
@@ -99,7 +100,7 @@ def test_who_stops_and_starts_a_job_for_ever_fills_no_table(
     async def story(rig: Rig) -> None:
         await rig.submit("flip", cpu=1.0, sim={"DURATION": 600, "STOP": 0})
         await rig.until("flip", "running")
-        jobs, uid = rig.platform.jobs, (await rig.platform.jobs.get("ann", "flip")).uid
+        jobs, uid = rig.platform.jobs, (await rig.platform.jobs.get(SYSTEM, "ann", "flip")).uid
 
         def kept() -> tuple[int, int]:
             return rig.db.read_now(
@@ -107,9 +108,9 @@ def test_who_stops_and_starts_a_job_for_ever_fills_no_table(
             )
 
         for _ in range(80):
-            await jobs.suspend("ann", "flip")
+            await jobs.suspend(SYSTEM, "ann", "flip")
             await rig.until("flip", "suspended")
-            await jobs.resume("ann", "flip")
+            await jobs.resume(SYSTEM, "ann", "flip")
             await rig.until("flip", "running")
         decisions, events = kept()
         assert 20 <= decisions < 60

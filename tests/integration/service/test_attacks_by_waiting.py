@@ -12,6 +12,7 @@ import pytest
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import Expected
 from mlp_hub.service.forecast import service
@@ -31,13 +32,13 @@ def test_a_job_does_not_grow_older_while_its_user_keeps_it_out_of_the_queue(tmp_
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
         await rig.submit("banked")
-        await p.jobs.suspend("ann", "banked")
+        await p.jobs.suspend(SYSTEM, "ann", "banked")
         await asyncio.sleep(0.05)
         await rig.submit("honest")
-        before = await p.jobs.get("ann", "banked")
+        before = await p.jobs.get(SYSTEM, "ann", "banked")
         await asyncio.sleep(0.3)
-        resumed = await p.jobs.resume("ann", "banked")
-        honest = await p.jobs.get("ann", "honest")
+        resumed = await p.jobs.resume(SYSTEM, "ann", "banked")
+        honest = await p.jobs.get(SYSTEM, "ann", "honest")
         assert before.queued_at is not None
         assert resumed.queued_at is not None
         assert honest.queued_at is not None
@@ -55,15 +56,15 @@ def test_who_was_put_out_of_a_tenant_resumes_nothing_there(tmp_path: Path) -> No
         await p.tenants.set_member("red", "ann")
         await rig.submit("j", tenant="red", sim={"DURATION": 30, "STOP": 0})
         await rig.until("j", "running")
-        await p.jobs.suspend("ann", "j")
+        await p.jobs.suspend(SYSTEM, "ann", "j")
         await rig.until("j", "suspended")
         await p.tenants.remove_member("red", "ann")
-        no = await refused(p.jobs.resume("ann", "j"))
+        no = await refused(p.jobs.resume(SYSTEM, "ann", "j"))
         assert no.reason is Reason.FORBIDDEN
         assert "not a member any more" in no.msg
-        assert (await p.jobs.get("ann", "j")).phase == "suspended"
+        assert (await p.jobs.get(SYSTEM, "ann", "j")).phase == "suspended"
         await p.tenants.set_member("red", "ann")
-        await p.jobs.resume("ann", "j")
+        await p.jobs.resume(SYSTEM, "ann", "j")
         await rig.until("j", "running")
 
     play(tmp_path, story)
@@ -75,7 +76,7 @@ def test_a_share_of_a_gpu_too_small_to_count_is_refused_and_not_rounded_to_none(
         no = await refused(rig.platform.jobs.submit("ann", asked))
         assert no.reason is Reason.INVALID
         assert "0.001" in no.msg
-        assert (await rig.platform.jobs.list("ann"))[0] == []
+        assert (await rig.platform.jobs.list(SYSTEM, "ann"))[0] == []
 
     play(tmp_path, story)
 
@@ -86,10 +87,10 @@ def test_a_key_of_a_job_that_was_deleted_runs_nothing_again(tmp_path: Path) -> N
         asked = JobCreate(name="once", code="x", env={"SIM_DURATION": "0"})
         await p.jobs.submit("ann", asked, idempotency_key="k")
         await rig.until("once", "finished")
-        await p.jobs.delete("ann", "once")
+        await p.jobs.delete(SYSTEM, "ann", "once")
 
         async def gone() -> bool:
-            return (await p.jobs.list("ann"))[0] == []
+            return (await p.jobs.list(SYSTEM, "ann"))[0] == []
 
         await until(gone)
         no = await refused(p.jobs.submit("ann", asked, idempotency_key="k"))
@@ -133,13 +134,13 @@ def test_who_looks_at_waiting_jobs_has_nothing_worked_out_and_waits_for_nothing(
         monkeypatch.setattr(service.Forecasts, "explain", no_answer)
         try:
             async with asyncio.timeout(PATIENCE_S):
-                seen = [await p.jobs.get("ann", f"w{n % 3}") for n in range(60)]
+                seen = [await p.jobs.get(SYSTEM, "ann", f"w{n % 3}") for n in range(60)]
         finally:
             held.set()
         assert {job.expected_start for job in seen} == {None}
 
         async def told() -> list[bool]:
-            jobs = [await p.jobs.get("ann", f"w{n}") for n in range(3)]
+            jobs = [await p.jobs.get(SYSTEM, "ann", f"w{n}") for n in range(3)]
             return [True] if all(job.expected_start for job in jobs) else []
 
         await until(told)

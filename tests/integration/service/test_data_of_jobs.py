@@ -11,6 +11,7 @@ import pytest
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
 from mlp_api.models import ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import DataMount, LaunchSpec
 from mlp_hub.executors.workspace import StoredPlace
 from platform_rig import Rig, play
@@ -23,7 +24,7 @@ READY = DatasetHeartbeat(state="ready", progress=100)
 async def dataset(rig: Rig, name: str = "pets", user: str = "ann", *, ready: bool = True) -> None:
     await rig.platform.datasets.create(user, DatasetCreate(name=name, size=1000))
     if ready:
-        await rig.platform.datasets.heartbeat(user, name, READY)
+        await rig.platform.datasets.heartbeat(SYSTEM, user, name, READY)
 
 
 async def refusal(of: Any) -> tuple[Reason, str]:
@@ -53,13 +54,15 @@ def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -> None
             Reason.WRONG_STATE,
             "dataset pets is being uploaded; a job can read it once it is ready",
         )
-        await rig.platform.datasets.heartbeat("ann", "pets", DatasetHeartbeat(state="error", progress=1))
+        await rig.platform.datasets.heartbeat(
+            SYSTEM, "ann", "pets", DatasetHeartbeat(state="error", progress=1)
+        )
         assert "dataset pets is in error" in (await refusal(rig.submit("train", data=["pets"])))[1]
         assert await refusal(rig.submit("train", data=["cats"])) == (
             Reason.NOT_FOUND,
             "there is no dataset cats",
         )
-        assert (await rig.platform.jobs.list("ann"))[0] == []
+        assert (await rig.platform.jobs.list(SYSTEM, "ann"))[0] == []
 
     play(tmp_path, story)
 
@@ -86,21 +89,21 @@ def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path) -> No
             "cancel it"
         )
         delete = (Reason.CONFLICT, said.format("queued", "deleted"))
-        assert await refusal(datasets.delete("ann", "pets", actor="ann")) == delete
+        assert await refusal(datasets.delete(SYSTEM, "ann", "pets", actor="ann")) == delete
         anew = DatasetHeartbeat(state="creating", progress=0)
-        assert await refusal(datasets.heartbeat("ann", "pets", anew)) == (
+        assert await refusal(datasets.heartbeat(SYSTEM, "ann", "pets", anew)) == (
             Reason.CONFLICT,
             said.format("queued", "uploaded anew"),
         )
-        await jobs.cancel("ann", "full")
+        await jobs.cancel(SYSTEM, "ann", "full")
         await rig.until("train", "running")
-        assert "which is running" in (await refusal(datasets.delete("ann", "pets", actor="ann")))[1]
-        await jobs.suspend("ann", "train")
+        assert "which is running" in (await refusal(datasets.delete(SYSTEM, "ann", "pets", actor="ann")))[1]
+        await jobs.suspend(SYSTEM, "ann", "train")
         await rig.until("train", "suspended")
-        assert "which is suspended" in (await refusal(datasets.delete("ann", "pets", actor="ann")))[1]
-        await jobs.cancel("ann", "train")
+        assert "which is suspended" in (await refusal(datasets.delete(SYSTEM, "ann", "pets", actor="ann")))[1]
+        await jobs.cancel(SYSTEM, "ann", "train")
         await rig.until("train", "cancelled")
-        assert (await datasets.delete("ann", "pets", actor="ann")).state == "deleting"
+        assert (await datasets.delete(SYSTEM, "ann", "pets", actor="ann")).state == "deleting"
 
     play(tmp_path, story)
 
@@ -112,10 +115,10 @@ def test_every_attempt_sees_the_same_data(tmp_path: Path, monkeypatch: pytest.Mo
         seen = starts(rig, monkeypatch)
         await rig.submit("train", sim=LONG, data=["pets", "cats:/mnt/cats"])
         await rig.until("train", "running")
-        await rig.platform.jobs.suspend("ann", "train")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "train")
         await rig.until("train", "suspended")
         await rig.restart()
-        await rig.platform.jobs.resume("ann", "train")
+        await rig.platform.jobs.resume(SYSTEM, "ann", "train")
         await rig.until("train", "running")
         first, *_, last = seen
         assert first.attempt != last.attempt
@@ -149,7 +152,7 @@ def test_a_job_whose_data_went_before_it_started_fails_and_holds_nothing(tmp_pat
         await until(gone, what="the dataset to be gone")
         if again:
             await dataset(rig)
-        await rig.platform.jobs.cancel("bob", "full")
+        await rig.platform.jobs.cancel(SYSTEM, "bob", "full")
         job = await rig.until("train", "failed")
         assert job.failure is not None
         assert job.failure.cause == "start-failed"
@@ -167,7 +170,7 @@ def test_one_that_is_deleted_while_a_job_is_taken_in_lets_only_one_of_both_throu
             await dataset(rig, name)
             submitted, deleted = await asyncio.gather(
                 rig.submit(f"train{number}", sim=LONG, data=[name]),
-                rig.platform.datasets.delete("ann", name, actor="ann"),
+                rig.platform.datasets.delete(SYSTEM, "ann", name, actor="ann"),
                 return_exceptions=True,
             )
             assert isinstance(submitted, Refused) != isinstance(deleted, Refused), (submitted, deleted)
@@ -188,7 +191,7 @@ def test_a_model_from_a_jobs_output_names_its_data(tmp_path: Path) -> None:
 
         await asyncio.to_thread(write)
         asked = ModelCreate(name="net", src="jobs/train/ckpt", any_files=True)
-        made = await rig.platform.models.register("ann", asked)
+        made = await rig.platform.models.register(SYSTEM, "ann", asked)
         assert made.lineage.data == ["pets"]
 
     play(tmp_path, story)

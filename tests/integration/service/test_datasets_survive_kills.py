@@ -15,6 +15,7 @@ from mlp_api.models import ModelCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.dataset import DatasetPhase as P
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from platform_rig import FAST, Rig, play
 from waiting import until
@@ -57,7 +58,7 @@ def put(rig: Rig, name: str, file: str, size: int) -> None:
 
 
 async def show(rig: Rig, name: str = "pets") -> Dataset:
-    return await rig.platform.datasets.get("ann", name)
+    return await rig.platform.datasets.get(SYSTEM, "ann", name)
 
 
 async def charged(rig: Rig, size: int, tenant: str = "default") -> None:
@@ -70,7 +71,7 @@ async def charged(rig: Rig, size: int, tenant: str = "default") -> None:
 
 
 async def uid_of(rig: Rig, name: str = "pets") -> str:
-    found = await rig.db.read(lambda tx: tx.datasets.find("ann", name))
+    found = await rig.db.read(lambda tx: tx.datasets.find(SYSTEM, "ann", name))
     assert found is not None
     return found.item.uid
 
@@ -82,7 +83,7 @@ async def make(rig: Rig, name: str = "pets", size: int = 0) -> str:
 
 async def say(rig: Rig, state: str, name: str = "pets") -> None:
     beat = DatasetHeartbeat(state=state, progress=0)  # type: ignore[arg-type]
-    await rig.platform.datasets.heartbeat("ann", name, beat)
+    await rig.platform.datasets.heartbeat(SYSTEM, "ann", name, beat)
 
 
 async def the_life(rig: Rig, go_on: Callable[[Callable[[], Awaitable[object]]], Awaitable[None]]) -> None:
@@ -112,9 +113,9 @@ async def the_life(rig: Rig, go_on: Callable[[Callable[[], Awaitable[object]]], 
     await charged(rig, SIZE)
 
     async def delete() -> None:
-        found = await rig.db.read(lambda tx: tx.datasets.find("ann", "pets"))
+        found = await rig.db.read(lambda tx: tx.datasets.find(SYSTEM, "ann", "pets"))
         if found is not None and found.phase != "deleting":
-            await datasets().delete("ann", "pets", actor="ann")
+            await datasets().delete(SYSTEM, "ann", "pets", actor="ann")
 
     await go_on(delete)
     await charged(rig, 0)
@@ -154,7 +155,7 @@ def test_a_dataset_whose_service_is_killed_at_any_write_is_charged_exactly(
             async def look() -> bool:
                 if db.writes >= cut:
                     return True
-                found = await rig.db.read(lambda tx: tx.datasets.in_phases((P.DELETING, P.READY)))
+                found = await rig.db.read(lambda tx: tx.datasets.in_phases(SYSTEM, (P.DELETING, P.READY)))
                 return not any(each.phase is P.DELETING or each.item.reserved for each in found)
 
             await until(look, what="the worker to rest")
@@ -256,7 +257,7 @@ def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_gone(tmp
         await asyncio.to_thread(home.mkdir, parents=True)
         await asyncio.to_thread((home / "net.bin").write_bytes, b"w" * 7)
         await platform.models.register(
-            "ann", ModelCreate(name="net", src="home/net.bin", any_files=True, tenant="red")
+            SYSTEM, "ann", ModelCreate(name="net", src="home/net.bin", any_files=True, tenant="red")
         )
         await platform.datasets.sweep()
         await charged(rig, SIZE + 7, "red")
@@ -264,8 +265,8 @@ def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_gone(tmp
         with pytest.raises(Refused, match="dataset pets of ann and model net@1 of ann") as refused:
             await platform.tenants.delete("red")
         assert refused.value.reason is Reason.WRONG_STATE
-        await platform.datasets.delete("ann", "pets", actor="ann")
-        await platform.models.delete("ann", "net", actor="ann")
+        await platform.datasets.delete(SYSTEM, "ann", "pets", actor="ann")
+        await platform.models.delete(SYSTEM, "ann", "net", actor="ann")
         await charged(rig, 0, "red")
         await platform.tenants.delete("red")
         assert not await asyncio.to_thread(files(rig, "pets").exists)

@@ -8,6 +8,7 @@ from mlp_api.said import Text
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import Decision
 from mlp_hub.api import answers
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.reasons.decisions import KEPT_S
 from platform_rig import Rig, node, play
 from waiting import until
@@ -25,13 +26,13 @@ def test_an_admission_tells_what_was_waited_for_what_changed_and_which_other_pla
         await rig.until("second", "queued")
         rig.end(job)
         await rig.until("second", "finished")
-        (first,) = await rig.platform.decisions.of("ann", "first")
+        (first,) = await rig.platform.decisions.of(SYSTEM, "ann", "first")
         assert first.kind == "admitted"
         assert texts(first.changed) == ["it was submitted, and there was room at once"]
         assert [n.node for n in first.nodes if n.chosen]
         assert [n.node for n in first.nodes if not n.chosen]
         assert first.policy == "fair"
-        (second,) = await rig.platform.decisions.of("ann", "second")
+        (second,) = await rig.platform.decisions.of(SYSTEM, "ann", "second")
         assert "1 rank" in str(second.waited_for)
         assert texts(second.changed) == ["job first of ann ended"]
         assert second.only
@@ -44,7 +45,7 @@ def test_where_there_is_one_node_nothing_is_said_of_other_places(tmp_path: Path)
     async def story(rig: Rig) -> None:
         await rig.submit("first", workers=2, sim={"DURATION": 0.1})
         await rig.until("first", "finished")
-        (first,) = await rig.platform.decisions.of("ann", "first")
+        (first,) = await rig.platform.decisions.of(SYSTEM, "ann", "first")
         assert str(first.summary) == "admitted on node n1"
 
     play(tmp_path, story, node("n1", 4))
@@ -60,13 +61,15 @@ def test_a_preemption_tells_who_could_have_been_stopped_and_why_this_one(tmp_pat
         await rig.until("equal", "running")
         await rig.submit("urgent", workers=1, priority="high", sim={"DURATION": 0.2})
         await rig.until("urgent", "running", "finished")
-        (told,) = [d for d in await rig.platform.decisions.of("ann", "cheap") if d.kind == "preempted"]
+        (told,) = [
+            d for d in await rig.platform.decisions.of(SYSTEM, "ann", "cheap") if d.kind == "preempted"
+        ]
         assert "Stopped for job urgent of ann" in str(told.summary)
         assert [(v.job, v.chosen) for v in told.victims] == [("cheap", True), ("dear", False)]
         assert str(told.victims[1].why) == "more work would have been lost"
         assert told.victims[0].lost_work < told.victims[1].lost_work
         assert texts(told.spared) == ["1 job has no lower priority"]
-        (urgent,) = await rig.platform.decisions.of("ann", "urgent")
+        (urgent,) = await rig.platform.decisions.of(SYSTEM, "ann", "urgent")
         assert "room was made by the end of job cheap of ann" in str(urgent.summary)
         assert texts(urgent.changed) == ["it was submitted"]
 
@@ -78,7 +81,7 @@ def texts(said: list[Text]) -> list[str]:
 
 
 async def told_of(rig: Rig, user: str, name: str) -> list[Decision]:
-    return await rig.platform.decisions.of(user, name)
+    return await rig.platform.decisions.of(SYSTEM, user, name)
 
 
 def test_a_resize_tells_for_whom_what_it_loses_and_why_so_many_and_so_does_the_admission_that_follows(
@@ -115,7 +118,7 @@ def test_a_resize_tells_for_whom_what_it_loses_and_why_so_many_and_so_does_the_a
 
 
 async def has_ranks(rig: Rig, name: str, ranks: int) -> bool:
-    return len((await rig.platform.jobs.get("ann", name)).ranks) == ranks
+    return len((await rig.platform.jobs.get(SYSTEM, "ann", name)).ranks) == ranks
 
 
 def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Path) -> None:
@@ -127,10 +130,10 @@ def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Path) -> 
         await rig.submit("mine", cpu=4.0, sim={"DURATION": 0.1})
         rig.end(secret)
         await rig.until("mine", "finished")
-        (whole,) = await rig.platform.decisions.of("ann", "mine")
+        (whole,) = await rig.platform.decisions.of(SYSTEM, "ann", "mine")
         assert texts(whole.changed) == ["job secret of bob ended"]
         eyes = await rig.platform.sights.of("ann")
-        (own,) = await rig.platform.decisions.of("ann", "mine", eyes)
+        (own,) = await rig.platform.decisions.of(SYSTEM, "ann", "mine", eyes)
         told = answers.encode([own], eyes=eyes).decode()
         assert "a job of another tenant ended" in told
         for word in ("secret", "bob", "crimson"):
@@ -145,8 +148,8 @@ def test_explanations_go_after_two_weeks_and_with_their_job(tmp_path: Path) -> N
         await rig.submit("gone", sim={"DURATION": 0.05})
         for name in ("old", "gone"):
             done = await rig.until(name, "finished")
-        await rig.platform.jobs.delete("ann", "gone")
-        uids = (done.uid, (await rig.platform.jobs.get("ann", "old")).uid)
+        await rig.platform.jobs.delete(SYSTEM, "ann", "gone")
+        uids = (done.uid, (await rig.platform.jobs.get(SYSTEM, "ann", "old")).uid)
 
         async def kept() -> list[int]:
             return [len(await rig.db.read(lambda tx, u=uid: tx.decisions.of(u, 10))) for uid in uids]

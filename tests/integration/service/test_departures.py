@@ -13,6 +13,7 @@ from mlp_api.models import ModelCreate
 from mlp_hub.domain.departure import Departure, DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 from platform_rig import Rig, play
@@ -35,7 +36,7 @@ async def left(rig: Rig, user: str = "ann") -> Departure:
 
 
 async def phases(rig: Rig, user: str = "ann") -> dict[str, str]:
-    return {job.name: job.phase for job in (await rig.platform.jobs.list(user))[0]}
+    return {job.name: job.phase for job in (await rig.platform.jobs.list(SYSTEM, user))[0]}
 
 
 async def some_work(rig: Rig) -> None:
@@ -122,7 +123,7 @@ def test_files_go_only_once_nothing_runs_any_more(tmp_path: Path) -> None:
         assert found is not None
         assert found.phase is DeparturePhase.ENDING, "the job that runs is to finish first"
         assert home.exists()
-        rig.end(await rig.platform.jobs.get("ann", "runs"))  # type: ignore[arg-type]
+        rig.end(await rig.platform.jobs.get(SYSTEM, "ann", "runs"))  # type: ignore[arg-type]
         assert (await left(rig)).removed == 3
         assert await phases(rig) == {}
         assert not home.exists()
@@ -225,7 +226,7 @@ def test_who_comes_back_before_the_files_went_keeps_them(tmp_path: Path) -> None
         await departures.begin("ann", FINISH, REMOVE, actor="root")
         await rig.until("waits", "cancelled")
         await departures.come_back("ann")
-        rig.end(await rig.platform.jobs.get("ann", "runs"))  # type: ignore[arg-type]
+        rig.end(await rig.platform.jobs.get(SYSTEM, "ann", "runs"))  # type: ignore[arg-type]
         await rig.until("runs", "finished")
         await departures._work("ann")  # what was planned finds nothing to do
         assert await departures.of("ann") is None
@@ -283,12 +284,16 @@ def test_what_is_stored_goes_with_its_user_also_what_is_being_uploaded(tmp_path:
         platform = rig.platform
         for name in ("pets", "half"):
             await platform.datasets.create("ann", DatasetCreate(name=name, size=1000))
-        await platform.datasets.heartbeat("ann", "pets", DatasetHeartbeat(state="ready", progress=100))
-        await platform.models.register("ann", ModelCreate(name="net", src="home/model.bin", any_files=True))
+        await platform.datasets.heartbeat(
+            SYSTEM, "ann", "pets", DatasetHeartbeat(state="ready", progress=100)
+        )
+        await platform.models.register(
+            SYSTEM, "ann", ModelCreate(name="net", src="home/model.bin", any_files=True)
+        )
         await platform.departures.begin("ann", STOP, REMOVE, actor="root")
         await left(rig)
-        assert (await platform.datasets.list("ann"))[0] == []
-        assert (await platform.models.list("ann"))[0] == []
+        assert (await platform.datasets.list(SYSTEM, "ann"))[0] == []
+        assert (await platform.models.list(SYSTEM, "ann"))[0] == []
         used = rig.db.read_now(lambda tx: tx.ledger.in_use(DEFAULT_TENANT, rig.clock()))
         assert used.rom == 0, "nothing is charged any more"
 

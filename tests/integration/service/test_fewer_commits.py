@@ -10,6 +10,7 @@ import pytest
 
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.quota.accounting import Quotas
 from mlp_hub.store import Database, Tx
 from platform_rig import Rig, play
@@ -28,7 +29,7 @@ def test_what_is_stored_together_still_leaves_every_step_in_the_timeline(
         rig.executor.makes_directories = leaves
         await rig.submit("a", sim={"DURATION": 0.05})
         job = await rig.until("a", "finished")
-        steps = await rig.platform.jobs.events("ann", "a")
+        steps = await rig.platform.jobs.events(SYSTEM, "ann", "a")
         assert [s.kind for s in steps] == STEPS
         assert steps[1].time == steps[2].time
         assert job.version == (5 if leaves else 4)  # so often it was written
@@ -72,7 +73,7 @@ def test_traces_of_an_attempt_whose_end_was_stored_are_removed_by_the_next_proce
         rig.executor.forget = forget  # type: ignore[method-assign]
         await rig.start()
         assert await rig.executor.known() == []
-        assert (await rig.platform.jobs.get("ann", "a")).phase == "finished"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "a")).phase == "finished"
 
     play(tmp_path, story)
 

@@ -9,6 +9,7 @@ import pytest
 
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import GroupPolicy, policy_of
 from platform_rig import Rig, play
@@ -119,11 +120,11 @@ def test_what_runs_of_who_is_taken_away_goes_by_the_tenant_and_what_waits_is_put
         else:
             await p.tenants.account_ended("ann")
             await p.tenants.account_ended("ann")  # said again and again
-        assert (await p.jobs.get("ann", "waits")).phase == "suspended"
+        assert (await p.jobs.get(SYSTEM, "ann", "waits")).phase == "suspended"
         if policy == "stop":
             await rig.until("runs", "cancelled")
         else:
-            assert (await p.jobs.get("ann", "runs")).phase == "running"
+            assert (await p.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
 
     play(tmp_path, story)
 
@@ -142,7 +143,7 @@ def test_who_is_disabled_has_nothing_waiting_anywhere_and_keeps_what_was_given_b
         await rig.submit("two", tenant="default")
         await p.tenants.account_ended("ann")
         for name in ("one", "two"):
-            job = await p.jobs.get("ann", name)
+            job = await p.jobs.get(SYSTEM, "ann", name)
             assert job.phase == "suspended"
             assert "the account of ann was taken away" in str(job.message)
         assert set(await places(p, "ann")) == {"red", "default"}

@@ -12,6 +12,7 @@ from mlp_api.jobs import Heartbeat, Job
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_api.whatif import WhatIfHistory, WhatIfWindow
+from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import Rig, play
 from waiting import until
 
@@ -35,7 +36,7 @@ async def ran_for(rig: Rig, job: Job, seconds: float) -> bool:
 def test_who_was_stopped_for_others_waits_since_then_and_has_run(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         job = await requeued(rig)
-        back = [e for e in await rig.platform.jobs.events("ann", "low") if e.kind == "requeued"][-1]
+        back = [e for e in await rig.platform.jobs.events(SYSTEM, "ann", "low") if e.kind == "requeued"][-1]
         assert job.waiting_since is not None
         assert job.submitted_at + timedelta(seconds=1.1) < job.waiting_since <= back.time
         assert job.ran_s >= 1.1
@@ -46,7 +47,7 @@ def test_who_was_stopped_for_others_waits_since_then_and_has_run(tmp_path: Path)
         assert urgent.waiting_since is None
         rig.crash()
         await rig.start()
-        kept = await rig.platform.jobs.get("ann", "low")
+        kept = await rig.platform.jobs.get(SYSTEM, "ann", "low")
         assert (kept.waiting_since, kept.waited_s, kept.ran_s) == (job.waiting_since, job.waited_s, job.ran_s)
 
     play(tmp_path, story)
@@ -74,13 +75,13 @@ def test_who_is_cancelled_while_it_waits_again_is_told_as_one_that_ran_also_in_h
 ) -> None:
     async def story(rig: Rig) -> None:
         ran = (await requeued(rig)).ran_s
-        await rig.platform.jobs.cancel("ann", "low")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "low")
         done = await rig.until("low", "cancelled")
         assert tenths(done, "cancelled while it waited to go on; it had run for {} s") == [near(ran)]
         assert (done.started_at, done.waiting_since, done.ran_s) == (None, None, ran)
         assert done.waited_s > 0
         await rig.submit("never", workers=4, priority="low")
-        await rig.platform.jobs.cancel("ann", "never")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "never")
         export = await rig.platform.whatif.export("admin", 1.0)
         assert [(j["name"], j["duration"]) for j in export["jobs"]] == [
             ("ann/low", pytest.approx(ran, abs=0.06))
@@ -98,7 +99,7 @@ def test_a_resized_job_has_waited_only_in_the_queue_and_run_in_all_its_attempts(
         await rig.submit("other", user="bob", workers=2, sim={"DURATION": 600})
 
         async def resized() -> Job | None:
-            job = await rig.platform.jobs.get("ann", "wide")
+            job = await rig.platform.jobs.get(SYSTEM, "ann", "wide")
             return job if job.phase == "running" and job.restarts == 1 else None
 
         job = await until(resized)
@@ -142,7 +143,7 @@ def near(seconds: float) -> object:
 
 async def seconds_of_attempts(rig: Rig, name: str) -> list[float]:
     """Return how long each attempt of a job was seen running."""
-    steps = await rig.platform.jobs.events("ann", name)
+    steps = await rig.platform.jobs.events(SYSTEM, "ann", name)
     begins = [e.time for e in steps if e.kind == "running"]
     ends = [e.time for e in steps if e.kind in ("resized", "ended")]
     return [(end - begin).total_seconds() for begin, end in zip(begins, ends, strict=True)]
@@ -154,9 +155,9 @@ def test_progress_of_a_later_attempt_counts_from_what_it_goes_on_from(tmp_path: 
         await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
         job = await rig.until("low", "running")
         assert (job.progress_from, job.progress_since) == (0, job.started_at)
-        await jobs.heartbeat("ann", "low", Heartbeat(state="running", progress=60))
+        await jobs.heartbeat(SYSTEM, "ann", "low", Heartbeat(state="running", progress=60))
         await until(lambda: has_progress(rig, 60))
-        assert (await jobs.get("ann", "low")).progress_since == job.started_at
+        assert (await jobs.get(SYSTEM, "ann", "low")).progress_since == job.started_at
         await rig.submit("urgent", workers=4, priority="high", sim={"DURATION": 0.1})
         waiting = await rig.until("low", "queued")
         assert waiting.progress == 0, "the attempt that it waits for has done nothing yet"
@@ -165,21 +166,21 @@ def test_progress_of_a_later_attempt_counts_from_what_it_goes_on_from(tmp_path: 
         assert (again.progress, again.restarts, again.progress_since) == (0, 1, None)
         await report(rig, 61)
         await until(lambda: has_progress(rig, 61))
-        began = await jobs.get("ann", "low")
+        began = await jobs.get(SYSTEM, "ann", "low")
         assert began.progress_from == 61
         assert began.progress_since is not None
         await report(rig, 70, 2)
         await until(lambda: has_progress(rig, 70))
-        later = await jobs.get("ann", "low")
+        later = await jobs.get(SYSTEM, "ann", "low")
         assert (later.progress_from, later.progress_since) == (61, began.progress_since)
 
     play(tmp_path, story)
 
 
 async def has_progress(rig: Rig, progress: int) -> bool:
-    return (await rig.platform.jobs.get("ann", "low")).progress == progress
+    return (await rig.platform.jobs.get(SYSTEM, "ann", "low")).progress == progress
 
 
 async def report(rig: Rig, progress: int, n: int = 1) -> None:
     point = MetricPoint(n=n, t=rig.clock(), v={"progress": progress})
-    await rig.platform.metrics.append("ann", "low", MetricBatch(source="0.1.a", points=[point]))
+    await rig.platform.metrics.append(SYSTEM, "ann", "low", MetricBatch(source="0.1.a", points=[point]))

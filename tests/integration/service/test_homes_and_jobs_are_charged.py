@@ -13,6 +13,7 @@ from mlp_api import types as api
 from mlp_hub.domain.departure import DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted.sizes import measured
 from mlp_hub.executors.workspace import Home, Size
 from platform_rig import FAST, Rig, play
@@ -77,7 +78,7 @@ def test_what_a_job_leaves_is_charged_until_it_is_deleted(tmp_path: Path) -> Non
         assert await rom(rig) >= 8 * MIB
         usage = await rig.platform.tenants.usage(DEFAULT_TENANT)
         assert {str(h.holder) for h in usage.holdings} == {"home of ann", "files of the jobs of ann"}
-        await rig.platform.jobs.delete("ann", "digits")
+        await rig.platform.jobs.delete(SYSTEM, "ann", "digits")
         await exact(rig, "ann")
         assert 3 * MIB <= await rom(rig) < 4 * MIB, "the home alone"
 
@@ -101,7 +102,7 @@ def test_a_service_that_dies_charges_what_was_written_meanwhile(tmp_path: Path, 
         await asyncio.to_thread(left.write_bytes, b"x" * MIB)
         await rig.start()
         if when == "running":
-            rig.end(await rig.platform.jobs.get("ann", "digits"))  # type: ignore[arg-type]
+            rig.end(await rig.platform.jobs.get(SYSTEM, "ann", "digits"))  # type: ignore[arg-type]
         await rig.until("digits", "finished")
         await exact(rig, "ann")
         assert await rom(rig) >= 3 * MIB
@@ -168,17 +169,17 @@ def test_who_fills_the_storage_is_stopped_and_warned_and_nobody_else_is(tmp_path
         assert full.value.reason is Reason.WAITING_FOR_QUOTA
         for _ in range(2):
             await rig.platform._charges.full.warn()
-        kinds = [event.kind for event in await rig.platform.jobs.events("ann", "runs")]
+        kinds = [event.kind for event in await rig.platform.jobs.events(SYSTEM, "ann", "runs")]
         assert kinds.count("storage-full") == 1
         assert "the storage of red is full" in str(
-            (await rig.platform.jobs.why("ann", "runs")).expected_because
+            (await rig.platform.jobs.why(SYSTEM, "ann", "runs")).expected_because
         )
-        assert (await rig.platform.jobs.get("ann", "runs")).phase == "running"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
         await rig.submit("more", "bob", tenant="red", sim=LONG)
         await rig.until("more", "running", user="bob")
-        assert "storage-full" not in [e.kind for e in await rig.platform.jobs.events("bob", "runs")]
+        assert "storage-full" not in [e.kind for e in await rig.platform.jobs.events(SYSTEM, "bob", "runs")]
         (rig.directories.homes / "ann" / "data.bin").unlink()
-        rig.end(await rig.platform.jobs.get("ann", "runs"))  # type: ignore[arg-type]
+        rig.end(await rig.platform.jobs.get(SYSTEM, "ann", "runs"))  # type: ignore[arg-type]
         await rig.until("runs", "finished")
         await rig.platform._charges.sweep()
         await exact(rig, "ann", "bob", tenant="red")

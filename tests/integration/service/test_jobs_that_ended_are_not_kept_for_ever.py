@@ -12,6 +12,7 @@ import pytest
 
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.config import DAY_S, KeepPolicy
 from mlp_hub.service.lifecycle import retention
@@ -34,7 +35,7 @@ async def ended(rig: Rig, *names: str, user: str = "ann") -> None:
 
 
 async def names(rig: Rig, user: str = "ann") -> list[str]:
-    jobs, _ = await rig.platform.jobs.list(user)
+    jobs, _ = await rig.platform.jobs.list(SYSTEM, user)
     return sorted(job.name for job in jobs)
 
 
@@ -52,7 +53,7 @@ async def settled(rig: Rig) -> None:
 def grow_old(rig: Rig, name: str, seconds: float) -> None:
     """Let a job have ended so much earlier."""
     with rig.db.begin() as tx:
-        job = tx.jobs.find("ann", name)
+        job = tx.jobs.find(SYSTEM, "ann", name)
         assert job is not None
         assert job.finished_at is not None
         tx.jobs.update(replace(job, finished_at=job.finished_at - seconds))
@@ -82,7 +83,7 @@ def test_a_job_is_deleted_with_its_directory_so_long_after_it_ended(tmp_path: Pa
         assert not workspace.exists()
         assert told(rig) == [("system", "ann", {"jobs": ["old"], "why": "ended more than 24 h ago"})]
         with pytest.raises(Refused):
-            await rig.platform.jobs.get("ann", "old")
+            await rig.platform.jobs.get(SYSTEM, "ann", "old")
         await ended(rig, "old")  # the name is free again
 
     play(tmp_path, story, policy=kept(job_s=DAY_S))
@@ -94,7 +95,7 @@ def test_what_runs_waits_or_is_suspended_is_kept_however_old_it_is(tmp_path: Pat
         await rig.until("runs", "running")
         await rig.submit("rests", cpu=0.5, sim=LONG)
         await rig.until("rests", "running")
-        await rig.platform.jobs.suspend("ann", "rests")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "rests")
         await rig.until("rests", "suspended")
         await rig.submit("waits", cpu=3, sim=LONG)
         await ended(rig, "over", "last")
@@ -142,13 +143,13 @@ def test_metrics_count_until_their_user_deletes_them(tmp_path: Path) -> None:
         await rig.submit("digits", cpu=0.1, sim=LONG)
         await rig.until("digits", "running")
         points = [MetricPoint(n=n, t=1.0 * n, v={"loss": 1.0 / n}) for n in range(1, 2001)]
-        await rig.platform.metrics.append("ann", "digits", MetricBatch(source="0.0.a", points=points))
-        await rig.platform.jobs.cancel("ann", "digits")
+        await rig.platform.metrics.append(SYSTEM, "ann", "digits", MetricBatch(source="0.0.a", points=points))
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "digits")
         await rig.until("digits", "cancelled")
         await settled(rig)
         _, size = rig.db.read_now(lambda tx: tx.ended.total("ann"))
         assert 20_000 < size < 100_000
-        await rig.platform.metrics.delete("ann", "digits")
+        await rig.platform.metrics.delete(SYSTEM, "ann", "digits")
         _, rest = rig.db.read_now(lambda tx: tx.ended.total("ann"))
         assert rest < size - 20_000
 
@@ -159,7 +160,7 @@ def test_who_deletes_a_job_does_not_lose_another_one_for_it(tmp_path: Path) -> N
     async def story(rig: Rig) -> None:
         await ended(rig, "a", "b", "c")
         await settled(rig)
-        await rig.platform.jobs.delete("ann", "c")
+        await rig.platform.jobs.delete(SYSTEM, "ann", "c")
         assert rig.db.read_now(lambda tx: tx.ended.total("ann"))[0] == 2
         await ended(rig, "d")
         await settled(rig)
@@ -333,7 +334,7 @@ def test_a_job_that_goes_on_meanwhile_is_left_alone(tmp_path: Path) -> None:
         job = await rig.until("runs", "running")
         due = retention._Due(Kept(job.uid, "ann", 0.0, 1), "a mistake")
         assert await rig.platform.retention._mark([due]) == []
-        assert (await rig.platform.jobs.get("ann", "runs")).phase == "running"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
         assert told(rig) == []
 
     play(tmp_path, story, policy=kept(job_s=DAY_S))

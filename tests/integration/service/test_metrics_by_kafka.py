@@ -18,6 +18,7 @@ from kafka_broker import KafkaBroker
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.cli import checks_broker
 from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.config import BrokerPolicy, RunPolicy
 from mlp_hub.service.metrics import kafka_log
 from mlp_hub.service.metrics.carrier import Carrier
@@ -66,7 +67,7 @@ def batch(source: str, first: int, last: int, **values: float | None) -> MetricB
 
 
 async def stored(rig: Rig, name: str = "j") -> list[dict[str, Any]]:
-    uid = (await rig.platform.jobs.get("ann", name)).uid
+    uid = (await rig.platform.jobs.get(SYSTEM, "ann", name)).uid
     return [frame_of(p) async for page in rig.platform.metrics.pages(uid, 0) for p in page]
 
 
@@ -91,7 +92,9 @@ async def sent(rig: Rig, points: MetricBatch, name: str = "j") -> int:
 
     async def attempt() -> bool:
         try:
-            return (await rig.platform.metrics.append("ann", name, points)).last >= points.points[-1].n
+            return (await rig.platform.metrics.append(SYSTEM, "ann", name, points)).last >= points.points[
+                -1
+            ].n
         except Unavailable:
             return False
 
@@ -130,10 +133,10 @@ def test_points_are_stored_once_and_in_order(tmp_path: Path, policy: RunPolicy) 
         m = rig.platform.metrics
         await running(rig)
         assert await sent(rig, batch("0.0.a", 1, 10)) == 10
-        assert (await m.append("ann", "j", batch("0.0.a", 5, 12))).last == 12
-        assert (await m.append("ann", "j", batch("1.0.b", 1, 3))).last == 3
-        assert (await m.append("ann", "j", batch("0.0.a", 20, 22))).last == 12  # a gap: go on from 13
-        assert (await m.append("ann", "j", batch("0.0.a", 13, 13, loss=None))).last == 13
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 5, 12))).last == 12
+        assert (await m.append(SYSTEM, "ann", "j", batch("1.0.b", 1, 3))).last == 3
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 20, 22))).last == 12  # a gap: go on from 13
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 13, 13, loss=None))).last == 13
         found = await there(rig, 16)
         assert [p["seq"] for p in found] == list(range(1, 17))
         assert [p["time"] for p in found if p["rank"] == 0] == [float(n) for n in range(1, 14)]
@@ -243,7 +246,7 @@ def test_a_broker_that_is_down_is_told_and_what_was_sent_then_comes_when_it_is_b
         await asyncio.to_thread(broker.stop, kill=True)
         try:
             with pytest.raises(Unavailable, match="processes keep their points"):
-                await rig.platform.metrics.append("ann", "j", batch("0.0.a", 11, 20))
+                await rig.platform.metrics.append(SYSTEM, "ann", "j", batch("0.0.a", 11, 20))
             assert await reasons(rig) == ["MetricsBroker"]
             await rig.restart()  # it starts without its broker, and says so by itself
 
@@ -316,7 +319,7 @@ def test_a_broker_that_takes_small_messages_gets_small_ones(
         assert [p["time"] for p in await there(rig, 1000)] == [float(n) for n in range(1, 1001)]
         large = batch("0.0.a", 1001, 1001, **{f"{n:0>90}": 1.0 for n in range(100)})
         with pytest.raises(Unavailable, match="large enough for one point"):
-            await rig.platform.metrics.append("ann", "j", large)
+            await rig.platform.metrics.append(SYSTEM, "ann", "j", large)
 
     asyncio.run(make_topic())
     play(tmp_path, story, policy=policy)
@@ -346,18 +349,18 @@ def test_a_job_that_does_not_run_sends_nothing_and_deleted_points_do_not_come_ba
     async def story(rig: Rig) -> None:
         m = rig.platform.metrics
         await running(rig)
-        await m.begin("ann", "j")
+        await m.begin(SYSTEM, "ann", "j")
         await sent(rig, batch("0.0.a", 1, 10))
         await there(rig, 10)
         await m.stop_reading()
         await sent(rig, batch("0.0.a", 11, 20))
-        await rig.platform.jobs.cancel("ann", "j")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
         await rig.until("j", "cancelled")
-        assert (await m.append("ann", "j", batch("0.0.a", 21, 30))).last <= 20
-        await m.finish("ann", "j")
-        await m.delete("ann", "j")
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 21, 30))).last <= 20
+        await m.finish(SYSTEM, "ann", "j")
+        await m.delete(SYSTEM, "ann", "j")
         with pytest.raises(Refused):
-            await m.append("ann", "nobody", batch("0.0.a", 1, 1))
+            await m.append(SYSTEM, "ann", "nobody", batch("0.0.a", 1, 1))
         await running(rig, "k")
         await rig.restart()
         await sent(rig, batch("0.0.a", 1, 1), "k")
@@ -379,7 +382,7 @@ def test_what_was_on_its_way_when_its_job_ended_is_stored(tmp_path: Path, policy
         await running(rig)
         await rig.platform.metrics.stop_reading()
         await sent(rig, batch("0.0.a", 1, 10))
-        await rig.platform.jobs.cancel("ann", "j")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
         await rig.until("j", "cancelled")
         await rig.restart()
         assert len(await there(rig, 10)) == 10

@@ -17,6 +17,7 @@ from mlp_api import types as api
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.models import Model, ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import copying, workspace
 from mlp_hub.service.models.worker import KIND
 from model_files import FORMATS, NO_MODELS, WEIGHTS
@@ -47,12 +48,12 @@ async def job(rig: Rig, files: Mapping[str, bytes] = FILES, **fields: Any) -> Pa
 
 
 async def register(rig: Rig, src: str = "jobs/digits/ckpt", name: str = "net", **more: Any) -> Model:
-    return await rig.platform.models.register("ann", ModelCreate(name=name, src=src, **more))
+    return await rig.platform.models.register(SYSTEM, "ann", ModelCreate(name=name, src=src, **more))
 
 
 async def at_rest(rig: Rig, name: str = "net") -> Model:
     async def look() -> Model | None:
-        found = await rig.platform.models.get("ann", name)
+        found = await rig.platform.models.get(SYSTEM, "ann", name)
         return found if found.state in ("ready", "error") else None
 
     found: Model = await until(look, what=f"model {name} to be at rest")
@@ -62,7 +63,7 @@ async def at_rest(rig: Rig, name: str = "net") -> Model:
 async def gone(rig: Rig, name: str = "net") -> None:
     async def look() -> bool:
         try:
-            await rig.platform.models.get("ann", name)
+            await rig.platform.models.get(SYSTEM, "ann", name)
         except Refused as refused:
             return refused.reason is Reason.NOT_FOUND
         return False
@@ -94,7 +95,7 @@ def test_a_checkpoint_becomes_a_model_with_where_it_comes_from(tmp_path: Path) -
             MetricPoint(n=n, t=1.0, v={"loss": 1 / n, "first": 7} if n == 1 else {"loss": 1 / n})
             for n in (1, 2)
         ]
-        await rig.platform.metrics.append("ann", "digits", MetricBatch(source="0.0.a", points=points))
+        await rig.platform.metrics.append(SYSTEM, "ann", "digits", MetricBatch(source="0.0.a", points=points))
         made = await register(rig)
         assert (made.state, made.name, made.version, made.src) == ("creating", "net", 1, "jobs/digits@1/ckpt")
         ready = await at_rest(rig)
@@ -106,7 +107,7 @@ def test_a_checkpoint_becomes_a_model_with_where_it_comes_from(tmp_path: Path) -
         assert (lineage.job, lineage.run, lineage.args) == ("digits", 1, ["--lr", "3"])
         assert lineage.code_sha256 == hashlib.sha256(b"print(1)").hexdigest()
         assert lineage.metrics == {"loss": 0.5, "first": 7.0}
-        text = await rig.platform.models.mlmodel("ann", "net")
+        text = await rig.platform.models.mlmodel(SYSTEM, "ann", "net")
         assert "flavors:\n  safetensors:\n" in text
         assert f"model_uuid: {json.dumps(ready.uid)}" in text
 
@@ -122,17 +123,17 @@ def test_each_registration_is_a_version_and_one_is_in_production(tmp_path: Path)
             assert (await register(rig)).version == n
             await at_rest(rig)
         assert (await files(rig))["ann/net@2/config.json"] == b"xx"
-        assert (await models.get("ann", "net")).version == 3
+        assert (await models.get(SYSTEM, "ann", "net")).version == 3
         for version in (1, 2):
-            await models.move("ann", f"net@{version}", "production", actor="ann")
-        stages = {m.version: m.stage for m in (await models.list("ann"))[0]}
+            await models.move(SYSTEM, "ann", f"net@{version}", "production", actor="ann")
+        stages = {m.version: m.stage for m in (await models.list(SYSTEM, "ann"))[0]}
         assert stages == {1: "archived", 2: "production", 3: "none"}
-        assert [m.version for m in (await models.list("ann", stage="production"))[0]] == [2]
-        first, cursor = await models.list("ann", limit=2)
+        assert [m.version for m in (await models.list(SYSTEM, "ann", stage="production"))[0]] == [2]
+        first, cursor = await models.list(SYSTEM, "ann", limit=2)
         assert cursor is not None
-        rest, end = await models.list("ann", limit=2, cursor=cursor)
+        rest, end = await models.list(SYSTEM, "ann", limit=2, cursor=cursor)
         assert ([m.version for m in (*first, *rest)], end) == ([3, 2, 1], None)
-        await models.delete("ann", "net@2", actor="ann")
+        await models.delete(SYSTEM, "ann", "net@2", actor="ann")
         await gone(rig, "net@2")
         assert {n.split("/")[1] for n in await files(rig)} == {"net@1", "net@3"}
         assert await held(rig) == sum(map(len, (await files(rig)).values()))
@@ -174,6 +175,8 @@ def test_a_model_may_come_from_the_home_and_from_the_paths_of_the_storage_tree(t
         ("jobs/../digits/ckpt", Reason.INVALID),
         ("jobs/digits@0/ckpt", Reason.INVALID),
         ("jobs/digits", Reason.INVALID),
+        ("jobs", Reason.INVALID),
+        ("nothing", Reason.NOT_FOUND),
         ("jobs/" + "x" * 4000, Reason.INVALID),
         ("jobs/digits/" + "x" * 4000, Reason.INVALID),
         ("/etc/passwd", Reason.INVALID),
@@ -210,7 +213,7 @@ def test_what_cannot_be_a_source_is_refused_and_nothing_is_kept(
             await register(rig, src)
         assert caught.value.reason is reason
         assert len(caught.value.msg) < 500
-        assert (await rig.platform.models.list("ann"))[0] == []
+        assert (await rig.platform.models.list(SYSTEM, "ann"))[0] == []
         assert (await held(rig), await files(rig)) == (0, {})
 
     story(tmp_path, told)
@@ -261,7 +264,7 @@ def test_what_is_no_model_is_told_and_leaves_nothing(kind: str, tmp_path: Path) 
         await register(rig, any_files=True)
         kept = await at_rest(rig)
         assert (kept.version, kept.state, kept.format) == (2, "ready", "files")
-        await rig.platform.models.delete("ann", "net@1", actor="ann")
+        await rig.platform.models.delete(SYSTEM, "ann", "net@1", actor="ann")
         await gone(rig, "net@1")
 
     story(tmp_path, told)
@@ -333,9 +336,9 @@ def test_one_that_is_deleted_while_it_is_copied_goes_with_all_its_files(
         held_back = Held(monkeypatch)
         await register(rig)
         await held_back.wait()
-        assert (await rig.platform.models.delete("ann", "net", actor="ann")).state == "deleting"
+        assert (await rig.platform.models.delete(SYSTEM, "ann", "net", actor="ann")).state == "deleting"
         with pytest.raises(Refused, match="cannot become deleting"):
-            await rig.platform.models.delete("ann", "net", actor="ann")
+            await rig.platform.models.delete(SYSTEM, "ann", "net", actor="ann")
         held_back.go.set()
         await gone(rig)
         assert (await files(rig), await held(rig)) == ({}, 0)
@@ -348,15 +351,15 @@ def test_a_job_that_is_deleted_takes_no_model_with_it(tmp_path: Path) -> None:
         await job(rig)
         await register(rig)
         await at_rest(rig)
-        await rig.platform.jobs.cancel("ann", "digits")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "digits")
         await rig.until("digits", "cancelled")
-        await rig.platform.jobs.delete("ann", "digits")
+        await rig.platform.jobs.delete(SYSTEM, "ann", "digits")
         await until(
             lambda: asyncio.to_thread(lambda: not rig.workspace("ann", "digits").exists()),
             what="the job's files to go",
         )
         assert len(await files(rig)) == 2
-        assert (await rig.platform.models.get("ann", "net")).lineage.job == "digits"
+        assert (await rig.platform.models.get(SYSTEM, "ann", "net")).lineage.job == "digits"
 
     story(tmp_path, told)
 
@@ -433,7 +436,7 @@ def test_a_service_that_dies_while_it_deletes_goes_on(
         with monkeypatch.context() as patched:
             add = rig.platform.queue.add
             patched.setattr(rig.platform.queue, "add", lambda key: None if key[0] == KIND else add(key))
-            await rig.platform.models.delete("ann", "net", actor="ann")
+            await rig.platform.models.delete(SYSTEM, "ann", "net", actor="ann")
             rig.crash()
         assert await held(rig) == SIZE
         await rig.start()

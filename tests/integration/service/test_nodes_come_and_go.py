@@ -15,6 +15,7 @@ from mlp_api.jobs import Job
 from mlp_api.types import ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.nodes import Condition, ConditionKind, Effect, Taint
 from platform_rig import FAST, Rig, node, play
@@ -34,7 +35,7 @@ async def waits(rig: Rig, *names: str) -> None:
     """Return once a cycle has seen these jobs and let them wait."""
 
     async def told() -> bool:
-        jobs = [await rig.platform.jobs.get("ann", name) for name in names]
+        jobs = [await rig.platform.jobs.get(SYSTEM, "ann", name) for name in names]
         return all(job.position is not None for job in jobs)
 
     await until(told, what=f"{names} to wait")
@@ -66,7 +67,7 @@ def test_a_cordoned_node_keeps_what_runs_and_takes_nothing_new(tmp_path: Path) -
         rig.executor.cordon("n1", "drained for a new kernel")
         await rig.submit("later", sim=LONG)
         await waits(rig, "later")
-        assert (await rig.platform.jobs.get("ann", "runs")).phase == "running"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
         assert await shown(rig, "n1") == (True, False, [("Cordoned", "drained for a new kernel")], [])
         rig.executor.restore_node("n1")
         await rig.until("later", "running")
@@ -103,7 +104,7 @@ def test_a_taint_keeps_gangs_off_until_it_is_taken_away(tmp_path: Path, effect: 
         await rig.submit("gang", workers=2, sim=LONG)
         await waits(rig, "gang")
         rig.executor.taint("n1", replace(GPUS, effect=effect))
-        await rig.platform.jobs.cancel("ann", "first")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "first")
         await rig.until("first", "cancelled")
         if not starts:
             await rig.submit("behind", sim=LONG)
@@ -135,7 +136,7 @@ def test_a_node_that_is_left_to_a_tenant_takes_its_gangs_and_servers_alone(tmp_p
             await serve("blue")
         assert refused.value.reason is Reason.WAITING_FOR_RESOURCES
         rig.executor.taint("n1", Taint("tenant", "blue"))
-        await rig.platform.jobs.cancel("ann", "reds")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "reds")
         await rig.until("blues", "running")
 
     play(tmp_path, story, policy=BY_EVENTS)
@@ -149,15 +150,15 @@ def test_what_ran_on_a_lost_node_goes_on_elsewhere_before_what_waits_behind_it(t
             await rig.until(name, "running")
         await rig.submit("c", workers=4, sim=LONG)
         await waits(rig, "c")
-        [lost] = on(await rig.platform.jobs.get("ann", "a"))
+        [lost] = on(await rig.platform.jobs.get(SYSTEM, "ann", "a"))
         rig.executor.lose_node(lost)
         await waits(rig, "a", "c")
         assert (await shown(rig, lost))[:2] == (False, False)
-        assert (await rig.platform.jobs.get("ann", "a")).position == 1
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "a")).position == 1
         rig.executor.restore_node(lost)
         again = await rig.until("a", "running")
         assert (on(again), again.restarts) == ([lost], 1)
-        assert (await rig.platform.jobs.get("ann", "c")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "c")).phase == "queued"
 
     play(tmp_path, story, policy=BY_EVENTS)
 
@@ -214,7 +215,7 @@ def test_a_job_that_could_run_but_for_what_may_pass_is_taken_in_and_waits(tmp_pa
                 rig.executor.lose_node("n1")
         await rig.submit("a", workers=4, sim=LONG)
         await waits(rig, "a")
-        why = await rig.platform.jobs.why("ann", "a")
+        why = await rig.platform.jobs.why(SYSTEM, "ann", "a")
         assert [v.reason for v in why.reasons] == [Reason.WAITING_FOR_RESOURCES.value]
         rig.executor.set_node(node("n1"))
         await rig.until("a", "running")
@@ -241,7 +242,7 @@ def test_whatever_nodes_do_meanwhile_every_gang_runs_in_the_end(tmp_path: Path, 
             await asyncio.sleep(rng.uniform(0, 0.01))
         for name in ("n1", "n2", "n3"):
             rig.executor.set_node(node(name))
-        jobs, _ = await rig.platform.jobs.list("ann", limit=1000)
+        jobs, _ = await rig.platform.jobs.list(SYSTEM, "ann", limit=1000)
         assert jobs
         for job in jobs:
             await rig.until(job.name, "finished")

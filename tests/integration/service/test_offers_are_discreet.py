@@ -11,6 +11,7 @@ from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.api import answers
 from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import Rig, node, play
 from said import seen
 from waiting import until
@@ -36,8 +37,8 @@ def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, limit:
         for workers in (1, 2, 4):
             asked = JobCreate(name="x", code="x", cpu=1, ram=100, tenant="red", workers=workers)
             shown.append(await rig.platform.jobs.offer("ann", asked))
-        shown.append(await rig.platform.jobs.why("ann", "mine"))
-        shown.append(await rig.platform.jobs.get("ann", "mine"))
+        shown.append(await rig.platform.jobs.why(SYSTEM, "ann", "mine"))
+        shown.append(await rig.platform.jobs.get(SYSTEM, "ann", "mine"))
         eyes = await rig.platform.sights.of("ann")
         texts = [answers.encode(each, eyes=eyes).decode() for each in shown]
         assert any("a job of another tenant" in text for text in texts), texts
@@ -62,7 +63,7 @@ def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path)
                 await (
                     rig.platform.jobs.offer("ann", asked)
                     if user == "ann"
-                    else rig.platform.jobs.why("bob", "waits")
+                    else rig.platform.jobs.why(SYSTEM, "bob", "waits")
                 )
                 done.append(user)
             except Refused as refused:
@@ -108,7 +109,7 @@ def test_an_offer_says_who_would_be_stopped_for_it_and_names_ones_own_only(tmp_p
         assert [seen(m, "red", knows=("blue",)) for m in offer.gives_way] == [
             "a job of tenant blue is stopped for it and goes back into the queue"
         ]
-        assert (await rig.platform.jobs.get("zelda", "hidden")).phase == "running"
+        assert (await rig.platform.jobs.get(SYSTEM, "zelda", "hidden")).phase == "running"
 
     play(tmp_path, story, node("n1", 4))
 

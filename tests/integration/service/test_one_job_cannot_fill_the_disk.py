@@ -12,6 +12,7 @@ from disk_rig import STEADY, WRITES, DiskRig, play
 from executor_lab import ROOT
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.executors.turns import Steps
 from mlp_hub.executors.workspace import Size
@@ -47,7 +48,7 @@ def test_who_floods_is_stopped_and_the_other_goes_on(disk: SmallDisk, where: str
         assert stopped.reason == "disk"
         assert "stopped: the disk had" in str(stopped.message)
         assert "this job had written" in str(stopped.message)
-        assert (await rig.platform.jobs.get("bob", "steady")).phase == "running"
+        assert (await rig.platform.jobs.get(SYSTEM, "bob", "steady")).phase == "running"
         if where != "no name":  # its space is back with its end
             assert (await rig.platform.disk.problems())[0].reason == "DiskFull"
             await rig.submit("later", "bob", code="print(1)", runtime="plain", cpu=0.1)
@@ -56,13 +57,13 @@ def test_who_floods_is_stopped_and_the_other_goes_on(disk: SmallDisk, where: str
                 return await rig.reason("later", "bob") == "DiskFull"
 
             await until(waits, what="the reason")
-            why = await rig.platform.jobs.why("bob", "later")
+            why = await rig.platform.jobs.why(SYSTEM, "bob", "later")
             assert why.reasons[0].numbers["floor_mib"] == 60
-            assert (await rig.platform.jobs.get("bob", "steady")).phase == "running"
+            assert (await rig.platform.jobs.get(SYSTEM, "bob", "steady")).phase == "running"
             if where == "home":
                 (rig.directories.homes / "ann" / "big").unlink()
             else:
-                await rig.platform.jobs.delete("ann", "flood")
+                await rig.platform.jobs.delete(SYSTEM, "ann", "flood")
             await rig.until("later", "finished", user="bob")
 
         async def is_well() -> bool:
@@ -97,7 +98,7 @@ def test_a_job_over_its_bound_is_stopped_with_the_numbers(
         assert "a job may hold 40 MiB" in str(stopped.message)
         assert threads
         assert threading.get_ident() not in threads  # nothing of it on the event loop
-        assert (await rig.platform.jobs.get("bob", "steady")).phase == "running"
+        assert (await rig.platform.jobs.get(SYSTEM, "bob", "steady")).phase == "running"
         assert await rig.platform.disk.problems() == []
 
     play(disk, DiskPolicy(job=40 * MIB), story)
@@ -118,7 +119,7 @@ def test_a_home_over_its_bound_stops_who_writes_to_it_and_takes_no_jobs(disk: Sm
         await rig.go("writer", WRITES.format(how=FLOODS["home"], mib=80, pause=0.02))
         stopped = await rig.until("writer", "failed")
         assert "a home may hold 40 MiB" in str(stopped.message)
-        assert (await rig.platform.jobs.get("ann", "quiet")).phase == "running"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "quiet")).phase == "running"
         with pytest.raises(Refused) as refused:
             await rig.submit("more", code="print(1)", runtime="plain")
         assert refused.value.reason is Reason.DISK_FULL
@@ -146,7 +147,7 @@ def test_at_full_speed_to_the_last_byte_all_is_written_down(disk: SmallDisk) -> 
         await rig.go("flood", WRITES.format(how=how, mib=0, pause=0))
         stopped = await rig.until("flood", "failed")
         assert stopped.reason == "disk"
-        await rig.platform.jobs.delete("ann", "flood")
+        await rig.platform.jobs.delete(SYSTEM, "ann", "flood")
 
         async def made_again() -> bool:
             return bool((disk.root / "reserve").stat().st_size)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlp_api.types import TenantCreate, TenantUpdate
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
 from platform_rig import Rig, play
@@ -30,7 +31,7 @@ def test_a_queue_goes_by_the_order_that_is_saved_last_for_its_tenant(
         saved = await tenants.update("red", TenantUpdate(queue_order=order))
         assert saved.queue_order == order
         await rig.restart()  # it is kept
-        await rig.platform.jobs.cancel("ann", "runs")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "runs")
         await rig.until(first, "running")
         last = "older" if first == "urgent" else "urgent"
         assert (await rig.until(last, "queued")).started_at is None
@@ -54,7 +55,7 @@ def test_what_members_used_lately_outlives_the_hub(tmp_path: Path, order: str) -
         await rig.until("anns", "queued")
         await rig.submit("bobs", user="bob", sim={"DURATION": 60}, **everything)
         await rig.restart()
-        await rig.platform.jobs.cancel("cat", "runs")
+        await rig.platform.jobs.cancel(SYSTEM, "cat", "runs")
         await rig.until("bobs", "running", user="bob")
 
     play(tmp_path, story)

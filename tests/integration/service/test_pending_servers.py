@@ -13,6 +13,7 @@ from mlp_api import types as api
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.service.state.bus import QUEUE_TOPIC
 from mlp_language.message import msg
@@ -44,7 +45,9 @@ def test_a_notebook_takes_back_what_its_tenant_lent_and_waits_for_it(tmp_path: P
         assert await asking == "n1"
         assert await running(rig, "inside", "lent") == ["inside"]
         assert [
-            str(e.message) for e in await rig.platform.jobs.events("ann", "lent") if e.kind == "preempted"
+            str(e.message)
+            for e in await rig.platform.jobs.events(SYSTEM, "ann", "lent")
+            if e.kind == "preempted"
         ][:1] == ["Stopped for the notebook server of bob: blue takes back what red borrowed."]
         await rig.platform.ledger.confirm(api.ResourceRequestKey(id="bob/", applier="sp"))
         assert (rig.held("red").cpu, rig.held("blue").cpu) == (4000, 1000)
@@ -77,7 +80,7 @@ def test_nodes_full_of_borrowed_work_give_way_to_a_notebook_inside_its_quota(tmp
         await rig.submit("lent", workers=5, sim=LONG)  # all there is, one core of it beyond red's own
         await rig.until("lent", "running")
         assert await until(lambda: started(rig), what="room for the notebook") == "n1"
-        assert (await rig.platform.jobs.get("ann", "lent")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "lent")).phase == "queued"
 
     play(tmp_path, story, node(cpu=5))
 
@@ -144,9 +147,9 @@ def test_what_comes_free_is_there_for_whom_it_was_made_and_for_nobody_else(tmp_p
         await rig.submit("own", user="bob", workers=1, sim=LONG)
         for _ in range(3):
             await rig.platform.admission.cycle()
-        assert (await rig.platform.jobs.get("ann", "third")).phase == "queued"
-        assert (await rig.platform.jobs.get("bob", "own")).phase == "queued"
-        assert (await rig.platform.jobs.get("ann", "lent")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "third")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "bob", "own")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "lent")).phase == "queued"
         assert await started(rig, cpu=4) == "n1"
         assert rig.held("blue").cpu == 4000
 
@@ -238,7 +241,11 @@ def test_an_elastic_job_gives_workers_before_any_job_is_stopped(tmp_path: Path) 
         assert await until(lambda: started(rig, cpu=2), what="room for the notebook") == "n1"
         wide = await rig.until("wide", "running")
         assert len(wide.ranks) == 6
-        told = [str(e.message) for e in await rig.platform.jobs.events("ann", "wide") if e.kind == "resize"]
+        told = [
+            str(e.message)
+            for e in await rig.platform.jobs.events(SYSTEM, "ann", "wide")
+            if e.kind == "resize"
+        ]
         assert "Gives 2 workers to the notebook server of bob and keeps 6." in told[0]
         assert (rig.held("red").cpu, rig.held("blue").cpu) == (6000, 2000)
 
@@ -264,7 +271,7 @@ def test_a_pending_server_is_in_the_queue_with_its_reason_and_in_no_list_of_jobs
         everywhere = [(e.kind, e.name) for e in await rig.platform.cluster_queue.entries()]
         assert everywhere == [("job", "inside"), ("job", "lent"), ("server", ""), ("job", "own")]
         assert await rig.platform.cluster_queue.entries("default") == []
-        why = await rig.platform.jobs.why("bob", "own")
+        why = await rig.platform.jobs.why(SYSTEM, "bob", "own")
         assert why.reasons[0].reason in ("WaitingForQuota", "Reserved")
 
     play(tmp_path, story, node(cpu=16), policy=policy)
@@ -309,10 +316,10 @@ def test_a_server_and_a_job_wait_in_one_order_in_which_who_holds_more_comes_last
         await rig.submit("wants", tenant="red", workers=1, sim=LONG)
         await rig.until("wants", "queued")
         assert (await refusal(rig)).reason is Reason.WAITING_FOR_RESOURCES
-        await rig.platform.jobs.cancel("ann", "one")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "one")
         if holder == "job":
             await until(lambda: held(rig, "blue", 1000), what="the server")
-            assert (await rig.platform.jobs.get("ann", "wants")).phase == "queued"
+            assert (await rig.platform.jobs.get(SYSTEM, "ann", "wants")).phase == "queued"
         else:
             await rig.until("wants", "running")
             assert phase_of(rig) == "pending"
@@ -330,7 +337,7 @@ def test_the_own_jobs_of_a_tenant_stand_behind_its_server(tmp_path: Path) -> Non
         rig.platform.admission.hold(None)
         await until(lambda: held(rig, "blue", 4000), what="room for the server")
         assert phase_of(rig) == "tried"
-        assert (await rig.platform.jobs.get("bob", "own")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "bob", "own")).phase == "queued"
 
     play(tmp_path, story, node(cpu=16))
 
@@ -357,7 +364,7 @@ def test_the_refusal_of_a_pending_server_is_the_cores_verdict(tmp_path: Path) ->
         await refusal(rig)
         (again,) = rig.db.read_now(lambda tx: tx.ledger.pending(rig.clock()))
         assert [r.created_at for r in first] == [again.created_at]  # it keeps its place
-        await rig.platform.jobs.cancel("bob", "busy")
+        await rig.platform.jobs.cancel(SYSTEM, "bob", "busy")
         assert await until(lambda: held(rig, "blue", 1000))
 
     play(tmp_path, story, node(cpu=16))

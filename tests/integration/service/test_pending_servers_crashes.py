@@ -16,6 +16,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Target
 from mlp_hub.domain.ledger import RequestPhase
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_language.message import msg
 from platform_rig import FAST, Rig, node, play
@@ -60,7 +61,7 @@ def test_a_hub_that_dies_before_the_admission_is_told_has_it_stored(tmp_path: Pa
         await rig.start()
         for _ in range(3):
             await rig.platform.admission.cycle()
-        assert (await rig.platform.jobs.get("ann", "lent")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "lent")).phase == "queued"
         assert (await rig.platform.ledger.try_(asked(cpu=4))) is not None
         rig.crash()  # between the try and its confirm
         await rig.start()
@@ -224,7 +225,7 @@ def test_only_one_more_is_stopped_for_one_more_while_others_are_still_stopping(
 
 
 def asked_to_end(rig: Rig) -> list[str]:
-    jobs = rig.db.read_now(lambda tx: tx.jobs.active())
+    jobs = rig.db.read_now(lambda tx: tx.jobs.active(SYSTEM))
     return [j.title for j in jobs if j.target is Target.PREEMPT]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import Rig, node, play
 
 TENANT_OF = {"ann": "red", "bob": "blue"}
@@ -45,8 +46,8 @@ class Crowd:
                 await self.rig.platform.tenants.update(rng.choice(["red", "blue"]), asked)
             elif mine and what == "hop":
                 job = rng.choice(mine)
-                await jobs.suspend(*job)
-                await jobs.resume(*job)
+                await jobs.suspend(SYSTEM, *job)
+                await jobs.resume(SYSTEM, *job)
             elif mine and what in ("cancel", "suspend", "resume"):
                 await getattr(jobs, what)(*rng.choice(mine))
         except MLPError:
@@ -75,7 +76,7 @@ def test_whatever_people_do_to_elastic_jobs_nothing_is_held_twice_or_for_ever(tm
         await asyncio.gather(*people)
         for job in crowd.names:
             try:
-                await rig.platform.jobs.cancel(*job)
+                await rig.platform.jobs.cancel(SYSTEM, *job)
             except MLPError:
                 continue  # it has ended
         for user, name in crowd.names:

@@ -14,6 +14,7 @@ from mlp_api.jobs import JobCreate
 from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.bookings import service
 from mlp_hub.service.support import limits
@@ -50,7 +51,7 @@ async def book(
 
 async def why(rig: Rig, user: str, name: str) -> tuple[str, str]:
     await rig.platform.admission.cycle()
-    answer = await rig.platform.jobs.why(user, name)
+    answer = await rig.platform.jobs.why(SYSTEM, user, name)
     return answer.reasons[0].reason, str(answer.reasons[0].message)
 
 
@@ -62,7 +63,7 @@ def notebook(tenant: str, name: str = "n", cpu: float = 1) -> ResourceRequestTry
 
 async def kept(rig: Rig, user: str, name: str) -> tuple[str, str]:
     """Return how much is kept free for others, and for whom, as a job's reason tells it."""
-    (reason,) = (await rig.platform.jobs.why(user, name)).reasons
+    (reason,) = (await rig.platform.jobs.why(SYSTEM, user, name)).reasons
     return next((str(f.value), str(f.who)) for f in reason.facts if f.key == "kept")
 
 
@@ -87,7 +88,7 @@ def test_what_a_tenant_reserves_is_kept_free_from_jobs_and_notebook_servers_of_o
         await rig.until("own", "running", user="bob")
 
         await rig.platform.tenants.update("blue", TenantUpdate(cpu=4))  # reserves nothing any more
-        await rig.platform.jobs.cancel("bob", "own")
+        await rig.platform.jobs.cancel(SYSTEM, "bob", "own")
         await rig.until("two", "running")
 
     play(tmp_path, story, node(cpu=4))

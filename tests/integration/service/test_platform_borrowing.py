@@ -9,6 +9,7 @@ import pytest
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import Rig, node, play
 from said import seen as read
 
@@ -25,7 +26,7 @@ async def two_teams(rig: Rig, *, red: dict | None = None, blue: dict | None = No
 
 
 async def told(rig: Rig, user: str, name: str, kind: str) -> list[str]:
-    return [str(e.message) for e in await rig.platform.jobs.events(user, name) if e.kind == kind]
+    return [str(e.message) for e in await rig.platform.jobs.events(SYSTEM, user, name) if e.kind == kind]
 
 
 def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with_its_age(
@@ -46,11 +47,13 @@ def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with
         await rig.until("own", "running", "finished", user="bob")
         back = await rig.until("cheap", "queued", "admitted", "starting", "running")
         assert back.queued_at == cheap.queued_at
-        assert (await rig.platform.jobs.get("ann", "older")).restarts == 0
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "older")).restarts == 0
         assert await told(rig, "ann", "cheap", "preempted") == [
             "Stopped for job own of bob: blue takes back what red borrowed."
         ]
-        (why_stopped,) = [d for d in await rig.platform.decisions.of("ann", "cheap") if d.kind == "preempted"]
+        (why_stopped,) = [
+            d for d in await rig.platform.decisions.of(SYSTEM, "ann", "cheap") if d.kind == "preempted"
+        ]
         # the decision tells what the timeline tells, and goes on where that ends
         assert str(why_stopped.summary).startswith(
             f"{(await told(rig, 'ann', 'cheap', 'preempted'))[0]} It was "
@@ -59,7 +62,7 @@ def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with
         assert await told(rig, "ann", "cheap", "requeued") == [
             "back in the queue with its age kept: what it held goes to whom it was stopped for"
         ]
-        (started,) = await rig.platform.decisions.of("bob", "own")
+        (started,) = await rig.platform.decisions.of(SYSTEM, "bob", "own")
         assert read(started.summary, "blue").endswith("; room was made by the end of a job of another tenant")
         assert [str(m) for m in started.changed] == ["it was submitted"]
         waits = await told(rig, "bob", "own", "waiting")
@@ -69,7 +72,7 @@ def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with
         again = await rig.until("cheap", "running")  # nobody needs it any more: borrowed again
         assert again.restarts == 1
         for name in ("older", "cheap"):
-            await rig.platform.jobs.cancel("ann", name)
+            await rig.platform.jobs.cancel(SYSTEM, "ann", name)
             await rig.until(name, "cancelled")
         assert (rig.held("red"), rig.held("blue")) == (ZERO, ZERO)
 
@@ -86,7 +89,7 @@ def test_who_lends_nothing_is_not_borrowed_from(tmp_path: Path) -> None:
         await rig.submit("second", workers=1, sim=LONG)
         await rig.submit("theirs", user="bob", workers=4, sim={"DURATION": 0.2})
         await rig.until("theirs", "finished", user="bob")
-        second = await rig.platform.jobs.get("ann", "second")
+        second = await rig.platform.jobs.get(SYSTEM, "ann", "second")
         assert (second.phase, second.reason) == ("queued", "WaitingForQuota")
 
     play(tmp_path, story, node(cpu=16))
@@ -101,9 +104,9 @@ def test_nothing_inside_its_own_quota_is_ever_taken_back(tmp_path: Path) -> None
         await rig.until("theirs", "running", user="bob")
         await rig.submit("more", user="bob", workers=4, sim=LONG)
         await rig.platform.admission.cycle()
-        more = await rig.platform.jobs.get("bob", "more")
+        more = await rig.platform.jobs.get(SYSTEM, "bob", "more")
         assert (more.phase, more.reason) == ("queued", "WaitingForQuota")
-        mine = await rig.platform.jobs.get("ann", "mine")
+        mine = await rig.platform.jobs.get(SYSTEM, "ann", "mine")
         assert (mine.phase, mine.restarts) == ("running", 0)
 
     play(tmp_path, story, node(cpu=16))
@@ -141,7 +144,7 @@ def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_stopped_a
 
         await rig.platform.tenants.update("red", TenantUpdate(cpu=1, cohort="main"))
         await rig.platform.admission.cycle()
-        assert {(await rig.platform.jobs.get("ann", n)).phase for n in ("one", "two")} == {"running"}
+        assert {(await rig.platform.jobs.get(SYSTEM, "ann", n)).phase for n in ("one", "two")} == {"running"}
 
         # blue is given what red had: with a job that waits for its own, red's borrowed work is what would go
         asked = TenantUpdate(cpu=7, cohort="main")

@@ -14,6 +14,7 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.job import HOLDING
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store.tx import Tx
 from platform_rig import Rig, node
 from waiting import until
@@ -22,7 +23,7 @@ from waiting import until
 def books_balance(tx: Tx) -> bool:
     """Whether exactly the jobs in holding phases hold something."""
     held = {r.id for r in tx.ledger.held(time.time(), applier="jm")}
-    return held == {job.attempt for job in tx.jobs.active() if job.phase in HOLDING}
+    return held == {job.attempt for job in tx.jobs.active(SYSTEM) if job.phase in HOLDING}
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -48,7 +49,7 @@ def test_whatever_is_killed_when_all_jobs_end_as_they_should(tmp_path: Path, see
             if cancelled and rng.random() < 0.3:
                 name = cancelled.pop()
                 with contextlib.suppress(Refused):  # it has ended already
-                    await rig.platform.jobs.cancel("ann", name)
+                    await rig.platform.jobs.cancel(SYSTEM, "ann", name)
                     want[name] = "cancelled"
         for name, phase in want.items():
             job = await rig.until(name, "finished", "failed", "cancelled")
@@ -125,7 +126,7 @@ def test_a_client_that_hangs_up_while_it_submits_loses_no_job(tmp_path: Path) ->
             await asyncio.gather(task, return_exceptions=True)
 
         async def all_done() -> bool:
-            jobs, _ = await rig.platform.jobs.list("ann")
+            jobs, _ = await rig.platform.jobs.list(SYSTEM, "ann")
             return all(job.phase == "finished" for job in jobs)
 
         await asyncio.sleep(0.05)

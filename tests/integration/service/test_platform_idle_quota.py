@@ -10,6 +10,7 @@ import pytest
 
 from mlp_api.types import ResourceRequestTry, Tenant, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.store.repos.audit import Audit
@@ -63,7 +64,7 @@ def test_what_an_idle_tenant_keeps_back_is_borrowed_and_comes_back_when_one_of_i
         await rig.submit("more", workers=1, sim=LONG)
         await rig.until("extra", "running")
         await rig.platform.admission.cycle()
-        assert (await rig.platform.jobs.get("ann", "more")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "more")).phase == "queued"
 
         await pass_time(rig, HOUR + 1)
         lowered = await blue(rig)
@@ -80,14 +81,14 @@ def test_what_an_idle_tenant_keeps_back_is_borrowed_and_comes_back_when_one_of_i
         await rig.until("own", "running", "finished", user="bob")
         assert (await blue(rig)).lowered is None
         assert notes(rig) == ["quota.lower", "quota.restore"]
-        assert (await rig.platform.jobs.get("ann", "base")).restarts == 0, (
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "base")).restarts == 0, (
             "only what was borrowed is taken back"
         )
         await rig.until("own", "finished", user="bob")
         # restored: what it keeps back is not lent again, though it is idle now
         await rig.platform.idle.sweep()
         await rig.platform.admission.cycle()
-        held = sum(j.phase != "queued" for j in (await rig.platform.jobs.list("ann"))[0])
+        held = sum(j.phase != "queued" for j in (await rig.platform.jobs.list(SYSTEM, "ann"))[0])
         assert held < 4
 
     play(tmp_path, story, node(cpu=8), policy=IDLE)

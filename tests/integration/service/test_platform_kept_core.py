@@ -16,6 +16,7 @@ from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate, 
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.job import HOLDING
 from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.service.admission import loop
 from mlp_hub.service.admission.cache import KeptCore
@@ -29,7 +30,7 @@ def books_balance(tx: Tx) -> bool:
     """Whether exactly the jobs in holding phases hold something, and no node gives out more than it has."""
     now = time.time()
     held = {r.id for r in tx.ledger.held(now, applier="jm")}
-    jobs = [job for job in tx.jobs.active() if job.phase in HOLDING]
+    jobs = [job for job in tx.jobs.active(SYSTEM) if job.phase in HOLDING]
     used = tx.ledger.node_use(now)
     return held == {job.attempt for job in jobs} and all(amount.cpu <= 4000 for amount in used.values())
 
@@ -79,7 +80,7 @@ def test_whatever_happens_and_whatever_is_killed_the_core_that_is_kept_is_the_on
                     [rig.platform.jobs.cancel, rig.platform.jobs.suspend, rig.platform.jobs.resume]
                 )
                 with contextlib.suppress(Refused):
-                    await act("ann", rng.choice(names))
+                    await act(SYSTEM, "ann", rng.choice(names))
             elif what < 0.75:
                 tries += 1
                 key = {"applier": "sp", "id": f"s{tries}"}
@@ -102,7 +103,7 @@ def test_whatever_happens_and_whatever_is_killed_the_core_that_is_kept_is_the_on
             assert await rig.db.read(books_balance)
         for name in names:
             with contextlib.suppress(Refused):
-                await rig.platform.jobs.resume("ann", name)
+                await rig.platform.jobs.resume(SYSTEM, "ann", name)
         for name in names:
             await rig.until(name, "finished", "failed", "cancelled")
         assert rig.held() == ZERO
@@ -133,7 +134,7 @@ def test_a_quota_that_grows_and_a_node_that_comes_back_start_what_waits(
         await rig.submit("first", tenant="red", sim={"DURATION": 30})
         await rig.submit("second", tenant="red", sim=sim)
         await rig.until("first", "running")
-        wait = await rig.platform.jobs.why("ann", "second")
+        wait = await rig.platform.jobs.why(SYSTEM, "ann", "second")
         assert [r.reason for r in wait.reasons] == ["WaitingForQuota"]
         await rig.platform.tenants.update("red", TenantUpdate(cpu=2))
         await rig.until("second", "finished")
@@ -158,7 +159,7 @@ def test_room_that_a_notebook_takes_and_gives_back_is_heard_of(tmp_path: Path, m
         assert job.phase == "queued"
 
         async def said() -> bool:
-            return any(e.kind == "waiting" for e in await rig.platform.jobs.events("ann", "j"))
+            return any(e.kind == "waiting" for e in await rig.platform.jobs.events(SYSTEM, "ann", "j"))
 
         await until(said)
         back = ResourceRequestTry(applier="sp", id="nb", tenant="default", request_type="release")
@@ -224,7 +225,7 @@ def test_who_names_its_node_and_was_quicker_makes_the_job_wait_and_nothing_is_ov
         await rig.platform.ledger.try_(ask)
         await rig.submit("j", workers=2, sim={"DURATION": 0.05})
         await asyncio.sleep(0.2)
-        assert (await rig.platform.jobs.get("ann", "j")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "j")).phase == "queued"
         assert rig.held() == Resources(3000, 0, 100)
         rig.platform.ledger.changed = changed
         await rig.platform.ledger.cancel(ResourceRequestKey(applier="sp", id="nb"))
@@ -243,7 +244,7 @@ def test_a_burst_of_jobs_is_done_in_lots_and_each_is_told_all_of_its_own(tmp_pat
         assert len(refused) == 20
         for i in range(60):
             await rig.until(f"j{i}", "finished")
-        told = [e.kind for e in await rig.platform.jobs.events("ann", "j59")]
+        told = [e.kind for e in await rig.platform.jobs.events(SYSTEM, "ann", "j59")]
         assert [k for k in told if k != "waiting"] == [
             "submitted",
             "admitted",
@@ -252,7 +253,7 @@ def test_a_burst_of_jobs_is_done_in_lots_and_each_is_told_all_of_its_own(tmp_pat
             "ended",
             "finished",
         ]
-        seqs = [e.seq for e in await rig.platform.jobs.events("ann", "j59")]
+        seqs = [e.seq for e in await rig.platform.jobs.events(SYSTEM, "ann", "j59")]
         assert seqs == list(range(1, len(seqs) + 1))
         assert rig.held() == ZERO
         commits, works = rig.db.group_commit

@@ -18,6 +18,7 @@ from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.job import HOLDING
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
@@ -119,13 +120,13 @@ def test_the_second_waits_and_goes_on_where_the_killed_first_was(url: str, tmp_p
 
         async def all_done() -> bool:
             held, active = await two.dbs[1].read(
-                lambda tx: ({r.id for r in tx.ledger.held(time.time(), applier="jm")}, tx.jobs.active())
+                lambda tx: ({r.id for r in tx.ledger.held(time.time(), applier="jm")}, tx.jobs.active(SYSTEM))
             )
             assert held == {j.attempt for j in active if j.phase in HOLDING}
             return not active
 
         await until(all_done)
-        jobs, _ = await second.jobs.list("ann")
+        jobs, _ = await second.jobs.list(SYSTEM, "ann")
         assert {j.phase for j in jobs} == {"finished"}
         assert len(two.executor.starts) == len(set(two.executor.starts)) == 15
         assert await two.dbs[1].read(lambda tx: tx.ledger.in_use("default", time.time())) == ZERO
@@ -147,10 +148,10 @@ def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(url:
         await second.jobs.submit("ann", ask("next", DURATION=0.1))
 
         async def done() -> bool:
-            return (await second.jobs.get("ann", "next")).phase == "finished"
+            return (await second.jobs.get(SYSTEM, "ann", "next")).phase == "finished"
 
         await until(done)
-        assert (await second.jobs.get("ann", "early")).phase == "finished"
+        assert (await second.jobs.get(SYSTEM, "ann", "early")).phase == "finished"
         assert len(two.executor.starts) == len(set(two.executor.starts)) == 2
         await second.stop()  # gives the lease back, so that the other need not wait
 
@@ -162,7 +163,7 @@ def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(url:
         await first.jobs.submit("ann", ask("last", DURATION=0.05))
 
         async def last() -> bool:
-            return (await first.jobs.get("ann", "last")).phase == "finished"
+            return (await first.jobs.get(SYSTEM, "ann", "last")).phase == "finished"
 
         await until(last)
         await first.stop()

@@ -15,6 +15,7 @@ import pytest
 from mlp_api.jobs import Job
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import spool as spool_files
 from mlp_hub.executors.mounted.spool import ByteAllowance
 from mlp_hub.service.metrics.storing import frame_of
@@ -30,7 +31,7 @@ def batch(source: str, first: int, last: int, **values: float | None) -> MetricB
 
 
 async def points(rig: Rig, name: str, since: int = 0) -> list[dict[str, Any]]:
-    uid = (await rig.platform.jobs.get("ann", name)).uid
+    uid = (await rig.platform.jobs.get(SYSTEM, "ann", name)).uid
     return [frame_of(p) async for page in rig.platform.metrics.pages(uid, since) for p in page]
 
 
@@ -47,10 +48,10 @@ def test_points_are_stored_once_and_replayed_in_order(tmp_path: Path) -> None:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
-        assert (await m.append("ann", "j", batch("0.0.a", 1, 10))).last == 10
-        assert (await m.append("ann", "j", batch("0.0.a", 5, 12))).last == 12
-        assert (await m.append("ann", "j", batch("1.0.b", 1, 3))).last == 3
-        assert (await m.append("ann", "j", batch("0.0.a", 20, 22))).last == 12  # a gap: go on from 13
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 1, 10))).last == 10
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 5, 12))).last == 12
+        assert (await m.append(SYSTEM, "ann", "j", batch("1.0.b", 1, 3))).last == 3
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 20, 22))).last == 12  # a gap: go on from 13
         stored = await points(rig, "j")
         assert [p["seq"] for p in stored] == list(range(1, 16))
         assert [p["rank"] for p in stored] == [0] * 12 + [1] * 3
@@ -64,8 +65,8 @@ def test_what_is_not_finite_is_kept_and_delivered_as_null(tmp_path: Path) -> Non
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
-        await m.append("ann", "j", batch("0.0.a", 1, 1, loss=None, step=3))
-        await m.append("ann", "j", batch("0.0.a", 2, 2, loss=math.inf, progress=math.nan))
+        await m.append(SYSTEM, "ann", "j", batch("0.0.a", 1, 1, loss=None, step=3))
+        await m.append(SYSTEM, "ann", "j", batch("0.0.a", 2, 2, loss=math.inf, progress=math.nan))
         sent = msgspec.json.decode(msgspec.json.encode(await points(rig, "j")))
         assert [p["values"] for p in sent] == [{"loss": None, "step": 3}, {"loss": None, "progress": None}]
         assert sent[0]["step"] == 3
@@ -79,10 +80,10 @@ def test_points_of_a_job_that_does_not_run_are_ignored(tmp_path: Path) -> None:
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
         await rig.submit("j")
-        assert (await m.append("ann", "j", batch("0.0.a", 1, 3))).last == 0
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 1, 3))).last == 0
         assert await points(rig, "j") == []
         with pytest.raises(Refused) as caught:
-            await m.append("ann", "nobody", batch("0.0.a", 1, 3))
+            await m.append(SYSTEM, "ann", "nobody", batch("0.0.a", 1, 3))
         assert caught.value.reason is Reason.NOT_FOUND
 
     play(tmp_path, story)
@@ -93,10 +94,10 @@ def test_progress_comes_from_points(tmp_path: Path) -> None:
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
         for n, progress in enumerate((10, 20, 130), 1):
-            await rig.platform.metrics.append("ann", "j", batch("0.0.a", n, n, progress=progress))
+            await rig.platform.metrics.append(SYSTEM, "ann", "j", batch("0.0.a", n, n, progress=progress))
 
         async def full() -> bool:
-            return (await rig.platform.jobs.get("ann", "j")).progress == 100
+            return (await rig.platform.jobs.get(SYSTEM, "ann", "j")).progress == 100
 
         await until(full)
 
@@ -109,11 +110,11 @@ def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tm
         first = await rig.until("j", "running")
         spool(tmp_path, "j", "0.0.a", range(1, 101))
         spool(tmp_path, "j", "1.0.b", range(1, 51), tail='{"n": 51, "t"')  # killed while it wrote
-        await rig.platform.metrics.append("ann", "j", batch("0.0.a", 1, 40))
+        await rig.platform.metrics.append(SYSTEM, "ann", "j", batch("0.0.a", 1, 40))
         rig.end(first)
 
         async def second() -> Job | None:
-            job = await rig.platform.jobs.get("ann", "j")
+            job = await rig.platform.jobs.get(SYSTEM, "ann", "j")
             return job if job.restarts == 1 and job.phase == "running" else None
 
         again = await until(second)
@@ -123,7 +124,7 @@ def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tm
         await rig.until("j", "failed")
         stored = await points(rig, "j")
         assert [p["seq"] for p in stored] == list(range(1, 158))
-        assert (await rig.platform.metrics.append("ann", "j", batch("0.1.c", 1, 9))).last == 7
+        assert (await rig.platform.metrics.append(SYSTEM, "ann", "j", batch("0.1.c", 1, 9))).last == 7
 
     play(tmp_path, story)
 
@@ -190,15 +191,15 @@ def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> None:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
-        await m.begin("ann", "j")
-        await m.append("ann", "j", batch("0.0.a", 1, 3))
+        await m.begin(SYSTEM, "ann", "j")
+        await m.append(SYSTEM, "ann", "j", batch("0.0.a", 1, 3))
         with pytest.raises(Refused) as caught:
-            await m.delete("ann", "j")
+            await m.delete(SYSTEM, "ann", "j")
         assert caught.value.reason is Reason.WRONG_STATE
-        await m.finish("ann", "j")
+        await m.finish(SYSTEM, "ann", "j")
         rig.end(job)
         await rig.until("j", "finished")
-        await m.delete("ann", "j")
+        await m.delete(SYSTEM, "ann", "j")
         assert await points(rig, "j") == []
 
     play(tmp_path, story)
@@ -211,21 +212,23 @@ def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> N
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
-        assert (await m.append("ann", "j", batch("0.0.a", 1, 8))).last == 8
-        assert (await m.append("ann", "j", batch("0.0.a", 9, 12))).last == 10
-        assert (await m.append("ann", "j", batch("0.0.a", 11, 12))).last == 12
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 1, 8))).last == 8
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 9, 12))).last == 10
+        assert (await m.append(SYSTEM, "ann", "j", batch("0.0.a", 11, 12))).last == 12
         for n in range(20):  # new sources leave nothing behind either
-            assert (await m.append("ann", "j", batch(f"0.0.b{n}", 1, 5))).last == 5
+            assert (await m.append(SYSTEM, "ann", "j", batch(f"0.0.b{n}", 1, 5))).last == 5
         assert len(await points(rig, "j")) == 10
-        uid = (await rig.platform.jobs.get("ann", "j")).uid
+        uid = (await rig.platform.jobs.get(SYSTEM, "ann", "j")).uid
         last = rig.db.read_now(lambda tx: [tx.metrics.last(uid, f"0.0.{s}") for s in ("a", "b0", "b19")])
         assert last == [10, 0, 0]
         spool(tmp_path, "j", "0.0.c", range(1, 30))
-        await rig.platform.jobs.cancel("ann", "j")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
         await rig.until("j", "cancelled")
         assert len(await points(rig, "j")) == 10
         said = [
-            str(e.message) for e in await rig.platform.jobs.events("ann", "j") if e.kind == "metrics-full"
+            str(e.message)
+            for e in await rig.platform.jobs.events(SYSTEM, "ann", "j")
+            if e.kind == "metrics-full"
         ]
         assert said == ["10 metric points are stored, which is the limit of a job; later ones are dropped"]
 
@@ -244,16 +247,16 @@ def test_what_is_left_of_points_beyond_what_is_read_is_told_once(
             await rig.until(name, "running")
             spool(tmp_path, name, "0.0.a", range(1, count + 1))
             spool(tmp_path, name, "1.0.a", range(1, count + 1))
-            await rig.platform.jobs.cancel("ann", name)
+            await rig.platform.jobs.cancel(SYSTEM, "ann", name)
             await rig.until(name, "cancelled")
         stored = [p["seq"] for p in await points(rig, "long")]
         assert stored == list(range(1, len(stored) + 1))
         assert 10 < len(stored) < 100
-        events = await rig.platform.jobs.events("ann", "long")
+        events = await rig.platform.jobs.events(SYSTEM, "ann", "long")
         assert [str(e.message) for e in events if e.kind == "metrics-lost"] == [
             "its processes left more than 512 MiB of metric points; the rest was not read"
         ]
         assert len(await points(rig, "short")) == 10
-        assert "metrics-lost" not in [e.kind for e in await rig.platform.jobs.events("ann", "short")]
+        assert "metrics-lost" not in [e.kind for e in await rig.platform.jobs.events(SYSTEM, "ann", "short")]
 
     play(tmp_path, story)

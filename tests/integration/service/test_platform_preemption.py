@@ -10,6 +10,7 @@ from mlp_api.types import TenantCreate
 from mlp_hub.api import answers
 from mlp_hub.domain.job import Target
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import Rig, play
 from waiting import until
 
@@ -30,12 +31,12 @@ def test_an_urgent_job_stops_a_lesser_one_which_starts_again_afterwards(tmp_path
         again = await rig.until("low", "finished")
         assert again.restarts == 1
         assert rig.held() == ZERO
-        told = await rig.platform.jobs.events("ann", "low")
+        told = await rig.platform.jobs.events(SYSTEM, "ann", "low")
         stopped = next(e for e in told if e.kind == "preempted")
         assert str(stopped.message) == ("Stopped for job urgent of ann: its priority is higher.")
-        kinds = [e.kind for e in await rig.platform.jobs.events("ann", "urgent")]
+        kinds = [e.kind for e in await rig.platform.jobs.events(SYSTEM, "ann", "urgent")]
         assert kinds[:2] == ["submitted", "waiting"]
-        why = [e for e in await rig.platform.jobs.events("ann", "urgent") if e.kind == "waiting"]
+        why = [e for e in await rig.platform.jobs.events(SYSTEM, "ann", "urgent") if e.kind == "waiting"]
         assert str(why[0].message) == (
             "first in its queue: Waits for the end of job low of ann, stopped for it."
         )
@@ -48,26 +49,26 @@ def test_who_was_stopped_and_waits_is_told_for_whom_and_what_is_kept(tmp_path: P
     async def story(rig: Rig) -> None:
         await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
         await rig.until("low", "running")
-        assert (await rig.platform.jobs.why("ann", "low")).stopped is None
+        assert (await rig.platform.jobs.why(SYSTEM, "ann", "low")).stopped is None
         ckpt = rig.workspace("ann", "low", 1) / "ckpt"
         ckpt.mkdir(parents=True, exist_ok=True)
         (ckpt / "weights").write_text("w")
         await rig.submit("urgent", workers=3, priority="high", sim={"DURATION": 60})
         await rig.until("low", "queued")
-        why = await rig.platform.jobs.why("ann", "low")
+        why = await rig.platform.jobs.why(SYSTEM, "ann", "low")
         assert why.stopped is not None
         assert why.stopped.kind == "preempted"
         assert str(why.stopped.message).startswith("Stopped for job urgent of ann")
         assert why.stopped.checkpoint_at is not None
         assert "checkpoint" in str(why.stopped.kept)
-        await rig.platform.jobs.suspend("ann", "low")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "low")
         await rig.until("low", "suspended")
-        assert (await rig.platform.jobs.why("ann", "low")).stopped == why.stopped
+        assert (await rig.platform.jobs.why(SYSTEM, "ann", "low")).stopped == why.stopped
         frames = [f async for f in _until_synced(rig, "low")]
         assert [f["why"].stopped for f in frames if f["type"] == "why"] == [why.stopped]
-        await rig.platform.jobs.suspend("ann", "urgent")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "urgent")
         await rig.until("urgent", "suspended")
-        own = (await rig.platform.jobs.why("ann", "urgent")).stopped
+        own = (await rig.platform.jobs.why(SYSTEM, "ann", "urgent")).stopped
         assert own is not None
         assert (own.kind, str(own.message), own.checkpoint_at) == ("suspended", "suspended by its user", None)
         assert str(own.kept).startswith("it left no checkpoint")
@@ -85,7 +86,7 @@ def test_who_was_stopped_for_another_tenant_learns_no_name_of_it(tmp_path: Path)
         await rig.until("lent", "running")
         await rig.submit("secret-work", "zoe", tenant="blue", workers=2, sim={"DURATION": 60})
         await rig.until("lent", "queued")
-        why = await rig.platform.jobs.why("ann", "lent")
+        why = await rig.platform.jobs.why(SYSTEM, "ann", "lent")
         assert why.stopped is not None
         told = answers.encode(why, eyes=await rig.platform.sights.of("ann")).decode()
         assert "a job of tenant blue" in told
@@ -96,7 +97,7 @@ def test_who_was_stopped_for_another_tenant_learns_no_name_of_it(tmp_path: Path)
 
 
 async def _until_synced(rig: Rig, name: str) -> AsyncIterator[dict[str, Any]]:
-    async for frame in rig.platform.watch("ann", name):
+    async for frame in rig.platform.watch(SYSTEM, "ann", name):
         if frame["type"] == "synced":
             return
         yield frame
@@ -130,12 +131,12 @@ def test_nobody_escapes_by_stopping_and_resuming_before_being_asked_to_leave(tmp
             return rig.platform.board.jobs[low.uid].target is Target.PREEMPT
 
         await until(told)
-        await rig.platform.jobs.suspend("ann", "low")
-        await rig.platform.jobs.resume("ann", "low")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "low")
+        await rig.platform.jobs.resume(SYSTEM, "ann", "low")
         rig.platform.reconciler.look_at = look_at
         look_at(low.uid)
         await rig.until("urgent", "finished")
-        await rig.platform.jobs.cancel("ann", "low")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "low")
         await rig.until("low", "cancelled")
         assert rig.held() == ZERO
 

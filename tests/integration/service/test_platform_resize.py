@@ -13,6 +13,7 @@ from mlp_api.jobs import Job
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from platform_rig import FAST, Rig, play
@@ -34,19 +35,19 @@ def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> N
         await rig.submit("other", user="bob", workers=2, sim={"DURATION": 600})
 
         async def shrunk() -> bool:
-            job = await rig.platform.jobs.get("ann", "wide")
+            job = await rig.platform.jobs.get(SYSTEM, "ann", "wide")
             return job.phase == "running" and job.restarts == 1
 
         other = await rig.until("other", "running", user="bob")
         await until(shrunk)
-        wide = await rig.platform.jobs.get("ann", "wide")
+        wide = await rig.platform.jobs.get(SYSTEM, "ann", "wide")
         assert len(wide.ranks) == 2
         assert rig.held().cpu == 4000
         rig.end(other)
         await rig.until("other", "finished", user="bob")
 
         async def grown() -> Job | None:
-            job = await rig.platform.jobs.get("ann", "wide")
+            job = await rig.platform.jobs.get(SYSTEM, "ann", "wide")
             return job if job.phase == "running" and len(job.ranks) == 4 else None
 
         rig.end(await until(grown))
@@ -55,7 +56,11 @@ def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> N
         assert done.restarts == 2
         assert rig.held() == ZERO
         assert rig.executor.starts == list(dict.fromkeys(rig.executor.starts))
-        told = [str(e.message) for e in await rig.platform.jobs.events("ann", "wide") if e.kind == "resize"]
+        told = [
+            str(e.message)
+            for e in await rig.platform.jobs.events(SYSTEM, "ann", "wide")
+            if e.kind == "resize"
+        ]
         assert told[0].startswith("Resizing from 4 to 2 workers. ")
         assert "other of bob" in told[0]
         assert told[1] == "Resizing from 2 to 4 workers. There is room that nobody waits for."
@@ -71,20 +76,20 @@ def test_what_ranks_wrote_stays_readable_when_the_job_has_given_them_up(tmp_path
         await rig.submit("other", user="bob", workers=3, sim={"DURATION": 30})
 
         async def shrunk() -> bool:
-            job = await jobs.get("ann", "wide")
+            job = await jobs.get(SYSTEM, "ann", "wide")
             return job.phase == "running" and len(job.ranks) == 1
 
         await until(shrunk)
-        assert (await jobs.log_chunk("ann", "wide", 3)).lines
-        assert (await jobs.log_chunk("ann", "wide", 3, tail=1)).lines
+        assert (await jobs.log_chunk(SYSTEM, "ann", "wide", 3)).lines
+        assert (await jobs.log_chunk(SYSTEM, "ann", "wide", 3, tail=1)).lines
         with pytest.raises(Refused) as refused:
-            await jobs.log_chunk("ann", "wide", 4)
+            await jobs.log_chunk(SYSTEM, "ann", "wide", 4)
         assert refused.value.msg == "job wide has no rank 4; its ranks are 0 to 3"
         with pytest.raises(Refused) as refused:
-            await jobs.log_chunk("bob", "other", 3)
+            await jobs.log_chunk(SYSTEM, "bob", "other", 3)
         assert refused.value.msg == "job other has no rank 3; its ranks are 0 to 2"
         written = set()
-        async for frame in rig.platform.watch("ann", "wide"):
+        async for frame in rig.platform.watch(SYSTEM, "ann", "wide"):
             if frame["type"] == "log":
                 written.add(frame["rank"])
             if frame["type"] == "synced":
@@ -102,7 +107,7 @@ def test_a_watcher_hears_of_ranks_that_the_job_got_later(tmp_path: Path) -> None
         assert len((await rig.until("wide", "running")).ranks) == 1
         rig.end(other)
         written = set()
-        async for frame in rig.platform.watch("ann", "wide"):
+        async for frame in rig.platform.watch(SYSTEM, "ann", "wide"):
             if frame["type"] == "log":
                 written.add(frame["rank"])
             if written == {0, 1, 2, 3}:
@@ -129,7 +134,7 @@ def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
         await rig.until("nudge", "running")
 
         async def shrunk() -> bool:
-            job = await rig.platform.jobs.get("ann", "wide")
+            job = await rig.platform.jobs.get(SYSTEM, "ann", "wide")
             return job.phase == "running" and job.restarts == 1
 
         await until(shrunk)
@@ -145,7 +150,7 @@ def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
         # what its ranks were given, however long they took to begin and to end here
         assert given[f"{begun.uid}.0"] == 10
         assert given[f"{begun.uid}.1"] == stored.time_left < 10 - 0.5
-        again = await rig.platform.jobs.resubmit("ann", "wide")
+        again = await rig.platform.jobs.resubmit(SYSTEM, "ann", "wide")
         assert rig.platform.board.jobs[again.uid].time_left == 10
 
     play(tmp_path, story)
@@ -159,7 +164,7 @@ def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Path) -> 
         await rig.platform.admission.cycle()
         rig.end(fixed)
         await rig.until("other", "finished", user="bob")
-        assert (await rig.platform.jobs.get("ann", "fixed")).restarts == 0
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "fixed")).restarts == 0
 
     play(tmp_path, story)
 
@@ -180,7 +185,7 @@ def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: Path) 
 def test_a_job_that_is_being_resized_can_be_cancelled_and_gives_all_back(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await resizing(rig, wide={"DURATION": 30, "STOP": 0.15}, other=0.1)
-        await rig.platform.jobs.cancel("ann", "wide")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "wide")
         await rig.until("wide", "cancelled")
         await rig.until("other", "finished", user="bob")
         assert rig.held() == ZERO
@@ -196,8 +201,8 @@ def test_who_has_not_run_long_enough_is_not_resized(tmp_path: Path) -> None:
         await rig.until("wide", "running")
         await rig.submit("other", user="bob", workers=2, sim={"DURATION": 0.3})
         await rig.until("other", "finished", user="bob")
-        wide = {e.kind: e.time for e in reversed(await rig.platform.jobs.events("ann", "wide"))}
-        other = {e.kind: e.time for e in reversed(await rig.platform.jobs.events("bob", "other"))}
+        wide = {e.kind: e.time for e in reversed(await rig.platform.jobs.events(SYSTEM, "ann", "wide"))}
+        other = {e.kind: e.time for e in reversed(await rig.platform.jobs.events(SYSTEM, "bob", "other"))}
         # by the hub's own clock, and from the admission on; a time on the wire may be off by a microsecond
         assert wide["resize"] - wide["admitted"] >= timedelta(seconds=0.6) - timedelta(microseconds=2)
         assert wide["resize"] <= wide["resized"] <= other["admitted"]
@@ -217,20 +222,20 @@ def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out
         await rig.until("wide", "running")
         assert rig.held().cpu == 4000
         look_at = rig.platform.reconciler.look_at
-        uid = (await rig.platform.jobs.get("ann", "wide")).uid
+        uid = (await rig.platform.jobs.get(SYSTEM, "ann", "wide")).uid
         rig.platform.reconciler.look_at = (  # the turn that would stop it comes late
             lambda u, delay=0.0: None if u == uid else look_at(u, delay)
         )
         rig.end(other)
         await rig.until("other", "finished", user="bob")
         await until(lambda: _decided(rig, uid))
-        await rig.platform.jobs.suspend("ann", "wide")
-        await rig.platform.jobs.resume("ann", "wide")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "wide")
+        await rig.platform.jobs.resume(SYSTEM, "ann", "wide")
         rig.platform.reconciler.look_at = look_at
         look_at(uid)
 
         async def holds_what_it_has() -> Job | None:
-            job = await rig.platform.jobs.get("ann", "wide")
+            job = await rig.platform.jobs.get(SYSTEM, "ann", "wide")
             return job if job.phase == "running" and len(job.ranks) * 1000 == rig.held().cpu else None
 
         wide = await until(holds_what_it_has)
@@ -251,8 +256,8 @@ def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_
         uid = (await resizing(rig, wide={"DURATION": 1.0, "STOP": 0.3}, other=0.2)).uid
         look_at = rig.platform.reconciler.look_at
         rig.platform.reconciler.look_at = lambda u, delay=0.0: None if u == uid else look_at(u, delay)
-        await rig.platform.jobs.suspend("ann", "wide")
-        await rig.platform.jobs.resume("ann", "wide")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "wide")
+        await rig.platform.jobs.resume(SYSTEM, "ann", "wide")
         rig.platform.reconciler.look_at = look_at
         look_at(uid)
         await rig.until("other", "finished", user="bob")
@@ -265,13 +270,13 @@ def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_
 def test_a_job_that_is_being_resized_can_be_suspended_and_gives_all_back(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await resizing(rig, wide={"DURATION": 30, "STOP": 0.15}, other=0.1)
-        await rig.platform.jobs.suspend("ann", "wide")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "wide")
         await rig.until("wide", "suspended")
         await rig.until("other", "finished", user="bob")
         assert rig.held() == ZERO
-        await rig.platform.jobs.resume("ann", "wide")
+        await rig.platform.jobs.resume(SYSTEM, "ann", "wide")
         assert len((await rig.until("wide", "running")).ranks) == 4
-        await rig.platform.jobs.cancel("ann", "wide")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "wide")
         await rig.until("wide", "cancelled")
         assert rig.held() == ZERO
 
@@ -294,7 +299,7 @@ def test_a_quota_that_is_lowered_while_a_job_is_resized_stops_nothing_and_leaks_
         await rig.platform.tenants.update("red", TenantUpdate(cpu=1))
 
         async def again() -> Job | None:
-            job = await rig.platform.jobs.get("ann", "wide")
+            job = await rig.platform.jobs.get(SYSTEM, "ann", "wide")
             return job if job.phase == "running" and job.restarts > first.restarts else None
 
         rig.end(await until(again))

@@ -12,6 +12,7 @@ from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import OutOfReach, Reason, Refused
 from mlp_hub.domain.resources import ZERO
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_language.message import msg
 from platform_rig import Rig, node, play
@@ -38,7 +39,7 @@ def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -> None
         done = await rig.until("digits", "finished")
         assert (done.state, done.progress, done.failure) == ("finished", 100, None)
         assert rig.held() == ZERO
-        kinds = [e.kind for e in await rig.platform.jobs.events("ann", "digits")]
+        kinds = [e.kind for e in await rig.platform.jobs.events(SYSTEM, "ann", "digits")]
         assert kinds == ["submitted", "admitted", "starting", "running", "ended", "finished"]
         assert (tmp_path / "jobs/ann/digits/ckpt").is_dir()
 
@@ -73,7 +74,7 @@ def test_retries_are_used_up_and_age_is_kept(tmp_path: Path) -> None:
 
 
 async def has_restarted(rig: Rig) -> bool:
-    return (await rig.platform.jobs.get("ann", "j")).restarts > 0
+    return (await rig.platform.jobs.get(SYSTEM, "ann", "j")).restarts > 0
 
 
 def test_a_lost_node_uses_up_no_retry(tmp_path: Path) -> None:
@@ -100,16 +101,16 @@ def test_a_job_waits_for_quota_with_the_numbers_and_starts_when_it_is_raised(tmp
         await rig.submit("second", workers=2, tenant="red", sim={"DURATION": 0.05})
 
         async def waits() -> bool:
-            job = await p.jobs.get("ann", "second")
+            job = await p.jobs.get(SYSTEM, "ann", "second")
             return job.position == 1 and job.reason == "WaitingForQuota" and "2" in str(job.message)
 
         await until(waits)
-        why = await p.jobs.why("ann", "second")
+        why = await p.jobs.why(SYSTEM, "ann", "second")
         assert why.reasons[0].numbers["cpu_limit"] == 2
         assert [q.name for q in await p.cluster_queue.entries("red")] == ["first", "second"]
         await p.tenants.update("red", TenantUpdate(cpu=4))
         await rig.until("second", "finished")
-        await p.jobs.cancel("ann", "first")
+        await p.jobs.cancel(SYSTEM, "ann", "first")
         job = await rig.until("first", "cancelled")
         assert job.state == "error"
         assert rig.held("red") == ZERO
@@ -122,12 +123,12 @@ def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path: Path)
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 600, "STOP": 0.05})
         await rig.until("j", "running")
-        await p.jobs.suspend("ann", "j")
+        await p.jobs.suspend(SYSTEM, "ann", "j")
         job = await rig.until("j", "suspended")
         assert (rig.held(), job.state, job.restarts) == (ZERO, "creating", 1)
-        why = await p.jobs.why("ann", "j")
+        why = await p.jobs.why(SYSTEM, "ann", "j")
         assert [r.reason for r in why.reasons] == ["Suspended"]
-        assert (await p.jobs.resume("ann", "j")).phase == "queued"
+        assert (await p.jobs.resume(SYSTEM, "ann", "j")).phase == "queued"
         rig.end(await rig.until("j", "running"))
         await rig.until("j", "finished")
         assert rig.executor.starts == [f"{job.uid}.0", f"{job.uid}.1"]
@@ -141,13 +142,13 @@ def test_what_waits_can_be_suspended_resumed_and_cancelled_at_once(tmp_path: Pat
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
         await rig.submit("j")
-        assert (await p.jobs.suspend("ann", "j")).phase == "suspended"
-        assert (await p.jobs.resume("ann", "j")).phase == "queued"
-        assert (await p.jobs.cancel("ann", "j")).phase == "cancelled"
-        assert (await p.jobs.cancel("ann", "j")).phase == "cancelled"
-        assert (await refused(p.jobs.suspend("ann", "j"))).reason is Reason.WRONG_STATE
-        assert (await refused(p.jobs.resume("ann", "j"))).reason is Reason.WRONG_STATE
-        assert (await refused(p.jobs.delete("ann", "blocker"))).reason is Reason.WRONG_STATE
+        assert (await p.jobs.suspend(SYSTEM, "ann", "j")).phase == "suspended"
+        assert (await p.jobs.resume(SYSTEM, "ann", "j")).phase == "queued"
+        assert (await p.jobs.cancel(SYSTEM, "ann", "j")).phase == "cancelled"
+        assert (await p.jobs.cancel(SYSTEM, "ann", "j")).phase == "cancelled"
+        assert (await refused(p.jobs.suspend(SYSTEM, "ann", "j"))).reason is Reason.WRONG_STATE
+        assert (await refused(p.jobs.resume(SYSTEM, "ann", "j"))).reason is Reason.WRONG_STATE
+        assert (await refused(p.jobs.delete(SYSTEM, "ann", "blocker"))).reason is Reason.WRONG_STATE
 
     play(tmp_path, story)
 
@@ -157,10 +158,10 @@ def test_deleting_removes_the_directory_and_frees_the_name(tmp_path: Path) -> No
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j", "finished")
-        assert (await p.jobs.delete("ann", "j")).state == "deleting"
+        assert (await p.jobs.delete(SYSTEM, "ann", "j")).state == "deleting"
 
         async def gone() -> bool:
-            return (await p.jobs.list("ann"))[0] == []
+            return (await p.jobs.list(SYSTEM, "ann"))[0] == []
 
         await until(gone)
         assert not (tmp_path / "jobs/ann/j").exists()
@@ -250,22 +251,22 @@ def test_resubmit_is_the_next_run_in_another_size_where_one_is_given(tmp_path: P
     async def story(rig: Rig) -> None:
         jobs = rig.platform.jobs
         await rig.submit("j")
-        error = await refused(jobs.resubmit("ann", "j"))
+        error = await refused(jobs.resubmit(SYSTEM, "ann", "j"))
         assert error.reason is Reason.CONFLICT
         assert error.msg.startswith("j run 1 has not ended")
         await rig.until("j", "finished")
-        again = await jobs.resubmit("ann", "j")
+        again = await jobs.resubmit(SYSTEM, "ann", "j")
         assert (again.name, again.run) == ("j", 2)
         await rig.until("j@2", "finished")
         other = await jobs.resubmit(
-            "ann", "j@1", Resubmit(workers=2, ram=200, time_limit=60, priority="high")
+            SYSTEM, "ann", "j@1", Resubmit(workers=2, ram=200, time_limit=60, priority="high")
         )
         assert (other.name, other.run, other.workers, other.ram, other.time_limit) == ("j", 3, 2, 200, 60)
-        assert (other.priority, (await jobs.get("ann", "j@1")).priority) == ("high", "normal")
-        same = await jobs.get("ann", "j@1")
+        assert (other.priority, (await jobs.get(SYSTEM, "ann", "j@1")).priority) == ("high", "normal")
+        same = await jobs.get(SYSTEM, "ann", "j@1")
         assert (same.workers, same.cpu, other.cpu) == (1, 1.0, 1.0)
         await rig.until("j", "finished")
-        much = await refused(jobs.resubmit("ann", "j@1", Resubmit(workers=1000)))
+        much = await refused(jobs.resubmit(SYSTEM, "ann", "j@1", Resubmit(workers=1000)))
         assert much.reason is Reason.EXCEEDS_MAX_QUOTA
 
     play(tmp_path, story)
@@ -278,17 +279,17 @@ def test_a_resubmit_that_is_repeated_with_its_key_makes_one_run(tmp_path: Path) 
         await rig.until("j", "finished")
         asked = Resubmit(ram=200)
         made = await asyncio.gather(
-            *(jobs.resubmit("ann", "j", asked, idempotency_key="k") for _ in range(5))
+            *(jobs.resubmit(SYSTEM, "ann", "j", asked, idempotency_key="k") for _ in range(5))
         )
         assert {(job.run, job.ram) for job in made} == {(2, 200)}
         await rig.until("j@2", "finished")
-        assert (await jobs.resubmit("ann", "j", asked, idempotency_key="k")).run == 2
+        assert (await jobs.resubmit(SYSTEM, "ann", "j", asked, idempotency_key="k")).run == 2
         for other in (
-            jobs.resubmit("ann", "j", idempotency_key="k"),
-            jobs.resubmit("ann", "j@1", asked, idempotency_key="k"),
+            jobs.resubmit(SYSTEM, "ann", "j", idempotency_key="k"),
+            jobs.resubmit(SYSTEM, "ann", "j@1", asked, idempotency_key="k"),
         ):
             assert (await refused(other)).reason is Reason.CONFLICT
-        assert (await jobs.resubmit("ann", "j", asked, idempotency_key="new")).run == 3
+        assert (await jobs.resubmit(SYSTEM, "ann", "j", asked, idempotency_key="new")).run == 3
 
     play(tmp_path, story)
 
@@ -363,7 +364,7 @@ def test_an_offer_says_what_a_job_would_get_and_stores_nothing(tmp_path: Path) -
         assert later.expected_start is not None
         never = await p.jobs.offer("ann", JobCreate(name="x", code="x", workers=30, cpu=1.0, ram=100))
         assert [r.reason for r in never.reasons] == ["ExceedsMaxQuota"]
-        assert len((await p.jobs.list("ann"))[0]) == 1
+        assert len((await p.jobs.list(SYSTEM, "ann"))[0]) == 1
 
     play(tmp_path, story)
 
@@ -373,16 +374,16 @@ def test_a_heartbeat_moves_progress_and_a_job_that_does_not_run_has_none(tmp_pat
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
-        await p.jobs.heartbeat("ann", "j", Heartbeat(state="running", progress=42))
+        await p.jobs.heartbeat(SYSTEM, "ann", "j", Heartbeat(state="running", progress=42))
 
         async def moved() -> bool:
-            return (await p.jobs.get("ann", "j")).progress == 42
+            return (await p.jobs.get(SYSTEM, "ann", "j")).progress == 42
 
         await until(moved)
-        await p.jobs.cancel("ann", "j")
+        await p.jobs.cancel(SYSTEM, "ann", "j")
         await rig.until("j", "cancelled")
         beat = Heartbeat(state="running", progress=50)
-        assert (await refused(p.jobs.heartbeat("ann", "j", beat))).reason is Reason.WRONG_STATE
+        assert (await refused(p.jobs.heartbeat(SYSTEM, "ann", "j", beat))).reason is Reason.WRONG_STATE
 
     play(tmp_path, story)
 
@@ -393,13 +394,13 @@ def test_lists_come_in_pages_and_by_state(tmp_path: Path) -> None:
             await rig.submit(f"j{i}", sim={"DURATION": 0.01})
         for i in range(5):
             await rig.until(f"j{i}", "finished")
-        first, cursor = await rig.platform.jobs.list("ann", limit=3)
-        rest, end = await rig.platform.jobs.list("ann", limit=3, cursor=cursor)
+        first, cursor = await rig.platform.jobs.list(SYSTEM, "ann", limit=3)
+        rest, end = await rig.platform.jobs.list(SYSTEM, "ann", limit=3, cursor=cursor)
         assert [j.name for j in (*first, *rest)] == ["j4", "j3", "j2", "j1", "j0"]
         assert end is None
-        assert len((await rig.platform.jobs.list(None, state="finished"))[0]) == 5
-        assert (await rig.platform.jobs.list("ann", state="running"))[0] == []
-        assert (await refused(rig.platform.jobs.list("ann", state="odd"))).reason is Reason.INVALID
+        assert len((await rig.platform.jobs.list(SYSTEM, None, state="finished"))[0]) == 5
+        assert (await rig.platform.jobs.list(SYSTEM, "ann", state="running"))[0] == []
+        assert (await refused(rig.platform.jobs.list(SYSTEM, "ann", state="odd"))).reason is Reason.INVALID
 
     play(tmp_path, story)
 

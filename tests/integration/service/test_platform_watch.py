@@ -13,6 +13,7 @@ from mlp_api import stream
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.said import Detail, Text, writer
 from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.state import bus
 from mlp_language.message import ALL, from_data, verbatim
 from mlp_language.render import ENGLISH
@@ -38,7 +39,7 @@ class Watching:
         self.task = asyncio.ensure_future(self._read(rig, name, since))
 
     async def _read(self, rig: Rig, name: str, since: int) -> None:
-        async for frame in rig.platform.watch("ann", name, since):
+        async for frame in rig.platform.watch(SYSTEM, "ann", name, since):
             sent = msgspec.json.encode(frame, enc_hook=WRITE)
             self.frames.append(msgspec.json.decode(sent))
             documented = msgspec.json.decode(sent, type=stream.Frame, dec_hook=said)
@@ -69,7 +70,7 @@ class Watching:
 
 async def report(rig: Rig, name: str, first: int, last: int) -> None:
     points = [MetricPoint(n=n, t=float(n), v={"loss": 1 / n}) for n in range(first, last + 1)]
-    await rig.platform.metrics.append("ann", name, MetricBatch(source="0.0.a", points=points))
+    await rig.platform.metrics.append(SYSTEM, "ann", name, MetricBatch(source="0.0.a", points=points))
 
 
 def test_a_watcher_from_the_start_sees_all_and_the_end(tmp_path: Path) -> None:
@@ -122,9 +123,9 @@ def test_a_waiting_job_tells_why_and_each_change_of_it(tmp_path: Path) -> None:
             return bool(whys) and whys[-1]["position"] == n
 
         await until(lambda: place(2))
-        await rig.platform.jobs.cancel("ann", "first")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "first")
         await until(lambda: place(1))
-        await rig.platform.jobs.cancel("ann", "second")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "second")
         await w.task
         assert w.kinds()[-1] == "end"
 
@@ -140,14 +141,14 @@ def test_a_slow_watcher_misses_nothing_that_is_stored(
         # it runs until all is reported, however long that takes here: points of a job that has ended are not taken
         await rig.submit("j", sim={"DURATION": 60, "STOP": 0.01})
         await rig.until("j", "running")
-        stream = rig.platform.watch("ann", "j")
+        stream = rig.platform.watch(SYSTEM, "ann", "j")
         frames: list[Frame] = []
         async for frame in stream:
             frames.append(frame)
             if frame["type"] == "synced":
                 for n in range(50):  # far more than the queue holds, while nobody reads
                     await report(rig, "j", 2 * n + 1, 2 * n + 2)
-                await rig.platform.jobs.cancel("ann", "j")
+                await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
         seqs = [p["seq"] for f in frames if f["type"] == "metrics" for p in f["points"]]
         assert seqs == list(range(1, 101))
         assert frames[-1] == {"type": "end"}
@@ -159,10 +160,10 @@ def test_watching_a_job_that_is_deleted_ends(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j", "finished")
-        await rig.platform.jobs.delete("ann", "j")
+        await rig.platform.jobs.delete(SYSTEM, "ann", "j")
 
         async def gone() -> bool:
-            return not (await rig.platform.jobs.list("ann"))[0]
+            return not (await rig.platform.jobs.list(SYSTEM, "ann"))[0]
 
         await until(gone)
         with pytest.raises(Refused):

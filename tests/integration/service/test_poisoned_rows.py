@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import FAST, Rig, node, play
 from waiting import until
 
@@ -43,7 +44,7 @@ def test_others_are_admitted_beside_a_job_that_cannot_be(
         for name in names:
             if name != "bad":
                 await rig.until(name, "finished")
-        assert (await rig.platform.jobs.get("ann", "bad")).phase == "queued"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "bad")).phase == "queued"
         said = "what was decided about job bad of ann could not be stored"
 
         async def three() -> bool:
@@ -53,7 +54,7 @@ def test_others_are_admitted_beside_a_job_that_cannot_be(
         waits = [m.rpartition("for ")[2] for m in about(caplog, said)]
         assert waits[:3] == ["0.2 s", "0.4 s", "0.8 s"]  # each time it is left alone for longer
         assert rig.held().cpu == 0
-        await rig.platform.jobs.why("ann", "bad")  # whoever asks gets an answer
+        await rig.platform.jobs.why(SYSTEM, "ann", "bad")  # whoever asks gets an answer
         await heal(rig)
         await rig.until("bad", "finished")
         assert len(rig.executor.starts) == len(set(rig.executor.starts)) == len(names)
@@ -76,7 +77,7 @@ def test_a_job_that_cannot_be_stopped_for_another_goes_on_and_the_next_one_gives
         await rig.submit("urgent", priority="high", sim={"DURATION": 0.1})
         await rig.until("urgent", "finished")
         assert about(caplog, "what was decided about job bad of ann could not be stored")
-        assert (await rig.platform.jobs.get("ann", "bad")).phase == "running"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "bad")).phase == "running"
         await heal(rig)
 
     play(tmp_path, story, node(cpu=2), policy=LONG)
@@ -98,7 +99,7 @@ def test_others_end_beside_a_job_whose_end_cannot_be_stored(
             return about(caplog, "job bad of ann")
 
         await until(told)
-        assert (await rig.platform.jobs.get("ann", "bad")).phase == "running"
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "bad")).phase == "running"
         assert rig.held().cpu == 100  # only what it holds itself
         await heal(rig)
         await rig.until("bad", "finished")

@@ -15,6 +15,7 @@ from mlp_api.jobs import Job, JobCreate
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL
+from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import Rig, play
 from waiting import until
 
@@ -27,7 +28,7 @@ async def refused(what: Awaitable[object]) -> Refused:
 
 def active(rig: Rig, name: str, user: str = "ann") -> list[int]:
     """Return the runs of a name that have not ended, by the database."""
-    jobs, _ = rig.db.read_now(lambda tx: tx.jobs.page(user=user, name=name))
+    jobs, _ = rig.db.read_now(lambda tx: tx.jobs.page(SYSTEM, user=user, name=name))
     return [j.run for j in jobs if j.phase not in FINAL]
 
 
@@ -38,12 +39,12 @@ def test_a_name_whose_run_has_ended_makes_the_next_run_and_the_earlier_stay(tmp_
             made = await rig.submit("lr-0.001", sim={"DURATION": 0.1})
             assert (made.name, made.run) == ("lr-0.001", run)
             await rig.until("lr-0.001", "finished")
-        found, _ = await jobs.list("ann")
+        found, _ = await jobs.list(SYSTEM, "ann")
         assert [(j.name, j.run) for j in found] == [("lr-0.001", 3), ("lr-0.001", 2), ("lr-0.001", 1)]
-        assert (await jobs.get("ann", "lr-0.001")).run == 3
-        assert (await jobs.get("ann", "lr-0.001@2")).run == 2
-        assert (await jobs.why("ann", "lr-0.001@2")).run == 2
-        assert (await refused(jobs.get("ann", "lr-0.001@4"))).msg == "there is no job lr-0.001@4"
+        assert (await jobs.get(SYSTEM, "ann", "lr-0.001")).run == 3
+        assert (await jobs.get(SYSTEM, "ann", "lr-0.001@2")).run == 2
+        assert (await jobs.why(SYSTEM, "ann", "lr-0.001@2")).run == 2
+        assert (await refused(jobs.get(SYSTEM, "ann", "lr-0.001@4"))).msg == "there is no job lr-0.001@4"
         for run, directory in ((1, "lr-0.001"), (2, "lr-0.001@2")):
             assert (rig.directories.jobs / "ann" / directory / "log").is_dir()
             assert rig.workspace("ann", "lr-0.001", run).name == directory
@@ -100,7 +101,7 @@ def test_one_key_means_one_run_also_when_that_has_ended_and_another_came(tmp_pat
         await rig.until("j", "finished")
         replaced = JobCreate(name="j", code="x", cpu=1.0, ram=100, env=asked.env, replace=True)
         assert (await refused(jobs.submit("ann", replaced, idempotency_key="k"))).reason is Reason.CONFLICT
-        assert {j.run for j in (await jobs.list("ann"))[0]} == {1, 2}
+        assert {j.run for j in (await jobs.list(SYSTEM, "ann"))[0]} == {1, 2}
         made = await asyncio.gather(*(jobs.submit("ann", replaced, idempotency_key="once") for _ in range(5)))
         assert {m.run for m in made} == {3}
 
@@ -118,7 +119,7 @@ def test_replace_deletes_the_ended_runs_with_their_files_and_counts_on(tmp_path:
         assert made.run == 3
 
         async def gone() -> bool:
-            return [j.run for j in (await rig.platform.jobs.list("ann", name="j"))[0]] == [3]
+            return [j.run for j in (await rig.platform.jobs.list(SYSTEM, "ann", name="j"))[0]] == [3]
 
         await until(gone)
         assert sorted(p.name for p in (rig.directories.jobs / "ann").iterdir()) == ["j@3", "other"]
@@ -134,16 +135,16 @@ def test_a_run_that_is_told_to_end_for_good_leaves_its_name_to_the_next(tmp_path
         jobs = rig.platform.jobs
         first = await rig.submit("j", sim={"DURATION": 60, "STOP": 0.5})
         await rig.until("j", "running")
-        await jobs.cancel("ann", "j")
-        second = await jobs.resubmit("ann", "j")
+        await jobs.cancel(SYSTEM, "ann", "j")
+        second = await jobs.resubmit(SYSTEM, "ann", "j")
         assert second.run == 2
-        assert (await jobs.get("ann", "j@1")).phase == "cancelling"
-        assert (await jobs.get("ann", "j")).uid == second.uid
+        assert (await jobs.get(SYSTEM, "ann", "j@1")).phase == "cancelling"
+        assert (await jobs.get(SYSTEM, "ann", "j")).uid == second.uid
         await rig.until("j@1", "cancelled")
         await rig.until("j@2", "running")
-        assert (await jobs.get("ann", "j@1")).uid == first.uid
-        await jobs.delete("ann", "j@1")
-        assert (await refused(jobs.delete("ann", "j"))).reason is Reason.WRONG_STATE
+        assert (await jobs.get(SYSTEM, "ann", "j@1")).uid == first.uid
+        await jobs.delete(SYSTEM, "ann", "j@1")
+        assert (await refused(jobs.delete(SYSTEM, "ann", "j"))).reason is Reason.WRONG_STATE
 
     play(tmp_path, story)
 
@@ -152,7 +153,7 @@ def test_a_suspended_run_keeps_its_name(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await rig.submit("j", sim={"DURATION": 60})
         await rig.until("j", "running")
-        await rig.platform.jobs.suspend("ann", "j")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "j")
         await rig.until("j", "suspended")
         assert (await refused(rig.submit("j"))).msg.startswith("j run 1 has not ended, it is suspended")
 
@@ -165,21 +166,21 @@ def test_logs_points_and_files_are_those_of_the_run_that_is_meant(tmp_path: Path
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
         points = [MetricPoint(n=n, t=time.time(), v={"loss": 1.0}) for n in (1, 2)]
-        await p.metrics.append("ann", "j", MetricBatch(source="0.0.a", points=points))
+        await p.metrics.append(SYSTEM, "ann", "j", MetricBatch(source="0.0.a", points=points))
         rig.end(job)
         await rig.until("j", "finished")
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j@2", "finished")
-        await p.jobs.delete("ann", "j@2")
+        await p.jobs.delete(SYSTEM, "ann", "j@2")
 
         async def gone() -> bool:
-            return (await p.jobs.get("ann", "j")).run == 1
+            return (await p.jobs.get(SYSTEM, "ann", "j")).run == 1
 
         await until(gone)
         assert not (rig.directories.jobs / "ann/j@2").exists()
-        chunk = await p.jobs.log_chunk("ann", "j@1", 0)
+        chunk = await p.jobs.log_chunk(SYSTEM, "ann", "j@1", 0)
         assert [line.text for line in chunk.lines][-1] == "simulated rank 0 ended"
-        seen: list[dict[str, Any]] = [f async for f in p.watch("ann", "j@1")]
+        seen: list[dict[str, Any]] = [f async for f in p.watch(SYSTEM, "ann", "j@1")]
         assert sum(len(f["points"]) for f in seen if f["type"] == "metrics") == 2
 
     play(tmp_path, story)
@@ -188,9 +189,9 @@ def test_logs_points_and_files_are_those_of_the_run_that_is_meant(tmp_path: Path
 def test_a_watcher_of_a_run_is_not_shown_the_next_one(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await rig.submit("j", sim={"DURATION": 0.2})
-        frames = [f async for f in rig.platform.watch("ann", "j")]
+        frames = [f async for f in rig.platform.watch(SYSTEM, "ann", "j")]
         await rig.submit("j", sim={"DURATION": 60})
-        again = [f async for f in rig.platform.watch("ann", "j@1")]
+        again = [f async for f in rig.platform.watch(SYSTEM, "ann", "j@1")]
         for seen in (frames, again):
             assert {f["job"].run for f in seen if f["type"] == "job"} == {1}
             assert seen[-1]["type"] == "end"
@@ -210,7 +211,7 @@ def test_a_token_is_of_its_run_alone(tmp_path: Path) -> None:
         rig.executor.start = spy  # type: ignore[method-assign]
         await rig.submit("j", sim={"DURATION": 60, "STOP": 0.5})
         await rig.until("j", "running")
-        await rig.platform.jobs.cancel("ann", "j")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
         await rig.submit("j", sim={"DURATION": 60})
         await rig.until("j@2", "running")
         shas = [hashlib.sha256(env["MLP_JOB_TOKEN"].encode()).hexdigest() for env in given]

@@ -13,6 +13,7 @@ from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.runtime import BUILT_IN, RuntimeState
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.runtimes import MOST_OF_TENANT
 from platform_rig import Rig, node, play
@@ -133,18 +134,18 @@ def test_a_job_keeps_the_definition_that_it_was_submitted_with(tmp_path: Path) -
         await rig.submit("waits", tenant="red", runtime="mine", sim={"DURATION": 0.05})
         await registered(rig, title="Second")
         await rig.platform.runtimes.remove("red", "mine", actor="rita")
-        (told,) = [e for e in await rig.platform.jobs.events("ann", "waits") if e.kind == "runtime"]
+        (told,) = [e for e in await rig.platform.jobs.events(SYSTEM, "ann", "waits") if e.kind == "runtime"]
         assert str(told.message).startswith(
             "runtime mine of red was removed; this job still starts by the definition"
         )
-        assert not [e for e in await rig.platform.jobs.events("ann", "runs") if e.kind == "runtime"]
+        assert not [e for e in await rig.platform.jobs.events(SYSTEM, "ann", "runs") if e.kind == "runtime"]
         await rig.restart()
         rig.end(runs)
         await rig.until("runs", "finished")
         await rig.until("waits", "finished")
         with pytest.raises(Refused, match="no runtime mine"):
             await rig.submit("new", tenant="red", runtime="mine")
-        await rig.platform.jobs.resubmit("ann", "waits")
+        await rig.platform.jobs.resubmit(SYSTEM, "ann", "waits")
         await rig.until("waits", "finished")
         assert {spec.runtime.title for spec in seen} == {"First"}
 
@@ -161,14 +162,14 @@ def test_what_an_administrator_disabled_starts_nothing_new_and_only_they_bring_b
         await runtimes.set_state("red", "mine", RuntimeState.DISABLED, actor="root")
         for attempt in (
             rig.submit("new", tenant="red", runtime="mine"),
-            rig.platform.jobs.resubmit("ann", "old"),
+            rig.platform.jobs.resubmit(SYSTEM, "ann", "old"),
             runtimes.put("red", "mine", described(), actor="rita"),
             runtimes.remove("red", "mine", actor="rita"),
         ):
             with pytest.raises(Refused, match="was disabled by an administrator of the hub"):
                 await attempt
         await runtimes.set_state("red", "mine", RuntimeState.APPROVED, actor="root")
-        await rig.platform.jobs.resubmit("ann", "old")
+        await rig.platform.jobs.resubmit(SYSTEM, "ann", "old")
 
     play(tmp_path, story)
 

@@ -11,6 +11,7 @@ import pytest
 from asking import asked
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from platform_rig import FAST, Rig, node, play
 from said import seen
@@ -41,15 +42,15 @@ def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_
         await p.tenants.update("red", TenantUpdate(cpu=2))
 
         async def told() -> bool:
-            return (await p.jobs.get("ann", "wide")).reason == "ExceedsMaxQuota"
+            return (await p.jobs.get(SYSTEM, "ann", "wide")).reason == "ExceedsMaxQuota"
 
         await until(told)
         message = "Needs 3 cpu, red may use 2. Use --workers 2."
-        assert str((await p.jobs.get("ann", "wide")).message) == message
-        why = await p.jobs.why("ann", "wide")
+        assert str((await p.jobs.get(SYSTEM, "ann", "wide")).message) == message
+        why = await p.jobs.why(SYSTEM, "ann", "wide")
         assert [(v.reason, str(v.message)) for v in why.reasons] == [("ExceedsMaxQuota", message)]
         (entry,) = [e for e in await p.cluster_queue.entries() if e.name == "wide"]
-        assert (why.position, entry.position, (await p.jobs.get("ann", "wide")).position) == (
+        assert (why.position, entry.position, (await p.jobs.get(SYSTEM, "ann", "wide")).position) == (
             None,
             None,
             None,
@@ -61,11 +62,13 @@ def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_
         assert why.would_start_now[0] == "--workers 1"
 
         async def written() -> bool:
-            waits = [e.reason for e in await p.jobs.events("ann", "wide") if e.kind == "waiting"]
+            waits = [e.reason for e in await p.jobs.events(SYSTEM, "ann", "wide") if e.kind == "waiting"]
             return waits == ["WaitingForQuota", "ExceedsMaxQuota"]
 
         await until(written)
-        told_last = [str(e.message) for e in await p.jobs.events("ann", "wide") if e.kind == "waiting"][-1]
+        told_last = [
+            str(e.message) for e in await p.jobs.events(SYSTEM, "ann", "wide") if e.kind == "waiting"
+        ][-1]
         assert told_last == message
         await p.tenants.update("red", TenantUpdate(cpu=4))
         await rig.until("wide", "finished")
@@ -79,16 +82,16 @@ def test_a_job_that_no_node_is_large_enough_for_any_more_is_told_so(tmp_path: Pa
         await rig.until("busy", "running")
         await rig.submit("wide", cpu=4, sim={"DURATION": 0.05})
         await rig.until("wide", "queued")
-        assert (await rig.platform.jobs.why("ann", "wide")).reasons[0].reason == "WaitingForResources"
+        assert (await rig.platform.jobs.why(SYSTEM, "ann", "wide")).reasons[0].reason == "WaitingForResources"
         rig.executor.set_node(node("n2", 2))
         rig.executor.set_node(node("n1", 3))
 
         async def told() -> bool:
-            why = await rig.platform.jobs.why("ann", "wide")
+            why = await rig.platform.jobs.why(SYSTEM, "ann", "wide")
             return why.reasons[0].reason == "ExceedsMaxQuota"
 
         await until(told)
-        why = await rig.platform.jobs.why("ann", "wide")
+        why = await rig.platform.jobs.why(SYSTEM, "ann", "wide")
         assert str(why.reasons[0].message) == ("Each rank needs 4 cpu, the largest node has 3. Ask for less.")
         assert str(why.expected_because) == "it can never start with the nodes and quotas of now"
 
@@ -111,11 +114,11 @@ def test_what_a_notebook_holds_is_told_to_who_waits_for_it_and_to_who_asks_for_t
         await rig.submit("wide", tenant="red", workers=3)
 
         async def told() -> str:
-            return str((await p.jobs.get("ann", "wide")).message) or ""
+            return str((await p.jobs.get(SYSTEM, "ann", "wide")).message) or ""
 
         way = "Servers hold the rest. Use --workers 2."
         assert await until(told) == f"Needs 3 cpu, 2.8 free. {way}"
-        why = await p.jobs.why("ann", "wide")
+        why = await p.jobs.why(SYSTEM, "ann", "wide")
         assert str(why.expected_because) == way
         assert {f.key: str(f.who) for f in why.reasons[0].facts}["held"] == "the notebook server of ann"
 
@@ -134,10 +137,10 @@ def test_whose_own_is_lent_to_work_that_may_not_be_stopped_yet_is_told_when_it_c
         await rig.submit("own", "bob", tenant="blue", workers=1)
 
         async def told() -> str:
-            return str((await p.jobs.get("bob", "own")).message) or ""
+            return str((await p.jobs.get(SYSTEM, "bob", "own")).message) or ""
 
         assert (await until(told)).startswith("Needs 1 cpu, 0 free. Takes back its own from red at ")
-        why = await p.jobs.why("bob", "own")
+        why = await p.jobs.why(SYSTEM, "bob", "own")
         assert why.expected_start is not None
         assert lent.started_at is not None
         # its 60 min count from its admission, whenever its ranks came up and whenever it is asked

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from platform_rig import FAST, Rig, play
@@ -51,7 +52,7 @@ def _put(metrics: Path, attempt: str) -> None:
 
 
 async def values(rig: Rig, name: str) -> list[Mapping[str, Any]]:
-    uid = (await rig.platform.jobs.get("ann", name)).uid
+    uid = (await rig.platform.jobs.get(SYSTEM, "ann", name)).uid
     return [dict(p.values) async for page in rig.platform.metrics.pages(uid, 0) for p in page]
 
 
@@ -67,9 +68,9 @@ def test_it_is_collected_once_and_before_the_attempt_is_forgotten(
         await rig.until("j", "running", "finished", "failed")
         match how:
             case "cancelled":
-                await rig.platform.jobs.cancel("ann", "j")
+                await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
             case "suspended":
-                await rig.platform.jobs.suspend("ann", "j")
+                await rig.platform.jobs.suspend(SYSTEM, "ann", "j")
             case _:
                 pass
         await rig.until("j", {"succeeds": "finished", "fails": "failed"}.get(how, how))
@@ -100,7 +101,7 @@ def test_what_does_not_end_when_asked_is_collected_before_it_is_killed(
         monkeypatch.setattr(SimulatedExecutor, "_stop", lambda *_: None)  # it hears of no stop
         await rig.submit("j", sim={"DURATION": 600})
         await rig.until("j", "running")
-        await rig.platform.jobs.cancel("ann", "j")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
         await rig.until("j", "cancelling")
         rig.ahead += 60
 

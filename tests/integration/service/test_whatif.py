@@ -14,6 +14,7 @@ from asking import refusal
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import Simulated, SimulateRequest, WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.whatif import worker
 from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.service.whatif.task import Task, WhatIfOutcome
@@ -115,17 +116,17 @@ def test_an_elastic_job_of_the_past_ran_as_long_as_its_worker_seconds_take_with_
         await rig.submit("other", user="bob", workers=3, sim={"DURATION": 1.0})
 
         async def shrunk() -> bool:
-            return len((await rig.platform.jobs.get("ann", "wide")).ranks) == 1
+            return len((await rig.platform.jobs.get(SYSTEM, "ann", "wide")).ranks) == 1
 
         await until(shrunk)
         await asyncio.sleep(0.5)
-        await rig.platform.jobs.cancel("ann", "wide")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "wide")
         await rig.until("wide", "cancelled")
         await rig.until("other", "finished", user="bob")
         window = WhatIfHistory(history=WhatIfWindow(since=datetime.now(UTC) - timedelta(days=1)))
         _, past = await rig.platform.whatif.recording(window)
         wide = next(j for j in past.jobs if j.name == "wide")
-        steps = await rig.platform.jobs.events("ann", "wide")
+        steps = await rig.platform.jobs.events(SYSTEM, "ann", "wide")
         begins = [e.time.timestamp() for e in steps if e.kind == "running"]
         shrinks = next(e.time.timestamp() for e in steps if e.kind == "resized")
         ends = next(e.time.timestamp() for e in steps if e.kind == "cancelled")
@@ -302,7 +303,7 @@ def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
         notes = document.pop("notes")
         assert [note.split()[0] for note in notes] == ["runs", "runs", "waits", "waits", "waits"]
         runtimes = {j["runtime"] for j in document["jobs"]}
-        assert runtimes == {j.runtime for j in (await rig.platform.jobs.list("ann"))[0]}
+        assert runtimes == {j.runtime for j in (await rig.platform.jobs.list(SYSTEM, "ann"))[0]}
         assert datetime.fromisoformat(document.pop("begin")).tzinfo is not None
         found = await rig.platform.whatif.simulate("admin", asked(**document))
         assert (found.after.jobs, found.after.finished) == (5, 5)

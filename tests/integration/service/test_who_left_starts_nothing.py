@@ -11,6 +11,7 @@ from mlp_api.jobs import JobCreate, Why
 from mlp_api.types import TenantCreate
 from mlp_hub.api import answers
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import Verdict, Wait
 from mlp_hub.service.admission.commit import Decided, store
 from mlp_hub.service.jobs import intake
@@ -60,25 +61,25 @@ def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
         }[how]
         await leave()
         for n in range(7):
-            job = await p.jobs.get("bob", f"w{n}")
+            job = await p.jobs.get(SYSTEM, "bob", f"w{n}")
             assert job.phase == "suspended"
             assert "bob is not a member of tenant red any more" in str(job.message)
-            why = await p.jobs.why("bob", f"w{n}")
+            why = await p.jobs.why(SYSTEM, "bob", f"w{n}")
             assert "not a member of tenant red" in text_of(why)
             assert "ann" not in text_of(why)
             assert "secret" not in text_of(why)
-            last = (await p.jobs.events("bob", f"w{n}"))[-1]
+            last = (await p.jobs.events(SYSTEM, "bob", f"w{n}"))[-1]
             assert (last.kind, last.reason) == ("suspended", "Suspended")
         entry = (await p.audit.entries(action="member.remove"))[0][0]
         assert entry.detail["suspended_jobs"] == 7
-        assert (await p.jobs.get("bob2", "other")).phase == "queued"
+        assert (await p.jobs.get(SYSTEM, "bob2", "other")).phase == "queued"
 
-        await p.jobs.cancel("ann", "secret")
+        await p.jobs.cancel(SYSTEM, "ann", "secret")
         await rig.until("other", "running", "finished", user="bob2")
-        assert (await p.jobs.get("bob", "w0")).phase == "suspended"
+        assert (await p.jobs.get(SYSTEM, "bob", "w0")).phase == "suspended"
         await p.tenants.set_member("red", "bob")
-        assert "resume it to go on" in text_of(await p.jobs.why("bob", "w0"))
-        await p.jobs.resume("bob", "w0")
+        assert "resume it to go on" in text_of(await p.jobs.why(SYSTEM, "bob", "w0"))
+        await p.jobs.resume(SYSTEM, "bob", "w0")
         await rig.until("w0", "running", "finished", user="bob")
 
     play(tmp_path, story)
@@ -98,8 +99,8 @@ def test_why_a_job_waits_is_not_written_down_once_it_is_suspended(tmp_path: Path
         late = Decided([], [], [], [Wait(uid, verdict, 1) for uid in uids], {}, {}, [], rig.clock())
         await p.board.commit(lambda tx, changes: store(tx, changes, late))
         told = "first in its queue: decided before"
-        assert told in [str(e.message) for e in await p.jobs.events("carl", "v")]
-        assert told not in [str(e.message) for e in await p.jobs.events("bob", "w")]
+        assert told in [str(e.message) for e in await p.jobs.events(SYSTEM, "carl", "v")]
+        assert told not in [str(e.message) for e in await p.jobs.events(SYSTEM, "bob", "w")]
 
     play(tmp_path, story)
 
@@ -112,24 +113,24 @@ def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tmp_path
         await rig.submit("mine", user="bob", tenant="red", cpu=4.0, priority="low", sim=sim)
         await rig.until("mine", "running", user="bob")
         await p.tenants.remove_member("red", "bob")
-        assert (await p.jobs.get("bob", "mine")).phase == "running"
+        assert (await p.jobs.get(SYSTEM, "bob", "mine")).phase == "running"
         await rig.submit("secret", tenant="red", cpu=4.0, priority="high", sim=sim)
         await rig.until("secret", "running")
         job = await rig.until("mine", "suspended", user="bob")
         assert "not a member of tenant red any more" in str(job.message)
-        timeline = await p.jobs.events("bob", "mine")
+        timeline = await p.jobs.events(SYSTEM, "bob", "mine")
         assert "preempted" in [e.kind for e in timeline]
         assert [e.kind for e in timeline[-2:]] == ["requeued", "suspended"]
         eyes = await p.sights.of("bob")
-        told = answers.encode([*timeline, await p.jobs.why("bob", "mine")], eyes=eyes).decode()
+        told = answers.encode([*timeline, await p.jobs.why(SYSTEM, "bob", "mine")], eyes=eyes).decode()
         assert "secret" not in told
         assert "ann" not in told
-        assert await p.decisions.of("bob", "mine", await p.sights.of("bob"), asker="bob") == []
-        assert await p.decisions.of("bob", "mine", asker="root")
-        await p.jobs.cancel("ann", "secret")
+        assert await p.decisions.of(SYSTEM, "bob", "mine", await p.sights.of("bob"), asker="bob") == []
+        assert await p.decisions.of(SYSTEM, "bob", "mine", asker="root")
+        await p.jobs.cancel(SYSTEM, "ann", "secret")
         await rig.until("secret", "cancelled")
         assert rig.held("red").cpu == 0
-        assert (await p.jobs.get("bob", "mine")).phase == "suspended"
+        assert (await p.jobs.get(SYSTEM, "bob", "mine")).phase == "suspended"
 
     play(tmp_path, story)
 
@@ -149,7 +150,7 @@ def test_what_runs_does_not_come_back_once_its_node_was_lost_or_a_retry_is_due(t
         rig.executor.restore_node("n1")
         await rig.submit("next")
         await rig.until("next", "running", "finished")
-        assert {(await p.jobs.get("bob", n)).phase for n in ("lost", "fails")} == {"suspended"}
+        assert {(await p.jobs.get(SYSTEM, "bob", n)).phase for n in ("lost", "fails")} == {"suspended"}
 
     play(tmp_path, story)
 
@@ -174,7 +175,7 @@ def test_who_leaves_between_the_look_at_a_submission_and_its_storing_is_refused(
                 await p.jobs.submit("bob", asked, idempotency_key=key)
             assert caught.value.reason is Reason.FORBIDDEN
             assert "not a member of tenant red any more" in caught.value.msg
-        assert {j.name for j in (await p.jobs.list("bob"))[0]} == {"before"}
+        assert {j.name for j in (await p.jobs.list(SYSTEM, "bob"))[0]} == {"before"}
 
     play(tmp_path, story)
 
@@ -188,7 +189,7 @@ def test_jobs_that_an_older_hub_left_waiting_are_put_aside_when_the_service_star
         await rig.db.write(lambda tx: tx.members.remove("red", "bob"))
         rig.platform = rig.make()
         await rig.start()
-        assert (await rig.platform.jobs.get("bob", "w")).phase == "suspended"
+        assert (await rig.platform.jobs.get(SYSTEM, "bob", "w")).phase == "suspended"
 
     play(tmp_path, story)
 
@@ -200,13 +201,13 @@ def test_a_first_tenant_takes_nothing_away_of_what_waits_in_default(tmp_path: Pa
         await rig.until("big", "running")
         await rig.submit("w", user="bob")
         await red(rig, "bob")
-        await p.jobs.suspend("bob", "w")
-        await p.jobs.resume("bob", "w")
-        assert (await p.jobs.get("bob", "w")).phase == "queued"
-        await p.jobs.cancel("ann", "big")
+        await p.jobs.suspend(SYSTEM, "bob", "w")
+        await p.jobs.resume(SYSTEM, "bob", "w")
+        assert (await p.jobs.get(SYSTEM, "bob", "w")).phase == "queued"
+        await p.jobs.cancel(SYSTEM, "ann", "big")
 
         async def ran() -> bool:
-            return (await p.jobs.get("bob", "w")).phase in ("running", "finished")
+            return (await p.jobs.get(SYSTEM, "bob", "w")).phase in ("running", "finished")
 
         await until(ran)
 

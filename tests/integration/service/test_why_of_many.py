@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlp_api.types import TenantCreate
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import explain_planned
 from mlp_hub.scheduler.model.types import Why
@@ -28,7 +29,7 @@ async def crowd(rig: Rig) -> None:
         await rig.submit(f"w{n}", workers=2, sim={"DURATION": 1})
 
     async def all_seen() -> bool:
-        return (await rig.platform.jobs.why("ann", "w0")).queue_length == 9
+        return (await rig.platform.jobs.why(SYSTEM, "ann", "w0")).queue_length == 9
 
     await until(all_seen)
 
@@ -46,7 +47,7 @@ def test_many_waiting_jobs_get_what_would_start_them_now_outside_of_the_loop(
 
     async def story(rig: Rig) -> None:
         await crowd(rig)
-        why = await rig.platform.jobs.why("ann", "w0")
+        why = await rig.platform.jobs.why(SYSTEM, "ann", "w0")
         assert (why.would_start_now, str(why.cut_short)) == (["--workers 1", "--cpu 0.5"], "")
         assert (why.position, why.queue_length) == (1, 9)
         assert asked
@@ -60,7 +61,7 @@ def test_where_the_bound_is_reached_that_is_said(tmp_path: Path, monkeypatch: py
 
     async def story(rig: Rig) -> None:
         await crowd(rig)
-        why = await rig.platform.jobs.why("ann", "w0")
+        why = await rig.platform.jobs.why(SYSTEM, "ann", "w0")
         assert why.would_start_now == []
         assert (
             str(why.cut_short)

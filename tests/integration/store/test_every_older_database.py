@@ -8,6 +8,7 @@ from sqlalchemy import MetaData, func, insert, select
 
 from mlp_hub.domain.job import JobSpec, Phase
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store import Database, codec, migrate
 from mlp_hub.store import engine as engines
 from mlp_language.message import msg
@@ -51,7 +52,7 @@ def test_what_was_in_it_is_there_after_the_upgrade(empty_url: str, revision: str
     db.open()
     try:
         with db.reading() as tx:
-            found = {uid: tx.jobs.get(uid) for uid in PHASES}
+            found = {uid: tx.jobs.get(SYSTEM, uid) for uid in PHASES}
             assert {uid: job and job.phase for uid, job in found.items()} == PHASES
             assert {job.spec.name for job in found.values() if job} == {"digits"}
             assert tx.tenants.names() == {"default", "red"}

@@ -10,6 +10,7 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import FINAL, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.span import RowSpan
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import Remembered, StoredDecision
 from mlp_hub.store.repos.jobs import PAGE_BYTES
@@ -62,16 +63,16 @@ def test_a_job_comes_back_as_it_was_stored(db: Database) -> None:
     with db.begin() as tx:
         assert tx.jobs.insert(FULL)
     with db.reading() as tx:
-        assert tx.jobs.get(FULL.uid) == FULL == tx.jobs.find("ann", "digits")
-        assert tx.jobs.get("nobody") is None
+        assert tx.jobs.get(SYSTEM, FULL.uid) == FULL == tx.jobs.find(SYSTEM, "ann", "digits")
+        assert tx.jobs.get(SYSTEM, "nobody") is None
     with db.begin() as tx:
         changed = tx.jobs.update(
             replace(FULL, message=verbatim("last words\0"), failure=Failure(Cause.SIGNAL, tail="\0"))
         )
         assert tx.events.add(FULL.uid, 1.0, "failed", verbatim("\0")).seq == 1
     with db.reading() as tx:
-        assert tx.jobs.get(FULL.uid) == replace(changed, message=verbatim("last words\0"))
-        assert tx.jobs.find("bob", "digits") is None
+        assert tx.jobs.get(SYSTEM, FULL.uid) == replace(changed, message=verbatim("last words\0"))
+        assert tx.jobs.find(SYSTEM, "bob", "digits") is None
 
 
 def test_what_a_job_waited_and_ran_comes_back_and_takes_no_room_while_other_times_tell_it(
@@ -87,12 +88,12 @@ def test_what_a_job_waited_and_ran_comes_back_and_takes_no_room_while_other_time
         for one, stored in ((fresh, 0), (admitted, 0), (dropped, 1), (back, 1), (again, 1)):
             version = tx.jobs.versions([one.uid])[one.uid]
             written = tx.jobs.update(replace(one, version=version))
-            assert tx.jobs.get(one.uid) == written
+            assert tx.jobs.get(SYSTEM, one.uid) == written
             count = "SELECT count(past) FROM job WHERE uid = :uid"
             assert tx.connection.execute(text(count), {"uid": one.uid}).scalar() == stored
         done = replace(again, phase=Phase.FINISHED, started_at=91.0, finished_at=99.0)
         tx.jobs.update(replace(done, version=tx.jobs.versions([done.uid])[done.uid]))
-        (ended,), _ = tx.jobs.ended(0.0, 2e9, 5)
+        (ended,), _ = tx.jobs.ended(SYSTEM, 0.0, 2e9, 5)
     assert (ended.waited, ended.ran, ended.has_run, ended.restarts) == (2.5, 88.125, True, 1)
 
 
@@ -114,7 +115,8 @@ def test_a_name_means_its_latest_run_and_capitals_are_told_apart(db: Database) -
         assert tx.jobs.insert_many([first, second, other]) == {first.uid, second.uid, other.uid}
         assert not tx.jobs.insert(replace(job(4), run=2))
         found = {
-            ref: tx.jobs.find("ann", ref) for ref in ("digits", "digits@1", "digits@2", "Digits", "digits@3")
+            ref: tx.jobs.find(SYSTEM, "ann", ref)
+            for ref in ("digits", "digits@1", "digits@2", "Digits", "digits@3")
         }
         assert found == {
             "digits": second,
@@ -123,18 +125,21 @@ def test_a_name_means_its_latest_run_and_capitals_are_told_apart(db: Database) -
             "Digits": other,
             "digits@3": None,
         }
-        assert tx.jobs.find("ann", "digits@x") is None
-        assert tx.jobs.latest("ann", ["digits", "Digits", "none"]) == {"digits": second, "Digits": other}
-        assert tx.jobs.latest("bob", ["digits"]) == {}
-        assert tx.jobs.ended_runs("ann", "digits") == [first.uid]
-        assert tx.jobs.page(user="ann", name="digits") == ([second, first], None)
+        assert tx.jobs.find(SYSTEM, "ann", "digits@x") is None
+        assert tx.jobs.latest(SYSTEM, "ann", ["digits", "Digits", "none"]) == {
+            "digits": second,
+            "Digits": other,
+        }
+        assert tx.jobs.latest(SYSTEM, "bob", ["digits"]) == {}
+        assert tx.jobs.ended_runs(SYSTEM, "ann", "digits") == [first.uid]
+        assert tx.jobs.page(SYSTEM, user="ann", name="digits") == ([second, first], None)
 
 
 def test_one_of_two_who_change_the_same_version_is_told(db: Database) -> None:
     with db.begin() as tx:
         tx.jobs.insert(job(1))
     with db.reading() as tx:
-        seen = tx.jobs.get(job(1).uid)
+        seen = tx.jobs.get(SYSTEM, job(1).uid)
 
     async def run() -> list[object]:
         works = [db.write(lambda tx, p=p: tx.jobs.update(replace(seen, progress=p))) for p in (10, 20)]
@@ -145,7 +150,7 @@ def test_one_of_two_who_change_the_same_version_is_told(db: Database) -> None:
     assert isinstance(second, Stale)
     assert second.reason is Reason.CONFLICT
     with db.reading() as tx:
-        assert tx.jobs.get(seen.uid) == first
+        assert tx.jobs.get(SYSTEM, seen.uid) == first
     with db.begin() as tx:
         tx.jobs.remove(seen.uid)
     with pytest.raises(Stale), db.begin() as tx:
@@ -162,7 +167,7 @@ def test_lists_are_filtered_and_paged_newest_first(db: Database) -> None:
 
     def names(**kw: object) -> tuple[str, bool]:
         with db.reading() as tx:
-            jobs, cursor = tx.jobs.page(**kw)
+            jobs, cursor = tx.jobs.page(SYSTEM, **kw)
         return " ".join(j.spec.name for j in jobs), cursor is not None
 
     assert names() == ("j7 j6 j5 j4 j3 j2 j1", False)
@@ -174,7 +179,7 @@ def test_lists_are_filtered_and_paged_newest_first(db: Database) -> None:
     with db.reading() as tx:
         seen, cursor = [], None
         while True:
-            jobs, cursor = tx.jobs.page(limit=3, cursor=cursor)
+            jobs, cursor = tx.jobs.page(SYSTEM, limit=3, cursor=cursor)
             seen += [j.spec.name for j in jobs]
             if cursor is None:
                 break
@@ -186,7 +191,7 @@ def test_active_jobs_are_those_that_are_not_final(db: Database) -> None:
         for i, phase in enumerate(Phase):
             tx.jobs.insert(job(i, f"j{i}", phase=phase))
     with db.reading() as tx:
-        active = tx.jobs.active()
+        active = tx.jobs.active(SYSTEM)
         assert {j.phase for j in active} == set(Phase) - FINAL
         assert [j.uid for j in active] == sorted(j.uid for j in active)
         assert tx.jobs.counts() == {"red": (8, 1)}
@@ -225,18 +230,18 @@ def test_a_page_ends_where_programs_are_long_and_the_next_goes_on(db: Database) 
     seen: list[str] = []
     cursor = None
     with db.reading() as tx:
-        first, _ = tx.jobs.page(limit=1000)
+        first, _ = tx.jobs.page(SYSTEM, limit=1000)
         assert [j.spec.name for j in first] == ["huge"]
         while True:
-            page, cursor = tx.jobs.page(limit=1000, cursor=cursor)
+            page, cursor = tx.jobs.page(SYSTEM, limit=1000, cursor=cursor)
             assert len(page) == 1 or sum(len(j.spec.code or "") for j in page) <= PAGE_BYTES
             seen += [j.uid for j in page]
             if cursor is None:
                 break
         assert seen == [job(n).uid for n in range(101, 0, -1)]
-        few, following = tx.jobs.page(limit=2, cursor=job(4).uid)
+        few, following = tx.jobs.page(SYSTEM, limit=2, cursor=job(4).uid)
         assert ([j.uid for j in few], following) == ([job(3).uid, job(2).uid], job(2).uid)
-        assert tx.jobs.page(limit=1, cursor=job(2).uid) == ([tx.jobs.get(job(1).uid)], None)
+        assert tx.jobs.page(SYSTEM, limit=1, cursor=job(2).uid) == ([tx.jobs.get(SYSTEM, job(1).uid)], None)
 
 
 def test_of_explanations_the_last_are_kept(db: Database) -> None:

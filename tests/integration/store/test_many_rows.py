@@ -11,6 +11,7 @@ from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant import Member, Role, Tenant
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import DecayedUsage, Lease
 from mlp_hub.store.repos.base import LOTS
@@ -35,7 +36,7 @@ def test_many_jobs_are_stored_but_those_whose_name_is_taken(db: Database) -> Non
         tx.jobs.insert(job(0, "j7"))
         stored = tx.jobs.insert_many([job(i) for i in range(1, MANY)])
         assert stored == {job(i).uid for i in range(1, MANY) if i != 7}
-        assert tx.jobs.get(job(9).uid) == job(9)
+        assert tx.jobs.get(SYSTEM, job(9).uid) == job(9)
         assert tx.jobs.insert_many([]) == set()
 
 
@@ -44,7 +45,7 @@ def test_many_jobs_are_changed_at_once_or_not_at_all(db: Database) -> None:
         jobs = [job(i) for i in range(MANY)]
         tx.jobs.insert_many(jobs)
         new = tx.jobs.update_many([replace(j, message=msg("m"), resize_to=("n1",)) for j in jobs])
-        assert tx.jobs.get(jobs[3].uid) == new[3]
+        assert tx.jobs.get(SYSTEM, jobs[3].uid) == new[3]
         assert new[3].version == 2
         assert tx.jobs.versions([jobs[0].uid, "nobody"]) == {jobs[0].uid: 2}
         with pytest.raises(Stale):
@@ -155,7 +156,7 @@ def test_a_large_write_that_fails_takes_nothing_of_its_neighbours_along(db: Data
     with db.begin() as tx:
         found = tx.jobs.versions(j.uid for j in jobs)
         assert found == {**{j.uid: 2 for j in first}, **{j.uid: 1 for j in last}}
-        assert tx.jobs.get(jobs[5].uid) == replace(jobs[5], version=2)
+        assert tx.jobs.get(SYSTEM, jobs[5].uid) == replace(jobs[5], version=2)
 
 
 def test_a_lease_is_read_as_it_was_stored_last(db: Database) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, MetaData, insert, select
 
 from mlp_hub.domain.job import JobSpec
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.reasons.rows import to_wire
 from mlp_hub.store import Database, codec, migrate
 from mlp_hub.store import engine as engines
@@ -84,7 +85,7 @@ def test_sentences_read_the_same_after_the_upgrade(empty_url: str) -> None:
     db.open()
     try:
         with db.reading() as tx:
-            jobs = [tx.jobs.get(uid) for uid in ("u1", "u2")]
+            jobs = [tx.jobs.get(SYSTEM, uid) for uid in ("u1", "u2")]
             assert [job and str(job.message) for job in jobs] == ['it says {"id": "x"} and {braces}', ""]
             events = tx.events.since("u1")
             assert {e.kind: str(e.message) for e in events} == EVENTS

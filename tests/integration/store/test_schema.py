@@ -10,6 +10,7 @@ from sqlalchemy import inspect, text
 from mlp_hub.domain.job import JobSpec, Phase, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store import Database, WrongSchema, codec, migrate
 from mlp_hub.store import engine as engines
 from mlp_hub.store.records import Lease
@@ -234,7 +235,7 @@ def test_what_jobs_waited_and_ran_before_an_upgrade_is_told_by_their_timelines(u
     db = Database(url, guard=True)
     db.open()
     with db.reading() as tx:
-        found = [tx.jobs.get(name) for name in TIMELINES]
+        found = [tx.jobs.get(SYSTEM, name) for name in TIMELINES]
     db.close()
     assert {j.uid: (j.waiting_since, j.waited, j.ran) for j in found if j is not None} == {
         "plain": (None, 4.0, 0.0),
@@ -267,7 +268,7 @@ def test_jobs_of_before_names_had_runs_are_the_first_ones_and_keep_all_that_is_t
     db = Database(url, guard=True)
     db.open()
     with db.begin() as tx:
-        first = tx.jobs.find("ann", "digits")
+        first = tx.jobs.find(SYSTEM, "ann", "digits")
         assert first is not None
         assert (first.uid, first.run, first.spec.name) == ("u1", 1, "digits")
         assert [e.kind for e in tx.events.since("u1")] == ["submitted"]

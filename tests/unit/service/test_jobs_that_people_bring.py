@@ -14,6 +14,7 @@ from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.domain.job import Brought
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.brought import BroughtJob
 from mlp_language.message import Message, msg
 from platform_rig import Rig, play
@@ -111,7 +112,7 @@ def test_it_is_a_job_of_its_users_with_all_that_its_pods_ask_for(tmp_path: Path)
         with pytest.raises(
             Refused, match=r"was made with kubectl, as MPIJob mlp-red/train: create it again there"
         ):
-            await rig.platform.jobs.resubmit("ann", "train")
+            await rig.platform.jobs.resubmit(SYSTEM, "ann", "train")
 
     at_door(tmp_path, story)
 
@@ -120,7 +121,7 @@ def test_it_is_taken_in_once_though_that_could_not_be_written_down(tmp_path: Pat
     async def story(rig: Rig, door: Door) -> None:
         door.fails = 2
         await told(door, door.bring("train"))
-        jobs, _ = await rig.platform.jobs.list("ann")
+        jobs, _ = await rig.platform.jobs.list(SYSTEM, "ann")
         assert [job.name for job in jobs] == ["train"]
 
     at_door(tmp_path, story)
@@ -145,7 +146,7 @@ def test_who_is_not_known_or_no_member_or_asks_for_too_much_is_told_so(tmp_path:
             ({"fault": msg("it has no pods; ask for one or more")}, "it has no pods"),
         ):
             assert says in await told(door, door.bring("train", **more))
-        assert (await rig.platform.jobs.list())[0] == []
+        assert (await rig.platform.jobs.list(SYSTEM))[0] == []
 
     at_door(tmp_path, story)
 
@@ -164,7 +165,7 @@ def test_what_is_taken_away_is_cancelled_also_while_nobody_looks(tmp_path: Path)
         door.take_away(other)
         await rig.start()
         await rig.until("other", "cancelled")
-        events = [str(e.message) for e in await rig.platform.jobs.events("ann", "one")]
+        events = [str(e.message) for e in await rig.platform.jobs.events(SYSTEM, "ann", "one")]
         assert events[-1] == "cancelled before it started"
 
     at_door(tmp_path, story)
@@ -178,7 +179,7 @@ def test_what_is_cancelled_or_deleted_in_the_hub_is_removed(tmp_path: Path) -> N
         what = door.bring("waits")
         await told(door, what)
         await rig.until("waits", "queued")
-        await rig.platform.jobs.cancel("ann", "waits")
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "waits")
 
         async def gone() -> bool:
             return not door.is_there(what.uid)

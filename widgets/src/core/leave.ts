@@ -10,6 +10,7 @@ export function leaveLines(has: Leaving, jobs: string, files: string): string[] 
   const lines = [
     has.servers ? n("1 notebook server stops.", "{n} notebook servers stop.", has.servers) : "",
     has.tokens ? n("1 token ends, and all logins.", "{n} tokens end, and all logins.", has.tokens) : t("All logins end."),
+    has.apps ? n("1 app is deleted with its keys.", "{n} apps are deleted with their keys.", has.apps) : "",
     !has.running ? "" : stop ? n("1 job that runs is cancelled.", "{n} jobs that run are cancelled.", has.running) : n("1 job that runs goes on to its end.", "{n} jobs that run go on to their end.", has.running),
     !has.waiting ? "" : stop || remove ? n("1 job that waits is cancelled.", "{n} jobs that wait are cancelled.", has.waiting) : n("1 job that waits is suspended.", "{n} jobs that wait are suspended.", has.waiting),
     !ended ? "" : remove ? n("1 job that does not run is removed with its outputs.", "{n} jobs that do not run are removed with their outputs.", ended) : n("1 job that does not run stays with its outputs.", "{n} jobs that do not run stay with their outputs.", ended),

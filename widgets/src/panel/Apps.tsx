@@ -29,7 +29,7 @@ function State({ of }: { of: Application }): JSX.Element {
     waiting: ["idle", t("waiting")],
     error: ["bad", t("error")],
     deleting: ["idle", t("being deleted")],
-  }[of.state] as [string, string];
+  }[of.phase] as [string, string];
   return <Chip kind={kind}>{text}</Chip>;
 }
 
@@ -95,7 +95,7 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
   return (
     <>
       <PageHead title={a.name} sub={[what(a), a.tenant, answers(a)].filter(Boolean).join(" · ")}>
-        {user === session.username && a.state !== "deleting" ? (
+        {user === session.username && a.phase !== "deleting" ? (
           <button type="button" class="mlp-button mlp-quiet-danger" onClick={() => setAsking(true)}>
             {t("Delete")}
           </button>

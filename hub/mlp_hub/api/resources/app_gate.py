@@ -33,13 +33,15 @@ UNKNOWN, REFUSED, OFTEN = AppAdmission("unknown"), AppAdmission("refused"), AppA
 
 async def keys(call: Call) -> list[AppKeyShown]:
     """List the keys of an app by name; none of them can be seen again."""
-    return [_key(one) for one in await call.platform.app_gate.keys(call.user, call.params["app"])]
+    return [
+        _key(one) for one in await call.platform.app_gate.keys(call.context, call.user, call.params["app"])
+    ]
 
 
 async def add_key(call: Call) -> AppKeyShown:
     """Make a key with which programs reach this app and nothing else. It is in this answer, and nowhere afterwards."""
     made, secret = await call.platform.app_gate.add_key(
-        call.user, call.params["app"], call.body.name, actor=call.principal.name
+        call.context, call.user, call.params["app"], call.body.name, actor=call.principal.name
     )
     return _key(made, secret)
 
@@ -47,7 +49,7 @@ async def add_key(call: Call) -> AppKeyShown:
 async def drop_key(call: Call) -> str:
     """Revoke a key; the gateway takes it for some seconds more, and what is open with it is ended then."""
     await call.platform.app_gate.drop_key(
-        call.user, call.params["app"], call.params["key"], actor=call.principal.name
+        call.context, call.user, call.params["app"], call.params["key"], actor=call.principal.name
     )
     return ""
 
@@ -55,13 +57,15 @@ async def drop_key(call: Call) -> str:
 async def set_access(call: Call) -> AppAccessNow:
     """Set who may open an app with an account of the hub: `private`, `tenant` or `hub`. Keys are apart from that."""
     wanted = AppAccess(call.body.access)
-    await call.platform.app_gate.set_access(call.user, call.params["app"], wanted, actor=call.principal.name)
+    await call.platform.app_gate.set_access(
+        call.context, call.user, call.params["app"], wanted, actor=call.principal.name
+    )
     return AppAccessNow(access=call.body.access)
 
 
 async def usage(call: Call) -> AppUsage:
     """Show what was asked of an app, how quickly it answered, and what of it went wrong."""
-    uid = await call.platform.app_gate.uid_of(call.user, call.params["app"])
+    uid = await call.platform.app_gate.uid_of(call.context, call.user, call.params["app"])
     return _usage(await _figures(call).of_app(uid))
 
 
@@ -131,7 +135,9 @@ async def _visitor(call: Call, app: Endpoint | None, asked: AppAdmit) -> str:
 async def _may(call: Call, app: Endpoint, visitor: str, key: domain.AppKey | None) -> AppAdmission:
     wakes = await call.platform.app_gate.wakes(app)
     # what it waits for is in the way of who may open it; as they would read it in the panel
-    reason = None if app.replicas else (await call.platform.apps.get(app.user, app.name)).message
+    reason = (
+        None if app.replicas else (await call.platform.apps.get(call.context, app.user, app.name)).message
+    )
     return AppAdmission(
         verdict="may",
         uid=app.uid,

@@ -38,37 +38,45 @@ async def deploy(call: Call) -> Application:
     Its replicas take of the tenant's quota as jobs do: while there is no room `state` is `waiting`, with the reason as `message`.
     An app of this name that is there already is refused with `Conflict` unless `replace` is said.
     """
-    return await call.platform.apps.deploy(call.user, call.body)
+    return await call.platform.apps.deploy(call.context, call.user, call.body)
 
 
 async def list_(call: Call) -> Reply:
     """List a user's apps, the newest first."""
     query: AppQuery = call.query
     apps, cursor = await call.platform.apps.list(
-        call.user, tenant=query.tenant, state=query.state, limit=query.limit, cursor=query.cursor
+        call.context,
+        call.user,
+        tenant=query.tenant,
+        state=query.state,
+        limit=query.limit,
+        cursor=query.cursor,
     )
     return Reply(call.encode(apps), headers={"X-Next-Cursor": cursor} if cursor else {})
 
 
 async def get(call: Call) -> Application:
     """Show an app with its replicas."""
-    return await call.platform.apps.get(call.user, call.params["app"])
+    return await call.platform.apps.get(call.context, call.user, call.params["app"])
 
 
 async def scale(call: Call) -> Application:
     """Say how many replicas there are to be; those that are there already go on."""
-    return await call.platform.apps.scale(call.user, call.params["app"], call.body)
+    return await call.platform.apps.scale(call.context, call.user, call.params["app"], call.body)
 
 
 async def delete(call: Call) -> Application:
     """Delete an app; its replicas are ended after that, and its name and port are given back once they have gone."""
-    return await call.platform.apps.delete(call.user, call.params["app"], actor=call.principal.name)
+    return await call.platform.apps.delete(
+        call.context, call.user, call.params["app"], actor=call.principal.name
+    )
 
 
 async def logs(call: Call) -> Reply:
     """Give the log of a replica that is there now, as text, or as JSON with times where that is accepted."""
     query: AppLogQuery = call.query
     chunk = await call.platform.apps.log_chunk(
+        call.context,
         call.user,
         call.params["app"],
         query.replica,

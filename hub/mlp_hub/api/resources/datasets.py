@@ -34,35 +34,37 @@ async def list_(call: Call) -> Reply:
     """List a user's datasets by name."""
     query: DatasetQuery = call.query
     found, cursor = await call.platform.datasets.list(
-        call.user, tenant=query.tenant, state=query.state, **query.asked
+        call.context, call.user, tenant=query.tenant, state=query.state, **query.asked
     )
     return listed(call, found, cursor)
 
 
 async def get(call: Call) -> Dataset:
     """Show a dataset."""
-    return await call.platform.datasets.get(call.user, call.params["dataset"])
+    return await call.platform.datasets.get(call.context, call.user, call.params["dataset"])
 
 
 async def heartbeat(call: Call) -> str:
     """Take the word of who uploads on how far that is; once it is `ready` the dataset is charged with what its files take."""
-    await call.platform.datasets.heartbeat(call.user, call.params["dataset"], call.body)
+    await call.platform.datasets.heartbeat(call.context, call.user, call.params["dataset"], call.body)
     return ""
 
 
 async def delete(call: Call) -> Dataset:
     """Delete a dataset that is ready or in error, with its files."""
-    return await call.platform.datasets.delete(call.user, call.params["dataset"], actor=call.principal.name)
+    return await call.platform.datasets.delete(
+        call.context, call.user, call.params["dataset"], actor=call.principal.name
+    )
 
 
 async def readable(call: Call) -> DatasetAccess:
     """Say whether this token may read the dataset's files: asked with it by the part that holds them."""
-    return await call.platform.datasets.access(call.user, call.params["dataset"], write=False)
+    return await call.platform.datasets.access(call.context, call.user, call.params["dataset"], write=False)
 
 
 async def writable(call: Call) -> DatasetAccess:
     """Say whether this token may write the dataset's files: asked with it by the part that holds them."""
-    return await call.platform.datasets.access(call.user, call.params["dataset"], write=True)
+    return await call.platform.datasets.access(call.context, call.user, call.params["dataset"], write=True)
 
 
 async def take(call: Call) -> str:

@@ -81,6 +81,7 @@ async def list_(call: Call) -> Reply:
     """List a user's jobs, the newest first."""
     query: JobQuery = call.query
     jobs, cursor = await call.platform.jobs.list(
+        call.context,
         call.user,
         tenant=query.tenant,
         state=query.state,
@@ -95,7 +96,7 @@ async def list_(call: Call) -> Reply:
 async def _known_tenant(call: Call, tenant: str) -> None:
     """Raise NotFound for a tenant that is not there or not the user's, and that no job of theirs is of."""
     mine = [place.tenant for place in await call.platform.tenants.of_user(call.user)]
-    if tenant in mine or (await call.platform.jobs.list(call.user, tenant=tenant, limit=1))[0]:
+    if tenant in mine or (await call.platform.jobs.list(call.context, call.user, tenant=tenant, limit=1))[0]:
         return
     if tenant == DEFAULT_TENANT and call.user == call.principal.name:
         raise no_such_tenant(tenant)
@@ -113,27 +114,28 @@ async def _known_tenant(call: Call, tenant: str) -> None:
 
 async def get(call: Call) -> Job:
     """Show a job with its status."""
-    return await call.platform.jobs.get(call.user, call.params["job"])
+    return await call.platform.jobs.get(call.context, call.user, call.params["job"])
 
 
 async def cancel(call: Call) -> Job:
     """Stop a job for good."""
-    return await call.platform.jobs.cancel(call.user, call.params["job"])
+    return await call.platform.jobs.cancel(call.context, call.user, call.params["job"])
 
 
 async def suspend(call: Call) -> Job:
     """Stop a job so that it can be resumed; it gives back what it holds."""
-    return await call.platform.jobs.suspend(call.user, call.params["job"])
+    return await call.platform.jobs.suspend(call.context, call.user, call.params["job"])
 
 
 async def resume(call: Call) -> Job:
     """Queue a suspended job again."""
-    return await call.platform.jobs.resume(call.user, call.params["job"])
+    return await call.platform.jobs.resume(call.context, call.user, call.params["job"])
 
 
 async def resubmit(call: Call) -> Job:
     """Submit a job again as the next run of its name, in another size where the body names one; this run stays as it is."""
     return await call.platform.jobs.resubmit(
+        call.context,
         call.user,
         call.params["job"],
         call.body,
@@ -144,28 +146,28 @@ async def resubmit(call: Call) -> Job:
 
 async def delete(call: Call) -> Job:
     """Delete an ended job with its files."""
-    return await call.platform.jobs.delete(call.user, call.params["job"])
+    return await call.platform.jobs.delete(call.context, call.user, call.params["job"])
 
 
 async def heartbeat(call: Call) -> str:
     """Take a job's own word on how it is doing."""
-    await call.platform.jobs.heartbeat(call.user, call.params["job"], call.body)
+    await call.platform.jobs.heartbeat(call.context, call.user, call.params["job"], call.body)
     return ""
 
 
 async def why(call: Call) -> Why:
     """Say why a job waits, with numbers, and until when."""
-    return await call.platform.jobs.why(call.user, call.params["job"])
+    return await call.platform.jobs.why(call.context, call.user, call.params["job"])
 
 
 async def events(call: Call) -> list[Event]:
     """Give a job's timeline."""
-    return await call.platform.jobs.events(call.user, call.params["job"])
+    return await call.platform.jobs.events(call.context, call.user, call.params["job"])
 
 
 async def attempts(call: Call) -> list[JobAttempt]:
     """Tell when the job's newest attempts came to which stage: where the time went before their first line of output."""
-    return await call.platform.jobs.attempts(call.user, call.params["job"])
+    return await call.platform.jobs.attempts(call.context, call.user, call.params["job"])
 
 
 async def decisions(call: Call) -> list[Decision]:
@@ -174,7 +176,7 @@ async def decisions(call: Call) -> list[Decision]:
     Kept for 14 days. Names of other tenants' users and jobs are told to platform admins only.
     """
     return await call.platform.decisions.of(
-        call.user, call.params["job"], call.eyes, asker=call.principal.name
+        call.context, call.user, call.params["job"], call.eyes, asker=call.principal.name
     )
 
 
@@ -224,7 +226,9 @@ async def _follow(call: Call, query: LogQuery) -> AsyncIterator[bytes]:
 async def files(call: Call) -> Reply:
     """List a directory of a job: its checkpoints (`ckpt`), what its ranks wrote (`log`), its metrics, and what else it made."""
     query: FilesQuery = call.query
-    page = await call.platform.jobs.files(call.user, call.params["job"], query.path, query.after, query.limit)
+    page = await call.platform.jobs.files(
+        call.context, call.user, call.params["job"], query.path, after=query.after, limit=query.limit
+    )
     return listing(call, page)
 
 
@@ -232,13 +236,15 @@ async def file(call: Call) -> Reply:
     """Give a file of a job, or a `Range` of it. What shrinks meanwhile ends early, with the connection."""
     query: ContentQuery = call.query
     return content(
-        call, await call.platform.jobs.open_file(call.user, call.params["job"], query.path), query.path
+        call,
+        await call.platform.jobs.open_file(call.context, call.user, call.params["job"], query.path),
+        query.path,
     )
 
 
 async def _page(call: Call, query: LogQuery, since: int, tail: int | None) -> LogPage:
     chunk = await call.platform.jobs.log_chunk(
-        call.user, call.params["job"], query.rank, since, query.limit, tail=tail
+        call.context, call.user, call.params["job"], query.rank, since=since, limit=query.limit, tail=tail
     )
     lines = [
         LogLine(rank=chunk.rank, time=x.time, stream=x.stream, text=x.text, partial=x.partial)

@@ -25,7 +25,7 @@ class PointsQuery(Struct, forbid_unknown_fields=True):
 async def points(call: Call) -> list[JobMetrics]:
     """Give what a job reported so far; pass the last `seq` back as `since` to go on. The WebSocket of its metrics goes on by itself."""
     user, job, query = call.user, call.params["job"], call.query
-    found = await call.platform.metrics.some(user, job, query.since, query.limit)
+    found = await call.platform.metrics.some(call.context, user, job, query.since, query.limit)
     return [shown(user, job.partition("@")[0], point._asdict()) for point in found]
 
 
@@ -40,24 +40,24 @@ def shown(user: str, name: str, point: Mapping[str, Any]) -> JobMetrics:
 
 async def report(call: Call) -> MetricAck:
     """Store a batch; sending it again stores nothing twice."""
-    return await call.platform.metrics.append(call.user, call.params["job"], call.body)
+    return await call.platform.metrics.append(call.context, call.user, call.params["job"], call.body)
 
 
 async def begin(call: Call) -> str:
     """Say that a job is about to report."""
-    await call.platform.metrics.begin(call.user, call.params["job"])
+    await call.platform.metrics.begin(call.context, call.user, call.params["job"])
     return ""
 
 
 async def finish(call: Call) -> str:
     """Say that a job reports no more."""
-    await call.platform.metrics.finish(call.user, call.params["job"])
+    await call.platform.metrics.finish(call.context, call.user, call.params["job"])
     return ""
 
 
 async def delete(call: Call) -> str:
     """Forget an ended job's points."""
-    await call.platform.metrics.delete(call.user, call.params["job"])
+    await call.platform.metrics.delete(call.context, call.user, call.params["job"])
     return ""
 
 

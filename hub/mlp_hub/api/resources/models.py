@@ -27,13 +27,14 @@ async def register(call: Call) -> Model:
     The files are copied after that: `state` goes from `creating` to `ready`, or to `error` with a `message` why. Their size is
     charged to the tenant's storage from now on.
     """
-    return await call.platform.models.register(call.user, call.body)
+    return await call.platform.models.register(call.context, call.user, call.body)
 
 
 async def list_(call: Call) -> Reply:
     """List versions of a user's models, the newest first."""
     query: ModelQuery = call.query
     models, cursor = await call.platform.models.list(
+        call.context,
         call.user,
         tenant=query.tenant,
         state=query.state,
@@ -46,26 +47,28 @@ async def list_(call: Call) -> Reply:
 
 async def get(call: Call) -> Model:
     """Show a version of a model with where it comes from."""
-    return await call.platform.models.get(call.user, call.params["model"])
+    return await call.platform.models.get(call.context, call.user, call.params["model"])
 
 
 async def stage(call: Call) -> Model:
     """Say how far a version is used. Of one version of a model it is `production`: the one before is archived."""
     return await call.platform.models.move(
-        call.user, call.params["model"], call.body.stage, actor=call.principal.name
+        call.context, call.user, call.params["model"], call.body.stage, actor=call.principal.name
     )
 
 
 async def delete(call: Call) -> Model:
     """Delete a version of a model with its files; one that is still being copied too."""
-    return await call.platform.models.delete(call.user, call.params["model"], actor=call.principal.name)
+    return await call.platform.models.delete(
+        call.context, call.user, call.params["model"], actor=call.principal.name
+    )
 
 
 async def files(call: Call) -> Reply:
     """List a directory of a version that is ready."""
     query: FilesQuery = call.query
     page = await call.platform.models.files(
-        call.user, call.params["model"], query.path, query.after, query.limit
+        call.context, call.user, call.params["model"], query.path, after=query.after, limit=query.limit
     )
     return listing(call, page)
 
@@ -74,13 +77,15 @@ async def file(call: Call) -> Reply:
     """Give a file of a version that is ready, or a `Range` of it."""
     query: ContentQuery = call.query
     return content(
-        call, await call.platform.models.open_file(call.user, call.params["model"], query.path), query.path
+        call,
+        await call.platform.models.open_file(call.context, call.user, call.params["model"], query.path),
+        query.path,
     )
 
 
 async def mlmodel(call: Call) -> Reply:
     """Give the `MLmodel` that MLflow reads: the version's own, or one that is written for its format."""
-    text = await call.platform.models.mlmodel(call.user, call.params["model"])
+    text = await call.platform.models.mlmodel(call.context, call.user, call.params["model"])
     return Reply(text.encode(), media="text/plain; charset=utf-8")
 
 

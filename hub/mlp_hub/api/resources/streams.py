@@ -33,7 +33,7 @@ class QueueHint(Struct, tag_field="type", tag="changed"):
 
 async def stream(call: Call) -> AsyncIterator[Any]:
     """Follow all of a job over one socket: its state, points, events, log and reasons, with replay."""
-    async for frame in call.platform.watch(call.user, call.params["job"], call.query.since):
+    async for frame in call.platform.watch(call.context, call.user, call.params["job"], call.query.since):
         yield frame
 
 
@@ -41,7 +41,7 @@ async def metrics(call: Call) -> AsyncIterator[JobMetrics]:
     """Follow a job's points: all above `since`, then each as it comes."""
     user, job = call.user, call.params["job"]
     name = job.partition("@")[0]
-    async for frame in call.platform.watch(user, job, call.query.since):
+    async for frame in call.platform.watch(call.context, user, job, call.query.since):
         if frame["type"] == "metrics":
             for point in frame["points"]:
                 yield shown(user, name, point)

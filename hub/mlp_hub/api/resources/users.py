@@ -196,6 +196,7 @@ async def leaving(call: Call) -> Leaving:
         datasets=owning.datasets,
         models=owning.models,
         stored=owning.stored,
+        apps=owning.apps,
         bytes=call.platform.disk.size_of_home(account.name),
         departure=departing,
     )

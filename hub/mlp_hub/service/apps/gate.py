@@ -12,6 +12,7 @@ from dataclasses import replace
 from mlp_hub.domain.app import App, AppAccess, AppPhase
 from mlp_hub.domain.app_gate import KEY, KEY_PREFIX, AppKey, label_of, may_open
 from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
 from mlp_hub.service.support.limits import KEYS_OF_APP
 from mlp_hub.service.support.uids import UidMaker
@@ -72,7 +73,7 @@ class AppGate:
         """Tell whether somebody with an account may open an app."""
 
         def look(tx: Tx) -> bool:
-            found = tx.apps.get(app.uid)
+            found = tx.apps.get(SYSTEM, app.uid)
             places = frozenset(member.tenant for member in tx.members.of_user(visitor))
             return found is not None and may_open(found, visitor, places)
 
@@ -92,38 +93,42 @@ class AppGate:
         await self._wake(app.uid)
         if app.replicas:
             return False
-        found = await self._db.read(lambda tx: tx.apps.get(app.uid))
+        found = await self._db.read(lambda tx: tx.apps.get(SYSTEM, app.uid))
         return found is not None and found.sleeps_idle and found.phase not in (A.ERROR, A.DELETING)
 
     # ------------------------------------------------- what owners set
 
-    async def uid_of(self, user: str, name: str) -> str:
+    async def uid_of(self, context: TenantContext, user: str, name: str) -> str:
         """Return the uid of an app. Raises `NotFound`."""
-        return await self._db.read(lambda tx: _app(tx, user, name).uid)
+        return await self._db.read(lambda tx: _app(tx, context, user, name).uid)
 
-    async def set_access(self, user: str, name: str, access: AppAccess, *, actor: str) -> None:
+    async def set_access(
+        self, context: TenantContext, user: str, name: str, access: AppAccess, *, actor: str
+    ) -> None:
         """Say who may open an app, which goes on as it is. Raises `NotFound`."""
 
         def work(tx: Tx) -> None:
-            app = _app(tx, user, name)
+            app = _app(tx, context, user, name)
             if app.spec.access is not access:
                 tx.apps.put(replace(app, spec=replace(app.spec, access=access)))
                 self._note(tx, (actor, "app.access"), app, {"access": access.value})
 
         await self._db.write(work)
 
-    async def keys(self, user: str, name: str) -> Sequence[AppKey]:
+    async def keys(self, context: TenantContext, user: str, name: str) -> Sequence[AppKey]:
         """Return an app's keys, by name. Raises `NotFound`."""
-        return await self._db.read(lambda tx: tx.app_gate.keys(_app(tx, user, name).uid))
+        return await self._db.read(lambda tx: tx.app_gate.keys(_app(tx, context, user, name).uid))
 
-    async def add_key(self, user: str, name: str, key: str, *, actor: str) -> tuple[AppKey, str]:
+    async def add_key(
+        self, context: TenantContext, user: str, name: str, key: str, *, actor: str
+    ) -> tuple[AppKey, str]:
         """Make a key of this name; return it with what is shown once. Raises `NotFound` and `Refused`."""
         secret = KEY_PREFIX + secrets.token_urlsafe(32)
         now = self._clock()
         made_id = self._uids.make(now)
 
         def work(tx: Tx) -> AppKey:
-            app = _app(tx, user, name)
+            app = _app(tx, context, user, name)
             there = tx.app_gate.keys(app.uid)
             if any(one.name == key for one in there):
                 text = msg(
@@ -147,11 +152,11 @@ class AppGate:
 
         return await self._db.write(work), secret
 
-    async def drop_key(self, user: str, name: str, key: str, *, actor: str) -> None:
+    async def drop_key(self, context: TenantContext, user: str, name: str, key: str, *, actor: str) -> None:
         """Take a key no more. Raises `NotFound`."""
 
         def work(tx: Tx) -> None:
-            app = _app(tx, user, name)
+            app = _app(tx, context, user, name)
             if tx.app_gate.drop_key(app.uid, key) is None:
                 raise not_found("key", key)
             self._note(tx, (actor, "app.key.revoke"), app, {"key": key})
@@ -180,8 +185,8 @@ class AppGate:
             self._written.pop(key, None)
 
 
-def _app(tx: Tx, user: str, name: str) -> App:
-    found = tx.apps.find(user, name)
+def _app(tx: Tx, context: TenantContext, user: str, name: str) -> App:
+    found = tx.apps.find(context, user, name)
     if found is None:
         raise not_found("app", name)
     return found

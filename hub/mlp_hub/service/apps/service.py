@@ -16,12 +16,13 @@ from mlp_hub.domain.job import FINAL, PRIORITIES, Job, Phase
 from mlp_hub.domain.model import ModelPhase
 from mlp_hub.domain.runtime import BUILT_IN, Runtime
 from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.apps.endpoints import Endpoints
 from mlp_hub.service.apps.next_action import slot_of
 from mlp_hub.service.apps.replicas import replica_spec
-from mlp_hub.service.apps.wire import range_of, spec_of, to_wire
+from mlp_hub.service.apps.wire import phases_of, range_of, spec_of, to_wire
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import validation
@@ -61,7 +62,7 @@ class AppService:
         """Where apps answer."""
         return self._worker.endpoints
 
-    async def deploy(self, user: str, asked: api.AppCreate) -> api.Application:
+    async def deploy(self, context: TenantContext, user: str, asked: api.AppCreate) -> api.Application:
         """Take an app in, or what one is to become; durable when this returns, and started after that."""
         if not self._executor.serves:
             _refuse(
@@ -94,7 +95,7 @@ class AppService:
         own = {} if asked.runtime in {None, *BUILT_IN} else await self._jobs.runtimes_of(tenant)
         runtime = validation.runtime_for(asked.runtime or "plain", own)
         _check_runtime(runtime)
-        version = await self._board.db.read(lambda tx: _version(tx, user, asked.model_name))
+        version = await self._board.db.read(lambda tx: _version(tx, context, user, asked.model_name))
         spec = spec_of(asked, version, runtime.name)
         now = self._clock()
         new = App(
@@ -104,8 +105,8 @@ class AppService:
 
         def work(tx: Tx) -> App:
             _tenant(tx, user, tenant)
-            _version(tx, user, names.reference(spec.model, version) if version else "")
-            found = tx.apps.find(user, asked.name)
+            _version(tx, context, user, names.reference(spec.model, version) if version else "")
+            found = tx.apps.find(context, user, asked.name)
             if found is not None:
                 app = _changed(found, new, replaces=asked.replace)
             else:
@@ -126,17 +127,18 @@ class AppService:
         self._worker.look_at(app.uid)
         return await self._wire(app)
 
-    async def get(self, user: str, name: str) -> api.Application:
+    async def get(self, context: TenantContext, user: str, name: str) -> api.Application:
         """Return an app. Raises NotFound."""
-        return await self._wire(await self._board.db.read(lambda tx: _existing(tx, user, name)))
+        return await self._wire(await self._board.db.read(lambda tx: _existing(tx, context, user, name)))
 
     async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
         """Return the tenant of an app, and what means that very one; None where there is none."""
-        found = await self._board.db.read(lambda tx: tx.apps.find(user, name))
+        found = await self._board.db.read(lambda tx: tx.apps.find(SYSTEM, user, name))
         return None if found is None else (found.tenant, found.name)
 
     async def list(
         self,
+        context: TenantContext,
         user: str,
         *,
         tenant: str | None = None,
@@ -145,14 +147,18 @@ class AppService:
         cursor: str | None = None,
     ) -> tuple[Sequence[api.Application], str | None]:
         """Return a user's apps, the newest first, and the cursor of the next page."""
-        phase = None if state is None else A(state)
+        phases = None if state is None else phases_of(state)
         found = await self._board.db.read(
-            lambda tx: tx.apps.page(user, tenant=tenant, phase=phase, before=cursor, limit=limit + 1)
+            lambda tx: tx.apps.page(
+                context, user, tenant=tenant, phases=phases, before=cursor, limit=limit + 1
+            )
         )
         following = found[limit - 1].uid if len(found) > limit else None
         return [await self._wire(each) for each in found[:limit]], following
 
-    async def scale(self, user: str, name: str, asked: api.AppScale) -> api.Application:
+    async def scale(
+        self, context: TenantContext, user: str, name: str, asked: api.AppScale
+    ) -> api.Application:
         """Say how many replicas there are to be."""
         least, most = range_of(asked.replicas)
         if least > most:
@@ -160,7 +166,7 @@ class AppService:
         now = self._clock()
 
         def work(tx: Tx) -> App:
-            found = _live(tx, user, name)
+            found = _live(tx, context, user, name)
             idle = found.spec.idle_s if asked.idle is UNSET else asked.idle
             spec = replace(found.spec, least=least, most=most, idle_s=idle)
             app = replace(found, spec=spec, wanted=most)
@@ -174,12 +180,12 @@ class AppService:
         self._worker.look_at(app.uid)
         return await self._wire(app)
 
-    async def delete(self, user: str, name: str, *, actor: str) -> api.Application:
+    async def delete(self, context: TenantContext, user: str, name: str, *, actor: str) -> api.Application:
         """Delete an app; its replicas are ended after this has returned, and its name and port are given back once they have gone."""
         now = self._clock()
 
         def work(tx: Tx) -> App:
-            found = _existing(tx, user, name)
+            found = _existing(tx, context, user, name)
             if found.phase is A.DELETING:
                 return found
             tx.audit.add(now, actor, "app.delete", name, tenant=found.tenant)
@@ -193,7 +199,7 @@ class AppService:
         """Delete all of a user who leaves; return whether none is left."""
 
         def work(tx: Tx) -> list[str]:
-            found = tx.apps.page(user, limit=APPS_OF_USER)
+            found = tx.apps.page(SYSTEM, user, limit=APPS_OF_USER)
             for app in found:
                 if app.phase is not A.DELETING:
                     _put_deleting(tx, app)
@@ -207,12 +213,20 @@ class AppService:
         return not left
 
     async def log_chunk(
-        self, user: str, name: str, replica: int, *, since: int, limit: int, tail: int | None
+        self,
+        context: TenantContext,
+        user: str,
+        name: str,
+        replica: int,
+        *,
+        since: int,
+        limit: int,
+        tail: int | None,
     ) -> LogChunk:
         """Return lines of a replica's output from a cursor on, or its last `tail` lines wherever the cursor is."""
 
         def work(tx: Tx) -> tuple[App, list[Job]]:
-            return _existing(tx, user, name), tx.jobs.replicas(user, name)
+            return _existing(tx, context, user, name), tx.jobs.replicas(context, user, name)
 
         app, jobs = await self._board.db.read(work)
         mine = [job for job in jobs if slot_of(job) == replica]
@@ -236,7 +250,7 @@ class AppService:
     async def wake(self, uid: str) -> None:
         """Say that somebody asks an app now: as many replicas as there may be are to run. Cheap where they do."""
         self._worker.last_asked[uid] = self._clock()
-        app = await self._board.db.read(lambda tx: tx.apps.get(uid))
+        app = await self._board.db.read(lambda tx: tx.apps.get(SYSTEM, uid))
         if app is None:
             self._worker.last_asked.pop(uid, None)
             return
@@ -244,7 +258,7 @@ class AppService:
             return
 
         def work(tx: Tx) -> None:
-            found = tx.apps.get(uid)
+            found = tx.apps.get(SYSTEM, uid)
             if found is not None and found.phase is not A.DELETING:
                 tx.apps.put(replace(found, wanted=found.spec.most))
 
@@ -252,7 +266,7 @@ class AppService:
         self._worker.look_at(uid)
 
     async def _wire(self, app: App) -> api.Application:
-        jobs = await self._board.db.read(lambda tx: tx.jobs.replicas(app.user, app.name))
+        jobs = await self._board.db.read(lambda tx: tx.jobs.replicas(SYSTEM, app.user, app.name))
         there = [job for job in jobs if job.phase not in FINAL | {Phase.DELETING}]
         waiting = [job for job in there if job.phase is Phase.QUEUED]
         if waiting:
@@ -324,12 +338,12 @@ def _tenant(tx: Tx, user: str, asked: str | None) -> str:
     return tenant
 
 
-def _version(tx: Tx, user: str, model: str) -> int:
+def _version(tx: Tx, context: TenantContext, user: str, model: str) -> int:
     """Return the version of a model that is meant and ready; 0 where none is."""
     if not model:
         return 0
     parsed = names.parse_reference(model)
-    found = None if parsed is None else tx.models.find(user, *parsed)
+    found = None if parsed is None else tx.models.find(context, user, *parsed)
     if found is None:
         raise not_found("model", model)
     if found.phase is not ModelPhase.READY:
@@ -344,15 +358,15 @@ def _version(tx: Tx, user: str, model: str) -> int:
     return found.version
 
 
-def _existing(tx: Tx, user: str, name: str) -> App:
-    found = tx.apps.find(user, name)
+def _existing(tx: Tx, context: TenantContext, user: str, name: str) -> App:
+    found = tx.apps.find(context, user, name)
     if found is None:
         raise not_found("app", name)
     return found
 
 
-def _live(tx: Tx, user: str, name: str) -> App:
-    found = _existing(tx, user, name)
+def _live(tx: Tx, context: TenantContext, user: str, name: str) -> App:
+    found = _existing(tx, context, user, name)
     if found.phase is A.DELETING:
         raise _being_deleted(name)
     return found

@@ -17,13 +17,21 @@ from mlp_hub.service.support.units import when
 
 APPS_PATH = "/services/mlp/apps"
 """Given: the path below which apps answer; the gateway is there."""
-_STATES: Mapping[AppPhase, api.AppState] = {
+_PHASES: Mapping[AppPhase, api.AppPhase] = {
     AppPhase.STARTING: "starting",
     AppPhase.RUNNING: "running",
     AppPhase.WAITING: "waiting",
     AppPhase.ERROR: "error",
     AppPhase.DELETING: "deleting",
 }
+_STATES: Mapping[AppPhase, api.AppState] = {
+    AppPhase.STARTING: "creating",
+    AppPhase.RUNNING: "ready",
+    AppPhase.WAITING: "creating",
+    AppPhase.ERROR: "error",
+    AppPhase.DELETING: "deleting",
+}
+"""The contract's four states, by phase: the one place that says so."""
 _ACCESS: Mapping[AppAccess, api.AppAccess] = {
     AppAccess.PRIVATE: "private",
     AppAccess.TENANT: "tenant",
@@ -37,6 +45,11 @@ def range_of(replicas: int | str) -> tuple[int, int]:
         return replicas, replicas
     low, _, high = replicas.partition(":")
     return int(low), int(high)
+
+
+def phases_of(state: str) -> list[AppPhase]:
+    """Return the phases that mean one of the contract's states."""
+    return [phase for phase, meant in _STATES.items() if meant == state]
 
 
 def spec_of(asked: api.AppCreate, version: int, runtime: str) -> AppSpec:
@@ -77,6 +90,7 @@ def to_wire(
         port=app.port,
         url=f"{APPS_PATH}/{app.user}/{app.name}/",
         state=_STATES[app.phase],
+        phase=_PHASES[app.phase],
         uid=app.uid,
         ram=spec.per_replica.ram,
         gpu_kind=spec.gpu_kind,

@@ -13,6 +13,7 @@ from mlp_hub.domain.app import App, AppPhase
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.job import FINAL, Cause, Failure, Job, Phase, Target
 from mlp_hub.domain.runtime import BUILT_IN, Runtime
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
 from mlp_hub.service.apps.next_action import LOOP, AppPlan, decide, is_live
@@ -66,7 +67,7 @@ class AppWorker:
     async def start(self) -> None:
         """Look at all apps."""
         self._board.on_change(self._board_says)
-        for app in await self._board.db.read(lambda tx: tx.apps.all()):
+        for app in await self._board.db.read(lambda tx: tx.apps.all(SYSTEM)):
             self.look_at(app.uid)
 
     def stop(self) -> None:
@@ -167,11 +168,11 @@ class AppWorker:
             return True
 
         def work(tx: Tx, changes: Changes) -> bool:
-            if tx.apps.get(before.uid) != before:
+            if tx.apps.get(SYSTEM, before.uid) != before:
                 return False
             for asked, target in ((plan.stop, Target.CANCEL), (plan.forget, Target.DELETE)):
                 for each in asked:
-                    job = tx.jobs.get(each.uid)
+                    job = tx.jobs.get(SYSTEM, each.uid)
                     if job is None or (job.phase in FINAL) is not (target is Target.DELETE):
                         continue  # it went on meanwhile, and is looked at again
                     store_aimed(
@@ -202,7 +203,7 @@ class AppWorker:
 
     async def _cannot_start(self, app: App, refused: Refused) -> None:
         def work(tx: Tx) -> None:
-            found = tx.apps.get(app.uid)
+            found = tx.apps.get(SYSTEM, app.uid)
             if found == app:
                 tries = max(found.failures, LOOP)
                 later = self._clock() + REFUSED_S
@@ -223,5 +224,5 @@ _ASKED = msg("its app asked for it")
 
 
 def _read(tx: Tx, uid: str) -> tuple[App, list[Job]] | None:
-    app = tx.apps.get(uid)
-    return None if app is None else (app, tx.jobs.replicas(app.user, app.name))
+    app = tx.apps.get(SYSTEM, uid)
+    return None if app is None else (app, tx.jobs.replicas(SYSTEM, app.user, app.name))

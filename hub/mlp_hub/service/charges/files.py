@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from mlp_hub.domain import names
 from mlp_hub.domain.job import HOLDING, Job
 from mlp_hub.domain.storage import StoredItem, StoredKind, home_uid
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import Home, JobRun, Place, Size
 from mlp_hub.service.charges.full import FullStorages
@@ -163,7 +164,7 @@ class FileCharges:
 
     async def _output(self, uid: str) -> bool:
         def look(tx: Tx) -> tuple[Job | None, StoredItem | None]:
-            return tx.jobs.get(uid), tx.stored.get(uid)
+            return tx.jobs.get(SYSTEM, uid), tx.stored.get(uid)
 
         job, before = await self._db.read(look)
         if job is None:
@@ -172,7 +173,7 @@ class FileCharges:
         used = await self._used(key, run_of(job), written_to=alive)
 
         def work(tx: Tx) -> bool:
-            now = tx.jobs.get(uid)
+            now = tx.jobs.get(SYSTEM, uid)
             if now is None:
                 return False
             if tx.stored.get(uid) != before or (now.phase in HOLDING) is not alive:

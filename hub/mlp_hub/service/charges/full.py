@@ -15,6 +15,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job
 from mlp_hub.domain.ledger import OF_STORAGE
 from mlp_hub.domain.quantities import quantity
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota.accounting import Quotas, limits
 from mlp_hub.service.quota.refusals import holder_of, standing_in
@@ -108,7 +109,7 @@ class FullStorages:
         def work(tx: Tx, changes: Changes) -> None:
             warned = _warned(tx, [job.uid for job, _ in found])
             for job, why in found:
-                if job.uid not in warned and tx.jobs.get(job.uid) is not None:
+                if job.uid not in warned and tx.jobs.get(SYSTEM, job.uid) is not None:
                     changes.add_event(tx, job.uid, now, Step(WARNED, why, Reason.WAITING_FOR_QUOTA))
 
         await self._board.commit(work)

@@ -11,6 +11,7 @@ from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.datasets.worker import DatasetWorker
 from mlp_hub.service.storage.data import check_unused
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
@@ -84,17 +85,18 @@ class DatasetService:
         self._worker.heard(uid, now)
         return to_wire(made)
 
-    async def get(self, user: str, name: str) -> api.Dataset:
+    async def get(self, context: TenantContext, user: str, name: str) -> api.Dataset:
         """Return a dataset. Raises NotFound."""
-        return to_wire(await self._db.read(lambda tx: _existing(tx, user, name)))
+        return to_wire(await self._db.read(lambda tx: _existing(tx, context, user, name)))
 
     async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
         """Return the tenant of a dataset and its name; None where there is none: as quickly in either case."""
-        found = await self._db.read(lambda tx: tx.datasets.find(user, name))
+        found = await self._db.read(lambda tx: tx.datasets.find(SYSTEM, user, name))
         return None if found is None else (found.item.tenant, name)
 
     async def list(
         self,
+        context: TenantContext,
         user: str,
         *,
         tenant: str | None = None,
@@ -105,17 +107,21 @@ class DatasetService:
         """Return a user's datasets by name, and the cursor of the next page."""
         phase = None if state is None else P(state)
         found = await self._db.read(
-            lambda tx: tx.datasets.page(user, tenant=tenant, phase=phase, after=cursor or "", limit=limit + 1)
+            lambda tx: tx.datasets.page(
+                context, user, tenant=tenant, phase=phase, after=cursor or "", limit=limit + 1
+            )
         )
         following = found[limit - 1].item.name if len(found) > limit else None
         return [to_wire(each) for each in found[:limit]], following
 
-    async def heartbeat(self, user: str, name: str, beat: api.DatasetHeartbeat) -> None:
+    async def heartbeat(
+        self, context: TenantContext, user: str, name: str, beat: api.DatasetHeartbeat
+    ) -> None:
         """Take in how far the upload is; whoever says that it is ready has its room measured."""
         new = P(beat.state)
 
         def work(tx: Tx) -> str:
-            found = _existing(tx, user, name)
+            found = _existing(tx, context, user, name)
             if new is not found.phase:
                 check_dataset_move(found, new)
                 if found.phase is P.READY:
@@ -128,12 +134,12 @@ class DatasetService:
         self._worker.heard(uid, now)
         self._worker.measure(uid, now)
 
-    async def delete(self, user: str, name: str, *, actor: str) -> api.Dataset:
+    async def delete(self, context: TenantContext, user: str, name: str, *, actor: str) -> api.Dataset:
         """Delete a dataset with its files, which are removed after this has returned; it holds its room until then."""
         now = self._clock()
 
         def work(tx: Tx) -> Dataset:
-            found = _existing(tx, user, name)
+            found = _existing(tx, context, user, name)
             if found.phase is P.CREATING:
                 raise Refused(
                     Reason.WRONG_STATE,
@@ -158,7 +164,7 @@ class DatasetService:
         """Delete all of a user who leaves, also what is being uploaded; return whether none is left."""
 
         def work(tx: Tx) -> Sequence[str]:
-            found = tx.datasets.page(user, limit=TOGETHER)
+            found = tx.datasets.page(SYSTEM, user, limit=TOGETHER)
             for each in found:
                 if each.phase is not P.DELETING:
                     tx.datasets.put(
@@ -171,11 +177,11 @@ class DatasetService:
             self._worker.look_at(uid)
         return not uids
 
-    async def access(self, user: str, name: str, *, write: bool) -> api.DatasetAccess:
+    async def access(self, context: TenantContext, user: str, name: str, *, write: bool) -> api.DatasetAccess:
         """Say where a dataset's files are for who may read or write them. Raises NotFound, `WrongState` while it is deleted."""
 
         def work(tx: Tx) -> tuple[Dataset, int]:
-            found, owner = _existing(tx, user, name), tx.users.get(user)
+            found, owner = _existing(tx, context, user, name), tx.users.get(user)
             return found, 0 if owner is None else owner.number
 
         found, number = await self._db.read(work)
@@ -203,7 +209,7 @@ class DatasetService:
         def work(tx: Tx) -> None:
             if _known(tx, once):
                 return
-            found = tx.datasets.get(uid)
+            found = tx.datasets.get(SYSTEM, uid)
             if found is None:
                 raise not_found("dataset", uid)
             if found.phase is P.DELETING:
@@ -258,8 +264,8 @@ def _remember(tx: Tx, once: str | None, now: float) -> None:
         tx.idempotency.put(_OF_STORAGE, once, Remembered("stored", ""), now)
 
 
-def _existing(tx: Tx, user: str, name: str) -> Dataset:
-    found = tx.datasets.find(user, name)
+def _existing(tx: Tx, context: TenantContext, user: str, name: str) -> Dataset:
+    found = tx.datasets.find(context, user, name)
     if found is None:
         raise not_found("dataset", name)
     return found

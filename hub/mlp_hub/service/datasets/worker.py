@@ -10,6 +10,7 @@ import contextlib
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.service.lifecycle.stored import StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
@@ -44,7 +45,7 @@ class DatasetWorker(StoredWorker):
     async def start(self) -> None:
         """Look at all that are not at rest."""
         self._times = {}
-        for each in await self._db.read(lambda tx: tx.datasets.in_phases(tuple(P))):
+        for each in await self._db.read(lambda tx: tx.datasets.in_phases(SYSTEM, tuple(P))):
             if each.phase is P.DELETING or (each.phase in AT_REST and each.item.reserved):
                 self.look_at(each.item.uid)
 
@@ -76,7 +77,7 @@ class DatasetWorker(StoredWorker):
 
     async def sweep(self, now: float, silent_s: float) -> None:
         """End uploads that nobody was heard of for `silent_s` (0: none), and have some of all others measured again."""
-        found = await self._db.read(lambda tx: tx.datasets.in_phases((P.CREATING, *AT_REST)))
+        found = await self._db.read(lambda tx: tx.datasets.in_phases(SYSTEM, (P.CREATING, *AT_REST)))
         known = {each.item.uid: self._of(each.item.uid, now) for each in found}
         self._times = known
         for each in found:
@@ -98,7 +99,7 @@ class DatasetWorker(StoredWorker):
         )
 
         def work(tx: Tx) -> None:
-            now = tx.datasets.get(uid)
+            now = tx.datasets.get(SYSTEM, uid)
             if now is not None and now.phase is P.CREATING and not now.item.granted:
                 check_dataset_move(now, P.ERROR)
                 tx.datasets.put(replace(now, phase=P.ERROR, message=why))
@@ -112,7 +113,7 @@ class DatasetWorker(StoredWorker):
         return self._times.setdefault(uid, DatasetTimes(now))
 
     async def _work(self, uid: str) -> bool:
-        found = await self._db.read(lambda tx: tx.datasets.get(uid))
+        found = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
         if found is None:
             return False
         if found.phase is P.DELETING:
@@ -138,7 +139,7 @@ class DatasetWorker(StoredWorker):
             return False
 
         def work(tx: Tx) -> bool:
-            if tx.datasets.get(found.item.uid) != found:
+            if tx.datasets.get(SYSTEM, found.item.uid) != found:
                 return True
             self._storage.settle(tx, found.item.uid, used, reserved)
             return False

@@ -6,6 +6,7 @@ import logging
 
 from mlp_hub.domain.errors import MessageError, Refused
 from mlp_hub.domain.job import FINAL, Job, Phase, Target
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.brought import BroughtJob, BroughtJobs
 from mlp_hub.service.jobs.service import JobService
@@ -71,7 +72,7 @@ class BroughtIntake:
         job = self._board.jobs.get(found.job)
         if job is None:
             uid = found.job
-            job = await self._board.db.read(lambda tx: tx.jobs.get(uid))
+            job = await self._board.db.read(lambda tx: tx.jobs.get(SYSTEM, uid))
         if job is None or job.phase in (Phase.CANCELLED, Phase.DELETING):
             await self._lease.ensure_held()
             await self._brought.remove(found.what, self._lease.epoch)
@@ -100,6 +101,6 @@ class BroughtIntake:
             "somebody deleted its {kind} {name}", kind=job.spec.brought.kind, name=job.spec.brought.name
         )
         try:
-            await self._jobs.cancel(job.spec.user, job.reference, why)
+            await self._jobs.cancel(SYSTEM, job.spec.user, job.reference, why)
         except Refused as refused:
             log.info("%s: %s", job.title, refused)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Job, Target
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.jobs.validation import still_there
 from mlp_hub.service.lifecycle.targets import store_aimed
@@ -96,7 +97,7 @@ def _answered(tx: Tx, user: str, once: Once) -> Job | None:
             key=once.key[:100],
         )
         raise Refused(Reason.CONFLICT, text)
-    job = tx.jobs.get(known.answer)
+    job = tx.jobs.get(SYSTEM, known.answer)
     if job is None:
         text = msg(
             "the job that was submitted with Idempotency-Key {key} was deleted meanwhile; use a new key to run it again",
@@ -146,7 +147,9 @@ def _numbered(
     for one in lot:
         of_user.setdefault(one.job.spec.user, {})
     for user in of_user:
-        of_user[user] = tx.jobs.latest(user, (o.job.spec.name for o in lot if o.job.spec.user == user))
+        of_user[user] = tx.jobs.latest(
+            SYSTEM, user, (o.job.spec.name for o in lot if o.job.spec.user == user)
+        )
     new: list[Job] = []
     for one in lot:
         latest = of_user[one.job.spec.user]
@@ -169,8 +172,8 @@ def _next_run(tx: Tx, changes: Changes, one: _New, latest: Job | None) -> Job | 
     if not latest.leaves_its_name:
         return still_there(latest)
     if one.replaces:
-        for uid in tx.jobs.ended_runs(latest.spec.user, latest.spec.name):
-            ended = tx.jobs.get(uid)
+        for uid in tx.jobs.ended_runs(SYSTEM, latest.spec.user, latest.spec.name):
+            ended = tx.jobs.get(SYSTEM, uid)
             if ended is not None and ended.phase in FINAL:
                 aimed = replace(ended, target=Target.DELETE)
                 store_aimed(tx, changes, ended, aimed, now=one.job.submitted_at, message=msg("replaced"))
@@ -185,7 +188,7 @@ def _insert_once(tx: Tx, changes: Changes, one: _New, once: Once) -> Job | Excep
         return refused
     if again is not None:
         return again
-    job = _next_run(tx, changes, one, tx.jobs.find(user, one.job.spec.name))
+    job = _next_run(tx, changes, one, tx.jobs.find(SYSTEM, user, one.job.spec.name))
     if isinstance(job, Refused):
         return job
     tx.users.ensure(user, now)

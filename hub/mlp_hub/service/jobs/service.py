@@ -11,6 +11,7 @@ from mlp_api import jobs as jobs_api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, PHASES, WAITING, Job, JobSpec, Phase, State, Target, state_of
 from mlp_hub.domain.runtime import BUILT_IN, Runtime, RuntimeState
+from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.executors.brought import BroughtJob
 from mlp_hub.executors.workspace import DirectoryPage, OpenFile
@@ -142,6 +143,7 @@ class JobService:
 
     async def resubmit(
         self,
+        context: TenantContext,
         user: str,
         name: str,
         changes: jobs_api.Resubmit | None = None,
@@ -159,7 +161,7 @@ class JobService:
         again = await self._answered(user, once)
         if again is not None:
             return again
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         if job.spec.brought is not None:
             raise Refused(
                 Reason.INVALID,
@@ -274,23 +276,24 @@ class JobService:
 
     # ----------------------------------------------------------------- look
 
-    async def get(self, user: str, name: str) -> jobs_api.Job:
+    async def get(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
         """Return the job; while it waits with its place in the queue, and its expected start where that is known already.
 
         Nothing is worked out for one who asks: at most the next look at all that wait is made sooner.
         """
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         if job.phase is Phase.QUEUED:
             self._forecasts.look_soon()
         return self._to_wire(job)
 
     async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
         """Return the tenant of a job and what means this run of it; None where there is none: as quickly in either case."""
-        job = await self._board.db.read(lambda tx: tx.jobs.find(user, name))
+        job = await self._board.db.read(lambda tx: tx.jobs.find(SYSTEM, user, name))
         return None if job is None else (job.spec.tenant, job.reference)
 
     async def list(
         self,
+        context: TenantContext,
         user: str | None = None,
         *,
         tenant: str | None = None,
@@ -312,6 +315,7 @@ class JobService:
         limit = max(1, min(limit, 1000))
         jobs, following = await self._board.db.read(
             lambda tx: tx.jobs.page(
+                context,
                 user=user,
                 name=name,
                 tenants=tenants,
@@ -323,9 +327,9 @@ class JobService:
         )
         return [self._to_wire(job) for job in jobs], following
 
-    async def why(self, user: str, name: str) -> jobs_api.Why:
+    async def why(self, context: TenantContext, user: str, name: str) -> jobs_api.Why:
         """Say why the job waits, and until when; for one that does not wait, what it does."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         return await self.why_of(job)
 
     async def why_of(self, job: Job) -> jobs_api.Why:
@@ -357,14 +361,14 @@ class JobService:
             return None
         return wire.stopped_to(stop, await self._executor.workspace.newest_checkpoint(run_of(job)))
 
-    async def events(self, user: str, name: str) -> Timeline:
+    async def events(self, context: TenantContext, user: str, name: str) -> Timeline:
         """Return the job's timeline."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         return [wire.event_to(e) for e in await self._board.db.read(lambda tx: tx.events.since(job.uid))]
 
-    async def attempts(self, user: str, name: str) -> Attempts:
+    async def attempts(self, context: TenantContext, user: str, name: str) -> Attempts:
         """Return the job's newest attempts, each with when it came to which stage."""
-        return await self.attempts_of(await self._find(user, name))
+        return await self.attempts_of(await self._find(context, user, name))
 
     async def attempts_of(self, job: Job) -> Attempts:
         """Do what `attempts` does."""
@@ -372,24 +376,34 @@ class JobService:
         return [wire.attempt_to(each) for each in attempts_of(told.get(job.uid, ()), job.restarts)]
 
     async def log_chunk(
-        self, user: str, name: str, rank: int, since: int = 0, limit: int = 1000, *, tail: int | None = None
+        self,
+        context: TenantContext,
+        user: str,
+        name: str,
+        rank: int,
+        *,
+        since: int = 0,
+        limit: int = 1000,
+        tail: int | None = None,
     ) -> LogChunk:
         """Return lines of a rank's output from a cursor on, or its last `tail` lines wherever the cursor is."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         check_rank(job, rank)
         attempt = attempt_of(job)
         if tail is not None:
             return await self._executor.tail_log(attempt, rank, max(1, min(tail, MOST_LINES)))
         return await self._executor.read_log(attempt, rank, max(since, 0), max(1, min(limit, MOST_LINES)))
 
-    async def files(self, user: str, name: str, path: str, after: str, limit: int) -> DirectoryPage:
+    async def files(
+        self, context: TenantContext, user: str, name: str, path: str, *, after: str, limit: int
+    ) -> DirectoryPage:
         """List a directory of a job's run; what comes `after` a name."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         return await self._executor.workspace.files(run_of(job), path, after, limit)
 
-    async def open_file(self, user: str, name: str, path: str) -> OpenFile:
+    async def open_file(self, context: TenantContext, user: str, name: str, path: str) -> OpenFile:
         """Open a file of a job's run; who asks closes it."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         return await self._executor.workspace.open_file(run_of(job), path)
 
     async def job_of_token(self, token_sha256: str) -> tuple[str, str, str] | None:
@@ -397,7 +411,7 @@ class JobService:
 
         def work(tx: Tx) -> tuple[str, str, str] | None:
             uid = tx.tokens.job_of(token_sha256)
-            job = None if uid is None else tx.jobs.get(uid)
+            job = None if uid is None else tx.jobs.get(SYSTEM, uid)
             if job is None or job.phase not in HOLDING:
                 return None
             return job.spec.user, job.reference, job.uid
@@ -406,7 +420,9 @@ class JobService:
 
     # --------------------------------------------------------------- change
 
-    async def cancel(self, user: str, name: str, why: Message = _ASKED) -> jobs_api.Job:
+    async def cancel(
+        self, context: TenantContext, user: str, name: str, why: Message = _ASKED
+    ) -> jobs_api.Job:
         """Stop the job for good; what it holds is given back once its ranks are gone."""
 
         def aim(job: Job) -> Job | None:
@@ -423,9 +439,9 @@ class JobService:
                 )
             return replace(job, target=Target.CANCEL)
 
-        return await self._aim(user, name, aim, why)
+        return await self._aim(context, user, name, aim, why)
 
-    async def suspend(self, user: str, name: str) -> jobs_api.Job:
+    async def suspend(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
         """Stop the job so that it can go on later; its ranks get time to save a checkpoint."""
 
         def aim(job: Job) -> Job | None:
@@ -438,14 +454,14 @@ class JobService:
                 )
             return replace(job, target=Target.SUSPEND)
 
-        return await self._aim(user, name, aim, msg("asked to suspend"))
+        return await self._aim(context, user, name, aim, msg("asked to suspend"))
 
-    async def resume(self, user: str, name: str) -> jobs_api.Job:
+    async def resume(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
         """Let a suspended job wait for its turn again, with the age it had: who is not in the queue does not grow older.
 
         Not in a tenant that its user has left meanwhile.
         """
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         suspended = suspended_at(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
         if job.target is Target.SUSPEND and await self._has_left(job):
             raise Refused(
@@ -472,9 +488,9 @@ class JobService:
                 since += max(self._clock() - suspended, 0.0)
             return replace(job, target=Target.RESIZE if resizes else Target.RUN, queued_at=since)
 
-        return await self._aim(user, name, aim, msg("asked to resume"))
+        return await self._aim(context, user, name, aim, msg("asked to resume"))
 
-    async def delete(self, user: str, name: str) -> jobs_api.Job:
+    async def delete(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
         """Remove a job that has ended, with its directory and its record."""
 
         def aim(job: Job) -> Job | None:
@@ -489,11 +505,11 @@ class JobService:
                 raise Refused(Reason.WRONG_STATE, text)
             return replace(job, target=Target.DELETE)
 
-        return await self._aim(user, name, aim, msg("asked to delete"))
+        return await self._aim(context, user, name, aim, msg("asked to delete"))
 
-    async def heartbeat(self, user: str, name: str, beat: jobs_api.Heartbeat) -> None:
+    async def heartbeat(self, context: TenantContext, user: str, name: str, beat: jobs_api.Heartbeat) -> None:
         """Take in how far the job says it is. How it ends is told by its processes, not by itself."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         if job.phase in FINAL and beat.state == job.state.value:
             return
         if job.phase not in HOLDING:
@@ -509,12 +525,12 @@ class JobService:
         self._metrics.set_progress(job.uid, beat.progress)
 
     async def _aim(
-        self, user: str, name: str, aim: Callable[[Job], Job | None], message: Message
+        self, context: TenantContext, user: str, name: str, aim: Callable[[Job], Job | None], message: Message
     ) -> jobs_api.Job:
         now = self._clock()
 
         def work(tx: Tx, changes: Changes) -> Job:
-            job = tx.jobs.find(user, name)
+            job = tx.jobs.find(context, user, name)
             if job is None:
                 raise not_found("job", name)
             aimed = aim(job)
@@ -531,8 +547,8 @@ class JobService:
 
     # ---------------------------------------------------------------- parts
 
-    async def _find(self, user: str, name: str) -> Job:
-        job = await self._board.db.read(lambda tx: tx.jobs.find(user, name))
+    async def _find(self, context: TenantContext, user: str, name: str) -> Job:
+        job = await self._board.db.read(lambda tx: tx.jobs.find(context, user, name))
         if job is None:
             raise not_found("job", name)
         return job

@@ -12,6 +12,7 @@ from typing import Any
 
 from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import wire
@@ -63,9 +64,11 @@ class Watcher:
         self._metrics = metrics
         self._feeds = feeds
 
-    async def watch(self, user: str, name: str, since: int = 0) -> AsyncIterator[Frame]:
+    async def watch(
+        self, context: TenantContext, user: str, name: str, since: int = 0
+    ) -> AsyncIterator[Frame]:
         """Yield the frames of a job; metric points only above number `since`. Refuses a job that is not there."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         with (
             self._board.broker.subscribe(job_topic(job.uid)) as news,
             self._feeds.of(job) as feed,
@@ -95,10 +98,10 @@ class Watcher:
                 feed.leave(news)
 
     async def follow_log(
-        self, user: str, name: str, rank: int, since: int, tail: int | None = None
+        self, context: TenantContext, user: str, name: str, rank: int, *, since: int, tail: int | None = None
     ) -> AsyncIterator[Frame]:
         """Yield a rank's log from `since` on, or its last `tail` lines first, until the job has ended and all was given."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         check_rank(job, rank)
         with (
             self._board.broker.subscribe(job_topic(job.uid)) as news,
@@ -233,8 +236,8 @@ class Watcher:
             if message.job.version > place.job.version:
                 place.job = message.job
 
-    async def _find(self, user: str, name: str) -> Job:
-        job = await self._board.db.read(lambda tx: tx.jobs.find(user, name))
+    async def _find(self, context: TenantContext, user: str, name: str) -> Job:
+        job = await self._board.db.read(lambda tx: tx.jobs.find(context, user, name))
         if job is None:
             raise not_found("job", name)
         return job

@@ -14,6 +14,7 @@ from mlp_hub.domain.departure import DEPARTURE_MACHINE, Departure, DeparturePhas
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
 from mlp_hub.domain.storage import StoredKind, home_uid
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.workspace import Home
 from mlp_hub.service.lifecycle.effects import Acts
@@ -45,6 +46,7 @@ class Owning:
     datasets: int = 0
     models: int = 0
     stored: int = 0
+    apps: int = 0
 
 
 class Belongings(Protocol):
@@ -87,8 +89,12 @@ class Departures:
 
     async def owning(self, user: str) -> Owning:
         """Count what somebody has here."""
-        counts, items = await self._board.db.read(
-            lambda tx: (tx.jobs.count_by_phase(user), tx.stored.count_of(user))
+        counts, items, apps = await self._board.db.read(
+            lambda tx: (
+                tx.jobs.count_by_phase(SYSTEM, user, replicas=False),
+                tx.stored.count_of(user),
+                tx.apps.count(user),
+            )
         )
 
         def of(phases: frozenset[Phase]) -> int:
@@ -103,6 +109,7 @@ class Departures:
             datasets[0],
             models[0],
             datasets[1] + models[1],
+            apps,
         )
 
     async def begin(self, user: str, jobs: JobsChoice, files: FilesChoice, *, actor: str) -> Departure:
@@ -213,7 +220,7 @@ class Departures:
             found = replace(found, stopped=found.stopped + stopped)
         else:
             found = replace(found, suspended=found.suspended + suspend_of_nobody(tx, changes, user, now))
-        waits = removes and any(phase in _ACTIVE for phase in tx.jobs.count_by_phase(user))
+        waits = removes and any(phase in _ACTIVE for phase in tx.jobs.count_by_phase(SYSTEM, user))
         if waits:
             _put(tx, found)
         elif removes:
@@ -229,7 +236,7 @@ class Departures:
                 return 0
             aimed = _aim(tx, changes, user, FINAL, target=Target.DELETE, now=self._clock())
             _put(tx, replace(found, removed=found.removed + aimed))
-            return sum(tx.jobs.count_by_phase(user).values())
+            return sum(tx.jobs.count_by_phase(SYSTEM, user).values())
 
         left = await self._board.commit(records)
         gone = [await one.remove(user) for one in self.belongings]
@@ -289,7 +296,7 @@ def _aim(tx: Tx, changes: Changes, user: str, phases: frozenset[Phase], *, targe
 def _jobs(tx: Tx, user: str, phases: frozenset[Phase]) -> Iterator[Job]:
     cursor = None
     while True:
-        jobs, cursor = tx.jobs.page(user=user, phases=phases, limit=MOST_TOGETHER, cursor=cursor)
+        jobs, cursor = tx.jobs.page(SYSTEM, user=user, phases=phases, limit=MOST_TOGETHER, cursor=cursor)
         yield from jobs
         if cursor is None:
             return

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.job import FINAL, Job, Target
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.config import MIB, KeepPolicy
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.state.board import Board, Changes
@@ -236,7 +237,7 @@ class Retention:
             marked: list[Job] = []
             told: dict[tuple[str, str], tuple[Message, list[str]]] = {}
             for one in due:
-                job = tx.jobs.get(one.kept.job)
+                job = tx.jobs.get(SYSTEM, one.kept.job)
                 if job is None or job.phase not in FINAL:
                     tx.ended.forget(one.kept.job)
                     continue

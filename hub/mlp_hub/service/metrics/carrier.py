@@ -21,6 +21,7 @@ from mlp_api.jobs import SOURCE_PATTERN
 from mlp_api.metrics import MetricAck
 from mlp_hub.domain.errors import Unavailable, not_found
 from mlp_hub.domain.job import FINAL
+from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.config import BrokerPolicy
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.metrics.kafka_log import (
@@ -85,11 +86,13 @@ class Carrier:
         self._trying = 0
         self.unreadable = 0
 
-    async def accept(self, user: str, name: str, source: str, points: Sequence[Sample]) -> MetricAck:
+    async def accept(
+        self, context: TenantContext, user: str, name: str, source: str, points: Sequence[Sample]
+    ) -> MetricAck:
         """Write a batch's new points to the topic; say how far the broker has the source's points."""
 
         def look(tx: Tx) -> tuple[str, bool, int]:
-            job = tx.jobs.find(user, name)
+            job = tx.jobs.find(context, user, name)
             if job is None:
                 raise not_found("job", name)
             return job.uid, job.phase in REPORTING, tx.metrics.last(job.uid, source)
@@ -250,7 +253,7 @@ class Carrier:
             self._store.show(uid, done)
 
     def _one(self, tx: Tx, changes: Changes, batch: CarriedBatch) -> Appended | None:
-        job = tx.jobs.get(batch.job)
+        job = tx.jobs.get(SYSTEM, batch.job)
         if job is None or tx.metrics.is_closed(job.uid):
             return None  # it was deleted, or its points were, while they were on their way
         done = self._store.store(tx, changes, job.uid, batch.source, batch.points)

@@ -16,6 +16,7 @@ from mlp_api.metrics import MetricAck, MetricBatch
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, PHASES, Job, with_progress
 from mlp_hub.domain.points import SpooledPoint, values_of
+from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.workspace import SpoolLot, Workspace
 from mlp_hub.service.config import BrokerPolicy
 from mlp_hub.service.health.problems import Problem
@@ -52,7 +53,7 @@ class MetricsService:
         self._progress: dict[str, int] = {}
         self._flushes: dict[str, asyncio.Task[None]] = {}
 
-    async def append(self, user: str, name: str, batch: MetricBatch) -> MetricAck:
+    async def append(self, context: TenantContext, user: str, name: str, batch: MetricBatch) -> MetricAck:
         """Store the batch's new points and show them; say how far the source's points are stored.
 
         Points of a job that does not run are ignored. Those beyond the job's limit count as stored, so that their
@@ -61,10 +62,10 @@ class MetricsService:
         """
         points = _storable(batch)
         if self.carrier is not None:
-            return await self.carrier.accept(user, name, batch.source, points)
+            return await self.carrier.accept(context, user, name, batch.source, points)
 
         def work(tx: Tx, changes: Changes) -> tuple[str, Appended | None, int]:
-            job = tx.jobs.find(user, name)
+            job = tx.jobs.find(context, user, name)
             if job is None:
                 raise not_found("job", name)
             if job.phase not in REPORTING:
@@ -84,23 +85,25 @@ class MetricsService:
             yield page
             since = page[-1].seq
 
-    async def some(self, user: str, name: str, since: int, limit: int) -> list[StoredPoint]:
+    async def some(
+        self, context: TenantContext, user: str, name: str, since: int, limit: int
+    ) -> list[StoredPoint]:
         """Return a job's points above the number `since`, `limit` of them at most."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         return await self._board.db.read(lambda tx: tx.metrics.since(job.uid, since, limit))
 
-    async def begin(self, user: str, name: str) -> None:
+    async def begin(self, context: TenantContext, user: str, name: str) -> None:
         """Say that a job is about to report; nothing needs to be done but to know the job."""
-        await self._find(user, name)
+        await self._find(context, user, name)
 
-    async def finish(self, user: str, name: str) -> None:
+    async def finish(self, context: TenantContext, user: str, name: str) -> None:
         """Say that a job reports no more: its progress is stored at once."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         await self._flush(job.uid)
 
-    async def delete(self, user: str, name: str) -> None:
+    async def delete(self, context: TenantContext, user: str, name: str) -> None:
         """Forget the points of a job that is final."""
-        job = await self._find(user, name)
+        job = await self._find(context, user, name)
         if job.phase not in FINAL:
             text = msg(
                 "job {name} is {phase}; its metrics can be deleted when it has ended, cancel it first",
@@ -192,7 +195,7 @@ class MetricsService:
             return
 
         def work(tx: Tx, changes: Changes) -> None:
-            job = tx.jobs.get(uid)
+            job = tx.jobs.get(SYSTEM, uid)
             if job is None or job.phase not in HOLDING:
                 return
             new = with_progress(job, progress, self._clock())
@@ -201,8 +204,8 @@ class MetricsService:
 
         await self._board.commit(work, durable=False)
 
-    async def _find(self, user: str, name: str) -> Job:
-        job = await self._board.db.read(lambda tx: tx.jobs.find(user, name))
+    async def _find(self, context: TenantContext, user: str, name: str) -> Job:
+        job = await self._board.db.read(lambda tx: tx.jobs.find(context, user, name))
         if job is None:
             raise not_found("job", name)
         return job

@@ -11,6 +11,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.model import ModelPhase, ModelSource, ModelStage, ModelVersion, check_model_move
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import DirectoryPage, OpenFile
 from mlp_hub.service.lifecycle.stored import place_of
@@ -55,11 +56,11 @@ class ModelService:
         self._changed = changed
         self._uids = UidMaker()
 
-    async def register(self, user: str, asked: api.ModelCreate) -> api.Model:
+    async def register(self, context: TenantContext, user: str, asked: api.ModelCreate) -> api.Model:
         """Take in the next version of a model, with its room kept; durable when this returns, and copied after that."""
         job, run, path = source.parse(user, asked.src)
         if job:
-            found = await self._db.read(lambda tx: source.find_job(tx, user, job, run))
+            found = await self._db.read(lambda tx: source.find_job(tx, context, user, job, run))
             run = found.run
         origin = ModelSource(path, job, run or 0)
         extent = await self._executor.workspace.extent(source_place(user, origin), path)
@@ -67,7 +68,7 @@ class ModelService:
         uid = self._uids.make(now)
 
         def work(tx: Tx) -> ModelVersion:
-            made_by = source.find_job(tx, user, job, run) if job else None
+            made_by = source.find_job(tx, context, user, job, run) if job else None
             tenant = self._tenant(tx, user, asked.tenant, None if made_by is None else made_by.spec.tenant)
             tx.users.ensure(user, now)
             version = tx.models.next_version(user, asked.name)
@@ -112,17 +113,18 @@ class ModelService:
             raise no_such_tenant(tenant)
         return tenant
 
-    async def get(self, user: str, name: str) -> api.Model:
+    async def get(self, context: TenantContext, user: str, name: str) -> api.Model:
         """Return a version of a model. Raises NotFound."""
-        return to_wire(await self._find(user, name))
+        return to_wire(await self._find(context, user, name))
 
     async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
         """Return the tenant of a version, and what means that very one; None where there is none."""
-        found = await self._db.read(lambda tx: _find(tx, user, name))
+        found = await self._db.read(lambda tx: _find(tx, SYSTEM, user, name))
         return None if found is None else (found.item.tenant, found.item.name)
 
     async def list(
         self,
+        context: TenantContext,
         user: str,
         *,
         tenant: str | None = None,
@@ -135,6 +137,7 @@ class ModelService:
         """Return versions of a user's models, the newest first, and the cursor of the next page."""
         found = await self._db.read(
             lambda tx: tx.models.page(
+                context,
                 user,
                 tenant=tenant,
                 phase=None if state is None else P(state),
@@ -147,13 +150,15 @@ class ModelService:
         following = found[limit - 1].item.uid if len(found) > limit else None
         return [to_wire(each) for each in found[:limit]], following
 
-    async def move(self, user: str, name: str, stage: str, *, actor: str) -> api.Model:
+    async def move(
+        self, context: TenantContext, user: str, name: str, stage: str, *, actor: str
+    ) -> api.Model:
         """Say how far a version is used; the one that was in production before is archived."""
         now = self._clock()
         new = ModelStage(stage)
 
         def work(tx: Tx) -> ModelVersion:
-            found = _existing(tx, user, name)
+            found = _existing(tx, context, user, name)
             if found.phase is not P.READY and new is not ModelStage.NONE:
                 raise Refused(
                     Reason.WRONG_STATE,
@@ -173,13 +178,13 @@ class ModelService:
 
         return to_wire(await self._db.write(work))
 
-    async def delete(self, user: str, name: str, *, actor: str) -> api.Model:
+    async def delete(self, context: TenantContext, user: str, name: str, *, actor: str) -> api.Model:
         """Delete a version with its files, which are removed after this has returned; it holds its room until then."""
         now = self._clock()
 
         def work(tx: Tx) -> ModelVersion:
-            found = _existing(tx, user, name)
-            if app := tx.apps.using(user, found.model, found.version):
+            found = _existing(tx, context, user, name)
+            if app := tx.apps.using(SYSTEM, user, found.model, found.version):
                 raise Refused(
                     Reason.WRONG_STATE,
                     msg(
@@ -202,7 +207,7 @@ class ModelService:
         """Delete all of a user who leaves; return whether none is left."""
 
         def work(tx: Tx) -> Sequence[str]:
-            found = tx.models.page(user, limit=TOGETHER)
+            found = tx.models.page(SYSTEM, user, limit=TOGETHER)
             for each in found:
                 if each.phase is not P.DELETING:
                     check_model_move(each, P.DELETING)
@@ -214,19 +219,21 @@ class ModelService:
             self._worker.look_at(uid, unwanted=True)
         return not uids
 
-    async def files(self, user: str, name: str, path: str, after: str, limit: int) -> DirectoryPage:
+    async def files(
+        self, context: TenantContext, user: str, name: str, path: str, *, after: str, limit: int
+    ) -> DirectoryPage:
         """List a directory of a version that is ready."""
-        found = await self._ready(user, name)
+        found = await self._ready(context, user, name)
         return await self._executor.workspace.files(place_of(found.item), path, after, limit)
 
-    async def open_file(self, user: str, name: str, path: str) -> OpenFile:
+    async def open_file(self, context: TenantContext, user: str, name: str, path: str) -> OpenFile:
         """Open a file of a version that is ready; who asks closes it."""
-        found = await self._ready(user, name)
+        found = await self._ready(context, user, name)
         return await self._executor.workspace.open_file(place_of(found.item), path)
 
-    async def mlmodel(self, user: str, name: str) -> str:
+    async def mlmodel(self, context: TenantContext, user: str, name: str) -> str:
         """Return the `MLmodel` of a version that is ready: its own, or one that is written now."""
-        found = await self._ready(user, name)
+        found = await self._ready(context, user, name)
         if found.format.main != MLMODEL:
             return mlmodel(found)
         file = await self._executor.workspace.open_file(place_of(found.item), MLMODEL)
@@ -235,8 +242,8 @@ class ModelService:
         finally:
             file.close()
 
-    async def _ready(self, user: str, name: str) -> ModelVersion:
-        found = await self._find(user, name)
+    async def _ready(self, context: TenantContext, user: str, name: str) -> ModelVersion:
+        found = await self._find(context, user, name)
         if found.phase is not P.READY:
             raise Refused(
                 Reason.WRONG_STATE,
@@ -248,17 +255,17 @@ class ModelService:
             )
         return found
 
-    async def _find(self, user: str, name: str) -> ModelVersion:
-        return await self._db.read(lambda tx: _existing(tx, user, name))
+    async def _find(self, context: TenantContext, user: str, name: str) -> ModelVersion:
+        return await self._db.read(lambda tx: _existing(tx, context, user, name))
 
 
-def _find(tx: Tx, user: str, name: str) -> ModelVersion | None:
+def _find(tx: Tx, context: TenantContext, user: str, name: str) -> ModelVersion | None:
     parsed = names.parse_reference(name)
-    return None if parsed is None else tx.models.find(user, *parsed)
+    return None if parsed is None else tx.models.find(context, user, *parsed)
 
 
-def _existing(tx: Tx, user: str, name: str) -> ModelVersion:
-    found = _find(tx, user, name)
+def _existing(tx: Tx, context: TenantContext, user: str, name: str) -> ModelVersion:
+    found = _find(tx, context, user, name)
     if found is None:
         raise not_found("model", name)
     return found

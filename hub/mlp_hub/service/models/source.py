@@ -13,6 +13,7 @@ from mlp_hub.domain import names
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import Job
 from mlp_hub.domain.model import ModelSource
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.service.support.units import when
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -20,14 +21,18 @@ from mlp_language.message import msg
 NEWEST = 1000
 """Tuning: newest points of a job in which the last value of each metric is looked for: fewer rows, for rare metrics that are missed."""
 _JOB = re.compile(JOB_PATTERN)
+CHECKPOINTS = "ckpt"
 _SHOWN = 60
 """Safety: characters of a bad source that are repeated in the answer."""
-_RIGHT = msg("jobs/JOB/PATH, jobs/JOB@RUN/PATH or home/PATH, as jobs/digits/ckpt/best.safetensors")
+_RIGHT = msg("JOB, jobs/JOB/PATH, jobs/JOB@RUN/PATH or home/PATH, as jobs/digits/ckpt/best.safetensors")
 
 
 def parse(user: str, src: str) -> tuple[str, int | None, str]:
-    """Return the job, the run (none: the latest) and the path that a source names; no job for a home."""
-    text = src
+    """Return the job, the run (none: the latest) and the path that a source names; no job for a home.
+
+    The interface document has letters alone there, so a job's name by itself means its checkpoints.
+    """
+    text = f"jobs/{src}/{CHECKPOINTS}" if _JOB.match(src) and src not in {"home", "jobs"} else src
     if src.startswith("/mlp/"):
         _, _, kind, owner, *rest = [*src.split("/", 5), "", ""]
         if owner != user:
@@ -59,10 +64,10 @@ def text_of(source: ModelSource) -> str:
     )
 
 
-def find_job(tx: Tx, user: str, name: str, run: int | None) -> Job:
+def find_job(tx: Tx, context: TenantContext, user: str, name: str, run: int | None) -> Job:
     """Return the run of a job. Raises NotFound."""
     reference = name if run is None else names.reference(name, run)
-    job = tx.jobs.find(user, reference)
+    job = tx.jobs.find(context, user, reference)
     if job is None:
         raise not_found("job", reference)
     return job

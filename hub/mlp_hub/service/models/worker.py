@@ -19,6 +19,7 @@ from mlp_hub.domain.model import (
     ModelVersion,
     check_model_move,
 )
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.workspace import Extent, Home, JobRun, Place
 from mlp_hub.service.lifecycle.stored import StoredWorker, place_of
@@ -58,7 +59,7 @@ class ModelWorker(StoredWorker):
         self._queue.add((KIND, uid))
 
     async def _work(self, uid: str) -> bool:
-        found = await self._db.read(lambda tx: tx.models.get(uid))
+        found = await self._db.read(lambda tx: tx.models.get(SYSTEM, uid))
         try:
             if found is not None and found.phase is P.CREATING:
                 await self._create(found)
@@ -109,7 +110,7 @@ class ModelWorker(StoredWorker):
         uid = found.item.uid
 
         def work(tx: Tx) -> None:
-            now = tx.models.get(uid)
+            now = tx.models.get(SYSTEM, uid)
             if now is None or now.phase is not found.phase:
                 return  # it is to be deleted by now, and is looked at again
             check_model_move(found, new.phase)

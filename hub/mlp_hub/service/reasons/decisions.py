@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mlp_api import whatif as api
 from mlp_hub.domain.errors import not_found
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.scheduler.cycle.grounds import Grounds
 from mlp_hub.scheduler.model.types import Admit, Decision, Preempt, Resize
 from mlp_hub.service.reasons.rows import to_wire
@@ -75,7 +76,7 @@ class DecisionLog:
         return Explanations({d.uid: Full(d, grounds[d.uid], waited.get(d.uid), policy, now) for d in acts})
 
     async def of(
-        self, user: str, name: str, eyes: Eyes = ALL, *, asker: str | None = None
+        self, context: TenantContext, user: str, name: str, eyes: Eyes = ALL, *, asker: str | None = None
     ) -> list[api.Decision]:
         """Return what is told of a job to who has such eyes, the oldest first.
 
@@ -83,7 +84,7 @@ class DecisionLog:
         """
 
         def work(tx: Tx) -> list[StoredDecision] | None:
-            job = tx.jobs.find(user, name)
+            job = tx.jobs.find(context, user, name)
             if job is None:
                 return None
             if asker == user and eyes.own is not None and has_left(tx, job.spec):

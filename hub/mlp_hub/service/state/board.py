@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.domain.ledger import OF_JOBS, RequestPhase, check_request_move
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.quota.node_shares import kinds_in, shares_of, total_of
 from mlp_hub.service.state.bus import QUEUE_TOPIC, RESYNC, Broker, job_topic
 from mlp_hub.service.state.frames import Shared
@@ -204,7 +205,7 @@ class Board:
 
     async def load(self) -> None:
         """Read all active jobs."""
-        for job in await self.db.read(lambda tx: tx.jobs.active()):
+        for job in await self.db.read(lambda tx: tx.jobs.active(SYSTEM)):
             self._put(job)
 
     def on_change(self, listener: Callable[[Job, Job | None], None]) -> None:
@@ -246,7 +247,7 @@ class Board:
 
     async def refresh(self, uid: str) -> Job | None:
         """Read a job anew, after somebody else was quicker; None when it is gone."""
-        job = await self.db.read(lambda tx: tx.jobs.get(uid))
+        job = await self.db.read(lambda tx: tx.jobs.get(SYSTEM, uid))
         if job is None:
             self._drop(uid)
         else:

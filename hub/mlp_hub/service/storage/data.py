@@ -12,6 +12,7 @@ from mlp_hub.domain.data import DataUse, with_uid
 from mlp_hub.domain.dataset import Dataset, DatasetPhase
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import PHASES, JobSpec
+from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
@@ -49,7 +50,7 @@ def refusal(tx: Tx, spec: JobSpec) -> Refused | None:
 
 def check_unused(tx: Tx, dataset: Dataset, what: Message) -> None:
     """Refuse what is to be done to a dataset while a job that reads it has not ended."""
-    job = tx.jobs.reader_of(dataset.item.uid, dataset.item.tenant)
+    job = tx.jobs.reader_of(SYSTEM, dataset.item.uid, dataset.item.tenant)
     if job is not None:
         raise Refused(
             Reason.CONFLICT,
@@ -66,7 +67,8 @@ def check_unused(tx: Tx, dataset: Dataset, what: Message) -> None:
 
 
 def _readable(tx: Tx, spec: JobSpec, use: DataUse) -> Dataset:
-    found = tx.datasets.find(use.user, use.name)
+    # of whom the job is sees all of its tenant, and what of that is shared with them is said below
+    found = tx.datasets.find(TenantContext(spec.user, frozenset({spec.tenant})), use.user, use.name)
     own = use.user == spec.user
     if found is None or not (own or _shared(tx, spec, found)):
         raise not_found("dataset", use.title(spec.user))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.state.board import Changes
 from mlp_hub.service.state.former_members import has_left, suspended_message, taken_away_message
 from mlp_hub.service.state.moves import Step, aside
@@ -73,7 +74,7 @@ def _all(tx: Tx, user: str, tenants: list[str] | None, phases: Iterable[Phase]) 
     cursor = None
     while True:
         jobs, cursor = tx.jobs.page(
-            user=user, tenants=tenants, phases=phases, limit=MOST_TOGETHER, cursor=cursor
+            SYSTEM, user=user, tenants=tenants, phases=phases, limit=MOST_TOGETHER, cursor=cursor
         )
         yield from jobs
         if cursor is None:

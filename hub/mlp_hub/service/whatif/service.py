@@ -19,6 +19,7 @@ from mlp_hub.domain import names
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.domain.job import Phase
 from mlp_hub.domain.resources import MILLI, Quota, Resources, milli
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import Node, SchedulingPolicy, TenantQueue
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.jobs.history import ATTEMPT_STEPS, at_full_width
@@ -278,7 +279,7 @@ def _ended(
     tx: Tx, since: float, until: float, limit: int
 ) -> tuple[list[EndedJob], bool, dict[str, float | None]]:
     """Return what `Jobs.ended` does, and of elastic ones how long they would have run with all their workers, if told."""
-    ended, more = tx.jobs.ended(since, until, limit)
+    ended, more = tx.jobs.ended(SYSTEM, since, until, limit)
     elastic = {e.uid: e for e in ended if e.shape.workers_min < e.shape.workers_max and e.has_run}
     return (
         ended,

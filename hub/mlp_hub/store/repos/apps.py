@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -9,8 +10,9 @@ from sqlalchemy import Select, delete, func, select
 
 from mlp_hub.domain.app import PORTS, App, AppPhase, AppSpec
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.store import codec
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, within
 from mlp_hub.store.tables import app as a
 from mlp_language.message import msg
 
@@ -22,44 +24,47 @@ class Apps(Repo):
 
     __slots__ = ()
 
-    def get(self, uid: str) -> App | None:
+    def get(self, context: TenantContext, uid: str) -> App | None:
         """Return one."""
-        return self._first(select(a).where(a.c.uid == uid))
+        return self._first(context, select(a).where(a.c.uid == uid))
 
-    def find(self, user: str, name: str) -> App | None:
+    def find(self, context: TenantContext, user: str, name: str) -> App | None:
         """Return the user's app of this name."""
-        return self._first(select(a).where(a.c.user == user, a.c.name == name))
+        return self._first(context, select(a).where(a.c.user == user, a.c.name == name))
 
     def page(
         self,
+        context: TenantContext,
         user: str,
         *,
         tenant: str | None = None,
-        phase: AppPhase | None = None,
+        phases: Collection[AppPhase] | None = None,
         before: str | None = None,
         limit: int,
     ) -> list[App]:
         """Return a user's, the newest first, those older than `before`, a uid."""
-        query = select(a).where(a.c.user == user)
+        query = within(select(a), context, a.c.user, a.c.tenant).where(a.c.user == user)
         if tenant is not None:
             query = query.where(a.c.tenant == tenant)
-        if phase is not None:
-            query = query.where(a.c.phase == phase.value)
+        if phases is not None:
+            query = query.where(a.c.phase.in_([p.value for p in phases]))
         if before is not None:
             query = query.where(a.c.uid < before)
         return [_app_of(row) for row in self._c.execute(query.order_by(a.c.uid.desc()).limit(limit))]
 
-    def all(self) -> list[App]:
+    def all(self, context: TenantContext) -> list[App]:
         """Return all of all users, the oldest first."""
-        return [_app_of(row) for row in self._c.execute(select(a).order_by(a.c.uid))]
+        query = within(select(a), context, a.c.user, a.c.tenant)
+        return [_app_of(row) for row in self._c.execute(query.order_by(a.c.uid))]
 
     def count(self, user: str) -> int:
         """Count a user's."""
         return int(self._c.scalar(select(func.count()).select_from(a).where(a.c.user == user)) or 0)
 
-    def using(self, user: str, model: str, version: int) -> str | None:
+    def using(self, context: TenantContext, user: str, model: str, version: int) -> str | None:
         """Return the name of an app of the user's that serves this version of a model."""
-        mine = (_app_of(row) for row in self._c.execute(select(a).where(a.c.user == user)))
+        query = within(select(a), context, a.c.user, a.c.tenant).where(a.c.user == user)
+        mine = (_app_of(row) for row in self._c.execute(query))
         return next(
             (app.name for app in mine if (app.spec.model, app.spec.version) == (model, version)), None
         )
@@ -104,8 +109,8 @@ class Apps(Repo):
         """Forget one; its name and its port are free again."""
         self._c.execute(delete(a).where(a.c.uid == uid))
 
-    def _first(self, query: Select[Any]) -> App | None:
-        row = self._c.execute(query).first()
+    def _first(self, context: TenantContext, query: Select[Any]) -> App | None:
+        row = self._c.execute(within(query, context, a.c.user, a.c.tenant)).first()
         return None if row is None else _app_of(row)
 
 

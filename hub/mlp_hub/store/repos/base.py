@@ -8,8 +8,10 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Dialect, Table, bindparam
+from sqlalchemy import Connection, CursorResult, Dialect, Select, Table, bindparam, or_
 from sqlalchemy.dialects import postgresql, sqlite
+
+from mlp_hub.domain.tenant_context import TenantContext
 
 T = TypeVar("T")
 
@@ -40,6 +42,14 @@ def bounded(
             return found, True
         found.append(row)
     return found, False
+
+
+def within(query: Select[Any], context: TenantContext, user: Any, tenant: Any) -> Select[Any]:
+    """Return a query of owned objects with those alone that are within a context; `user` and `tenant` are their columns."""
+    if context.tenants is None:
+        return query
+    own = user == context.user
+    return query.where(or_(own, tenant.in_(sorted(context.tenants))) if context.tenants else own)
 
 
 class Repo:

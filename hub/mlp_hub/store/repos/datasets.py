@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, delete, select
+from sqlalchemy import Row, Select, delete, select
 
 from mlp_hub.domain.dataset import Dataset, DatasetPhase
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.store import codec
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, within
 from mlp_hub.store.repos.stored import item_of
 from mlp_hub.store.tables import dataset as d
 from mlp_hub.store.tables import stored as s
@@ -22,16 +23,17 @@ class Datasets(Repo):
 
     __slots__ = ()
 
-    def get(self, uid: str) -> Dataset | None:
+    def get(self, context: TenantContext, uid: str) -> Dataset | None:
         """Return one."""
-        return _maybe(self._c.execute(_ALL.where(s.c.uid == uid)).first())
+        return self._first(context, _ALL.where(s.c.uid == uid))
 
-    def find(self, user: str, name: str) -> Dataset | None:
+    def find(self, context: TenantContext, user: str, name: str) -> Dataset | None:
         """Return the one of this name."""
-        return _maybe(self._c.execute(_ALL.where(s.c.user == user, s.c.name == name)).first())
+        return self._first(context, _ALL.where(s.c.user == user, s.c.name == name))
 
     def page(
         self,
+        context: TenantContext,
         user: str,
         *,
         tenant: str | None = None,
@@ -40,16 +42,18 @@ class Datasets(Repo):
         limit: int,
     ) -> list[Dataset]:
         """Return a user's by name, those behind `after`."""
-        query = _ALL.where(s.c.user == user, s.c.name > after)
+        query = within(_ALL, context, s.c.user, s.c.tenant)
+        query = query.where(s.c.user == user, s.c.name > after)
         if tenant is not None:
             query = query.where(s.c.tenant == tenant)
         if phase is not None:
             query = query.where(d.c.phase == phase.value)
         return [_dataset_of(row) for row in self._c.execute(query.order_by(s.c.name).limit(limit))]
 
-    def in_phases(self, phases: Sequence[DatasetPhase]) -> list[Dataset]:
+    def in_phases(self, context: TenantContext, phases: Sequence[DatasetPhase]) -> list[Dataset]:
         """Return all in these phases, the oldest first."""
-        query = _ALL.where(d.c.phase.in_([p.value for p in phases])).order_by(s.c.uid)
+        query = within(_ALL, context, s.c.user, s.c.tenant)
+        query = query.where(d.c.phase.in_([p.value for p in phases])).order_by(s.c.uid)
         return [_dataset_of(row) for row in self._c.execute(query)]
 
     def put(self, dataset: Dataset) -> None:
@@ -62,9 +66,9 @@ class Datasets(Repo):
         """Forget one."""
         self._c.execute(delete(d).where(d.c.uid == uid))
 
-
-def _maybe(row: Row[Any] | None) -> Dataset | None:
-    return None if row is None else _dataset_of(row)
+    def _first(self, context: TenantContext, query: Select[Any]) -> Dataset | None:
+        row = self._c.execute(within(query, context, s.c.user, s.c.tenant)).first()
+        return None if row is None else _dataset_of(row)
 
 
 def _dataset_of(row: Row[Any]) -> Dataset:

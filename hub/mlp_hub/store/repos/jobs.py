@@ -14,9 +14,10 @@ from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
 from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.records import EndedJob
-from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks
+from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks, within
 from mlp_hub.store.tables import job as t
 from mlp_hub.store.tables import member
 from mlp_language.message import msg
@@ -82,30 +83,29 @@ class Jobs(Repo):
         """Store a new job, with its version as given; False when its user has that run of that name."""
         return self._c.execute(self._insert_new(t, _KEYS), codec.job_row(job)).first() is not None
 
-    def get(self, uid: str) -> Job | None:
+    def get(self, context: TenantContext, uid: str) -> Job | None:
         """Return the job of this uid."""
-        row = self._c.execute(_GET, {"uid": uid}).first()
-        return None if row is None else codec.job_of(row)
+        return _seen(context, self._c.execute(_GET, {"uid": uid}).first())
 
-    def find(self, user: str, reference: str) -> Job | None:
+    def find(self, context: TenantContext, user: str, reference: str) -> Job | None:
         """Return the latest run of the user's job of this name, or the one that `NAME@RUN` says."""
         meant = names.parse_reference(reference)
         if meant is None:
             return None
         name, run = meant
         query = _LATEST if run is None else _RUN
-        row = self._c.execute(query, {"user": user, "name": name, "run": run}).first()
-        return None if row is None else codec.job_of(row)
+        return _seen(context, self._c.execute(query, {"user": user, "name": name, "run": run}).first())
 
-    def latest(self, user: str, of: Iterable[str]) -> dict[str, Job]:
+    def latest(self, context: TenantContext, user: str, of: Iterable[str]) -> dict[str, Job]:
         """Return the latest run of each of these names that has any."""
         found: dict[str, Job] = {}
         for part in chunks(dict.fromkeys(of)):
             for row in self._c.execute(_LATEST_OF, {"user": user, "names": part}):
-                found[row.name] = codec.job_of(row)
+                if (job := _seen(context, row)) is not None:
+                    found[row.name] = job
         return found
 
-    def reader_of(self, dataset: str, tenant: str) -> Job | None:
+    def reader_of(self, context: TenantContext, dataset: str, tenant: str) -> Job | None:
         """Return the oldest job of a tenant that has not ended and reads the dataset of this uid; None where there is none.
 
         How much there is to look through is bounded: all open jobs together have only so many bytes.
@@ -113,16 +113,19 @@ class Jobs(Repo):
         query = select(t).where(
             t.c.tenant == tenant, t.c.phase.in_(_ACTIVE), t.c.spec.contains(dataset, autoescape=True)
         )
-        found = (codec.job_of(row) for row in self._c.execute(query.order_by(t.c.uid)))
+        query = within(query, context, t.c.user, t.c.tenant).order_by(t.c.uid)
+        found = (codec.job_of(row) for row in self._c.execute(query))
         return next((job for job in found if any(use.uid == dataset for use in job.spec.data)), None)
 
-    def ended_runs(self, user: str, name: str) -> list[str]:
+    def ended_runs(self, context: TenantContext, user: str, name: str) -> list[str]:
         """Return the uids of the runs of a name that have ended and are not being deleted, the oldest first."""
         query = select(t.c.uid).where(t.c.user == user, t.c.name == name, t.c.phase.in_(_FINAL))
+        query = within(query, context, t.c.user, t.c.tenant)
         return list(self._c.scalars(query.order_by(t.c.run)))
 
     def page(
         self,
+        context: TenantContext,
         *,
         user: str | None = None,
         name: str | None = None,
@@ -137,7 +140,8 @@ class Jobs(Repo):
         Without `replicas` those are left out that are replicas of apps. Filters that are None let everything through; `tenants=()` nothing. A page holds fewer than `limit` where the
         jobs' programs and arguments are long: about `PAGE_BYTES` of them, and one job at least.
         """
-        query = select(t.c.uid).order_by(t.c.uid.desc()).limit(limit + 1)
+        query = within(select(t.c.uid), context, t.c.user, t.c.tenant)
+        query = query.order_by(t.c.uid.desc()).limit(limit + 1)
         if user is not None:
             query = query.where(t.c.user == user)
         if name is not None:
@@ -172,18 +176,22 @@ class Jobs(Repo):
             found = {row.uid: row for row in self._c.execute(query, {"uids": part})}
             yield from (found[uid] for uid in part)
 
-    def replicas(self, user: str, app: str) -> list[Job]:
+    def replicas(self, context: TenantContext, user: str, app: str) -> list[Job]:
         """Return all jobs that are replicas of the user's app, the oldest first."""
         named = t.c.name.startswith(replica_name(app, ""), autoescape=True)
-        query = select(t).where(t.c.user == user, named).order_by(t.c.uid)
+        query = within(select(t), context, t.c.user, t.c.tenant)
+        query = query.where(t.c.user == user, named).order_by(t.c.uid)
         return [codec.job_of(row) for row in self._c.execute(query)]
 
-    def active(self) -> list[Job]:
+    def active(self, context: TenantContext) -> list[Job]:
         """Return all jobs that are not final (the deleting ones included), the oldest first."""
-        query = select(t.c.uid).where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
+        query = within(select(t.c.uid), context, t.c.user, t.c.tenant)
+        query = query.where(t.c.phase.in_(_ACTIVE)).order_by(t.c.uid)
         return [codec.job_of(row) for row in self._rows(list(self._c.scalars(query)))]
 
-    def ended(self, since: float, until: float, limit: int) -> tuple[list[EndedJob], bool]:
+    def ended(
+        self, context: TenantContext, since: float, until: float, limit: int
+    ) -> tuple[list[EndedJob], bool]:
         """Return people's jobs submitted in [since, until) that ended, the newest first, and whether there are more than `limit`."""
         columns = (
             t.c.uid,
@@ -202,7 +210,7 @@ class Jobs(Repo):
             t.c.spec,
         )
         query = (
-            select(t.c.uid)
+            within(select(t.c.uid), context, t.c.user, t.c.tenant)
             .where(t.c.phase.in_(_FINAL), t.c.submitted_at >= since, t.c.submitted_at < until, _OF_PEOPLE)
             .order_by(t.c.uid.desc())
             .limit(limit + 1)
@@ -304,9 +312,12 @@ class Jobs(Repo):
         )
         return {row.tenant: (int(row.running), int(row.waiting)) for row in self._c.execute(query)}
 
-    def count_by_phase(self, user: str) -> dict[Phase, int]:
-        """Count a user's jobs in each phase in which there are any."""
-        query = select(t.c.phase, func.count()).where(t.c.user == user).group_by(t.c.phase)
+    def count_by_phase(self, context: TenantContext, user: str, *, replicas: bool = True) -> dict[Phase, int]:
+        """Count a user's jobs in each phase in which there are any; without `replicas` those of apps are left out."""
+        query = within(select(t.c.phase, func.count()), context, t.c.user, t.c.tenant)
+        query = query.where(t.c.user == user).group_by(t.c.phase)
+        if not replicas:
+            query = query.where(_OF_PEOPLE)
         return {Phase(phase): int(count) for phase, count in self._c.execute(query)}
 
     def count_active(self, *, tenant: str | None = None, user: str | None = None) -> int:
@@ -317,3 +328,8 @@ class Jobs(Repo):
         if user is not None:
             query = query.where(t.c.user == user)
         return int(self._c.scalar(query) or 0)
+
+
+def _seen(context: TenantContext, row: Row[Any] | None) -> Job | None:
+    """Return the job of a row, where it is within the context; a statement that is built once asks for no more."""
+    return codec.job_of(row) if row is not None and context.sees(row.user, row.tenant) else None

@@ -10,8 +10,9 @@ import msgspec
 from sqlalchemy import Select, delete, func, select, update
 
 from mlp_hub.domain.model import ModelFormat, ModelPhase, ModelSource, ModelStage, ModelVersion
+from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.store import codec
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, within
 from mlp_hub.store.repos.stored import item_of
 from mlp_hub.store.tables import model as m
 from mlp_hub.store.tables import stored as s
@@ -25,14 +26,16 @@ class Models(Repo):
 
     __slots__ = ()
 
-    def get(self, uid: str) -> ModelVersion | None:
+    def get(self, context: TenantContext, uid: str) -> ModelVersion | None:
         """Return one."""
-        return self._first(_ALL.where(s.c.uid == uid))
+        return self._first(context, _ALL.where(s.c.uid == uid))
 
-    def find(self, user: str, name: str, version: int | None = None) -> ModelVersion | None:
+    def find(
+        self, context: TenantContext, user: str, name: str, version: int | None = None
+    ) -> ModelVersion | None:
         """Return a version of a model, the latest where none is said."""
         query = _ALL.where(s.c.user == user, m.c.name == name).order_by(m.c.version.desc()).limit(1)
-        return self._first(query if version is None else query.where(m.c.version == version))
+        return self._first(context, query if version is None else query.where(m.c.version == version))
 
     def next_version(self, user: str, name: str) -> int:
         """Return the number that the next version of a model has."""
@@ -41,6 +44,7 @@ class Models(Repo):
 
     def page(
         self,
+        context: TenantContext,
         user: str,
         *,
         tenant: str | None = None,
@@ -51,7 +55,7 @@ class Models(Repo):
         limit: int,
     ) -> list[ModelVersion]:
         """Return a user's, the newest first, those older than `before`, a uid."""
-        query = _ALL.where(s.c.user == user)
+        query = within(_ALL, context, s.c.user, s.c.tenant).where(s.c.user == user)
         for column, value in ((s.c.tenant, tenant), (m.c.phase, phase), (m.c.name, name), (m.c.stage, stage)):
             if value is not None:
                 query = query.where(column == str(value))
@@ -93,8 +97,8 @@ class Models(Repo):
         """Forget one."""
         self._c.execute(delete(m).where(m.c.uid == uid))
 
-    def _first(self, query: Select[Any]) -> ModelVersion | None:
-        row = self._c.execute(query).first()
+    def _first(self, context: TenantContext, query: Select[Any]) -> ModelVersion | None:
+        row = self._c.execute(within(query, context, s.c.user, s.c.tenant)).first()
         return None if row is None else _model_of(row)
 
 

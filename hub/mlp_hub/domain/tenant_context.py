@@ -1,0 +1,31 @@
+"""On whose behalf objects that users own are read: one value for each request, made by the gatekeeper, that every query of them takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TenantContext:
+    """Whose jobs, datasets, models and apps may be come to: `user`'s own, and those of everybody in `tenants`; None: in all.
+
+    Nothing but this bounds what a query returns, so that what a handler forgets to check is not there.
+    """
+
+    user: str
+    tenants: frozenset[str] | None = frozenset()
+
+    def sees(self, user: str, tenant: str) -> bool:
+        """Whether an object of this user in this tenant is within."""
+        return self.tenants is None or user == self.user or tenant in self.tenants
+
+    def and_of(self, tenants: Iterable[str]) -> TenantContext:
+        """Return what is within this one, and all of these tenants besides."""
+        return self if self.tenants is None else TenantContext(self.user, self.tenants.union(tenants))
+
+
+NOBODY = TenantContext("")
+"""Of who was not asked for a name: nothing is within."""
+SYSTEM = TenantContext("", None)
+"""The platform's own, of workers and commands, which act for nobody. No request has it, whoever asks."""
