@@ -32,11 +32,18 @@ FRAME_MAX = 64 << 20
 ANSWER_S = 60.0
 UNSPOKEN = (1005, 1006, 1015)  # codes that say how a connection broke and are never sent
 PASSED_ON = ("Time-Zone",)
-PASSED_BACK = ("Content-Type", "Content-Language", "Retry-After", "X-Next-Cursor")
+PASSED_BACK = (
+    "Content-Type",
+    "Content-Language",
+    "Content-Disposition",
+    "Content-Length",  # a file that ends early is not taken for whole
+    "Retry-After",
+    "X-Next-Cursor",
+)
 _NAME = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._~%@+=-]+"
 _JOB = rf"users/{_NAME}/jobs/{_NAME}"
 HTTP: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("GET", re.compile(rf"session|users/{_NAME}/(?:quota|jobs)|{_JOB}(?:/[a-z]+)?")),
+    ("GET", re.compile(rf"session|users/{_NAME}/(?:quota|jobs)|{_JOB}(?:/[a-z]+|/files/content)?")),
     ("PUT", re.compile(rf"{_JOB}:[a-z]+")),
     ("DELETE", re.compile(_JOB)),
 )

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -299,6 +300,13 @@ def a_model(rig: ApiRig, name: str, user: str = "ann", token: str = "", **fields
 
     found: dict[str, Any] = wait_for(look, message=f"for model {name} to be copied")
     return found
+
+
+def a_window(name: str) -> dict[str, Any]:
+    """Describe a window that is open for an hour."""
+    now = time.time()
+    times = (datetime.fromtimestamp(t, UTC).isoformat() for t in (now, now + 3600))
+    return {"name": name, **dict(zip(("start", "end"), times, strict=True)), "amount": {"cpu": 0.001}}
 
 
 def parts_of_story(rig: ApiRig) -> None:

@@ -132,10 +132,10 @@ class ContractClient:
 
     # ------------------------------------------------------------- datasets
 
-    def create_dataset(self, user: str, name: str, size: int, **optional: Any) -> dict[str, Any]:
+    def create_dataset(self, owner: str, name: str, size: int, **optional: Any) -> dict[str, Any]:
         assert DATASET.fullmatch(name)
         return self._object(
-            "Dataset", self.send("POST", f"/users/{user}/datasets", {"name": name, "size": size, **optional})
+            "Dataset", self.send("POST", f"/users/{owner}/datasets", {"name": name, "size": size, **optional})
         )
 
     def dataset(self, user: str, name: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     components["Refusal"]["properties"]["reason"] = {"type": "string", "enum": [str(r) for r in Reason]}
     for schema in components.values():
         _say_items(schema)
-        if "phase" in schema.get("properties", ()):
+        if schema.get("properties", {}).get("phase") == {"type": "string"}:  # of a job; an app's says its own
             schema["properties"]["phase"] = {"type": "string", "enum": [str(p) for p in Phase]}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
 
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import Answer, ApiRig, a_model
+from api_rig import Answer, ApiRig, a_model, a_window
 from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
 from mlp_api.bookings import BookingCreate
@@ -90,13 +88,6 @@ def outcome(rig: ApiRig, route: Route, token: str | None, values: Mapping[str, s
     """Ask with a body that is never valid, so that no body changes anything; give (status, reason)."""
     answer = ask(rig, route, token, values, {"\0": 1} if route.body is not None else None)
     return answer.status, answer.json.get("reason", "") if answer.status == 403 else ""
-
-
-def a_window(name: str) -> dict[str, Any]:
-    """Describe a window that is open for an hour."""
-    now = time.time()
-    times = (datetime.fromtimestamp(t, UTC).isoformat() for t in (now, now + 3600))
-    return {"name": name, **dict(zip(("start", "end"), times, strict=True)), "amount": {"cpu": 0.001}}
 
 
 def fresh(rig: ApiRig, route: Route) -> dict[str, str]:

@@ -25,6 +25,13 @@ TRAINS = (
     "print('trained', flush=True)\n"
     "time.sleep(600)\n"
 )
+FITS = (
+    "import joblib, mlp, os\n"
+    "from sklearn.linear_model import LinearRegression\n"
+    "x, y = (float(v) for v in (mlp.data_path('points') / 'two').read_text().split())\n"
+    "line = LinearRegression().fit([[0.0], [x]], [1.0, y])\n"
+    "joblib.dump(line, os.path.join(os.environ['MLP_CHECKPOINT_DIR'], 'model.joblib'))\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +111,56 @@ def test_the_main_story_by_a_generated_client(hub: LiveHub, made: ModuleType) ->
         assert [one.name for one in route("jobs.jobs_list").sync("bob", client=client)] == ["digits"]
         route("jobs.jobs_delete").sync("bob", "digits", client=client)
         wait_for(lambda: route("jobs.jobs_list").sync("bob", client=client) == [])
+
+
+def test_data_models_and_apps_by_a_generated_client(hub: LiveHub, made: ModuleType) -> None:
+    models = importlib.import_module("made_client.models")
+    token = hub.token("bob")
+    bearer = {"Authorization": f"Bearer {token}"}
+    with made.AuthenticatedClient(
+        base_url=f"http://127.0.0.1:{hub.port}/api/v1",
+        token=token,
+        raise_on_unexpected_status=True,
+        timeout=120,
+    ) as client:
+
+        def ask(name: str, *path: str, **more: Any) -> Any:
+            return route(name).sync("bob", *path, client=client, **more)
+
+        dataset = ask("datasets.datasets_create", body=models.DatasetCreate(name="points", size=4))
+        assert isinstance(dataset, models.Dataset)
+        assert hub.http.put(f"{dataset.path}two", content=b"1 3\n", headers=bearer).status_code == 201
+        ready = models.DatasetHeartbeat(state="ready", progress=100)
+        ask("datasets.datasets_heartbeat", "points", body=ready)
+        assert ask("datasets.datasets_get", "points").state == "ready"
+        fit = models.JobCreate(name="fit", code=FITS, cpu=0.5, ram=1024, data=["points"])
+        ask("jobs.jobs_submit", body=fit)
+        wait_for(lambda: ask("jobs.jobs_get", "fit").state in ("finished", "error"), message="for fit to end")
+        assert ask("jobs.jobs_get", "fit").state == "finished", ask("jobs.jobs_logs", "fit")
+        assert [(f.name, f.kind) for f in ask("jobs.jobs_files", "fit", path="ckpt")] == [
+            ("model.joblib", "file")
+        ]
+        model = ask("models.models_register", body=models.ModelCreate(name="line", src="jobs/fit/ckpt"))
+        assert isinstance(model, models.Model)
+        wait_for(lambda: ask("models.models_get", "line").state != "creating", message="for the model")
+        model = ask("models.models_get", "line")
+        assert (model.state, model.lineage.job) == ("ready", "fit")
+        assert "points" in model.lineage.data[0]
+        create = models.AppCreate(name="line", model_name="line", cpu=0.5, ram=1024)
+        app = ask("apps.apps_deploy", body=create)
+        assert isinstance(app, models.Application)
+        wait_for(lambda: ask("apps.apps_get", "line").state == "ready", message="for the app to answer")
+        rows = {"name": "input", "shape": [1, 1], "datatype": "FP64", "data": [2.0]}
+        url = f"{app.url}v2/models/line/infer"
+        answer = hub.http.post(url, json={"inputs": [rows]}, headers=bearer)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["outputs"][0]["data"] == pytest.approx([5.0])
+        assert [one.name for one in ask("apps.apps_list")] == ["line"]
+        assert ask("apps.apps_delete", "line").state == "deleting"
+        wait_for(lambda: ask("apps.apps_list") == [], message="for the app to be gone")
+        assert ask("models.models_delete", "line").state == "deleting"
+        assert ask("datasets.datasets_delete", "points").state == "deleting"
+        wait_for(lambda: [*ask("models.models_list"), *ask("datasets.datasets_list")] == [])
 
 
 def test_a_generated_client_says_who_is_not_let_in(hub: LiveHub, made: ModuleType) -> None:

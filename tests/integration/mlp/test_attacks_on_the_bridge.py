@@ -72,6 +72,14 @@ class Service:
                 if "over" in self.request.path:
                     self.set_status(401)
                 self.set_header("X-Next-Cursor", "c1")
+                if "content" in self.request.path:
+                    self.set_header("Content-Disposition", "attachment; filename*=UTF-8''page.html")
+                if "cut" in self.request.path:  # a file that its program makes smaller while it is read
+                    self.set_header("Content-Length", "1000")
+                    self.write(b"x" * 100)
+                    await self.flush()
+                    self.request.connection.stream.close()
+                    return
                 self.set_header("Set-Cookie", "evil=1")
                 self.write({"msg": "fine"})
 
@@ -208,6 +216,8 @@ def test_a_request_passes_with_the_servers_token_and_nothing_of_the_browsers(
         ("GET", JOB),
         ("GET", f"{JOB}/why"),
         ("GET", f"{JOB}/decisions"),
+        ("GET", f"{JOB}/files?limit=100&path=ckpt"),
+        ("GET", f"{JOB}/files/content?path=ckpt%2Fa%20b"),
         ("GET", "/users/ann/jobs"),
         ("GET", "/users/ann/quota"),
         ("DELETE", JOB),
@@ -232,6 +242,10 @@ def test_what_the_monitor_asks_for_passes_as_it_is_written(
         ("POST", "/users/ann/jobs"),
         ("PUT", JOB),
         ("POST", f"{JOB}/metrics"),
+        ("PUT", f"{JOB}/files/content"),
+        ("GET", f"{JOB}/files/other"),
+        ("GET", f"{JOB}/logs/content"),
+        ("GET", "/users/ann/models/net/files/content"),
         ("GET", "/audit"),
         ("GET", ""),
         ("GET", "/users/ann/jobs/%2e%2e/token"),
@@ -276,6 +290,16 @@ def test_a_browser_that_leaves_in_the_middle_ends_what_the_service_does_for_it(
     with server.http.stream("GET", "/users/ann/jobs/long") as answer:
         assert next(answer.iter_bytes())
     assert service.ended.wait(20)
+
+
+def test_a_file_is_for_saving_and_one_that_ends_early_is_no_whole_one(
+    server: Server, service: Service
+) -> None:
+    answer = server.http.get(f"{JOB}/files/content?path=page.html")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    with pytest.raises(httpx.RemoteProtocolError):
+        server.http.get("/users/ann/jobs/cut/files/content?path=x")
 
 
 def test_a_socket_passes_what_the_service_sends_and_its_end(server: Server, service: Service) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from browser import SHOTS, shot, two_frames
 from front_pages import LOOKS, Pages, fits, story
 from front_service import FrontService
-from front_shapes import job, rank, when
+from front_shapes import file, job, rank, when
 from mlp.history import History
 from waiting import wait_for
 
@@ -376,3 +376,24 @@ def test_curves_change_to_all_ranks_log_scale_and_time(pages: Pages, front: Fron
     expect(page.locator("[data-metric=loss] .mlp-legend")).to_contain_text("rank 1")
     two_frames(page)
     shot(page, "widget-all-ranks-log-time")
+
+
+def test_files_of_the_job_are_listed_and_fetched_in_the_cell(pages: Pages, front: FrontService) -> None:
+    story(front)
+    front.data.files = [file("ckpt", kind="directory"), file("model.pt")]
+    page = pages.widget()
+    expect(monitor(page)).to_have_attribute("data-synced", "true")
+    asked: list[str] = []
+    page.on("request", lambda r: asked.append(r.url) if "/files" in r.url else None)
+    files = page.get_by_role("group", name="Files")
+    expect(files.get_by_role("row")).to_have_count(0)
+    assert not asked  # nobody has opened it
+    files.get_by_text("Files", exact=True).click()
+    expect(files.get_by_role("link", name="model.pt")).to_have_attribute(
+        "href", "/user/ann/mlp/api/v1/users/ann/jobs/digits%401/files/content?path=model.pt"
+    )
+    with page.expect_request(lambda r: "path=ckpt" in r.url):
+        files.get_by_role("button", name="ckpt/").press("Enter")
+    expect(files.locator("code")).to_have_text("ckpt")
+    shot(page, "widget-files", full=True)
+    assert fits(page)

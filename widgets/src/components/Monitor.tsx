@@ -1,7 +1,7 @@
 /** The job monitor: the same in a notebook cell and on a job's page. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { Client } from "../core/api";
+import { paths, type Client } from "../core/api";
 import { attemptEnds } from "../core/attempts";
 import { ago, clock, duration, ms, sizeWords } from "../core/format";
 import type { LiveJob } from "../core/live";
@@ -16,9 +16,13 @@ import { Empty, ErrorBox, Icon, Loading, StateBadge } from "./basics";
 import { Curves } from "./Curves";
 import { useNow, useView } from "./hooks";
 import { rich } from "./language";
+import { FoldedFiles } from "./Files";
 import { LogTail } from "./LogTail";
 import { FailureBox, Progress, RankGrid, Timeline, WhyBox } from "./parts";
 import { t } from "../core/language";
+
+/** How often the files of a job that runs are asked for again, while they are shown. */
+const FILES_EVERY = 10_000;
 
 export interface MonitorProps {
   client: Client;
@@ -78,6 +82,9 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
           <LogTail store={live.store} rank={rank} onRank={setRank} settled={isFinal(job.phase)} known={view.synced || view.saved !== null} ends={ends} earlier={isWaiting(job.phase)} />
         </div>
       ) : null}
+      {page || isWaiting(job.phase) || view.saved !== null || view.connection === "refused" ? null : (
+        <FoldedFiles client={client} of={paths.job(user, reference(job))} every={isFinal(job.phase) ? 0 : FILES_EVERY} />
+      )}
       <Timeline
         events={view.events}
         attempts={view.attempts}

@@ -139,7 +139,7 @@ export interface User {
 /**
  * What a user has here, all of which somebody decides on who closes the account.
  *
- * Notebook servers, tokens and sessions end; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
+ * Notebook servers, tokens and sessions end, `apps` are deleted; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
  * `suspended` and `ended` ones stay or go with the files, as `datasets` and `models` (versions of them) do, which take `stored` bytes. `bytes` is the size of the home where it is known. `departure` is
  * null unless the account was closed since it was let in last.
  */
@@ -156,6 +156,7 @@ export interface Leaving {
   datasets: number;
   models: number;
   stored: number;
+  apps: number;
   bytes: number | null;
   departure: Departing | null;
 }
@@ -1355,7 +1356,7 @@ export interface ModelCreate {
    */
   name: string;
   /**
-   * jobs/JOB/PATH or jobs/JOB@RUN/PATH of a job's files, home/PATH of the home; also as /mlp/jobs/USER/JOB/PATH, /mlp/datasets/USER/.home/PATH
+   * jobs/JOB/PATH or jobs/JOB@RUN/PATH of a job's files, JOB for its checkpoints, home/PATH of the home; also as /mlp/jobs/USER/JOB/PATH, /mlp/datasets/USER/.home/PATH
    */
   src: string;
   tenant?: string | null;
@@ -1426,7 +1427,7 @@ export interface ModelStageChange {
  */
 export interface AppCreate {
   /**
-   * a-z, 0-9 and -, beginning with a letter and not ending with -, 1 to 40 characters
+   * a-z, 0-9 and -, 1 to 50 characters
    */
   name: string;
   /**
@@ -1454,7 +1455,7 @@ export interface AppCreate {
   replace?: boolean;
 }
 /**
- * An app. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
+ * An app. `state` is told by `phase`, which says more. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
  *
  * `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
  * run now, `ready` those that answer. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
@@ -1468,7 +1469,8 @@ export interface Application {
   model_name: string;
   port: number;
   url: string;
-  state: "deleting" | "error" | "running" | "starting" | "waiting";
+  state: "creating" | "deleting" | "error" | "ready";
+  phase: "deleting" | "error" | "running" | "starting" | "waiting";
   uid: string;
   ram: number;
   gpu_kind: string | null;

@@ -14,7 +14,7 @@ import { timing } from "../core/spans";
 import type { Job } from "../core/wire";
 import { rich, useLanguage } from "../components/language";
 import { useHub } from "./context";
-import { Files } from "./Files";
+import { Files } from "../components/Files";
 import { PageHead, Select } from "./form";
 import { go, href, Link } from "./address";
 import { n, t } from "../core/language";
@@ -155,7 +155,7 @@ export function JobPage({ user, name }: { user: string; name: string }): JSX.Ele
           />
         </HeadingLevel.Provider>
       </div>
-      <Files of={paths.job(user, name)} every={FILES_EVERY} />
+      <Files client={client} of={paths.job(user, name)} every={FILES_EVERY} />
     </>
   );
 }

@@ -10,7 +10,7 @@ import { n, t } from "../core/language";
 import type { Model } from "../core/wire";
 import { href, Link } from "./address";
 import { useHub, useRun } from "./context";
-import { Files } from "./Files";
+import { Files } from "../components/Files";
 import { PageHead, Select } from "./form";
 
 type ModelUse = Model["stage"];
@@ -93,7 +93,7 @@ export function ModelPage({ user, name }: { user: string; name: string }): JSX.E
       <p>{t("From {src}, {time}", { src: m.src, time: clock(m.created_at, now) })}</p>
       {metrics.length ? <p>{t("Metrics: {metrics}", { metrics: metrics.map(([key, value]) => `${key} ${value}`).join(t(", ")) })}</p> : null}
       {m.pickled ? <p class="mlp-dim">{t("Who loads it runs code that is in it: load only what you trust.")}</p> : null}
-      {busy || m.state !== "ready" ? null : <Files of={path} />}
+      {busy || m.state !== "ready" ? null : <Files client={client} of={path} />}
     </>
   );
 }

@@ -13,6 +13,8 @@ from mlp_hub.api.routes import METRICS_BODY_LIMIT, Relation, Route
 from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE, LEDGER_WRITE
 
 KNOWN = ("epoch", "step", "accuracy", "loss", "progress")
+COUNTS = ("epoch", "step", "progress")
+"""Of these the ones that are written as whole numbers where they are: clients of the contract know no others."""
 
 
 class PointsQuery(Struct, forbid_unknown_fields=True):
@@ -33,6 +35,9 @@ def shown(user: str, name: str, point: Mapping[str, Any]) -> JobMetrics:
     """Return a point as on the wire."""
     values = dict(point["values"])
     known = {k: values.pop(k, None) for k in KNOWN}
+    for count in COUNTS:
+        if (value := known[count]) is not None and value.is_integer():
+            known[count] = int(value)
     return JobMetrics(
         user=user, name=name, seq=point["seq"], rank=point["rank"], time=point["time"], values=values, **known
     )

@@ -1,21 +1,48 @@
 /** Files of a job or a model: one directory at a time, each file as a link that downloads it. Links are shown, never followed. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
-import { useLoad, useNow } from "../components/hooks";
-import { paths } from "../core/api";
+import { paths, type Client } from "../core/api";
 import { bytes, clock } from "../core/format";
 import { t } from "../core/language";
 import type { FileEntry } from "../core/wire";
-import { useHub } from "./context";
+import { Empty, ErrorBox, Heading, Loading, Table, type Column } from "./basics";
+import { useLoad, useNow } from "./hooks";
 
 const PAGE = 100;
 const MOST = 1000;
 const MINUTE = 60_000;
 
-/** `of` is the path of what has the files; `every`, in milliseconds, is how often they are asked for again. */
-export function Files({ of, every = 0 }: { of: string; every?: number }): JSX.Element {
-  const { client } = useHub();
+export interface FilesProps {
+  client: Client;
+  /** The path of what has the files. */
+  of: string;
+  /** How often they are asked for again, in milliseconds. */
+  every?: number;
+}
+
+/** Below other things, as in a cell: closed until somebody opens it, and nothing is asked for before. */
+export function FoldedFiles(props: FilesProps): JSX.Element {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class="mlp-section mlp-files" onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>
+        <Heading>{t("Files")}</Heading>
+      </summary>
+      {open ? <Directory {...props} /> : null}
+    </details>
+  );
+}
+
+export function Files(props: FilesProps): JSX.Element {
+  return (
+    <section class="mlp-section" aria-label={t("Files")}>
+      <h2>{t("Files")}</h2>
+      <Directory {...props} />
+    </section>
+  );
+}
+
+function Directory({ client, of, every = 0 }: FilesProps): JSX.Element {
   const [way, setWay] = useState<string[]>([]);
   const [limit, setLimit] = useState(PAGE);
   const directory = way.join("/");
@@ -47,8 +74,7 @@ export function Files({ of, every = 0 }: { of: string; every?: number }): JSX.El
   ];
   const items = files.data?.items ?? [];
   return (
-    <section class="mlp-section" aria-label={t("Files")}>
-      <h2>{t("Files")}</h2>
+    <>
       {way.length ? (
         <p class="mlp-crumbs">
           <button type="button" class="mlp-button mlp-small" onClick={() => enter(way.slice(0, -1))}>
@@ -74,6 +100,6 @@ export function Files({ of, every = 0 }: { of: string; every?: number }): JSX.El
           ) : null}
         </>
       )}
-    </section>
+    </>
   );
 }
