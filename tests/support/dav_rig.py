@@ -28,7 +28,7 @@ logging.basicConfig(stream=sys.stderr, level="INFO", format="%(message)s")
 root, service, token, *path = sys.argv[1:]
 where = Path(path[0]) if path else ("127.0.0.1", 0)
 known = ServiceDoor(Path(service), token)
-serve(where, make_door(Path(root), known), known, tenants=Path(path[1]) if path[1:] else None)
+serve(where, make_door(Path(root), known), known, tenants=[Path(each) for each in path[1:]])
 os._exit(0)
 """
 _LISTENS = re.compile(r"listening on \('127\.0\.0\.1', (\d+)\)")
