@@ -15,6 +15,7 @@ from mlp_hub.service.apps.endpoints import Address
 
 PROTOCOL = b"MLP-APP/1 "
 DIGITS = 64
+"""Given: hexadecimal digits of what each side draws, and of a proof."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
