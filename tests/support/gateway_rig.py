@@ -108,6 +108,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def stand_in_handler() -> type[http.server.BaseHTTPRequestHandler]:
+    """Return what answers as a stand-in does; its server's `app` is told."""
+    return _Handler
+
+
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     request_queue_size = 64

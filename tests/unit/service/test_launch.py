@@ -38,6 +38,12 @@ def test_ranks_are_told_whose_job_they_are_and_where_to_save() -> None:
     }
 
 
+def test_ranks_are_told_where_files_of_datasets_are_if_not_beside_the_api() -> None:
+    job = Job("uid", SPEC, Phase.ADMITTED, Target.RUN, 1.0, placement=("n1",) * 4)
+    policy = RunPolicy(api_url="http://h:1/api/v1", data_url="http://h:2/data")
+    assert launch_spec(job, None, "secret", policy).env["MLP_DATA_URL"] == "http://h:2/data"
+
+
 def test_a_later_run_has_its_name_and_a_directory_of_its_own() -> None:
     job = Job("uid", replace(SPEC, name="Big_run"), Phase.ADMITTED, Target.RUN, 1.0, run=2, placement=("n1",))
     spec = launch_spec(job, None, "secret", RunPolicy())

@@ -65,9 +65,7 @@ class AppService:
     async def deploy(self, context: TenantContext, user: str, asked: api.AppCreate) -> api.Application:
         """Take an app in, or what one is to become; durable when this returns, and started after that."""
         if not self._executor.serves:
-            _refuse(
-                msg("this hub runs its jobs in a cluster, where apps cannot be reached yet; run it as a job")
-            )
+            _refuse(msg("nothing runs at this hub, whose nodes are simulated, so no app could answer"))
         least, most = range_of(asked.replicas)
         if least > most:
             _refuse(

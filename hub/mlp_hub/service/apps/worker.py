@@ -6,7 +6,7 @@ memory alone, which replicas answer, is asked anew by whoever leads next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.app import App, AppPhase
@@ -17,7 +17,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
 from mlp_hub.service.apps.next_action import LOOP, AppPlan, decide, is_live
-from mlp_hub.service.apps.probing import Probing
+from mlp_hub.service.apps.probing import Probing, ReplicaProbe
 from mlp_hub.service.apps.replicas import probe_of, replica_spec
 from mlp_hub.service.jobs import validation
 from mlp_hub.service.jobs.service import JobService
@@ -31,6 +31,8 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import msg, to_data
 
 KIND = "app"
+PLACED_S = 0.2
+"""Tuning: seconds between two looks whether it is known where a replica that runs listens, which its cluster tells a moment later."""
 GOING_S = 0.5
 """Tuning: seconds between two looks whether the replicas of an app that is deleted have gone."""
 REFUSED_S = 30.0
@@ -105,13 +107,15 @@ class AppWorker:
             return False
         app, jobs = found
         running = [job for job in jobs if job.phase is Phase.RUNNING and is_live(job)]
-        self.probing.keep(uid, {job.attempt: probe_of(app, job, self._executor) for job in running})
+        probes = {job.attempt: probe_of(app, job, self._executor) for job in running}
+        placed = {attempt: probe for attempt, probe in probes.items() if probe.address}
+        self.probing.keep(uid, placed)
         answering = self.probing.ready(uid)
         ready = {job.uid for job in running if job.attempt in answering}
         await self._end_overdue(app, running)
         app, idle_s = self._with_sleep(app, ready)
         plan = decide(app, jobs, ready, self._clock())
-        self._publish(plan, running, answering)
+        self._publish(plan, running, placed, answering)
         if not await self._store(found[0], plan):
             return True
         if plan.gone:
@@ -119,6 +123,8 @@ class AppWorker:
             return False
         await self._start(plan)
         waits = [s for s in (plan.again_s, idle_s, GOING_S if app.phase is AppPhase.DELETING else None) if s]
+        if len(placed) < len(probes):
+            waits.append(PLACED_S)
         if waits:
             self._queue.add_after((KIND, uid), min(waits))
         return False
@@ -146,14 +152,20 @@ class AppWorker:
                 failure = Failure(Cause.START_FAILED, message=str(said), said=to_data(said))
                 await self._acts.stop(job.attempt, 0.0, failure)
 
-    def _publish(self, plan: AppPlan, running: Sequence[Job], answering: set[str]) -> None:
+    def _publish(
+        self,
+        plan: AppPlan,
+        running: Sequence[Job],
+        placed: Mapping[str, ReplicaProbe],
+        answering: set[str],
+    ) -> None:
         """Say where the app is; before what is to end is told so, that nothing more is sent there."""
         app = plan.app
         if plan.gone:
             return
         stopped = {job.uid for job in plan.stop}
         addresses = tuple(
-            self._executor.address(job.attempt)
+            placed[job.attempt].address
             for job in running
             if job.attempt in answering and job.uid not in stopped
         )

@@ -25,6 +25,7 @@ def launch_spec(
         "MLP_USER": spec.user,
         "MLP_TENANT": spec.tenant,
         "MLP_API_URL": policy.api_url,
+        **({"MLP_DATA_URL": policy.data_url} if policy.data_url else {}),
         "MLP_JOB_TOKEN": token,
         "MLP_CHECKPOINT_DIR": f"{WORKSPACE}/ckpt",
         "MLP_RESTART_COUNT": str(job.restarts),

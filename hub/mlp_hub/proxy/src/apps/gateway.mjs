@@ -11,6 +11,7 @@ import { hangUp, hasBody, networkOf } from "../limits.mjs";
 import { Asking } from "./asking.mjs";
 import { Figures } from "./figures.mjs";
 import { cookieOf, forApp, forVisitor } from "./headers.mjs";
+import { ReplicaAgent } from "./knocking.mjs";
 import { pageOf } from "./pages.mjs";
 import { appPlaces } from "./places.mjs";
 import { Rates } from "./rates.mjs";
@@ -23,7 +24,7 @@ const WAKE_LOOK_MS = 500;
 const MOST_WAITING = 100; // requests that wait for one app to wake
 const KEY = /^mlpk_[A-Za-z0-9_-]{20,100}$/;
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
-const UNREACHED = new Set(["ECONNREFUSED", "ENOENT", "EAGAIN", "EACCES", "EHOSTUNREACH", "ENETUNREACH", "ENOTSOCK"]);
+const UNREACHED = new Set(["ECONNREFUSED", "ENOENT", "EAGAIN", "EACCES", "EHOSTUNREACH", "ENETUNREACH", "ENOTSOCK", "ETIMEDOUT"]);
 const MIB = 1 << 20;
 const DRAINED = 64 * MIB; // of a body that is refused
 
@@ -34,9 +35,9 @@ export class AppGateway {
   #replicas = new Replicas();
   #open = new Set(); // { question, from, end }
   #waiting = new Map(); // app: how many requests wait for it to wake
-  #kept = new http.Agent({ keepAlive: true, maxFreeSockets: 32 });
+  #kept = new ReplicaAgent({ keepAlive: true, maxFreeSockets: 32 });
   // what may do something is sent on a connection of its own: one that was kept may be closed at that moment
-  #fresh = new http.Agent({ keepAlive: true, maxFreeSockets: 0 });
+  #fresh = new ReplicaAgent({ keepAlive: true, maxFreeSockets: 0 });
 
   /**
    * `service` is the socket of the service, `token` the platform's own; `platform` the hub's origin, `users` the domain of names
@@ -289,7 +290,7 @@ export class AppGateway {
     const address = this.#replicas.choose(answer.replicas);
     const done = this.#replicas.take(address);
     const headers = forApp(req, { own: place.own, prefix: place.prefix, answer, upgrade: true });
-    const sent = http.request({ ...whereIs(address), path: place.rest, headers, agent: false, maxHeaderSize: HEADER_BYTES, setHost: false });
+    const sent = http.request({ ...whereIs(address), path: place.rest, headers, agent: this.#fresh, maxHeaderSize: HEADER_BYTES, setHost: false });
     let over = false;
     const fail = (status, text) => {
       if (!over && !socket.destroyed) refuse(status, text);
