@@ -130,7 +130,7 @@ def main() -> int:
     logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
     try:
         settings = Settings.load(os.environ)
-        service = ServiceDoor(settings.service_socket, settings.secret("spawner_token"))
+        service = ServiceDoor(settings.service_socket, settings.secret("data_token"))
         door = make_door(settings.data_dir, service, settings.base)
         tenants: list[Place] = [settings.tenant_data_socket]
         if (pods := _pods(settings)) is not None:
