@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mlp_hub.domain.app_usage import AppUse, StoredUse, together, told
 from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 
@@ -27,7 +28,7 @@ class KeptUsage:
             for kind, name, run, use in counted:
                 if _is_there(tx, kind, name):
                     tx.app_uses.put(kind, name, told(tx.app_uses.get(kind, name), run, use))
-            found = (tx.apps.get(uid) for uid, _ in under_way)
+            found = (tx.apps.get(SYSTEM, uid) for uid, _ in under_way)
             return {app.uid for app in found if app is not None and app.spec.scales}
 
         scaling = await self._db.write(work)
@@ -48,5 +49,5 @@ def with_live(stored: StoredUse | None, run: str, live: AppUse) -> AppUse:
 
 def _is_there(tx: Tx, kind: str, name: str) -> bool:
     if kind == "app":
-        return tx.apps.get(name) is not None
+        return tx.apps.get(SYSTEM, name) is not None
     return name == DEFAULT_TENANT or tx.tenants.get(name) is not None
