@@ -27,6 +27,8 @@ from mlp_hub.settings import Settings, SettingsError
 log = logging.getLogger("mlp_hub.dav")
 THREADS = 64
 """Safety: requests that are served at a time."""
+HEADERS_MAX = 1 << 16
+"""Safety: bytes of a request before its body: the proxy has less, a sandbox may send what it likes."""
 SILENT_S = 60
 """Safety: seconds for which a client may say nothing in the middle of a request."""
 BLOCK = 1 << 18
@@ -98,6 +100,7 @@ def serve(
 
 def _listen(server: wsgi.Server, where: Path | tuple[str, int], mode: int, more: int) -> None:
     server.gateway = _Gateway
+    server.max_request_header_size = HEADERS_MAX
     if isinstance(where, Path):
         where.unlink(missing_ok=True)
     old = os.umask(0o177)
