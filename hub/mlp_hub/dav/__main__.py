@@ -28,6 +28,8 @@ from mlp_hub.settings import Settings, SettingsError
 log = logging.getLogger("mlp_hub.dav")
 THREADS = 64
 """Safety: requests that are served at a time."""
+HEADERS_MAX = 1 << 16
+"""Safety: bytes of a request before its body: the proxy has less, a sandbox may send what it likes."""
 SILENT_S = 60
 """Safety: seconds for which a client may say nothing in the middle of a request."""
 BLOCK = 1 << 18
@@ -102,6 +104,7 @@ def _bound(where: Place) -> str | tuple[str, int]:
 
 def _listen(server: wsgi.Server, where: Place, mode: int, more: int) -> None:
     server.gateway = _Gateway
+    server.max_request_header_size = HEADERS_MAX
     if isinstance(where, Path):
         where.unlink(missing_ok=True)
     old = os.umask(0o177)

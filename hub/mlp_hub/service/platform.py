@@ -213,7 +213,15 @@ class Platform:
         self.datasets = DatasetService(
             db,
             self.storage,
-            DatasetWorker(self.queue, db, executor, self.lease, self.storage, changed=self._room_changed),
+            DatasetWorker(
+                self.queue,
+                db,
+                executor,
+                self.lease,
+                self.storage,
+                clock=clock,
+                changed=self._room_changed,
+            ),
             clock,
             first_uid=policy.first_uid,
             silent_s=policy.upload_silent_s,

@@ -186,7 +186,10 @@ def test_what_is_written_is_charged_step_by_step(rig: ApiRig, team: str) -> None
     say("take", size=5 * MIB)
     put(rig, "steps", "two", 500)
     assert rig.ask("PUT", "/stored:begun", token=rig.data).status == 200
-    assert (in_use(rig, team), show(rig, "steps")["used"]) == (800, 800)
+    wait_for(
+        lambda: (in_use(rig, team), show(rig, "steps")["used"]) == (800, 800),
+        message="for a look at the files",
+    )
     for token in (rig.ann, rig.rita):
         assert rig.ask("PUT", "/stored:take", {"uid": uid, "size": 1}, token=token).status == 403
 

@@ -76,7 +76,9 @@ async def take(call: Call) -> str:
 async def give(call: Call) -> str:
     """Take in what was written."""
     told: StorageGive = call.body
-    await call.platform.datasets.give(told.uid, told.granted, told.grown, told.once, told.took)
+    await call.platform.datasets.give(
+        told.uid, told.granted, told.grown, told.once, told.took, gone=told.gone
+    )
     return ""
 
 
