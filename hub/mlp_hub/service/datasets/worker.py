@@ -110,7 +110,7 @@ class DatasetWorker(StoredWorker):
 
     async def _quick_look(self, uid: str) -> None:
         with contextlib.suppress(Exception):  # whatever it is, the queue's own look meets it too
-            found = await self._db.read(lambda tx: tx.datasets.get(uid))
+            found = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
             if found is not None and found.phase is not P.DELETING and not found.item.granted:
                 await self._measure(found)
 
