@@ -289,10 +289,14 @@ class Keycloak:
         return Realm(self, made["realm"])
 
 
+def clients_of_the_guide() -> list[dict[str, Any]]:
+    """The files that the guide has people import."""
+    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", GUIDE.read_text(), re.DOTALL)]
+
+
 def _clients(redirects: list[str]) -> list[dict[str, Any]]:
     """The clients as the guide has people make them, for these addresses of a hub."""
-    blocks = re.findall(r"```json\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    hub, cli = (json.loads(block) for block in blocks)
+    hub, cli = clients_of_the_guide()
     hub |= {"secret": SECRET, "redirectUris": redirects}
     hub["attributes"] |= {"post.logout.redirect.uris": "+"}  # the same addresses
     return [hub, cli]

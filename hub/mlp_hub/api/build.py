@@ -13,7 +13,7 @@ from tornado.web import Application
 from mlp_hub.api.app_visits import AppVisits
 from mlp_hub.api.auth import Authenticator
 from mlp_hub.api.call import Config, Service
-from mlp_hub.api.connections import ConnectionGate, GuardedServer
+from mlp_hub.api.connections import ConnectionGate, GuardedServer, network_of
 from mlp_hub.api.exchange import BODY_TIMEOUT_S
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.gatekeeper import Gatekeeper
@@ -96,7 +96,7 @@ def make_service(
         sessions,
         monotonic,
         seen=seen,
-        allow_lookup=lambda address: limiter.take("unknown-token", address),
+        allow_lookup=lambda address: limiter.take("unknown-token", network_of(address)),
         used=uses.note,
         stands=stands,
     )

@@ -72,9 +72,18 @@ def _own_namespace() -> str:
 def sender_of(link: socket.socket | None) -> str:
     """Tell who made a connection, of one over TCP by its address; of IPv6 by its /64 network, which is one customer's."""
     found = address_over_tcp(link)
-    if found is None:
-        return peer_of(link)
-    return str(found) if found.version == 4 else str(ip_network((found, 64), strict=False))
+    return peer_of(link) if found is None else network_of(str(found))
+
+
+def network_of(sender: str) -> str:
+    """Return what counts as one sender: an address, or of IPv6 its /64 network, in which one customer has any number of them."""
+    try:
+        found = ip_address(sender)
+    except ValueError:  # a tenant's user, the platform itself, or a network already
+        return sender
+    if isinstance(found, IPv4Address):
+        return sender
+    return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
 
 
 def address_over_tcp(link: socket.socket | None) -> IPv4Address | IPv6Address | None:
@@ -91,14 +100,14 @@ def address_over_tcp(link: socket.socket | None) -> IPv4Address | IPv6Address | 
 def address_of(request: HTTPServerRequest) -> str:
     """Tell where a request to a socket comes from that the proxy and sandboxes share.
 
-    What the proxy brings has the browser's address at the end of its X-Forwarded-For. All else is told by its peer,
-    whatever its headers say.
+    What the proxy brings has the browser's address at the end of its X-Forwarded-For; it is told as what counts as one sender.
+    All else is told by its peer, whatever its headers say.
     """
     peer = peer_of(getattr(getattr(request.connection, "stream", None), "socket", None))
     if peer not in ("", PLATFORM):
         return peer
     forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()[:64]
-    return forwarded or peer or str(request.remote_ip)
+    return network_of(forwarded) or peer or str(request.remote_ip)
 
 
 def raise_descriptors() -> int:

@@ -14,6 +14,7 @@ from mlp_hub.api import decode
 from mlp_hub.api.auth import Credential, TooMany, check_browser
 from mlp_hub.api.authorize import authorize
 from mlp_hub.api.call import Service
+from mlp_hub.api.connections import network_of
 from mlp_hub.api.principal import CallerKind, Principal
 from mlp_hub.api.recent import check_recent
 from mlp_hub.api.routes import Found, Relation, Route, RouteTable
@@ -49,7 +50,7 @@ class Gatekeeper:
         """Admit a request for a path below the API's base; `socket`: for a WebSocket there."""
         found = self._find(request, path, socket=socket)
         if found is not None and found.route.relation is Relation.PUBLIC:
-            self._take(found.route.bucket, address)
+            self._take(found.route.bucket, network_of(address))
             return Admitted(found.route, found.params)
         credential = await self._service.auth.credential(request.headers)
         principal = await self._service.auth.identify(credential, address)

@@ -62,9 +62,14 @@ def gateway(settings: Settings) -> list[Check]:
     origins = settings.origins
     if not settings.public_url or is_local(origins.host):
         return []
-    with probe(settings.proxy_api_socket, settings.secret("proxy_token"), settings.base) as asked:
+    away = [Check("gateway", OK, say("not asked: the hub does not run"))]
+    try:
+        token = settings.secret("proxy_token")
+    except FileNotFoundError:  # before the first start
+        return away
+    with probe(settings.proxy_api_socket, token, settings.base) as asked:
         if asked is None:
-            return [Check("gateway", OK, say("not asked: the hub does not run"))]
+            return away
         found = faults(asked, origins, settings)
     return found or [Check("gateway", OK, say("{url} leads here as it should", url=settings.url))]
 

@@ -28,6 +28,7 @@ def main() -> None:
             logins,
             recent,
             server,
+            starting,
             token_page,
             tokens,
         )
@@ -45,6 +46,7 @@ def main() -> None:
     database.install()
     logins.install()
     leaving.install(settings.origins)
+    starting.install()
     tokens.install(settings)  # inside of the question for a recent login
     cli_login.install(settings)
     recent.install(settings)

@@ -12,7 +12,7 @@ from nativeauthenticator.orm import UserInfo
 from tornado import web
 from traitlets import Float, Integer, Set, Unicode, default
 
-from mlp_hub.api.connections import address_of
+from mlp_hub.api.connections import address_of, network_of
 from mlp_hub.api.limits import Limiter, Rate
 from mlp_hub.domain.service_account import is_service
 from mlp_hub.hubside import records
@@ -190,7 +190,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
 
         All sign-ups come here, by the page and by the REST API, and count for the address of who sent them.
         """
-        wait = self.limiter.take("signup", address)
+        wait = self.limiter.take("signup", network_of(address))
         if wait:
             raise AccountRefused(
                 msg("Too many sign-ups from your address. Try again in {wait} s.", wait=wait),

@@ -15,7 +15,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from api_rig import HOST, PLENTY, ApiRig
 from mlp_hub.api import connections, exchange
 from mlp_hub.api.build import make_server
-from mlp_hub.api.connections import Gate, address_of, peer_of
+from mlp_hub.api.connections import Gate, address_of, network_of, peer_of
 from mlp_hub.api.limits import Rate
 from mlp_hub.api.listeners import bind_socket
 from mlp_hub.web.site import make_application
@@ -150,6 +150,23 @@ def test_a_peer_is_told_by_the_system_and_only_the_platforms_own_headers_count()
         request = asked({"X-Forwarded-For": "6.6.6.6, 9.9.9.9", "X-Real-Ip": "7.7.7.7"})
         request.connection = Connection()  # type: ignore[assignment]
         assert address_of(request) == "9.9.9.9"
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"),
+    [
+        ("2001:db8:1:2::5", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::5", "2001:db8:1:3::/64"),
+        ("::ffff:9.9.9.9", "9.9.9.9"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_who_has_a_network_of_ipv6_counts_as_one_sender(said: str, counted: str) -> None:
+    request = asked({"X-Forwarded-For": f"6.6.6.6, {said}"})
+    request.connection = None  # type: ignore[assignment]
+    assert address_of(request) == counted
+    assert network_of(counted) == counted
 
 
 def test_a_tenants_peer_cannot_name_another_address(monkeypatch: pytest.MonkeyPatch) -> None:

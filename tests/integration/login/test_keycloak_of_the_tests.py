@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from keycloak import PASSWORD, Keycloak
+from keycloak import PASSWORD, Keycloak, clients_of_the_guide
 
 
 def test_people_groups_and_keys_of_a_realm_follow_the_tests(keycloak: Keycloak) -> None:
@@ -43,5 +43,24 @@ def test_people_groups_and_keys_of_a_realm_follow_the_tests(keycloak: Keycloak) 
         assert keys() - before
         realm.disable("ann")
         assert token().status_code == 400
+    finally:
+        realm.delete()
+
+
+def test_the_admin_console_takes_the_files_of_the_guide(keycloak: Keycloak) -> None:
+    """*Import client* sends what its form has beside what the file says: of a file without a protocol, an empty one."""
+    realm = keycloak.realm("*")
+    try:
+        for client in clients_of_the_guide():
+            made = {
+                "protocol": "",
+                "name": "",
+                "description": "",
+                **client,
+                "clientId": f"new-{client['clientId']}",
+            }
+            realm.call("POST", "/clients", made)
+            (found,) = realm.call("GET", "/clients", clientId=made["clientId"])
+            assert [mapper["name"] for mapper in found["protocolMappers"]] == ["groups"]
     finally:
         realm.delete()

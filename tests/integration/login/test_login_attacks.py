@@ -143,11 +143,14 @@ def test_nobody_is_led_elsewhere(hub: HubStack) -> None:
         "///evil.example",
         "/hub/..//evil.example@x",
         "http://localhost.evil.example/",
+        "/hub/logout",
+        "/hub/home/../%6cogout?x=1",
     ):
         browser = Browser(hub)
         back = back_from_stand_in(browser, sent_to_provider(browser, wanted))
         target = led_to(step(browser, f"{back}&next=https://evil.example/"))
         assert re.match(r"/(?![/\\])", target), (wanted, target)
+        assert "ogout" not in target, "who logs in is not led out again, past the page that asks"
 
 
 def test_where_the_provider_leads_back_to_is_not_the_requests_to_say(hub: HubStack) -> None:

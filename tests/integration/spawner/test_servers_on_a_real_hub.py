@@ -217,6 +217,10 @@ def test_a_server_that_does_not_fit_is_refused_with_the_numbers(stack):
     person.login("cem")
     form = person.get("/hub/spawn/cem")
     assert '<option value="small" selected>' in form.text
+    # a link starts nothing, whoever wrote it; nor does a page that is loaded again
+    for way in ("cpu=0.2&ram=300", "opt-cpu=0.2", "_xsrf=x"):
+        assert "spawn_form" in person.get(f"/hub/spawn/cem?{way}").text
+    assert stack.api("GET", "/users/cem").json()["servers"] == {}
     refused = person.spawn("cem", tenant="small", cpu="0.2", ram="2000")
     assert refused.status_code == 403
     # its very first words: nothing of the exception around it

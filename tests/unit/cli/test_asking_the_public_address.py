@@ -25,3 +25,13 @@ def test_an_address_of_ipv6_is_asked_whole(monkeypatch: pytest.MonkeyPatch, sche
     checks = checks_gateway.faults(asked, Origins(f"{scheme}://[2001:db8::5]", ""), Settings.load({}))
     assert [check.status for check in checks] == ["warn"]
     assert called == [("2001:db8::5", 443 if scheme == "https" else 80)]
+
+
+def test_before_the_first_start_nothing_is_asked(tmp_path: Path) -> None:
+    environ = {
+        "MLP_HOME": str(tmp_path),
+        "MLP_PUBLIC_URL": "https://hub.example.org/",
+        "MLP_USERS_DOMAIN": "u.example.net",
+    }
+    (check,) = checks_gateway.gateway(Settings.load(environ))
+    assert (check.status, check.found) == ("ok", "not asked: the hub does not run")

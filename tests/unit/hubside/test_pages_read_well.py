@@ -12,6 +12,7 @@ import jinja2
 import pytest
 from jupyterhub._data import DATA_FILES_PATH
 
+from mlp_hub.api.scopes import USER_SCOPES as PERSON_SCOPES
 from mlp_hub.hubside import language, token_page
 from mlp_hub.hubside.cli_codes import Asked
 from mlp_hub.hubside.names import NAME_RULE
@@ -102,3 +103,18 @@ def test_every_page_reads_as_it_did(tag: str, pytestconfig: pytest.Config) -> No
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
+
+
+def test_who_gives_a_terminal_a_token_reads_all_that_it_may() -> None:
+    words = {
+        "jobs": "your jobs",
+        "data": "your datasets",
+        "models": "models",
+        "apps": "apps",
+        "tenants": "your tenants",
+    }
+    words["users"] = "your tokens"
+    kinds = {scope.removeprefix("custom:mlp:").partition(":")[0] for scope in PERSON_SCOPES}
+    assert kinds == words.keys()
+    page = _read("mlp-login.html", "en")
+    assert [word for word in words.values() if word not in page] == []

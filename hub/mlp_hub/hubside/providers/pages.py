@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from jupyterhub.handlers.login import LoginHandler, LogoutHandler
 
@@ -59,7 +60,7 @@ class BeginPage(_CompanyPage):
     async def get(self) -> None:
         """Note that a login begins here, and go."""
         accounts, user = self.authenticator, self.current_user
-        wanted = str(self._validate_next_url(self._argument("next")))
+        wanted = self._wanted()
         confirms = user.name if user is not None and self._argument("confirm") else ""
         if user is not None and not confirms:
             self.redirect(wanted or self.get_next_url(user))
@@ -73,6 +74,12 @@ class BeginPage(_CompanyPage):
             await self._refuse(503, try_again(accounts.company), away.message)
             return
         self.redirect(url)
+
+    def _wanted(self) -> str:
+        """Return the page to go on with; never the logout: led there by a page of ours, it would not ask first (`leaving.py`)."""
+        wanted = str(self._validate_next_url(self._argument("next")))
+        path = posixpath.normpath(unquote(wanted.partition("?")[0].partition("#")[0]))
+        return "" if path.startswith(f"{self.hub.base_url}logout") else wanted
 
 
 class ArrivePage(_CompanyPage):
