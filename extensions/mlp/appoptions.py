@@ -15,6 +15,7 @@ ACTS = ("ls", "show", "deploy", "logs", "scale", "keys", "access", "rm")
 ACCESS = ("private", "tenant", "hub")
 APP_NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
 MOST_REPLICAS = 100
+MOST_REQUESTS = 1000
 
 
 def app_name(text: object) -> str:
@@ -35,6 +36,12 @@ def replicas(text: object) -> int | str:
             say("must be from 1 to {most}, and MIN must not be above MAX", most=f"{MOST_REPLICAS:,}")
         )
     return low if low == high else f"{low}:{high}"
+
+
+def _requests(text: object) -> int:
+    if not str(text).isdecimal() or not 1 <= int(str(text)) <= MOST_REQUESTS:
+        raise ValueError(say("must be a whole number from 1 to {most}", most=f"{MOST_REQUESTS:,}"))
+    return int(str(text))
 
 
 def _port(text: object) -> int:
@@ -78,8 +85,9 @@ DEPLOY: tuple[Option, ...] = (
     Option("version", lambda: say("which version of the model"), _version, None, "N", wire=False, shown_default=lambda: say("the latest")),
     *SIZE,
     BY_NAME["gpu_kind"],
-    Option("replicas", lambda: say("how many answer side by side; with MIN:MAX only MIN while nobody asks"), replicas, 1, "N|MIN:MAX"),
-    Option("idle", lambda: say("after how long without a request only MIN run"), duration, 900, "15m|1h", shown_default=lambda: "15m"),
+    Option("replicas", lambda: say("how many answer side by side; with MIN:MAX as many as are needed"), replicas, 1, "N|MIN:MAX"),
+    Option("concurrency", lambda: say("requests at once that one replica is for, with MIN:MAX"), _requests, 8, "N"),
+    Option("idle", lambda: say("after how long those that are not needed end, with MIN:MAX"), duration, 900, "15m|1h", shown_default=lambda: "15m"),
     replace(BY_NAME["tenant"], help=lambda: say("whose quota it uses, or of which those are that are listed")),
     Option("command", lambda: say("what runs in place of the platform's server; it finds the model at /model and listens on PORT"), _line, None, "LINE"),
     Option("port", lambda: say("at which the command listens"), _port, 8080, "N", wire=False),
@@ -92,7 +100,7 @@ DEPLOY: tuple[Option, ...] = (
 TAIL = Option("tail", lambda: say("only the last lines (logs)"), _count, None, "N")
 OPTIONS = (*DEPLOY, TAIL)
 _OF_LS = {"tenant"}
-_OF_SCALE = {"idle"}
+_OF_SCALE = {"idle", "concurrency"}
 
 
 def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:

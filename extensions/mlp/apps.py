@@ -9,7 +9,7 @@ from mlp import words
 from mlp.appoptions import replicas, wanted
 from mlp.client import Client
 from mlp.errors import UsageError
-from mlp.format import clock_time
+from mlp.format import clock_time, span
 from mlp.handle import Log
 from mlp.language import say, says
 from mlp.tables import Sentences, Table
@@ -29,7 +29,7 @@ def act(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
             count = replicas(rest[1])
         except ValueError as error:
             raise UsageError(say("{what}: {why}", what=rest[1], why=str(error))) from None
-        return shown(client.scale_app(rest[0], count, given.get("idle")))
+        return shown(client.scale_app(rest[0], count, given.get("idle"), given.get("concurrency")))
     if what in {"show", "access"}:
         return _show(client, *rest)
     if what == "keys":
@@ -108,7 +108,8 @@ def table(found: Sequence[Json]) -> Table:
         [
             str(a["name"]),
             state(a),
-            f"{a.get('ready')}/{a.get('wanted')}",
+            _replicas(a),
+            "" if a.get("under_way") is None else f"{a['under_way']:g}",
             str(a.get("model_name") or a.get("command") or ""),
             str(a.get("tenant", "")),
             str(a.get("url", "")),
@@ -120,6 +121,7 @@ def table(found: Sequence[Json]) -> Table:
         say("name"),
         say("state"),
         say("ready"),
+        say("under way"),
         say("what"),
         say("tenant"),
         say("address"),
@@ -129,6 +131,12 @@ def table(found: Sequence[Json]) -> Table:
     return Table(
         columns, rows, list(found), empty=say("You have no apps. Deploy one: {command}", command=command)
     )
+
+
+def _replicas(app: Mapping[str, Any]) -> str:
+    """Say how many answer of how many, and between which numbers that may change."""
+    found = f"{app.get('ready')}/{app.get('wanted')}"
+    return f"{found} ({app['replicas']})" if ":" in str(app.get("replicas")) else found
 
 
 def deployed(made: Json) -> Sentences:
@@ -154,6 +162,17 @@ def shown(found: Json) -> Sentences:
             ready=found.get("ready"),
         ),
     ]
+    if ":" in str(found.get("replicas")):
+        lines.append(
+            say(
+                "{range} replicas, one for each {n} requests under way; fewer once not needed for {time}",
+                range=found["replicas"],
+                n=found.get("concurrency"),
+                time=span(float(found.get("idle") or 0)),
+            )
+        )
+    if found.get("under_way") is not None:
+        lines.append(say("Requests under way: {n}", n=f"{found['under_way']:g}"))
     if found.get("model_name"):
         lines.append(say("Model: {name}", name=found["model_name"]))
     if found.get("command"):

@@ -348,9 +348,12 @@ class Client:
         """Deploy an app: `name` and `model_name` at least; a repeated delivery of this one call makes one."""
         return _object(self.request("POST", self.app_path(), create, _key()))
 
-    def scale_app(self, name: str, replicas: int | str, idle: int | None = None) -> Json:
-        """Say how many replicas an app has, or MIN:MAX."""
-        wanted = {"replicas": replicas, **({} if idle is None else {"idle": idle})}
+    def scale_app(
+        self, name: str, replicas: int | str, idle: int | None = None, concurrency: int | None = None
+    ) -> Json:
+        """Say how many replicas an app has, or MIN:MAX: then one for each `concurrency` requests under way."""
+        more = {"idle": idle, "concurrency": concurrency}
+        wanted = {"replicas": replicas, **{key: value for key, value in more.items() if value is not None}}
         return _object(self.request("PUT", f"{self.app_path(name)}:scale", wanted))
 
     def app_log(self, name: str, replica: int = 0, tail: int | None = None) -> list[Json]:

@@ -12,6 +12,8 @@ from mlp_api.said import Text
 from mlp_api.types import Name, Request, Response
 
 AppVerdict = Literal["may", "unknown", "refused", "often"]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 Secret = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
@@ -54,7 +56,7 @@ class AppMinute(Response):
 
 
 class AppUsage(Response):
-    """What was asked of an app, or of all of a tenant's, since the proxy began.
+    """What was asked of an app, or of all of a tenant's, since it was first asked.
 
     `latency` counts answers by the first of `bounds_ms` within which they began, and in its last place slower ones; `p50_ms` and
     `p99_ms` are such bounds, null where nothing was asked or it took longer than all. `minutes` are of the last hour, those without
@@ -104,10 +106,11 @@ class AppAdmission(Response):
 
 
 class AppEnter(Request):
-    """A code that a browser brought to an app's own origin."""
+    """A code that a browser brought to an app's own origin; `way` is the digest of what that browser had when it asked for it."""
 
     label: Annotated[str, Meta(max_length=63)]
     code: Secret
+    way: Annotated[str, Meta(min_length=1, max_length=64)]
 
 
 class AppEntered(Response):
@@ -115,3 +118,40 @@ class AppEntered(Response):
 
     cookie: str = ""
     lasts_s: int = 0
+
+
+class CountedMinute(Request):
+    """What the gateway counted in one minute, by its number since the epoch."""
+
+    minute: Count
+    requests: Count
+    errors: Count
+    bytes_in: Count
+    bytes_out: Count
+
+
+class Counted(Request):
+    """What a process of the gateway counted of an app, by its uid, or of a tenant's apps, since it began to (`run`).
+
+    `under_way` is how many requests were, on average, since it was told last; `minutes` are those that have changed.
+    """
+
+    kind: Literal["app", "tenant"]
+    name: Annotated[str, Meta(min_length=1, max_length=50)]
+    run: Annotated[str, Meta(min_length=1, max_length=32)]
+    since: Seconds
+    last: Seconds
+    under_way: Seconds
+    requests: Count
+    errors: Count
+    bytes_in: Count
+    bytes_out: Count
+    bounds_ms: Annotated[list[Count], Meta(max_length=32)]
+    latency: Annotated[list[Count], Meta(max_length=33)]
+    minutes: Annotated[list[CountedMinute], Meta(max_length=60)]
+
+
+class AppsUsed(Request):
+    """What was asked of apps, as the gateway tells it; told again it counts once."""
+
+    counted: Annotated[list[Counted], Meta(max_length=100)]

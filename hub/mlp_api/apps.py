@@ -27,6 +27,7 @@ Replicas = (
     | Annotated[str, Meta(pattern=REPLICAS_PATTERN, description="MIN:MAX; MIN may be 0")]
 )
 InnerPort = Annotated[int, Meta(ge=1024, le=65_535)]
+Concurrency = Annotated[int, Meta(ge=1, le=1000, description="requests at once that one replica is for")]
 IdleSeconds = Annotated[int, Meta(ge=10, le=30 * 86_400)]
 Command = Annotated[str, Meta(max_length=4096)]
 Env = Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=100)]
@@ -38,8 +39,8 @@ AppPhase = Literal["starting", "running", "waiting", "error", "deleting"]
 class AppCreate(Request, kw_only=True):
     """An app to deploy: the platform serves the model by the Open Inference Protocol, or a `command` runs, which sees the model at /model.
 
-    `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX run MAX, and MIN
-    once nobody has asked for `idle` seconds. With `replace` an app of this name changes to what is said here: replicas of the new one answer
+    `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX so many run
+    that each has `concurrency` requests at once; fewer once so many were not needed for `idle` seconds, and with MIN of 0 none while nobody asks. With `replace` an app of this name changes to what is said here: replicas of the new one answer
     before those of the old one go. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
     """
 
@@ -52,6 +53,7 @@ class AppCreate(Request, kw_only=True):
     ram: Ram = 1024
     replicas: Replicas = 1
     idle: IdleSeconds = 900
+    concurrency: Concurrency = 8
     command: Command | None = None
     command_port: InnerPort = 8080
     runtime: RuntimeName | None = None
@@ -66,6 +68,7 @@ class AppScale(Request):
 
     replicas: Replicas
     idle: IdleSeconds | UnsetType = UNSET
+    concurrency: Concurrency | UnsetType = UNSET
 
 
 class AppReplica(Response):
@@ -88,7 +91,7 @@ class Application(Response):
     """An app. `state` is told by `phase`, which says more. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
 
     `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
-    run now, `ready` those that answer. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
+    run now, `ready` those that answer, `under_way` the requests that they had at once lately, null where nobody asks. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
     """
 
     name: str
@@ -106,6 +109,8 @@ class Application(Response):
     gpu_kind: str | None
     replicas: int | str
     idle: int
+    concurrency: int
+    under_way: float | None
     wanted: int
     ready: int
     command: str | None

@@ -86,11 +86,13 @@ class StorageTake(Request):
 class StorageGive(Request):
     """Writing is over: of what was taken so much is not needed any more, and the files have grown by so much, or shrunk.
 
-    `took` is the key of a take that nobody answered: what it took is given back, and it takes nothing where it comes later.
+    `gone` are bytes that were removed as it seems: the service has a look, since who owns files says how long they are. `took` is
+    the key of a take that nobody answered: what it took is given back, and it takes nothing where it comes later.
     """
 
     uid: Annotated[str, Meta(min_length=26, max_length=26)]
     granted: Rom
     grown: Annotated[int, Meta(ge=-(2**60), le=2**60)]
     once: Once | None = None
+    gone: Rom = 0
     took: Once | None = None

@@ -114,6 +114,13 @@ class EdgeSettings:
         low=0.01,
         high=1e6,
     )
+    apps_visitor_rate: float = setting(
+        50.0,
+        "Requests a second of one person to the apps of one tenant; twice as many may come at once.",
+        kind="float",
+        low=0.01,
+        high=1e6,
+    )
     apps_tenant_rate: float = setting(
         500.0,
         "Requests a second to all apps of a tenant; twice as many may come at once.",

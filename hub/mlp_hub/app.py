@@ -308,6 +308,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         metric_spool_max=settings.metric_spool_max * MIB,
         first_uid=settings.uid_base if os.getuid() == 0 else None,
         api_url=api_url_of(settings),
+        data_url=data_url_of(settings),
     )
 
 
@@ -328,6 +329,15 @@ def api_url_of(settings: Settings) -> str:
 
         return in_cluster.service_url(settings) + API_BASES[0]
     return f"http+unix://{quote(str(settings.tenant_service_socket), safe='')}{API_BASES[0]}"
+
+
+def data_url_of(settings: Settings) -> str:
+    """Tell under which URL jobs reach files of datasets, where that is not beside the service."""
+    if not settings.runs.cluster:
+        return ""
+    from mlp_hub import in_cluster  # noqa: PLC0415 - loads the cluster's client
+
+    return in_cluster.data_url(settings)
 
 
 def config_of(settings: Settings) -> Config:

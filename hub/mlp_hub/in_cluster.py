@@ -30,6 +30,7 @@ def installation_of(settings: Settings) -> Installation:
         service=(host, service_port(settings)),
         cpu_overcommit=settings.node_cpu_overcommit,
         hub=(host, hub_port(settings)),
+        data=(host, data_port(settings)),
         name=settings.kubernetes_name,
         prewarmed=settings.kubernetes_prewarmed,
         pull_policy=settings.kubernetes_pull_policy,
@@ -87,6 +88,21 @@ def service_listens(settings: Settings) -> Address:
 def service_port(settings: Settings) -> int:
     """Return the port at which the service listens for pods."""
     return settings.listens[1][1] if settings.listens[1] else settings.port + 2
+
+
+def data_listens(settings: Settings) -> Address:
+    """Return where files of datasets are served to pods."""
+    return settings.data_listens or (address_of(settings), data_port(settings))
+
+
+def data_port(settings: Settings) -> int:
+    """Return the port at which files of datasets are served to pods."""
+    return settings.data_listens[1] if settings.data_listens else settings.port + 3
+
+
+def data_url(settings: Settings) -> str:
+    """Return the URL of the files of datasets as pods have it."""
+    return f"{url_at(address_of(settings), data_port(settings))}{settings.base}/data"
 
 
 def hub_url(settings: Settings) -> str:

@@ -102,6 +102,12 @@ class Settings(LoginSettings, ClusterSettings, KeepingSettings, SchedulingSettin
         "and the port after the public one. For `service_listen_tenants` then the one after that.",
         kind="str",
     )
+    data_listen_tenants: str = setting(
+        "",
+        "HOST:PORT at which files of datasets are served to notebook servers and jobs, besides their socket; empty: nowhere, and where "
+        "they are pods, `kubernetes_address` and the third port after the public one.",
+        kind="str",
+    )
     service_proxies: tuple[str, ...] = setting(
         ("127.0.0.0/8", "::1"),
         "Addresses or networks whose connections to `service_listen` are taken, and whose X-Forwarded-For is believed.",
@@ -235,6 +241,7 @@ class Settings(LoginSettings, ClusterSettings, KeepingSettings, SchedulingSettin
             settings.proxies,
             settings.in_front,
             settings.hub_listens,
+            settings.data_listens,
         )  # and addresses
         _ = settings.volume
         settings.check_login()
@@ -287,6 +294,11 @@ class Settings(LoginSettings, ClusterSettings, KeepingSettings, SchedulingSettin
     def hub_listens(self) -> tuple[str, int] | None:
         """Where the hub listens on TCP for pods, as (host, port), if that is told."""
         return address("MLP_HUB_LISTEN_TENANTS", self.hub_listen_tenants)
+
+    @property
+    def data_listens(self) -> tuple[str, int] | None:
+        """Where files of datasets are served on TCP, as (host, port), if that is told."""
+        return address("MLP_DATA_LISTEN_TENANTS", self.data_listen_tenants)
 
     @property
     def runs(self) -> ExecutorKind:

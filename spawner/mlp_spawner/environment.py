@@ -38,9 +38,10 @@ def build(given: Mapping[str, str], who: Who) -> dict[str, str]:
     }
 
 
-def build_for_pod(given: Mapping[str, str], user: str, api_url: str) -> dict[str, str]:
+def build_for_pod(given: Mapping[str, str], user: str, api_url: str, data_url: str = "") -> dict[str, str]:
     """Return the environment of a server in a pod, whose image has a search path of its own."""
-    return _common(given, user, f"/home/{user}") | {"MLP_API_URL": api_url}
+    files = {"MLP_DATA_URL": data_url} if data_url else {}
+    return _common(given, user, f"/home/{user}") | {"MLP_API_URL": api_url} | files
 
 
 def _common(given: Mapping[str, str], user: str, home: str) -> dict[str, str]:

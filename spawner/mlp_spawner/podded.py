@@ -52,6 +52,9 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
     installation = Instance(Installation, help="What the hub has in the cluster.", config=True)
     connect = Callable(help="Async function that returns the client of the cluster's API.", config=True)
     api_url = Unicode(help="URL of the platform's API as pods reach it.", config=True)
+    data_url = Unicode(
+        help="URL of files of datasets as pods reach them; empty: beside the API.", config=True
+    )
     state_dir = Unicode(help="Directory in which the hub notes which samples a user got.", config=True)
     first_uid = Integer(300_000, help="User number N gets this uid plus N.", config=True)
     stop_grace_s = Float(5.0, help="Seconds between asking a server to end and ending it.", config=True)
@@ -134,7 +137,7 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
     async def _describe(self, start: str) -> ServerPod:
         uid = self.first_uid + self.grant.number if os.geteuid() == 0 else os.getuid()
         home = await asyncio.to_thread(self._prepare, uid if os.geteuid() == 0 else None)
-        env = build_for_pod(self.get_env(), self.user.name, self.api_url)
+        env = build_for_pod(self.get_env(), self.user.name, self.api_url, self.data_url)
         return ServerPod(
             user=self.user.name,
             server=self.name,

@@ -48,6 +48,7 @@ def environment(name: str, config: Path | None = None) -> dict[str, str]:
         "MLP_KUBERNETES_ADDRESS": host,
         "MLP_HUB_LISTEN_TENANTS": f"{host}:{free_port()}",
         "MLP_SERVICE_LISTEN_TENANTS": f"{host}:{free_port()}",
+        "MLP_DATA_LISTEN_TENANTS": f"{host}:{free_port()}",
     }
 
 

@@ -76,6 +76,9 @@ class ApiRig:
         self.blue = self.hub.user("blue", "blue-token")  # admin of another tenant
         self.root_user = self.hub.user("admin", "admin-token", admin=True)
         self.spawner = self.hub.service("mlp-spawner", "spawner-token", scopes.SPAWNER_SCOPES)
+        self.data, self.gateway = (
+            self.hub.service(name, f"{name}-token", held) for name, held in scopes.PART_SCOPES.items()
+        )
         self.operator = self.hub.service(
             scopes.OPERATOR, "operator-token", (scopes.ACCESS, *scopes.ADMIN_SCOPES)
         )

@@ -21,8 +21,8 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.service.apps.connecting import connect
 from mlp_hub.service.apps.endpoints import Endpoint
-from mlp_hub.service.apps.probing import connect
 from platform_rig import FAST, Rig
 from waiting import PATIENCE_S, until
 

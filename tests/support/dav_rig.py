@@ -28,7 +28,8 @@ logging.basicConfig(stream=sys.stderr, level="INFO", format="%(message)s")
 root, service, token, *path = sys.argv[1:]
 where = Path(path[0]) if path else ("127.0.0.1", 0)
 known = ServiceDoor(Path(service), token)
-serve(where, make_door(Path(root), known), known, tenants=Path(path[1]) if path[1:] else None)
+tenants = [("127.0.0.1", 0) if each == "tcp" else Path(each) for each in path[1:]]
+serve(where, make_door(Path(root), known), known, tenants=tenants)
 os._exit(0)
 """
 _LISTENS = re.compile(r"listening on \('127\.0\.0\.1', (\d+)\)")
@@ -109,7 +110,7 @@ class DavRig:
 
 
 class DavAt:
-    """The same process on two UNIX sockets, as a hub has it: at the same address whenever it is started again."""
+    """The same process on two UNIX sockets, as a hub has it: at the same address whenever it is started again; and at a port for pods."""
 
     def __init__(self, rig: ApiRig, directory: Path) -> None:
         self.rig = rig
@@ -120,9 +121,11 @@ class DavAt:
     def start(self) -> None:
         """Start the process, and wait until it serves."""
         rig = self.rig
-        places = [str(rig.root), str(rig.sockets[True]), rig.spawner, str(self.socket), str(self.tenants)]
+        places = [rig.root, rig.sockets[True], rig.spawner, self.socket, self.tenants, "tcp"]
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen([sys.executable, "-c", _PROGRAM, *places], stderr=log, stdout=log)
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, *map(str, places)], stderr=log, stdout=log
+            )
         wait_for(self._serves, message="for files to be served")
 
     def _serves(self) -> bool:
@@ -130,6 +133,11 @@ class DavAt:
             return self.ask("OPTIONS", "/data/ann/nothing/").status not in (0, 503)
         except OSError:
             return False
+
+    @property
+    def port(self) -> int:
+        """The port for pods, of the process that was started last."""
+        return int(_LISTENS.findall(self._log.read_text())[-1])
 
     def kill(self) -> None:
         """Kill it as the kernel would."""

@@ -108,6 +108,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def stand_in_handler() -> type[http.server.BaseHTTPRequestHandler]:
+    """Return what answers as a stand-in does; its server's `app` is told."""
+    return _Handler
+
+
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
@@ -142,7 +147,7 @@ class GatewayRig(ApiRig):
         super().__init__(root)
         gateway = proxy.Gateway(self.sockets[True], **limits)
         self.proxy = RunningProxy(
-            root, hosts=(), users="localhost", apps=gateway, env={"MLP_GATEWAY_TOKEN": self.spawner}
+            root, hosts=(), users="localhost", apps=gateway, env={"MLP_GATEWAY_TOKEN": self.gateway}
         )
         self.platform_url = f"http://localhost:{self.proxy.port}"
         self.proxy.limits["platform"] = self.platform_url
@@ -158,8 +163,17 @@ class GatewayRig(ApiRig):
     def __enter__(self) -> Self:
         super().__enter__()
         self.proxy.start()
-        self.proxy.routes("POST", "/localhost/services/mlp", {"target": proxy.unix_url(self.sockets[True])})
+        self.lead_to_the_service()
         return self
+
+    def lead_to_the_service(self) -> None:
+        """Give the proxy the way to the service's pages, as the hub does."""
+        self.proxy.routes("POST", "/localhost/services/mlp", {"target": proxy.unix_url(self.sockets[True])})
+
+    async def _start(self) -> None:
+        await super()._start()
+        # stand-ins are no jobs: who looked at them would find none
+        self.platform.app_usage._busy = lambda *_: None
 
     def __exit__(self, *error: object) -> None:
         for app in self.stand_ins:
@@ -230,9 +244,22 @@ class GatewayRig(ApiRig):
     def enter(self, user: str, token: str, owner: str, name: str) -> str:
         """Open an app as a browser does that is logged in; return the cookie of the app's own origin."""
         _, headers = self.session(user, token)
-        led = self.visit(f"{PREFIX}/{owner}/{name}/", Accept="text/html", Cookie=headers["Cookie"])
-        assert led.status == 302, led.body
-        to = urlsplit(led.headers["location"])
-        entered = self.visit(f"{to.path}?{to.query}", host=to.netloc, Accept="text/html")
+        path, way = self.way(headers["Cookie"], owner, name)
+        entered = self.visit(path, host=self.host(owner, name), Cookie=way, Accept="text/html")
         assert entered.status == 302, entered.body
         return entered.headers["set-cookie"].partition(";")[0]
+
+    def way(self, session: str, owner: str, name: str, rest: str = "/", way: str = "") -> tuple[str, str]:
+        """Go as a browser with a session does until it has a code.
+
+        Return the path at the app's origin to which it is led with that, and the cookie that it has there; `way` is one from before.
+        """
+        led = self.visit(rest, host=self.host(owner, name), Accept="text/html", Cookie=way or "a=b")
+        assert led.status == 302, led.body
+        back = self.visit(
+            led.headers["location"].removeprefix(self.platform_url), Accept="text/html", Cookie=session
+        )
+        assert back.status == 302, back.body
+        to = urlsplit(back.headers["location"])
+        assert to.netloc == self.host(owner, name)
+        return f"{to.path}?{to.query}", led.headers["set-cookie"].partition(";")[0]

@@ -55,7 +55,7 @@ class InACluster:
         ours["MLP_CONFIG"] = str(home / "patient.py")
         (home / "patient.py").write_text(PATIENT)
         host = address_of(Settings.load({**ours, "MLP_HOME": str(home)}))
-        for which in ("HUB", "SERVICE"):  # ports that nobody else has
+        for which in ("HUB", "SERVICE", "DATA"):  # ports that nobody else has
             ours[f"MLP_{which}_LISTEN_TENANTS"] = f"{host}:{free_port()}"
         try:
             with live_hub(home, **ours, **environ) as hub:

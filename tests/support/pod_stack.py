@@ -36,7 +36,7 @@ class PodStack(HubStack):
         }
         super().__init__(home, **more, **environ)
         host = address_of(self.settings)
-        for which in ("HUB", "SERVICE"):  # ports that nobody else has
+        for which in ("HUB", "SERVICE", "DATA"):  # ports that nobody else has
             self.env[f"MLP_{which}_LISTEN_TENANTS"] = f"{host}:{free_port()}"
         self.settings = Settings.load(self.env)
         self.ended.append(self.leave)

@@ -22,9 +22,13 @@ BAD_MODEL = 65
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a replica until it is told to stop; what is wrong with it is its last line."""
     args = _parser().parse_args(argv)
+    key = os.environ.pop("MLP_APP_KEY", "")
     try:
         listener = listen()
-        status = run_command(args.command, args.port, listener) if args.command else _serve(args, listener)
+        if args.command:
+            status = run_command(args.command, args.port, listener, key)
+        else:
+            status = _serve(args, listener, key)
     except NoModel as error:
         sys.stderr.write(f"error: {error}\n")
         status = BAD_MODEL
@@ -57,15 +61,15 @@ def listen() -> socket.socket:
     if path is not None:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(path)
-    else:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("0.0.0.0", int(os.environ.get("MLP_APP_PORT", "8000"))))  # noqa: S104 - a pod's own network
-    listener.listen(MOST_WAITING)
-    return listener
+        listener.listen(MOST_WAITING)
+        return listener
+    # a pod's own network, of whichever family
+    port, dual = int(os.environ.pop("MLP_APP_PORT", "8000")), socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual else socket.AF_INET
+    return socket.create_server(("", port), family=family, backlog=MOST_WAITING, dualstack_ipv6=dual)
 
 
-def _serve(args: argparse.Namespace, listener: socket.socket) -> int:
+def _serve(args: argparse.Namespace, listener: socket.socket, key: str) -> int:
     # a model takes a while to load, and what it needs is imported only then
     from mlp.serving.loaders import load  # noqa: PLC0415
     from mlp.serving.server import ModelServer  # noqa: PLC0415
@@ -73,7 +77,7 @@ def _serve(args: argparse.Namespace, listener: socket.socket) -> int:
     model = load(args.model_dir)
     sys.stdout.write(f"{args.name} version {args.version}: {model.platform}, ready to answer\n")
     sys.stdout.flush()
-    server = ModelServer(listener, model, args.name, args.version)
+    server = ModelServer(listener, model, args.name, args.version, key)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     server.serve_forever(poll_interval=0.5)
     server.server_close()  # waits for the requests that are under way

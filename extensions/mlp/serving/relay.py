@@ -9,6 +9,8 @@ import signal
 import socket
 import sys
 
+from mlp.serving.knocking import is_let_into
+
 HOST = "127.0.0.1"
 CHUNK = 1 << 16
 AT_ONCE = 1000
@@ -17,12 +19,15 @@ END_S = 10.0
 """Safety: seconds between SIGTERM and SIGKILL, and for what is under way."""
 
 
-def run_command(command: str, port: int, listener: socket.socket) -> int:
-    """Run a command by the shell until it ends, or this is told to stop; return its exit status."""
-    return asyncio.run(_run(command, port, listener))
+def run_command(command: str, port: int, listener: socket.socket, key: str = "") -> int:
+    """Run a command by the shell until it ends, or this is told to stop; return its exit status.
+
+    With a `key` it is reached by those alone who know that.
+    """
+    return asyncio.run(_run(command, port, listener, key))
 
 
-async def _run(command: str, port: int, listener: socket.socket) -> int:
+async def _run(command: str, port: int, listener: socket.socket, key: str) -> int:
     env = {**os.environ, "PORT": str(port), "HOST": HOST}
     child = await asyncio.create_subprocess_exec(
         "/bin/sh", "-c", command, env=env, start_new_session=True, stdin=asyncio.subprocess.DEVNULL
@@ -34,6 +39,9 @@ async def _run(command: str, port: int, listener: socket.socket) -> int:
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with turns:
+            if key and not await is_let_into(reader, writer, key):
+                writer.transport.abort()
+                return
             await _relay(reader, writer, port)
 
     if listener.family == socket.AF_UNIX:

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from mlp.serving import tensors
 from mlp.serving.errors import BadRequest
+from mlp.serving.knocking import is_let_in
 from mlp.serving.loaders import LoadedModel, Tensor
 
 MOST_BODY = 512 << 20
@@ -31,16 +32,21 @@ _MODEL = re.compile(
 
 
 class ModelServer(ThreadingMixIn, BaseServer):
-    """The server; as many requests as there are cores are worked on at a time, the others wait for their turn."""
+    """The server; as many requests as there are cores are worked on at a time, the others wait for their turn.
+
+    With a `key` those alone are answered who know it.
+    """
 
     block_on_close = True
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, listener: socket.socket, model: LoadedModel, name: str, version: str) -> None:
+    def __init__(
+        self, listener: socket.socket, model: LoadedModel, name: str, version: str, key: str = ""
+    ) -> None:
         BaseServer.__init__(self, listener.getsockname(), Handler)
         self.socket = listener
-        self.model, self.name, self.version = model, name, version
+        self.model, self.name, self.version, self.key = model, name, version, key
         self.turns = threading.BoundedSemaphore(max(len(os.sched_getaffinity(0)), 1))
 
     def fileno(self) -> int:
@@ -50,7 +56,14 @@ class ModelServer(ThreadingMixIn, BaseServer):
     def get_request(self) -> tuple[socket.socket, Any]:
         """Take a connection."""
         connection, _ = self.socket.accept()
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection, ("client", 0)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Answer what comes by a connection, in a thread of its own."""
+        if not self.key or is_let_in(request, self.key):
+            super().finish_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection."""

@@ -51,6 +51,8 @@ CALLERS = (
     Caller("notebook", "a notebook server's token, at its user's own", scopes.SERVER_SCOPES, _OWN),
     Caller("job", "a job's own token, at that job", own_routes=True),
     Caller("spawner", "the hub's own token", scopes.SPAWNER_SCOPES, _ALL),
+    Caller("data", "the token of what holds files", scopes.PART_SCOPES[scopes.DATA], _ALL),
+    Caller("gateway", "the token of the gateway to apps", scopes.PART_SCOPES[scopes.PROXY], _ALL),
     Caller("platform admin", "an administrator, at anybody's", scopes.ADMIN_SCOPES, _ALL),
 )
 """Every kind. A user whose places follow the groups of the login's provider is a `user` as all others are."""

@@ -14,7 +14,14 @@ import msgspec
 
 from mlp_api.apps import MODEL_OR_NONE_PATTERN, REPLICAS_PATTERN
 from mlp_api.datasets import DATASET_PATTERN, ONCE_PATTERN
-from mlp_api.jobs import JOB_NAME_PATTERN, JOB_PATTERN, RANGE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
+from mlp_api.jobs import (
+    JOB_NAME_PATTERN,
+    JOB_PATTERN,
+    PARAM_PATTERN,
+    RANGE_PATTERN,
+    SOURCE_PATTERN,
+    VARIABLE_PATTERN,
+)
 from mlp_api.types import CURSOR_PATTERN, LINE_PATTERN, NAME_PATTERN
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import Message, msg, verbatim
@@ -39,6 +46,7 @@ PATTERN_WORDS = {
     JOB_NAME_PATTERN: JOB_NAME_WORDS,
     JOB_PATTERN: msg("NAME or NAME@RUN, the name of {name}", name=JOB_NAME_WORDS),
     RANGE_PATTERN: msg('a whole number such as 4 (in JSON without quotes), or MIN:MAX such as "2:8"'),
+    PARAM_PATTERN: msg("letters, digits, _, . and -, beginning with a letter or _, at most 64 characters"),
     VARIABLE_PATTERN: msg("letters, digits and _, not beginning with a digit, at most 128 characters"),
     LINE_PATTERN: msg("one line of text without control characters"),
     CURSOR_PATTERN: msg("what X-Next-Cursor of the page before held"),

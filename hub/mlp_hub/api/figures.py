@@ -1,4 +1,4 @@
-"""Figures of apps, which the proxy keeps: asked for by its API, when somebody wants to see them."""
+"""Figures of apps that the proxy counts: asked for by its API, when somebody wants to see them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from mlp_hub.api.hubclient import OneSocket
+from mlp_hub.domain.app_usage import AppUse, MinuteOfUse
 from mlp_hub.domain.errors import Unavailable
 from mlp_language.message import msg
 
@@ -16,19 +17,10 @@ TIMEOUT_S = 5.0
 """Safety: seconds that an answer of the proxy is waited for."""
 
 
-class Minute(msgspec.Struct, frozen=True):
-    """What was asked in one minute, counted from the epoch."""
-
-    minute: int
-    requests: int
-    errors: int
-    bytes_in: int
-    bytes_out: int
-
-
 class Figures(msgspec.Struct, frozen=True):
-    """What was asked since the proxy began. `latency` counts answers by the first of `bounds_ms` that they kept, and slower ones."""
+    """What this process of the proxy counted (`run`), and how many requests are under way now."""
 
+    run: str
     since: float
     requests: int
     errors: int
@@ -36,20 +28,24 @@ class Figures(msgspec.Struct, frozen=True):
     bytes_out: int
     open: int
     last: float
-    bounds_ms: list[int]
-    latency: list[int]
-    minutes: list[Minute]
+    bounds_ms: tuple[int, ...]
+    latency: tuple[int, ...]
+    minutes: tuple[MinuteOfUse, ...]
 
-    def within_ms(self, share: float) -> int | None:
-        """Return the bound that such a share of all answers kept; None where there is none, or they were slower."""
-        wanted, seen = share * sum(self.latency), 0
-        if not wanted:
-            return None
-        for bound, number in zip(self.bounds_ms, self.latency, strict=False):
-            seen += number
-            if seen >= wanted:
-                return bound
-        return None
+    @property
+    def use(self) -> AppUse:
+        """Return the count alone."""
+        return AppUse(
+            since=self.since,
+            requests=self.requests,
+            errors=self.errors,
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            last=self.last,
+            bounds_ms=self.bounds_ms,
+            latency=self.latency,
+            minutes=self.minutes,
+        )
 
 
 class ProxyFigures:

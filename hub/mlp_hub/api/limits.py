@@ -21,13 +21,14 @@ class Rate:
 
 RATES: Mapping[str, Rate] = {
     "api": Rate(500, 5_000),
+    "app-visit": Rate(1, 100),
     "change": Rate(0.1, 500),
     "metrics": Rate(200, 2_000),
     "service": Rate(20_000, 100_000),
     "signup": Rate(0.2, 10),
     "unknown-token": Rate(20, 100),
 }
-"""The buckets, per caller (`change`: what goes into the audit log, of who is no platform admin; `service`: the platform's own parts, which ask for everybody); sign-ups and unknown tokens per address."""
+"""The buckets, per caller (`app-visit`: ways of a browser into an app, each of which is stored; `change`: what goes into the audit log, of who is no platform admin; `service`: the platform's own parts, which ask for everybody); sign-ups and unknown tokens per address."""
 
 
 class Limiter:

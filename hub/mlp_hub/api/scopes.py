@@ -25,6 +25,8 @@ USERS_READ = f"{PREFIX}users:read"
 USERS_WRITE = f"{PREFIX}users:write"
 CLUSTER_READ = f"{PREFIX}cluster:read"
 LEDGER_WRITE = f"{PREFIX}ledger:write"
+STORED_WRITE = f"{PREFIX}stored:write"
+GATEWAY = f"{PREFIX}gateway"
 
 SCOPES: dict[str, str] = {
     JOBS_READ: "Read jobs, their logs, metrics and events.",
@@ -41,6 +43,8 @@ SCOPES: dict[str, str] = {
     USERS_WRITE: "Approve and deregister accounts, set passwords, end sessions; get a new token.",
     CLUSTER_READ: "Read nodes and the whole queue; stand as a platform admin to every object.",
     LEDGER_WRITE: "Hold and give back quota; the platform's own parts only.",
+    STORED_WRITE: "Take room for files that are written, and give it back; what holds files only.",
+    GATEWAY: "Ask who may open an app, and tell what was asked of it; the gateway to apps only.",
 }
 """Every scope with its description."""
 
@@ -56,6 +60,12 @@ OPERATOR = "mlp-operator"
 
 SPAWNER = "mlp-spawner"
 """The hub's service whose token the hub itself holds, and its spawner."""
+
+DATA = "mlp-data"
+"""The hub's service whose token the process has that holds files of datasets."""
+
+PROXY = "mlp-gateway"
+"""The hub's service whose token the proxy has, for its gateway to apps."""
 
 USER_SCOPES: tuple[str, ...] = (
     JOBS_READ,
@@ -92,6 +102,9 @@ ADMIN_SCOPES: tuple[str, ...] = tuple(SCOPES)
 
 SPAWNER_SCOPES: tuple[str, ...] = (ACCESS, LEDGER_WRITE, TENANTS_READ)
 """What the spawner's service token holds."""
+
+PART_SCOPES: dict[str, tuple[str, ...]] = {DATA: (ACCESS, STORED_WRITE), PROXY: (ACCESS, GATEWAY)}
+"""What the tokens of the platform's other processes hold: each the routes that it asks, and nothing of the ledger."""
 
 
 def custom_scopes() -> dict[str, dict[str, str]]:

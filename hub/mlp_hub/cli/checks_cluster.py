@@ -216,9 +216,10 @@ async def _network(settings: Settings, client: KubernetesClient) -> Check:
 def _address(settings: Settings) -> Check:
     host = in_cluster.address_of(settings)
     text = say(
-        "pods reach the hub at {host}:{hub} and the service at {host}:{service}",
+        "pods reach the hub at {host}:{hub}, the service at {host}:{service}, files of datasets at {host}:{data}",
         host=host,
         hub=str(in_cluster.hub_port(settings)),
         service=str(in_cluster.service_port(settings)),
+        data=str(in_cluster.data_port(settings)),
     )
     return Check("address", OK, text)

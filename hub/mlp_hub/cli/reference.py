@@ -110,6 +110,8 @@ def scopes_page() -> str:
         "notebook server": scopes.SERVER_SCOPES,
         "platform admin": scopes.ADMIN_SCOPES,
         "spawner": scopes.SPAWNER_SCOPES,
+        "data": scopes.PART_SCOPES[scopes.DATA],
+        "gateway": scopes.PART_SCOPES[scopes.PROXY],
     }
     rows = [
         (f"`{name}`", text, *("yes" if name in held else "" for held in holders.values()))

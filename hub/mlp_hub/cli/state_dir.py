@@ -91,6 +91,8 @@ _SECRETS: dict[str, Callable[[], str]] = {
     "proxy_token": _token,
     "service_token": _token,
     "spawner_token": _token,
+    "data_token": _token,
+    "gateway_token": _token,
     "operator_token": _token,
     "admin-password": _password,
 }

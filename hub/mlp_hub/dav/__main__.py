@@ -1,4 +1,4 @@
-"""The process: `python -m mlp_hub.dav`. WebDAV on a UNIX socket; what is under way when it dies leaves the old files."""
+"""The process: `python -m mlp_hub.dav`. WebDAV on UNIX sockets, and for pods on TCP; what is under way when it dies leaves the old files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from mlp_hub.settings import Settings, SettingsError
 log = logging.getLogger("mlp_hub.dav")
 THREADS = 64
 """Safety: requests that are served at a time."""
+HEADERS_MAX = 1 << 16
+"""Safety: bytes of a request before its body: the proxy has less, a sandbox may send what it likes."""
 SILENT_S = 60
 """Safety: seconds for which a client may say nothing in the middle of a request."""
 BLOCK = 1 << 18
@@ -35,6 +38,8 @@ DRAIN_S = 3.0
 """Safety: seconds for which what is under way may end when this process is to."""
 PATHS = ("/data", "/services/mlp/data")
 """Where the files are on the public port."""
+
+Place = Path | tuple[str, int]
 
 
 class _Gateway(wsgi.Gateway_10):
@@ -66,18 +71,15 @@ def make_door(root: Path, service: ServiceDoor, base: str = "") -> Door:
     return Door(app, service, root, Uploads(root), files)
 
 
-def serve(
-    where: Path | tuple[str, int], door: Door, service: ServiceDoor, *, tenants: Path | None = None
-) -> None:
-    """Listen on a UNIX socket, or at (host, port), until SIGTERM; `tenants`: the socket that sandboxes reach."""
-    address = where if isinstance(where, tuple) else str(where)
+def serve(where: Place, door: Door, service: ServiceDoor, *, tenants: Sequence[Place] = ()) -> None:
+    """Listen on a UNIX socket, or at (host, port), until SIGTERM; `tenants`: what sandboxes and pods reach."""
     servers = [
-        wsgi.Server(address, door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
+        wsgi.Server(_bound(where), door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
     ]
     _listen(servers[0], where, 0o600, THREADS - 8)
-    if tenants is not None:
-        servers.append(TenantServer(str(tenants), door, timeout=SILENT_S))
-        _listen(servers[1], tenants, 0o666, TENANT_THREADS - 8)
+    for place in tenants:
+        servers.append(TenantServer(_bound(place), door, timeout=SILENT_S))
+        _listen(servers[-1], place, 0o666, TENANT_THREADS - 8)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
@@ -96,8 +98,13 @@ def serve(
     log.info("stopped")
 
 
-def _listen(server: wsgi.Server, where: Path | tuple[str, int], mode: int, more: int) -> None:
+def _bound(where: Place) -> str | tuple[str, int]:
+    return where if isinstance(where, tuple) else str(where)
+
+
+def _listen(server: wsgi.Server, where: Place, mode: int, more: int) -> None:
     server.gateway = _Gateway
+    server.max_request_header_size = HEADERS_MAX
     if isinstance(where, Path):
         where.unlink(missing_ok=True)
     old = os.umask(0o177)
@@ -110,6 +117,14 @@ def _listen(server: wsgi.Server, where: Path | tuple[str, int], mode: int, more:
     server.requests.grow(more)
 
 
+def _pods(settings: Settings) -> tuple[str, int] | None:
+    if not settings.runs.cluster:
+        return settings.data_listens
+    from mlp_hub.in_cluster import data_listens  # noqa: PLC0415 - loads the cluster's client
+
+    return data_listens(settings)
+
+
 def main() -> int:
     """Serve as the settings say."""
     logging.basicConfig(
@@ -118,9 +133,12 @@ def main() -> int:
     logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
     try:
         settings = Settings.load(os.environ)
-        service = ServiceDoor(settings.service_socket, settings.secret("spawner_token"))
+        service = ServiceDoor(settings.service_socket, settings.secret("data_token"))
         door = make_door(settings.data_dir, service, settings.base)
-        serve(settings.data_socket, door, service, tenants=settings.tenant_data_socket)
+        tenants: list[Place] = [settings.tenant_data_socket]
+        if (pods := _pods(settings)) is not None:
+            tenants.append(pods)
+        serve(settings.data_socket, door, service, tenants=tenants)
     except (SettingsError, OSError) as error:
         log.error("files cannot be served: %s", error)  # noqa: TRY400 - the cause is all there is to say
         return 1

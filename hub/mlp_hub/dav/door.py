@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import stat
 import threading
 import time
 from collections import Counter
@@ -12,12 +14,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from xml.sax.saxutils import escape
 
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.dav.resources import LENGTH, TREE
+from mlp_hub.dav.resources import LENGTH, MADE, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
-from mlp_hub.dav.tree import BadPathError, Tree, Uploads, parts_of
+from mlp_hub.dav.tree import BadPathError, Parts, Tree, Uploads, parts_of
 from mlp_language.catalogue import LANGUAGES, catalogue, chosen
 from mlp_language.message import Message, msg, verbatim
 from mlp_language.render import Reader, render
@@ -30,6 +33,8 @@ READS = frozenset({"GET", "HEAD", "OPTIONS", "PROPFIND"})
 WRITES = frozenset({"PUT", "DELETE", "MKCOL", "COPY", "MOVE", "PROPPATCH", "LOCK", "UNLOCK", "POST"})
 MOST_OF_USER = 24
 """Safety: requests of one dataset's owner at a time: the others' find a thread."""
+MOST_LISTINGS = 4
+"""Safety: of these, listings: each has a whole directory in memory."""
 XML_MAX = 1 << 20
 """Safety: bytes of a body that is no file."""
 DRAINED = 64 << 20
@@ -69,6 +74,7 @@ class Door:
         self._app, self._service, self._root, self._uploads = app, service, root, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
         self._busy: Counter[str] = Counter()
+        self._listing: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.ready = threading.Event()
 
@@ -126,30 +132,49 @@ class Door:
         environ[LENGTH] = _length(environ)
         environ["wsgidav.auth.user_name"] = user
         environ["wsgidav.auth.realm"] = environ["wsgidav.auth.roles"] = ""
+        with self._turn(self._busy, user, MOST_OF_USER), contextlib.ExitStack() as held:
+            if method == "PROPFIND":
+                held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
+            tree = environ[TREE] = Tree(self._root, self._uploads, access)
+            held.callback(tree.close)
+            yield from self._answer(environ, start, tree, parts[2:])
+
+    def _answer(self, environ: Environ, start: Start, tree: Tree, parts: Parts) -> Iterator[bytes]:
+        """Answer a request of who may, for a path within a dataset."""
+        listed = environ["REQUEST_METHOD"] == "PROPFIND"
+        if listed and environ.get("HTTP_DEPTH", "infinity").strip() not in {"0", "1"}:
+            found = tree.stat(parts)
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                yield from _refuse_endless(environ, start)
+                return
+        try:
+            yield from self._app(environ, _guarded(environ, start))
+        except OSError as error:
+            raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
+
+    @contextlib.contextmanager
+    def _turn(self, busy: Counter[str], user: str, most: int) -> Iterator[None]:
+        """Count a request of a user until this ends; refuse one too many."""
         with self._lock:
-            if self._busy[user] >= MOST_OF_USER:
+            if busy[user] >= most:
                 raise NotServed(
                     429,
                     msg(
                         "{n} requests for files of {user} are under way; try again in a moment",
-                        n=MOST_OF_USER,
+                        n=most,
                         user=user,
                     ),
                     None,
                     ("Retry-After", "1"),
                 )
-            self._busy[user] += 1
-        tree = environ[TREE] = Tree(self._root, self._uploads, access)
+            busy[user] += 1
         try:
-            yield from self._app(environ, _guarded(environ, start))
-        except OSError as error:
-            raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
+            yield
         finally:
-            tree.close()
             with self._lock:
-                self._busy[user] -= 1
-                if not self._busy[user]:
-                    del self._busy[user]
+                busy[user] -= 1
+                if not busy[user]:
+                    del busy[user]
 
     def _place(self, environ: Environ) -> tuple[str, str]:
         """Return the prefix of a request's path, and the rest of it."""
@@ -180,6 +205,19 @@ class Door:
         start_response = _guarded(environ, start)
         start_response("204 No Content", [("Content-Length", "0")])
         yield b""
+
+
+def _refuse_endless(environ: Environ, start: Start) -> Iterator[bytes]:
+    """Refuse to list all that is below, as RFC 4918 (9.1) has it: it would be in memory as a whole."""
+    said = msg("directories are listed one at a time: send the header Depth: 1, or 0")
+    text = render(said, Reader(chosen("", str(environ.get("HTTP_ACCEPT_LANGUAGE", ""))[:200])))
+    body = (
+        '<?xml version="1.0" encoding="utf-8"?>'
+        f'<D:error xmlns:D="DAV:"><D:propfind-finite-depth/><msg xmlns="urn:mlp-hub">{escape(text)}</msg></D:error>'
+    ).encode()
+    headers = [("Content-Type", "application/xml; charset=utf-8"), ("Content-Length", str(len(body)))]
+    _guarded(environ, start)("403 Forbidden", headers)
+    yield body
 
 
 def _check_destination(environ: Mapping[str, Any], prefix: str, parts: tuple[str, ...]) -> None:
@@ -273,6 +311,8 @@ def _length(environ: Environ) -> int | None:
 def _guarded(environ: Environ, start: Start) -> Start:
     def guarded(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
         _drain(environ)
+        if status.startswith("204") and environ.get(MADE):  # which wsgidav does not learn
+            status = "201 Created"
         ours = {name.lower() for name, _ in GUARD}
         kept = [(k, v) for k, v in headers if k.lower() not in ours and k.lower() != "server"]
         return start(status, [*kept, *GUARD], exc_info)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
+from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, HTTP_REQUEST_ENTITY_TOO_LARGE, DAVError
 from wsgidav.lock_man.lock_storage import LockStorageDict
 
 from mlp_language.message import msg
@@ -13,6 +13,10 @@ LONGEST_S = 3600
 """Safety: seconds for which a lock holds unless it is renewed; who asks for more gets so much."""
 MOST = 20_000
 """Safety: locks in all: bounds memory."""
+MOST_OF_USER = 1000
+"""Safety: locks below the datasets of one user: the others' find room."""
+OWNER_BYTES = 2048
+"""Safety: bytes of what a client says of itself in a lock: kept as long as the lock is."""
 
 
 class BoundedLocks(LockStorageDict):  # type: ignore[misc]  # wsgidav is untyped
@@ -20,7 +24,17 @@ class BoundedLocks(LockStorageDict):  # type: ignore[misc]  # wsgidav is untyped
 
     def create(self, path: str, lock: dict[str, Any]) -> Any:
         """Make one."""
-        self._make_room()
+        said = len(lock.get("owner") or b"")
+        if said > OWNER_BYTES:
+            raise DAVError(
+                HTTP_REQUEST_ENTITY_TOO_LARGE,
+                msg(
+                    "the owner that the lock names has {n} bytes; at most {most} are kept",
+                    n=said,
+                    most=OWNER_BYTES,
+                ),
+            )
+        self._make_room(lock.get("principal"))
         lock["timeout"] = _bounded(lock.get("timeout"))
         return super().create(path, lock)
 
@@ -28,16 +42,23 @@ class BoundedLocks(LockStorageDict):  # type: ignore[misc]  # wsgidav is untyped
         """Renew one."""
         return super().refresh(token, timeout=_bounded(timeout))
 
-    def _make_room(self) -> None:
-        held = self._dict or {}
-        if len(held) < MOST:
+    def _make_room(self, user: str | None) -> None:
+        if self._has_room(user):
             return
-        for token in [key for key in held if not key.startswith("URL2TOKEN:")]:
+        for token in self._tokens():
             self.get(token)  # which forgets one that has ended
-        if len(held) >= MOST:
+        if not self._has_room(user):
             raise DAVError(
                 HTTP_INSUFFICIENT_STORAGE, msg("there are too many locks; release some, or wait an hour")
             )
+
+    def _tokens(self) -> list[str]:
+        return [key for key in self._dict or {} if not key.startswith("URL2TOKEN:")]
+
+    def _has_room(self, user: str | None) -> bool:
+        held = self._dict or {}
+        mine = sum(1 for token in self._tokens() if held[token].get("principal") == user)
+        return len(held) < MOST and mine < MOST_OF_USER
 
 
 def _bounded(asked: float | None) -> float:

@@ -10,17 +10,18 @@ from urllib.parse import quote, unquote
 from wsgidav.dav_error import HTTP_FORBIDDEN, HTTP_METHOD_NOT_ALLOWED, DAVError
 from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
 
+from mlp_hub.dav.copying import Copy
 from mlp_hub.dav.service import ServiceDoor
-from mlp_hub.dav.tree import DIGEST, PROPERTIES, Parts, Tree, parts_of
+from mlp_hub.dav.tree import DIGEST, Parts, Tree, parts_of
 from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error
 from mlp_language.message import msg
 
-TREE, LENGTH = "mlp.tree", "mlp.length"
+TREE, LENGTH, MADE = "mlp.tree", "mlp.length", "mlp.made"
 REFERENCE = "/data"
 DIGEST_PROPERTY = "{urn:mlp-hub}digest"
 """Name of the property that says what `Repr-Digest` does."""
-COPIED = 1 << 20
-"""Tuning: bytes that are copied at a time."""
+MOST_BELOW = 100_000
+"""Safety: files and directories that are moved or removed by one request, each of which is looked at for locks: bounds memory."""
 
 
 class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
@@ -55,6 +56,7 @@ class _Entry:
     environ: dict[str, Any]
     path: str
     provider: Files
+    is_collection: bool
     found: os.stat_result
 
     @property
@@ -95,7 +97,7 @@ class _Entry:
             self.tree.move(self.parts, to)
         except OSError as error:
             raise disk_error(error) from error
-        self._forget_locks()
+        self.forget_locks()
         return []
 
     def delete(self) -> None:
@@ -109,18 +111,36 @@ class _Entry:
         except OSError as error:
             raise disk_error(error) from error
         finally:
-            self.provider.service.give(self.tree.access.uid, 0, -sum(gone))
-        self._forget_locks()
+            self.provider.service.give(self.tree.access.uid, 0, 0, sum(gone))
+        self.forget_locks()
 
-    def _forget_locks(self) -> None:
+    def handle_copy(self, dest_path: str, *, depth_infinity: bool) -> bool:
+        """Copy it beside, and put it into place when all is there: what is in its place stays until then."""
+        to = parts_of(dest_path)[2:]
+        if not to:
+            raise DAVError(HTTP_FORBIDDEN, msg("a dataset itself is not copied over; name a directory in it"))
+        there = self.provider.get_resource_inst(dest_path, self.environ)
+        in_place = there is not None and not there.is_collection and not self.is_collection
+
+        def make_way() -> None:
+            if there is not None and not in_place:
+                there.delete()
+
+        copy = Copy(self.tree, self.provider.service, to, make_way)
+        try:
+            copy.run(self.parts, deep=depth_infinity)
+        except OSError as error:
+            raise disk_error(error) from error
+        if there is not None and in_place:
+            there.forget_locks()
+        self.environ[MADE] = there is None
+        return True
+
+    def forget_locks(self) -> None:
+        """Forget the locks of what is gone, and of all that was below."""
         locks = self.provider.lock_manager
         if locks is not None:
             locks.remove_all_locks_from_url(self.get_ref_url(), recursive=True)
-
-    def _copy_properties(self, to: Parts) -> None:
-        value = self.tree.attribute(self.parts, PROPERTIES)
-        if value is not None:
-            self.tree.set_attribute(to, PROPERTIES, value)
 
 
 class OneFile(_Entry, DAVNonCollection):  # type: ignore[misc]  # wsgidav is untyped
@@ -183,22 +203,6 @@ class OneFile(_Entry, DAVNonCollection):  # type: ignore[misc]  # wsgidav is unt
             self._upload.abort()
         self._found = None
 
-    def copy_move_single(self, dest_path: str, *, is_move: bool) -> None:
-        del is_move  # files are moved by `move_recursive`
-        to = parts_of(dest_path)[2:]
-        with self.get_content() as source:
-            size = os.fstat(source.fileno()).st_size
-            upload = Upload(self.tree, self.provider.service, to, size, None)
-            try:
-                left = size
-                while left and (data := source.read(min(COPIED, left))):
-                    upload.write(data)
-                    left -= len(data)
-                upload.close()
-            finally:
-                upload.abort()
-        self._copy_properties(to)
-
 
 class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is untyped
     """A directory, or the dataset itself."""
@@ -241,12 +245,12 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
     def support_recursive_delete(self) -> bool:
         return False
 
-    def copy_move_single(self, dest_path: str, *, is_move: bool) -> None:
-        del is_move
-        to = parts_of(dest_path)[2:]
-        if self.tree.stat(to) is None:
-            try:
-                self.tree.make_folder(to)
-            except OSError as error:
-                raise disk_error(error) from error
-        self._copy_properties(to)
+    def get_descendants(self, **how: Any) -> list[Any]:
+        """Return what is below; refuse where that is too much to be in memory."""
+        found: list[Any] = super().get_descendants(**how)
+        if len(found) > MOST_BELOW:
+            raise DAVError(
+                HTTP_FORBIDDEN,
+                msg("there are more than {n} files below; take directories in it one by one", n=MOST_BELOW),
+            )
+        return found

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from mlp_language.message import Message, msg, verbatim
@@ -65,6 +65,18 @@ class Access:
     language: str = ""
 
 
+class Room(Protocol):
+    """Where room is asked for, and told of."""
+
+    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
+        """Ask for so many bytes to write."""
+        ...
+
+    def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
+        """Tell what was written."""
+        ...
+
+
 class ServiceDoor:
     """What is asked of the service, and told; `token` is the platform's own."""
 
@@ -102,10 +114,19 @@ class ServiceDoor:
                 return said
             threading.Event().wait(AGAIN_S)
 
-    def give(self, uid: str, granted: int, grown: int) -> None:
-        """Tell what was written; again and again until it is heard, since what is granted stays charged until then."""
-        if granted or grown:
-            what = {"uid": uid, "granted": granted, "grown": grown, "once": secrets.token_hex(16)}
+    def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
+        """Tell what was written; again and again until it is heard, since what is granted stays charged until then.
+
+        `gone`: bytes that were removed as it seems. The service looks for itself: programs of the owner say how long files are.
+        """
+        if granted or grown or gone:
+            what = {
+                "uid": uid,
+                "granted": granted,
+                "grown": grown,
+                "gone": gone,
+                "once": secrets.token_hex(16),
+            }
             if not self._give(what):
                 self._later(what)
 

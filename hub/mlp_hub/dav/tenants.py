@@ -1,4 +1,4 @@
-"""The socket that sandboxes reach: a server of its own, so that no crowd of them is in the way of what the proxy sends."""
+"""What sandboxes and pods reach: servers of their own, so that no crowd of them is in the way of what the proxy sends."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from cheroot import wsgi
 from cheroot.server import HTTPConnection
 
-from mlp_hub.api.connections import peer_of
+from mlp_hub.api.connections import sender_of
 
 THREADS = 32
-"""Safety: requests of sandboxes that are served at a time."""
+"""Safety: requests of sandboxes, and as many of pods, that are served at a time."""
 MOST_OF_PEER = 12
 """Safety: threads that one peer's connections may hold, silent ones too: the others' find one."""
 WAITING = 64
@@ -27,13 +27,13 @@ _REFUSAL = (
 
 
 class _Counted(HTTPConnection):
-    """A connection that is served only while its peer holds few threads. Whose it is, is the system's word."""
+    """A connection that is served only while its peer holds few threads. Whose it is, is the system's word, or a pod's address."""
 
     lock = threading.Lock()
     busy: ClassVar[Counter[str]] = Counter()
 
     def communicate(self) -> Any:
-        peer = peer_of(self.socket) or "nobody"
+        peer = sender_of(self.socket) or "nobody"
         with self.lock:
             if self.busy[peer] >= MOST_OF_PEER:
                 peer = ""
@@ -52,11 +52,11 @@ class _Counted(HTTPConnection):
 
 
 class TenantServer(wsgi.Server):
-    """A server for sandboxes."""
+    """A server for sandboxes, or for pods."""
 
     ConnectionClass = _Counted
 
-    def __init__(self, address: str, app: Any, *, timeout: int) -> None:
+    def __init__(self, address: str | tuple[str, int], app: Any, *, timeout: int) -> None:
         super().__init__(
             address,
             app,

@@ -66,8 +66,17 @@ class Uploads:
             self.folder = top.inside(".uploads", make=0o700)
         fcntl.flock(self.folder.fd, fcntl.LOCK_EX)
         with self.folder.entries() as entries:
-            for name in [entry.name for entry in entries]:
-                self.folder.remove(name)
+            for entry in list(entries):
+                if entry.is_dir(follow_symlinks=False):
+                    self.drop_folder(entry.name)
+                else:
+                    self.folder.remove(entry.name)
+
+    def drop_folder(self, name: str) -> None:
+        """Remove a directory with all in it; it is nobody else's."""
+        with self.folder.inside(name) as directory:
+            _clear(directory, lambda _: None, DEEPEST_REMOVED)
+        self.folder.remove_folder(name)
 
     def new(self) -> tuple[str, BinaryIO]:
         """Make a file that nobody else knows."""
@@ -186,6 +195,20 @@ class Tree:
                 gone(found.st_size if stat.S_ISREG(found.st_mode) else 0)
             os.fsync(folder.fd)
 
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[Aside]:
+        """Give a new directory beside all datasets, that `Aside.put_all` moves into place; what is left of it is removed."""
+        name = secrets.token_hex(16)
+        with self._uploads.folder.inside(name, make=_DIRECTORY) as top:
+            self._own(top.fd)
+            os.fchmod(top.fd, _DIRECTORY)
+            found = Aside(self, self._root, self._uploads, (name, top))
+            try:
+                yield found
+            finally:
+                if not found.placed:
+                    self._uploads.drop_folder(name)
+
     def move(self, parts: Parts, to: Parts) -> None:
         """Move a file or a directory to a name that nothing has."""
         with self.folder(parts[:-1]) as folder, self.folder(to[:-1]) as other:
@@ -239,6 +262,23 @@ class Tree:
     def _own(self, fd: int) -> None:
         if self.access.owner is not None:
             os.fchown(fd, self.access.owner, self.access.owner)
+
+
+class Aside(Tree):
+    """A directory that is no part of the dataset yet."""
+
+    def __init__(self, of: Tree, root: Path, uploads: Uploads, at: tuple[str, Folder]) -> None:
+        super().__init__(root, uploads, of.access)
+        self._of = of
+        self._name, self._top = at
+        self.placed = False
+
+    def put_all(self, parts: Parts) -> None:
+        """Move it to a name that nothing has."""
+        with self._of.folder(parts[:-1]) as folder:
+            self._uploads.folder.move(self._name, folder, parts[-1])
+            self.placed = True
+            os.fsync(folder.fd)
 
 
 def _clear(folder: Folder, gone: Callable[[int], None], deep: int) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from wsgidav.dav_error import (
     HTTP_BAD_REQUEST,
@@ -17,7 +17,7 @@ from wsgidav.dav_error import (
     DAVError,
 )
 
-from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.service import Room
 from mlp_hub.dav.tree import DIGEST, PROPERTIES, Parts, Tree
 from mlp_language.message import Message, msg
 
@@ -29,8 +29,17 @@ class Upload:
     """A file that is being written; `close` puts it into place, `abort` leaves all as it was."""
 
     def __init__(
-        self, tree: Tree, service: ServiceDoor, parts: Parts, length: int | None, digest: bytes | None
+        self,
+        tree: Tree,
+        service: Room,
+        parts: Parts,
+        length: int | None,
+        digest: bytes | None,
+        *,
+        fresh: bool = False,
     ) -> None:
+        """`fresh`: it takes over nothing of what is in its place."""
+        self._fresh = fresh
         self._tree, self._service, self._parts = tree, service, parts
         self._length, self._digest = length, digest
         self._granted = self._written = 0
@@ -59,8 +68,8 @@ class Upload:
         self._hash.update(data)
         self._written += len(data)
 
-    def close(self) -> None:
-        """Put the file into place, if it is what was announced."""
+    def close(self, make_way: Callable[[], None] = lambda: None) -> None:
+        """Put the file into place, if it is what was announced; `make_way` is called once it is whole."""
         if self._length is not None and self._written != self._length:
             raise DAVError(
                 HTTP_BAD_REQUEST,
@@ -82,6 +91,7 @@ class Upload:
             self._file.flush()
             self._keep_attributes(found)
             os.fsync(self._file.fileno())
+            make_way()
             old = self._tree.put(self._name, self._parts)
         except OSError as error:
             raise disk_error(error) from error
@@ -89,7 +99,7 @@ class Upload:
             with contextlib.suppress(OSError):  # all is on the disk by now, or was refused
                 self._file.close()
         self._open = False
-        self._give(self._written - old)
+        self._give(self._written, old)
 
     def abort(self) -> None:
         """Leave all as it was; nothing where it was put into place."""
@@ -104,7 +114,7 @@ class Upload:
         fd = self._file.fileno()
         found = self._tree.stat(self._parts)
         try:
-            if found is not None:
+            if found is not None and not self._fresh:
                 old = self._tree.attribute(self._parts, PROPERTIES)
                 if old is not None:
                     os.setxattr(fd, PROPERTIES, old)
@@ -121,8 +131,8 @@ class Upload:
             return
         raise refusal(said.status, said.body, said.message)
 
-    def _give(self, grown: int) -> None:
-        self._service.give(self._tree.access.uid, self._granted, grown)
+    def _give(self, grown: int, gone: int = 0) -> None:
+        self._service.give(self._tree.access.uid, self._granted, grown, gone)
         self._granted = 0
 
 

@@ -51,8 +51,8 @@ class AppAccess(StrEnum):
 class AppSpec:
     """What an app runs and how much of it. With a `command` it is that; else the platform serves the `model`.
 
-    `version` of the model is the one that was the latest when it was deployed, 0 without a model. `most` replicas run, or `least` of
-    them once nobody has asked for `idle_s` seconds.
+    `version` of the model is the one that was the latest when it was deployed, 0 without a model. From `least` to `most` replicas run,
+    as many as one for each `concurrency` requests that are under way; fewer only once they were not needed for `idle_s` seconds.
     """
 
     per_replica: Resources
@@ -65,9 +65,15 @@ class AppSpec:
     least: int = 1
     most: int = 1
     idle_s: int = 900
+    concurrency: int = 8
     priority: str = "normal"
     access: AppAccess = AppAccess.TENANT
     env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def scales(self) -> bool:
+        """Whether the number of its replicas follows what is asked of it."""
+        return self.least < self.most
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,10 @@ class App:
     not_before: float = 0.0  # when the next one is started
     message: Message = NOTHING  # why it is as it is
     tail: str = ""  # last lines of the replica that ended last by itself
+
+    def within(self, spec: AppSpec) -> int:
+        """Return how many replicas are wanted when it is run as `spec` says: as many as now, where that may be."""
+        return min(max(self.wanted, spec.least, 1), spec.most)
 
     @property
     def sleeps_idle(self) -> bool:

@@ -308,7 +308,11 @@ class Executor(Protocol):
         ...
 
     def address(self, attempt: str) -> str:
-        """Return where an attempt that listens is reached: the path of a UNIX socket, no part of which its program can replace."""
+        """Return where an attempt that listens is reached; nothing while that is not known.
+
+        It is the path of a UNIX socket, no part of which its program can replace, or `KEY@HOST:PORT`, where each side shows the
+        other that it knows the key.
+        """
         ...
 
     async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:

@@ -52,6 +52,10 @@ class StoredPlace:
     name: str
 
 
+class Unfinished(Exception):  # noqa: N818 - what became of it
+    """A part of it is done, and it is others' turn: said again, it goes on."""
+
+
 Place = JobRun | Home
 """A directory whose size can be asked for."""
 SpoolLot = list[tuple[str, list[SpooledPoint]]]
@@ -209,7 +213,7 @@ class Workspace(Protocol):
         ...
 
     async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:
-        """Remove the files of something that is stored, as `erase` does."""
+        """Remove the files of something that is stored, as `erase` does; raise `Unfinished` where it takes more than a turn."""
         ...
 
     async def spaces(self) -> Mapping[str, Space]:

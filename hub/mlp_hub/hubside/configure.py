@@ -12,7 +12,17 @@ from jupyterhub import roles
 from jupyterhub.handlers import base
 
 from mlp_hub._origins import Origins
-from mlp_hub.api.scopes import ACCESS, ADMIN_SCOPES, OPERATOR, SPAWNER, SPAWNER_SCOPES, custom_scopes
+from mlp_hub.api.scopes import (
+    ACCESS,
+    ADMIN_SCOPES,
+    DATA,
+    OPERATOR,
+    PART_SCOPES,
+    PROXY,
+    SPAWNER,
+    SPAWNER_SCOPES,
+    custom_scopes,
+)
 from mlp_hub.hubside.language import language
 from mlp_hub.hubside.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES
 from mlp_hub.settings import Settings
@@ -113,6 +123,8 @@ def _identities(c: Any, settings: Settings) -> None:
             "display": False,
         },
         {"name": SPAWNER, "api_token": settings.secret("spawner_token"), "display": False},
+        {"name": DATA, "api_token": settings.secret("data_token"), "display": False},
+        {"name": PROXY, "api_token": settings.secret("gateway_token"), "display": False},
         {"name": OPERATOR, "api_token": settings.secret("operator_token"), "display": False},
     ]
     hub.load_roles = [
@@ -137,6 +149,18 @@ def _identities(c: Any, settings: Settings) -> None:
             "description": "The spawner's entries in the quota ledger",
             "scopes": list(SPAWNER_SCOPES),
             "services": [SPAWNER],
+        },
+        {
+            "name": "mlp-data",
+            "description": "What holds files of datasets: the room that they take",
+            "scopes": list(PART_SCOPES[DATA]),
+            "services": [DATA],
+        },
+        {
+            "name": "mlp-gateway",
+            "description": "The gateway to apps: who may open which, and what was asked of them",
+            "scopes": list(PART_SCOPES[PROXY]),
+            "services": [PROXY],
         },
         {
             "name": "mlp-operator",

@@ -19,5 +19,6 @@ def configure_pods(c: Any, settings: Settings) -> Any:
     spawner.connect = partial(in_cluster.connect, settings)
     spawner.hub_connect_url = in_cluster.hub_url(settings)
     spawner.api_url = in_cluster.service_url(settings) + API_BASES[0]
+    spawner.data_url = in_cluster.data_url(settings)
     spawner.state_dir = str(settings.servers_run_dir)
     return spawner

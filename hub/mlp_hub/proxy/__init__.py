@@ -30,7 +30,8 @@ class Gateway:
     """The gateway to apps, by the service that it asks.
 
     `body_max` is MiB of a request's body, `answer_s` seconds until an app's answer has begun, `wake_s` until one that slept has
-    woken; `key_rate` are requests a second with one key, `tenant_rate` of all apps of a tenant.
+    woken; `key_rate` are requests a second with one key, `visitor_rate` of one person to a tenant's apps, `tenant_rate` of all apps of a
+    tenant.
     """
 
     service_socket: Path
@@ -38,6 +39,7 @@ class Gateway:
     answer_s: float = 300
     wake_s: float = 60
     key_rate: float = 50
+    visitor_rate: float = 50
     tenant_rate: float = 500
 
 
@@ -110,7 +112,8 @@ def launch_command(
     if apps is not None:
         argv += ["--service-socket", str(apps.service_socket), "--app-body-max", str(apps.body_max)]
         argv += ["--app-answer-s", str(apps.answer_s), "--app-wake-s", str(apps.wake_s)]
-        argv += ["--app-key-rate", str(apps.key_rate), "--app-tenant-rate", str(apps.tenant_rate)]
+        argv += ["--app-key-rate", str(apps.key_rate), "--app-visitor-rate", str(apps.visitor_rate)]
+        argv += ["--app-tenant-rate", str(apps.tenant_rate)]
     if tls:
         argv += ["--tls-cert", str(tls[0]), "--tls-key", str(tls[1])]
     if platform:

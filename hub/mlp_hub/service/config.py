@@ -81,6 +81,7 @@ class RunPolicy:
     runtime_review: bool = True  # tenants' runtimes wait for a platform admin's word
     first_uid: int | None = None  # user number N runs as first_uid + N; None: the hub's own uid
     api_url: str = ""  # what jobs are given as MLP_API_URL
+    data_url: str = ""  # and as MLP_DATA_URL, where files of datasets are not beside that
     lease_s: float = 15.0  # so long after its last sign of life a platform may be followed by another
     cycle_every_s: float = 30.0  # a scheduling cycle at least so often (aging, nodes that come back)
     look_every_s: float = 5.0  # every job that runs is looked at at least so often

@@ -14,6 +14,7 @@ from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.apps.gate import AppGate
 from mlp_hub.service.apps.service import AppService
+from mlp_hub.service.apps.usage import KeptUsage
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.bookings.service import BookingService
@@ -212,7 +213,15 @@ class Platform:
         self.datasets = DatasetService(
             db,
             self.storage,
-            DatasetWorker(self.queue, db, executor, self.lease, self.storage, changed=self._room_changed),
+            DatasetWorker(
+                self.queue,
+                db,
+                executor,
+                self.lease,
+                self.storage,
+                clock=clock,
+                changed=self._room_changed,
+            ),
             clock,
             first_uid=policy.first_uid,
             silent_s=policy.upload_silent_s,
@@ -226,6 +235,7 @@ class Platform:
             self.board, self.jobs, self.admission, self.forecasts, self._app_worker, executor, clock
         )
         self.departures.running.append(self.apps)
+        self.app_usage = KeptUsage(db, self._app_worker.busy)
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, executor, clock)
         self.audit = AuditLog(db)

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0026"
+REVISION = "0030"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -414,6 +414,16 @@ app_visit = (
         Index(None, "app"),
         Index(None, "expires_at"),
     )
+)
+
+app_use = Table(  # what was asked of an `app`, or of all of a `tenant`; `run` is the process that counts, `before` all earlier ones
+    "app_use",
+    metadata,
+    Column("kind", String(8), primary_key=True),
+    Column("name", String(50), primary_key=True),
+    Column("run", String(32), nullable=False),
+    Column("counted", Text, nullable=False),
+    Column("before", Text),
 )
 
 setting = Table(

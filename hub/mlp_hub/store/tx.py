@@ -7,6 +7,7 @@ from functools import cached_property
 from sqlalchemy import Connection
 
 from mlp_hub.store.repos.app_gate import AppGateRepo
+from mlp_hub.store.repos.app_uses import AppUses
 from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
@@ -97,6 +98,11 @@ class Tx:
     def bookings(self) -> Bookings:
         """The windows that tenants booked."""
         return Bookings(self.connection)
+
+    @cached_property
+    def app_uses(self) -> AppUses:
+        """What was asked of apps."""
+        return AppUses(self.connection)
 
     @cached_property
     def app_gate(self) -> AppGateRepo:

@@ -1,7 +1,12 @@
-"""The way of a browser to an app: from the hub's origin, where it is known, to the app's own, where it is not."""
+"""The way of a browser to an app: from the hub's origin, where it is known, to the app's own, where it is not.
+
+It begins at the app's own origin, where the gateway leaves a secret with the browser and sends it here with the digest (`way`); who
+comes here first is sent there. The code that it gets is good with that secret alone, so nobody can be led into an app by another's.
+"""
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlencode
 
 from mlp_hub.api.auth import Unauthorized, may_enter
@@ -15,7 +20,9 @@ from mlp_language.message import msg
 
 APP_PATH = rf"{BASE}/apps/([^/]+)/([^/]+)(/.*)?"
 BY_LABEL = "~"
-"""What stands in the place of a user where an app is named by the label of its host: no user is called so."""
+"""What stands in the place of a user where an app is named by the label of its host, and a `~` and the way behind it: no user is called so."""
+WAY = re.compile(r"[A-Za-z0-9_-]{43}")
+"""Given: a digest as the gateway writes it, SHA-256 in base64url."""
 
 
 class AppPage(Page):
@@ -35,7 +42,8 @@ class AppPage(Page):
             self.to_login()
             return
         gate = service.platform.app_gate
-        app = gate.by_label(name) if user == BY_LABEL else gate.find(user, name)
+        label, _, way = name.partition("~") if user == BY_LABEL else ("", "", "")
+        app = gate.by_label(label) if label else gate.find(user, name)
         known = principal.kind is CallerKind.USER and may_enter(principal) and APPS_READ in principal.scopes
         if app is None or not known or not await gate.may(app, principal.name):
             self.message(
@@ -55,9 +63,17 @@ class AppPage(Page):
                 ),
             )
             return
-        code = await service.visits.begin(app.uid, credential.session)
+        asked = {"next": self._rest(app)}
+        if WAY.fullmatch(way):
+            wait = service.limiter.take("app-visit", principal.key)
+            if wait:
+                self.message(
+                    429, msg("Too often"), msg("Apps are opened too often. Try again in {n} s.", n=wait)
+                )
+                return
+            asked["code"] = await service.visits.begin(app.uid, credential.session, way)
         origin = service.config.app_origin.replace("{label}", label_of(app.user, app.name))
-        self.redirect(f"{origin}/_mlp/enter?{urlencode({'code': code, 'next': self._rest(app)})}")
+        self.redirect(f"{origin}/_mlp/enter?{urlencode(asked)}")
 
     def _rest(self, app: Endpoint) -> str:
         """Return the path and query that are the app's, as they were asked for."""

@@ -290,6 +290,18 @@ def test_the_spawners_token_does_nothing_else(rig: ApiRig, route: Route) -> None
     assert outcome(rig, route, rig.spawner, THERE) == (403, "Forbidden")
 
 
+@each(r for r in RELATED if r.title not in OWN_ONLY)
+@pytest.mark.parametrize("part", scopes.PART_SCOPES)
+def test_the_tokens_of_the_platforms_parts_reach_their_own_routes_and_nothing_else(
+    rig: ApiRig, route: Route, part: str
+) -> None:
+    token, held = f"{part}-token", scopes.PART_SCOPES[part]
+    if route.scope is None or route.scope in held:
+        assert reached(route, *outcome(rig, route, token, fresh(rig, route)))
+    else:
+        assert outcome(rig, route, token, THERE) == (403, "Forbidden")
+
+
 VALID: dict[Any, dict[str, Any]] = {
     MetricBatch: {"source": "0.0.a", "points": []},
     Heartbeat: {"state": "running", "progress": 1},

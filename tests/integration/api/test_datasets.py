@@ -174,7 +174,7 @@ def test_what_is_written_is_charged_step_by_step(rig: ApiRig, team: str) -> None
     uid = rig.ask("PUT", "/users/ann/datasets/steps:write", token=rig.ann).json["uid"]
 
     def say(verb: str, **body: Any) -> Answer:
-        return rig.ask("PUT", f"/stored:{verb}", {"uid": uid, **body}, token=rig.spawner)
+        return rig.ask("PUT", f"/stored:{verb}", {"uid": uid, **body}, token=rig.data)
 
     assert say("take", size=MIB).status == 200
     assert in_use(rig, team) == MIB
@@ -185,8 +185,11 @@ def test_what_is_written_is_charged_step_by_step(rig: ApiRig, team: str) -> None
     assert (in_use(rig, team), show(rig, "steps")["used"]) == (300, 300)
     say("take", size=5 * MIB)
     put(rig, "steps", "two", 500)
-    assert rig.ask("PUT", "/stored:begun", token=rig.spawner).status == 200
-    assert (in_use(rig, team), show(rig, "steps")["used"]) == (800, 800)
+    assert rig.ask("PUT", "/stored:begun", token=rig.data).status == 200
+    wait_for(
+        lambda: (in_use(rig, team), show(rig, "steps")["used"]) == (800, 800),
+        message="for a look at the files",
+    )
     for token in (rig.ann, rig.rita):
         assert rig.ask("PUT", "/stored:take", {"uid": uid, "size": 1}, token=token).status == 403
 

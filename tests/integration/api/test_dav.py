@@ -312,3 +312,85 @@ def test_what_would_take_another_place_or_its_own_ground_away_is_refused(
     assert dav.ask(verb, f"{data}/dir/a", headers={"Destination": f"{data}/{to}"}).status == 403
     assert dav.ask("GET", f"{data}/dir/a").body == b"a"
     assert dav.ask("GET", f"{data}/kept").body == b"kept"
+
+
+LOCK = (
+    '<?xml version="1.0"?><D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
+    "<D:locktype><D:write/></D:locktype><D:owner>{owner}</D:owner></D:lockinfo>"
+)
+
+
+def test_what_a_client_says_of_itself_in_a_lock_is_bounded(dav: DavRig, data: str) -> None:
+    dav.ask("PUT", f"{data}/f", b"x")
+    long = dav.ask("LOCK", f"{data}/f", LOCK.format(owner="o" * 100_000).encode())
+    assert (long.status, "at most 2048 are kept" in long.json["msg"]) == (413, True)
+    held = dav.ask("LOCK", f"{data}/f", LOCK.format(owner="<D:href>me</D:href>").encode())
+    assert held.status == 200
+    token = {"Lock-Token": held.headers["lock-token"]}
+    assert dav.ask("UNLOCK", f"{data}/f", headers=token).status == 204
+
+
+@pytest.mark.parametrize("depth", [None, "infinity", "2"])
+def test_all_that_is_below_is_not_listed_at_once(dav: DavRig, data: str, depth: str | None) -> None:
+    dav.ask("MKCOL", f"{data}/dir")
+    asked = dav.ask("PROPFIND", f"{data}/", headers={} if depth is None else {"Depth": depth})
+    assert (asked.status, b"<D:propfind-finite-depth/>" in asked.body) == (403, True)
+    assert dav.ask("PROPFIND", f"{data}/", headers={"Depth": "1"}).status == 207
+
+
+def test_a_copy_that_finds_no_room_leaves_what_is_in_its_place(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    dav.ask("MKCOL", f"{data}/big")
+    for name in ("one", "two"):
+        assert dav.ask("PUT", f"{data}/big/{name}", bytes(3 * MIB)).status == 201
+    dav.ask("MKCOL", f"{data}/old")
+    assert dav.ask("PUT", f"{data}/old/kept", b"kept").status == 201
+    assert dav.ask("PUT", f"{data}/file", b"file").status == 201
+    for source, to in (("big", "old"), ("big/one", "file"), ("big", "file"), ("big/one", "old")):
+        full = dav.ask("COPY", f"{data}/{source}", headers={"Destination": f"{data}/{to}"})
+        if "/" in source:  # one file has room
+            assert full.status == 204, full.body
+            dav.ask("DELETE", f"{data}/{to}")
+            dav.ask("MKCOL", f"{data}/old")
+            dav.ask("PUT", f"{data}/old/kept", b"kept")
+            dav.ask("PUT", f"{data}/file", b"file")
+            continue
+        assert full.status == 507, full.body
+        assert dav.ask("GET", f"{data}/old/kept").body == b"kept"
+        assert dav.ask("GET", f"{data}/file").body == b"file"
+    settled(rig, team, 6 * MIB + 8)
+    assert left_over(rig) == []
+
+
+def test_a_copy_of_a_directory_has_all_that_was_in_it(rig: ApiRig, dav: DavRig, data: str, team: str) -> None:
+    dav.ask("MKCOL", f"{data}/a")
+    dav.ask("MKCOL", f"{data}/a/b")
+    dav.ask("PUT", f"{data}/a/b/f", b"deep")
+    assert dav.ask("COPY", f"{data}/a", headers={"Destination": f"{data}/c"}).status == 201
+    assert dav.ask("COPY", f"{data}/a", headers={"Destination": f"{data}/c"}).status == 204
+    assert dav.ask("GET", f"{data}/c/b/f").body == b"deep"
+    alone = {"Destination": f"{data}/d", "Depth": "0"}
+    assert dav.ask("COPY", f"{data}/a", headers=alone).status == 201
+    assert dav.ask("GET", f"{data}/d/b/f").status == 404
+    settled(rig, team, 8)
+
+
+def test_what_an_owner_says_of_its_files_length_gives_nothing_back(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    assert dav.ask("PUT", f"{data}/real", bytes(4 * MIB)).status == 201
+    with (on_disk(rig, data) / "hole").open("wb") as file:
+        file.truncate(100 * MIB)  # as the owner's notebook may
+    assert dav.ask("DELETE", f"{data}/hole").status == 204
+    settled(rig, team, 4 * MIB)
+    with (on_disk(rig, data) / "hole").open("wb") as file:
+        file.truncate(100 * MIB)
+    assert dav.ask("PUT", f"{data}/hole", b"now small").status == 204
+    settled(rig, team, 4 * MIB + 9)
+    assert dav.ask("PUT", f"{data}/more", bytes(7 * MIB)).status == 507, "the quota holds"
+
+
+def test_a_request_of_megabytes_of_headers_is_refused(dav: DavRig, data: str) -> None:
+    assert dav.ask("GET", f"{data}/f", headers={"X-Long": "x" * 200_000}).status == 413
+    assert dav.ask("GET", f"{data}/{'f' * 200_000}").status in {413, 414}

@@ -25,7 +25,7 @@ def public(rig: ApiRig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ht
     """The public port, as ann."""
     directory = tmp_path_factory.mktemp("public")
     socket = directory / "data.sock"
-    argv = [sys.executable, "-c", _PROGRAM, str(rig.root), str(rig.sockets[True]), rig.spawner, str(socket)]
+    argv = [sys.executable, "-c", _PROGRAM, str(rig.root), str(rig.sockets[True]), rig.data, str(socket)]
     with (directory / "dav.log").open("wb") as log:
         files = subprocess.Popen(argv, stdout=log, stderr=log)
     proxy = RunningProxy(directory)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import mlp.data
@@ -22,6 +23,7 @@ from api_rig import ApiRig
 from dav_rig import DavAt
 from mlp.aio import AsyncClient
 from mlp.cli import main
+from mlp.client import Client
 from mlp.errors import MLPError, Refused, TransferFailed, UsageError
 from waiting import PATIENCE_S, wait_for
 
@@ -304,6 +306,21 @@ def test_the_command_prints_json_and_its_status(
     assert main(["data", "pull", "nothing-here"]) == 3
     assert main(["data", "rm", name]) == 0
     capsys.readouterr()
+
+
+def test_pods_come_by_a_port_of_their_own_with_a_token(
+    dav: DavAt, tree: Path, name: str, tmp_path: Path
+) -> None:
+    there = f"http://127.0.0.1:{dav.port}/data"
+    ours = Client(dav.client().url, "ann-token", "ann", data_url=there)
+    mlp.data.push(tree, name, client=ours)
+    mlp.data.pull(name, tmp_path / "there", client=ours)
+    assert contents(tmp_path / "there") == contents(tree)
+    for token in ("bob-token", "made-up", ""):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        for method in ("PROPFIND", "DELETE", "PUT"):
+            said = httpx.request(method, f"{there}/ann/{name}/x", headers=headers, timeout=PATIENCE_S)
+            assert said.status_code in {401, 403, 404}, (method, token, said.text)
 
 
 def test_the_same_from_asyncio_and_who_cancels_stops_it(

@@ -60,6 +60,8 @@ def askers(rig: ApiRig) -> dict[str, Asker]:
         "notebook": rig.notebook,
         "job": job,
         "spawner": rig.spawner,
+        "data": rig.data,
+        "gateway": rig.gateway,
         "platform admin": rig.root_user,
     }
     found = {name: Asker(BY_NAME[name], value, "ann", rig.ann) for name, value in ann.items()}

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
@@ -43,15 +43,23 @@ def test_a_browser_is_led_to_the_apps_own_origin_by_a_code_that_is_good_once(rig
     led = rig.visit(f"{APP}/cart/2?a=1&b=2", Cookie=session["Cookie"], **PAGE)
     assert led.status == 302
     to = urlsplit(led.headers["location"])
-    assert to.netloc == own(rig)
-    assert parse_qs(to.query)["next"] == ["/cart/2?a=1&b=2"]
+    # first to the app's own origin, where it gets what its code will be bound to
+    assert (to.netloc, to.path) == (own(rig), "/_mlp/enter")
+    assert parse_qs(to.query) == {"next": ["/cart/2?a=1&b=2"]}
+    begun = rig.visit(f"{to.path}?{to.query}", host=own(rig), **PAGE)
+    way = begun.headers["set-cookie"]
+    assert way.startswith("__Host-mlp-app-way=")
+    assert {"HttpOnly", "Secure", "SameSite=Lax", "Path=/"} <= {part.strip() for part in way.split(";")}
+    way = way.partition(";")[0]
+    assert way.partition("=")[2] not in begun.headers["location"]
+    hub = begun.headers["location"].removeprefix(rig.platform_url)
+    to = urlsplit(rig.visit(hub, Cookie=session["Cookie"], **PAGE).headers["location"])
+    path = f"{to.path}?{to.query}"
     # at another app's origin the code is worth nothing, and is used up
-    path = f"{to.path}?{to.query}"
-    assert rig.visit(path, host=rig.host("ann", "other"), **PAGE).status == 403
-    assert rig.visit(path, host=own(rig), **PAGE).status == 403
-    to = urlsplit(rig.visit(f"{APP}/cart/2?a=1&b=2", Cookie=session["Cookie"], **PAGE).headers["location"])
-    path = f"{to.path}?{to.query}"
-    entered = rig.visit(path, host=own(rig), **PAGE)
+    assert rig.visit(path, host=rig.host("ann", "other"), Cookie=way, **PAGE).status == 403
+    assert rig.visit(path, host=own(rig), Cookie=way, **PAGE).status == 403
+    path, _ = rig.way(session["Cookie"], "ann", "shop", "/cart/2?a=1&b=2", way)
+    entered = rig.visit(path, host=own(rig), Cookie=way, **PAGE)
     assert (entered.status, entered.headers["location"]) == (302, "/cart/2?a=1&b=2")
     set_cookie = entered.headers["set-cookie"]
     assert set_cookie.startswith("__Host-mlp-app=")
@@ -59,7 +67,7 @@ def test_a_browser_is_led_to_the_apps_own_origin_by_a_code_that_is_good_once(rig
         part.strip() for part in set_cookie.split(";")
     }
     assert "domain" not in set_cookie.lower()
-    assert rig.visit(path, host=own(rig), **PAGE).status == 403
+    assert rig.visit(path, host=own(rig), Cookie=way, **PAGE).status == 403
     page = rig.visit("/cart/2?a=1&b=2", host=own(rig), Cookie=set_cookie.partition(";")[0], **PAGE)
     assert page.json["path"] == "/cart/2?a=1&b=2"
     assert page.json["headers"]["x-mlp-user"] == "ann"
@@ -71,12 +79,53 @@ def test_a_browser_is_led_to_the_apps_own_origin_by_a_code_that_is_good_once(rig
 )
 def test_the_way_in_leads_to_nobody_else(rig: GatewayRig, away: str) -> None:
     _, session = rig.session("ann", rig.ann)
-    to = urlsplit(rig.visit(f"{APP}/", Cookie=session["Cookie"], **PAGE).headers["location"])
-    code = parse_qs(to.query)["code"][0]
-    from urllib.parse import quote
-
-    entered = rig.visit(f"{to.path}?code={code}&next={quote(away)}", host=own(rig), **PAGE)
+    path, way = rig.way(session["Cookie"], "ann", "shop")
+    code = parse_qs(urlsplit(path).query)["code"][0]
+    entered = rig.visit(f"/_mlp/enter?code={code}&next={quote(away)}", host=own(rig), Cookie=way, **PAGE)
     assert (entered.status, entered.headers["location"]) == (302, "/")
+    begun = rig.visit(f"/_mlp/enter?next={quote(away)}", host=own(rig), **PAGE)
+    assert begun.headers["location"].startswith(f"{rig.platform_url}{PREFIX}/~/")
+    assert begun.headers["location"].endswith("/")
+    assert "evil" not in begun.headers["location"]
+
+
+def test_nobody_is_led_into_an_app_as_somebody_else(rig: GatewayRig) -> None:
+    """A code of ann's, in an address that another browser is made to open."""
+    _, session = rig.session("ann", rig.ann)
+    path, way = rig.way(session["Cookie"], "ann", "shop")
+    _, other = rig.way(session["Cookie"], "ann", "shop")
+    assert other != way
+    for cookie in ("", other, "__Host-mlp-app-way=", "__Host-mlp-app-way=" + "x" * 43, "mlp-app-way=" + way):
+        refused = rig.visit(path, host=own(rig), Cookie=cookie or "a=b", **PAGE)
+        assert refused.status == 403, cookie
+        assert "set-cookie" not in refused.headers
+        assert "Open the app again" in refused.body.decode()
+    assert rig.visit(path, host=own(rig), Cookie=way, **PAGE).status == 302  # and none of that used it up
+
+
+def test_a_strangers_way_in_stores_nothing(rig: GatewayRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, session = rig.session("ann", rig.ann)
+    path, way = rig.way(session["Cookie"], "ann", "shop")
+    written: list[object] = []
+    write = rig.rig.db.write
+
+    async def watched(work: Any) -> Any:
+        written.append(work)
+        return await write(work)
+
+    monkeypatch.setattr(rig.rig.db, "write", watched)
+    for n in range(20):
+        forged = f"/_mlp/enter?code={n:043d}"
+        assert rig.visit(forged, host=own(rig), Cookie=way, **PAGE).status == 403
+        assert rig.visit(forged, host=own(rig), **PAGE).status == 403
+        assert rig.visit("/_mlp/enter?next=/", host=own(rig), **PAGE).status == 302
+        assert rig.visit(f"{PREFIX}/~/{own(rig).split('.')[0]}~{n:043d}/", **PAGE).status == 302  # to log in
+    visits = [
+        work for work in written if "app_visits" in getattr(work, "__qualname__", "") or "enter" in str(work)
+    ]
+    assert not visits
+    assert rig.visit(path, host=own(rig), Cookie=way, **PAGE).status == 302
+    assert len(written) > len(visits)
 
 
 def test_nothing_of_an_app_is_ever_a_page_of_the_hubs_own_origin(rig: GatewayRig, cookie: str) -> None:
@@ -121,8 +170,8 @@ def test_without_a_cookie_the_apps_origin_sends_a_browser_past_the_hub(rig: Gate
 
 def test_a_cookie_is_of_one_app_and_ends_with_the_session(rig: GatewayRig) -> None:
     session, headers = rig.session("ann", rig.ann)
-    to = urlsplit(rig.visit(f"{APP}/", Cookie=headers["Cookie"], **PAGE).headers["location"])
-    entered = rig.visit(f"{to.path}?{to.query}", host=own(rig), **PAGE)
+    path, way = rig.way(headers["Cookie"], "ann", "shop")
+    entered = rig.visit(path, host=own(rig), Cookie=way, **PAGE)
     cookie = entered.headers["set-cookie"].partition(";")[0]
     assert rig.visit("/", host=own(rig), Cookie=cookie).status == 200
     assert rig.visit("/", host=rig.host("ann", "other"), Cookie=cookie).status == 401
@@ -200,6 +249,78 @@ def test_who_asks_too_often_with_a_key_is_told_when_to_come_again(rig: GatewayRi
     assert int(refused.headers["retry-after"]) > 0
     # who comes with a token is not held up by it
     assert rig.visit(f"{APP}/", Authorization=f"Bearer {rig.ann}").status == 200
+
+
+def test_a_visitor_who_asks_without_end_locks_nobody_else_out(tmp_path: Path) -> None:
+    with GatewayRig(tmp_path, visitor_rate=0.01, tenant_rate=1000) as rig:
+        rig.tenant("red", "rita", members=("ann",))
+        rig.stand_in("ann", "shop", "red")
+        assert rig.ask("PUT", "/users/ann/apps/shop/access", {"access": "hub"}, token=rig.ann).status == 200
+        bob = [rig.visit(f"{APP}/", Authorization=f"Bearer {rig.bob}").status for _ in range(3)]
+        assert bob == [200, 429, 429]
+        # of another tenant, of its own, and who has a key
+        key = rig.key("ann", "shop", "calm", rig.ann)
+        for headers in ({"Authorization": f"Bearer {rig.rita}"}, {"X-API-Key": key}):
+            assert rig.visit(f"{APP}/", **headers).status == 200
+        cookie = rig.enter("ann", rig.ann, "ann", "shop")
+        assert rig.visit("/", host=own(rig), Cookie=cookie).status == 200
+        # the same person by another door
+        assert rig.visit(f"{APP}/", Authorization=f"Bearer {rig.ann}").status == 429
+
+
+def test_what_was_asked_outlives_the_proxy_and_counts_once(tmp_path: Path) -> None:
+    with GatewayRig(tmp_path) as rig:
+        rig.tenant("red", "rita", members=("ann",))
+        rig.stand_in("ann", "shop", "red")
+        mine = {"Authorization": f"Bearer {rig.ann}"}
+
+        def usage(path: str = "/users/ann/apps/shop/usage") -> dict[str, Any]:
+            found: dict[str, Any] = rig.ask("GET", path, token=rig.ann).json
+            return found
+
+        def kept() -> Any:
+            return rig.run(rig.platform.app_usage.of("app", rig.apps["ann", "shop"].uid))
+
+        for _ in range(3):
+            assert rig.visit(f"{APP}/", **mine).status == 200
+        rig.proxy.stop(kill=False)  # told at its end, whatever it told before
+        assert kept().total.requests == 3
+        assert (usage()["requests"], usage()["open"]) == (3, 0)  # while there is no proxy
+        rig.proxy.start()
+        rig.lead_to_the_service()
+        for _ in range(2):
+            assert rig.visit(f"{APP}/", **mine).status == 200
+        assert usage()["requests"] == 5  # what was told and what was not yet
+        told = wait_for(
+            lambda: (found := kept()) and found.total.requests == 5 and found, message="for the rest"
+        )
+        rig.proxy.stop(kill=True)
+        found = usage()
+        assert (found["requests"], sum(found["latency"])) == (5, 5)
+        assert sum(one["requests"] for one in found["minutes"]) == 5
+        assert found["since"] < found["last"]
+        assert usage("/tenants/red/apps/usage")["requests"] == 5
+        # the same again, and an older count that comes late
+        path = "/services/mlp/api/v1/gateway:used"
+        again = {
+            "kind": "app",
+            "name": rig.apps["ann", "shop"].uid,
+            "run": told.run,
+            "under_way": 0.0,
+            **{name: getattr(told.counted, name) for name in ("since", "last", "requests", "errors")},
+            **{
+                name: getattr(told.counted, name)
+                for name in ("bytes_in", "bytes_out", "bounds_ms", "latency")
+            },
+            "minutes": [],
+        }
+        for requests in (told.counted.requests, 0):
+            body = {"counted": [{**again, "requests": requests}]}
+            assert (
+                rig.ask("PUT", path.removeprefix("/services/mlp/api/v1"), body, token=rig.gateway).status
+                == 200
+            )
+        assert usage()["requests"] == 5
 
 
 def test_an_app_that_sleeps_is_woken_and_answers_who_waited(rig: GatewayRig) -> None:

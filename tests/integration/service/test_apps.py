@@ -17,7 +17,7 @@ from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.service.apps.probing import connect
+from mlp_hub.service.apps.connecting import connect
 from waiting import until
 
 

@@ -274,3 +274,26 @@ def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_gone(tmp
         assert left == []
 
     play(tmp_path, story)
+
+
+def test_files_open_again_before_anything_is_measured(tmp_path: Path) -> None:
+    """A dataset of millions of files that was being written to holds up nobody: it is charged with all that was taken meanwhile."""
+
+    async def story(rig: Rig) -> None:
+        uid = await make(rig)
+        await rig.platform.datasets.take(uid, 2 * SIZE)
+        await asyncio.to_thread(put, rig, "pets", "half", SIZE)
+        worker = rig.platform.datasets._worker
+        looked, look_on = worker._workspace.stored_size, asyncio.Event()
+
+        async def slow(of: StoredPlace) -> int:
+            await look_on.wait()
+            return await looked(of)
+
+        worker._workspace.stored_size = slow  # type: ignore[method-assign]
+        await rig.platform.datasets.begun()
+        await charged(rig, 2 * SIZE)
+        look_on.set()
+        await charged(rig, SIZE)
+
+    play(tmp_path, story)

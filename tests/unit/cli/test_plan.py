@@ -78,7 +78,7 @@ def test_a_changed_config_file_restarts_the_hub_alone(tmp_path: Path) -> None:
 def test_no_secret_stands_in_a_command_line_or_in_the_plan() -> None:
     assert plan()["proxy"]["secret_env"] == {
         "CONFIGPROXY_AUTH_TOKEN": "/h/secrets/proxy_token",
-        "MLP_GATEWAY_TOKEN": "/h/secrets/spawner_token",
+        "MLP_GATEWAY_TOKEN": "/h/secrets/gateway_token",
     }
     assert "CONFIGPROXY_AUTH_TOKEN" not in plan()["proxy"]["env"]  # type: ignore[operator]
 

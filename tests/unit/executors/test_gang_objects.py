@@ -227,6 +227,17 @@ def test_datasets_are_directories_of_the_shared_volume_that_can_only_be_read(tmp
         ]
 
 
+def test_a_replica_of_an_app_carries_its_name_and_can_only_read_its_model(tmp_path: Path) -> None:
+    spec = launch("plain", listens=True, model="clf@3", env={"MLP_APP": "shop"})
+    made = described(spec, ALL, tmp_path).main[1]
+    [pod] = pods_in(made)
+    assert made["spec"]["template"]["metadata"]["labels"]["mlp-hub/app"] == "shop"
+    assert [m for m in pod["spec"]["containers"][0]["volumeMounts"] if m["mountPath"] == "/model"] == [
+        {"name": "files", "mountPath": "/model", "subPath": "models/ann/clf@3", "readOnly": True}
+    ]
+    assert pod["spec"]["automountServiceAccountToken"] is False
+
+
 def test_mounts_are_claims_by_name(tmp_path: Path) -> None:
     mounts = (Mount("data", "/data"), Mount("data", "/again", read_only=False))
     [pod] = pods_in(described(launch("plain", mounts=mounts), ALL, tmp_path).main[1])

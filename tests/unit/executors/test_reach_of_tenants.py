@@ -8,10 +8,13 @@ import pytest
 
 from kube_installation import installation
 from mlp_hub.domain.errors import MessageError
+from mlp_hub.executors.kubernetes.installation import APP_PORT
 from mlp_hub.executors.kubernetes.tenancy.network import between_ranks, policies
 from reachability import End, reaches
 
-AT = installation(service=("10.99.7.5", 8081), hub=("10.99.7.5", 8000), dns=("10.99.0.1/32",))
+AT = installation(
+    service=("10.99.7.5", 8081), hub=("10.99.7.5", 8000), data=("10.99.7.5", 8082), dns=("10.99.0.1/32",)
+)
 NEAR = ["203.0.113.7/32", "198.51.100.9/32"]
 DIGITS, OTHER = "digits.0", "other.0"
 POLICIES: list[Any] = [
@@ -43,6 +46,8 @@ ENDS = {
     "another job's rank": tenants("red", "10.244.0.12", attempt=OTHER, user="bob"),
     "a rank with outbound": tenants("red", "10.244.0.13", attempt="fetch.0", network="outbound"),
     "a notebook": tenants("red", "10.244.0.20", user="ann", network="outbound"),
+    "an app": tenants("red", "10.244.0.21", user="ann", app="shop", attempt="shop.0"),
+    "blue's app": tenants("blue", "10.244.0.32", user="eve", app="shop", attempt="shop.0"),
     "blue's rank": tenants("blue", "10.244.0.30", attempt=DIGITS, user="eve"),
     "blue's notebook": tenants("blue", "10.244.0.31", user="eve", network="outbound"),
     "dns": others("kube-system", "10.244.0.2", k8s_app="kube-dns"),
@@ -73,6 +78,10 @@ MUST = [
     ("a notebook", "the hub's machine", 8000),
     ("the hub's machine", "a notebook", 8888),
     ("the hub's machine", "blue's notebook", 8888),
+    ("the hub's machine", "an app", APP_PORT),
+    ("the hub's machine", "blue's app", APP_PORT),
+    ("rank 0", "the hub's machine", 8082),
+    ("a notebook", "the hub's machine", 8082),
     ("a notebook", "the outside", 443),
     ("a notebook", "the outside by IPv6", 443),
     ("a rank with outbound", "the outside", 443),
@@ -91,6 +100,20 @@ MUST_NOT = [
     ("system", "a notebook", 8888),
     ("the outside", "a notebook", 8888),
     ("the hub's machine", "rank 0", 2222),
+    ("the hub's machine", "rank 0", APP_PORT),
+    ("the hub's machine", "a notebook", APP_PORT),
+    ("the hub's machine", "an app", 8080),
+    ("a notebook", "an app", APP_PORT),
+    ("rank 0", "an app", APP_PORT),
+    ("an app", "a notebook", 8888),
+    ("an app", "blue's app", APP_PORT),
+    ("blue's app", "an app", APP_PORT),
+    ("blue's notebook", "an app", APP_PORT),
+    ("another pod", "an app", APP_PORT),
+    ("system", "an app", APP_PORT),
+    ("a node", "an app", APP_PORT),
+    ("the outside", "an app", APP_PORT),
+    ("an app", "the outside", 443),
     ("rank 0", "the outside", 443),
     ("rank 0", "system", 443),
     ("rank 0", "dns", 9153),

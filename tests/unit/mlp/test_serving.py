@@ -41,7 +41,7 @@ class Echo(LoadedModel):
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("MLP_APP_PORT", "0")
     with listen() as listener:
-        _, port = listener.getsockname()
+        port = listener.getsockname()[1]
         server = ModelServer(listener, Echo(), "echo", "3")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

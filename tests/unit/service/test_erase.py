@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.executors.mounted import erase
-from mlp_hub.executors.mounted.erase import remove_directory
+from mlp_hub.executors.mounted.erase import remove_directory, turn_of
+from mlp_hub.executors.workspace import Unfinished
 
 
 def test_directories_nested_deeper_than_a_path_is_long_are_removed(tmp_path: Path) -> None:
@@ -91,3 +92,21 @@ def test_what_is_left_when_it_may_not_go_on_is_removed_by_the_next(tmp_path: Pat
     assert job.exists()
     remove_directory(job)
     assert not job.exists()
+
+
+def test_who_makes_directories_as_fast_as_they_are_removed_keeps_no_thread(tmp_path: Path) -> None:
+    """What a thread of the owner's does at any speed is done here between any two steps."""
+    top = tmp_path / "pets"
+    (top / "made-0").mkdir(parents=True)
+    made = 0
+
+    def makes_another() -> None:
+        nonlocal made
+        made += 1
+        for place in [top, *(p for p in top.iterdir() if p.is_dir())]:
+            (place / f"made-{made}").mkdir(exist_ok=True)
+
+    with pytest.raises(Unfinished):
+        remove_directory(top, turn_of(20, makes_another))
+    remove_directory(top, turn_of(10_000, lambda: None))
+    assert not top.exists()

@@ -79,6 +79,8 @@ def test_nothing_of_the_hubs_environment_passes() -> None:
     env = build_for_pod({"SECRET": "1", "JUPYTERHUB_USER": "ann"}, "ann", "http://h:1/api")
     assert "SECRET" not in env
     assert (env["JUPYTERHUB_USER"], env["MLP_API_URL"], env["HOME"]) == ("ann", "http://h:1/api", "/home/ann")
+    assert "MLP_DATA_URL" not in env
+    assert build_for_pod({}, "ann", "http://h:1/api", "http://h:2/data")["MLP_DATA_URL"] == "http://h:2/data"
 
 
 def told(**status: Any) -> pod_states.Pod:

@@ -845,6 +845,12 @@ export interface JobCreate {
   env?: {
     [k: string]: string;
   };
+  /**
+   * parameters of the program, which finds them in `mlp.params`
+   */
+  params?: {
+    [k: string]: boolean | number | string;
+  };
   replace?: boolean;
 }
 /**
@@ -857,6 +863,8 @@ export interface JobCreate {
  * since `started_at` besides. `waited_s` are the seconds in the queue in all waits that are over; while it waits, it has
  * waited since `waiting_since` besides. What it is in the queue for counts from `queued_at`: who is stopped for others keeps
  * its age there. The present attempt began with `progress_from` at `progress_since`, null before it reported anything.
+ *
+ * `sweep` is the name of the sweep whose trial number `trial` it is, null of one that is no trial.
  *
  * `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
  * null for what was submitted here.
@@ -886,6 +894,11 @@ export interface Job {
   topology: string | null;
   tensorboard: "off" | "on";
   data: string[];
+  params: {
+    [k: string]: boolean | number | string;
+  };
+  sweep: string | null;
+  trial: number | null;
   uid: string;
   state: "creating" | "deleting" | "error" | "finished" | "running";
   phase:

@@ -43,6 +43,7 @@ export function AppsPage(): JSX.Element {
     { title: t("Name"), kind: "name", cell: (a) => <Link to={href("app", a.user, a.name)}>{a.name}</Link> },
     { title: t("State"), kind: "tight", cell: (a) => <State of={a} /> },
     { title: t("Replicas"), kind: "tight", cell: (a) => <span title={answers(a)}>{`${a.ready}/${a.wanted}`}</span> },
+    { title: t("Under way"), kind: "low", cell: (a) => (a.under_way === null ? "" : <span title={t("Requests at once, lately")}>{a.under_way}</span>) },
     { title: t("Note"), hideTitle: true, kind: "grow", cell: (a) => <span class="mlp-clip" title={a.message}>{a.message || what(a)}</span> },
     { title: t("Tenant"), kind: "low", cell: (a) => a.tenant },
     { title: t("Address"), kind: "tight", cell: (a) => <a href={address(a)}>{t("Open")}</a> },
@@ -105,6 +106,14 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
       <p>
         <State of={a} /> {a.message}
       </p>
+      {a.under_way === null && typeof a.replicas === "number" ? null : (
+        <p>
+          {[
+            a.under_way === null ? "" : n("1 request under way", "{n} requests under way", a.under_way),
+            typeof a.replicas === "number" ? "" : t("{range} replicas, one for each {n} requests at once", { range: a.replicas, n: a.concurrency }),
+          ].filter(Boolean).join(" · ")}
+        </p>
+      )}
       <p>{rich(t("It answers at {address}"), { address: <a href={address(a)}>{address(a)}</a> })}</p>
       <Replicas of={a} />
       <AppUsage path={path} now={now} />

@@ -12,19 +12,22 @@ from mlp_api.app_gate import (
     AppKeyCreate,
     AppKeyShown,
     AppMinute,
+    AppsUsed,
     AppUsage,
+    Counted,
 )
 from mlp_hub.api import answers
 from mlp_hub.api.auth import Credential, TooMany, Unauthorized, may_enter
 from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.figures import Figures, ProxyFigures
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import APPS_READ, APPS_WRITE, LEDGER_WRITE, TENANTS_READ
+from mlp_hub.api.scopes import APPS_READ, APPS_WRITE, GATEWAY, TENANTS_READ
 from mlp_hub.domain import app_gate as domain
 from mlp_hub.domain.app import AppAccess
-from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.app_usage import AppUse, MinuteOfUse
+from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.apps.endpoints import Endpoint
+from mlp_hub.service.apps.usage import with_live
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_language.message import msg
 
@@ -66,12 +69,12 @@ async def set_access(call: Call) -> AppAccessNow:
 async def usage(call: Call) -> AppUsage:
     """Show what was asked of an app, how quickly it answered, and what of it went wrong."""
     uid = await call.platform.app_gate.uid_of(call.context, call.user, call.params["app"])
-    return _usage(await _figures(call).of_app(uid))
+    return await _usage_of(call, "app", uid)
 
 
 async def tenant_usage(call: Call) -> AppUsage:
     """Show what was asked of all apps of a tenant together."""
-    return _usage(await _figures(call).of_tenant(call.params["tenant"]))
+    return await _usage_of(call, "tenant", call.params["tenant"])
 
 
 async def admit(call: Call) -> Reply:
@@ -84,8 +87,18 @@ async def admit(call: Call) -> Reply:
 async def enter(call: Call) -> AppEntered:
     """Trade a browser's code for the cookie of an app's own origin: asked by the gateway."""
     app = call.platform.app_gate.by_label(call.body.label)
-    got = await call.service.visits.enter("" if app is None else app.uid, call.body.code)
+    got = await call.service.visits.enter("" if app is None else app.uid, call.body.code, call.body.way)
     return AppEntered() if got is None else AppEntered(cookie=got[0], lasts_s=int(got[1]))
+
+
+async def used(call: Call) -> str:
+    """Take in what was asked of apps: told by the gateway every few seconds."""
+    told: AppsUsed = call.body
+    await call.platform.app_usage.told(
+        [(one.kind, one.name, one.run, _counted(one)) for one in told.counted],
+        [(one.name, one.under_way) for one in told.counted if one.kind == "app"],
+    )
+    return ""
 
 
 async def _admit(call: Call, asked: AppAdmit) -> AppAdmission:
@@ -154,13 +167,41 @@ async def _may(call: Call, app: Endpoint, visitor: str, key: domain.AppKey | Non
     )
 
 
-def _figures(call: Call) -> ProxyFigures:
-    if call.service.figures is None:
+async def _usage_of(call: Call, kind: str, name: str) -> AppUsage:
+    """Return what is kept with what the proxy counted since; while it is away, what is kept."""
+    figures = call.service.figures
+    if figures is None:
         raise Refused(
             Reason.WRONG_STATE,
             msg("nothing counts what is asked of apps here: this hub has no proxy of its own"),
         )
-    return call.service.figures
+    # asked first: what it tells in between is in what is kept, and must not count twice
+    try:
+        live = await (figures.of_app(name) if kind == "app" else figures.of_tenant(name))
+    except Unavailable:
+        kept = await call.platform.app_usage.of(kind, name)
+        if kept is None:
+            raise
+        return _usage(kept.total, 0)
+    kept = await call.platform.app_usage.of(kind, name)
+    return _usage(with_live(kept, live.run, live.use), live.open)
+
+
+def _counted(told: Counted) -> AppUse:
+    return AppUse(
+        since=told.since,
+        requests=told.requests,
+        errors=told.errors,
+        bytes_in=told.bytes_in,
+        bytes_out=told.bytes_out,
+        last=told.last,
+        bounds_ms=tuple(told.bounds_ms),
+        latency=tuple(told.latency),
+        minutes=tuple(
+            MinuteOfUse(one.minute, one.requests, one.errors, one.bytes_in, one.bytes_out)
+            for one in told.minutes
+        ),
+    )
 
 
 def _key(key: domain.AppKey, secret: str | None = None) -> AppKeyShown:
@@ -173,17 +214,17 @@ def _key(key: domain.AppKey, secret: str | None = None) -> AppKeyShown:
     )
 
 
-def _usage(found: Figures) -> AppUsage:
+def _usage(found: AppUse, under_way: int) -> AppUsage:
     return AppUsage(
         since=when(found.since),
         requests=found.requests,
         errors=found.errors,
         bytes_in=found.bytes_in,
         bytes_out=found.bytes_out,
-        open=found.open,
+        open=under_way,
         last=maybe_when(found.last or None),
-        bounds_ms=found.bounds_ms,
-        latency=found.latency,
+        bounds_ms=list(found.bounds_ms),
+        latency=list(found.latency),
         p50_ms=found.within_ms(0.5),
         p99_ms=found.within_ms(0.99),
         minutes=[
@@ -256,7 +297,7 @@ ROUTES = (
         admit,
         "A request for an app came",
         P,
-        LEDGER_WRITE,
+        GATEWAY,
         body=AppAdmit,
         reply=AppAdmission,
     ),
@@ -266,8 +307,9 @@ ROUTES = (
         enter,
         "A browser came to an app",
         P,
-        LEDGER_WRITE,
+        GATEWAY,
         body=AppEnter,
         reply=AppEntered,
     ),
+    Route("PUT", "/gateway:used", used, "What was asked of apps", P, GATEWAY, body=AppsUsed),
 )

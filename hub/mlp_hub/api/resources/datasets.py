@@ -15,7 +15,7 @@ from mlp_api.types import Name
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.paging import ListPage, listed
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import DATA_READ, DATA_WRITE, LEDGER_WRITE
+from mlp_hub.api.scopes import DATA_READ, DATA_WRITE, STORED_WRITE
 
 
 class DatasetQuery(ListPage, forbid_unknown_fields=True):
@@ -76,7 +76,9 @@ async def take(call: Call) -> str:
 async def give(call: Call) -> str:
     """Take in what was written."""
     told: StorageGive = call.body
-    await call.platform.datasets.give(told.uid, told.granted, told.grown, told.once, told.took)
+    await call.platform.datasets.give(
+        told.uid, told.granted, told.grown, told.once, told.took, gone=told.gone
+    )
     return ""
 
 
@@ -143,7 +145,7 @@ ROUTES = (
         reply=DatasetAccess,
         bucket="metrics",
     ),
-    Route("PUT", "/stored:take", take, "Storage is going to be written", P, LEDGER_WRITE, body=StorageTake),
-    Route("PUT", "/stored:give", give, "Storage was written", P, LEDGER_WRITE, body=StorageGive),
-    Route("PUT", "/stored:begun", begun, "What holds files has begun", P, LEDGER_WRITE),
+    Route("PUT", "/stored:take", take, "Storage is going to be written", P, STORED_WRITE, body=StorageTake),
+    Route("PUT", "/stored:give", give, "Storage was written", P, STORED_WRITE, body=StorageGive),
+    Route("PUT", "/stored:begun", begun, "What holds files has begun", P, STORED_WRITE),
 )

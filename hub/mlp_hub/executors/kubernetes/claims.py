@@ -70,6 +70,7 @@ class About:
     network: str = "none"
     at: float = 0.0
     group: str = ""  # name of the PodGroup that has its pods bound as a whole
+    key: str = ""  # by which its pod and the gateway know each other, where it listens
 
     @property
     def of_run(self) -> JobRun:
@@ -114,7 +115,7 @@ def object_name(spec: LaunchSpec) -> str:
     return f"{readable if readable[0].isalpha() else 'j' + readable}-{digest}"
 
 
-def about_of(spec: LaunchSpec, main: Kind, now: float, group: str = "") -> About:
+def about_of(spec: LaunchSpec, main: Kind, now: float, group: str = "", key: str = "") -> About:
     """Return what is to be known of an attempt later."""
     row = spec.runtime
     return About(
@@ -134,6 +135,7 @@ def about_of(spec: LaunchSpec, main: Kind, now: float, group: str = "") -> About
         spec.network,
         now,
         group,
+        key,
     )
 
 

@@ -11,10 +11,12 @@ import contextlib
 import logging
 import math
 import os
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -34,12 +36,12 @@ from mlp_hub.executors.kubernetes.claims import END, Claim, End, about_of, claim
 from mlp_hub.executors.kubernetes.creating import created
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.gang import Gang, describe
-from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.executors.kubernetes.installation import APP_PORT, Installation
 from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
 from mlp_hub.executors.kubernetes.tending import Tending
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
 from mlp_hub.executors.kubernetes.ways import Ways
-from mlp_hub.executors.mounted.prepare import make_directories
+from mlp_hub.executors.mounted.prepare import make_directories, show_model
 from mlp_hub.executors.mounted.reading import MountedLogs
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import NodeInfo
@@ -68,7 +70,7 @@ class KubernetesExecutor(MountedLogs):
     keeps_tenants = False
     brought: BroughtJobs | None = None
     images = True
-    serves = False
+    serves = True
 
     def __init__(
         self,
@@ -158,8 +160,15 @@ class KubernetesExecutor(MountedLogs):
                 claim = await self._write_end(claim, End(phase, self._clock(), grace_s, failure))
             await self._remove(claim, grace_s)
 
-    def address(self, attempt: str) -> str:  # noqa: ARG002
-        """Return nothing: apps do not run here."""
+    def address(self, attempt: str) -> str:
+        """Return where its pod listens, and by which key that is known; nothing while there is none."""
+        claim = self._cache.claims.get(attempt)
+        if claim is None or not claim.about.key:
+            return ""
+        for pod in self._cache.pods(claim):
+            if pod.address and pod.leaves_at is None and not pod.over:
+                host = f"[{pod.address}]" if ":" in pod.address else pod.address
+                return f"{claim.about.key}@{host}:{APP_PORT}"
         return ""
 
     async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
@@ -217,11 +226,15 @@ class KubernetesExecutor(MountedLogs):
             yield
 
     async def _start(self, spec: LaunchSpec) -> None:
+        key = secrets.token_urlsafe(32) if spec.listens else ""
+        if key:
+            told = {"MLP_APP_PORT": str(APP_PORT), "MLP_APP_KEY": key}
+            spec = replace(spec, env={**spec.env, **told})
         gone = self._placed.gone(spec)
         ran = await self._look(self._records_of, spec)
         gang = await self._look(self._described, spec)
         kind, main = gang.main
-        about = about_of(spec, kind, self._clock(), gang.group)
+        about = about_of(spec, kind, self._clock(), gang.group, key)
         end = None
         if gone or ran:
             lost = troubles.rank_lost(None, min(gone)) if gone else troubles.claim_deleted(object_name(spec))
@@ -334,7 +347,10 @@ class KubernetesExecutor(MountedLogs):
 
     def _described(self, spec: LaunchSpec) -> Gang:
         gang = describe(spec, self._at, self._ways, object_name(spec), self._placed.devices(spec))
-        make_directories(spec, self._directories, root=os.geteuid() == 0, ranks_log=True)
+        root = os.geteuid() == 0
+        make_directories(spec, self._directories, root=root, ranks_log=True)
+        if spec.model is not None:
+            show_model(spec, self._directories, root=root)
         return gang
 
     # -- what happens without being asked for

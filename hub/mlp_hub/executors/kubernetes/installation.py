@@ -16,6 +16,8 @@ FILES_CLAIM = "mlp-files"
 """Contract: the claim of the volume of all files in each tenant's namespace, which pods name."""
 NOTEBOOK_PORT = 8888
 """Given: port of notebook servers in their pods."""
+APP_PORT = 19_998
+"""Given: port of replicas of apps in their pods, beside that of agents of launchers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Installation:
     `image` is that of notebooks and of jobs whose runtime names none. `volume` is the source of the volume of all files, as a
     PersistentVolume has it (`{"hostPath": {"path": ...}}`, `{"nfs": ...}`, `{"csi": ...}`); `root` is where this process sees
     it, and `directories` are below that. `service` is the host and port at which pods reach the service, `hub` those of
-    JupyterHub's API: addresses, or names of services in the cluster.
+    JupyterHub's API, `data` those of files of datasets: addresses, or names of services in the cluster.
 
     `cpu_overcommit` is the CPU that is given out for each core of a node: pods ask the cluster for so much less than they have.
 
@@ -48,6 +50,7 @@ class Installation:
     labels: Mapping[str, str] = field(default_factory=dict)  # on all that is made, besides ours
     cpu_overcommit: float = 1.0
     hub: tuple[str, int] | None = None
+    data: tuple[str, int] | None = None
     identities: tuple[str, ...] = ()
     controllers: tuple[str, ...] = ()
     user_prefix: str = "mlp:"

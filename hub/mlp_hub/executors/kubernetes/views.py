@@ -35,6 +35,7 @@ class PodView:
     signal: int | None = None
     leaves_at: float | None = None  # it was deleted, and is to be gone by then
     disrupted: str = ""  # why the cluster took it away
+    address: str = ""
 
     @property
     def over(self) -> bool:
@@ -83,6 +84,7 @@ def pod_view(found: Object) -> PodView | None:
         seconds(meta["creationTimestamp"]) or 0.0,
         leaves_at=seconds(leaves),
         disrupted=disrupted.get("message") or "" if disrupted.get("status") == "True" else "",
+        address=status.get("podIP") or "",
         **view,
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mlp_hub.beneath import Folder
+from mlp_hub.executors.workspace import Unfinished
 
 MOST_NAMES = 10_000
 """Safety: names of a directory in memory at a time: a program can make millions."""
@@ -43,12 +44,27 @@ def remove_directory(path: Path, goes_on: Callable[[], None] = lambda: None) -> 
         above.remove_folder(path.name)
 
 
+def turn_of(most: int, goes_on: Callable[[], None]) -> Callable[[], None]:
+    """Return a `goes_on` that raises `Unfinished` after so many steps: who removes does not go on for as long as others make."""
+    left = most
+
+    def step() -> None:
+        nonlocal left
+        goes_on()
+        left -= 1
+        if left < 0:
+            raise Unfinished
+
+    return step
+
+
 def _empty_all(top: Folder, goes_on: Callable[[], None]) -> None:
     # no program can have guessed it, so nothing has such a name already
     fresh = secrets.token_hex(16)
     moved = 0
     while below := _clear(top, goes_on):
         for name in below:
+            goes_on()
             _open_up(name, top)
             with top.inside(name) as directory:
                 while inside := _clear(directory, goes_on):

@@ -15,7 +15,7 @@ from mlp_hub.domain.model import ModelFormat
 from mlp_hub.executors.mounted import copying, spool
 from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
 from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.erase import remove_directory
+from mlp_hub.executors.mounted.erase import remove_directory, turn_of
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
 from mlp_hub.executors.mounted.model_formats import recognise
 from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_of
@@ -35,7 +35,8 @@ from mlp_hub.executors.workspace import (
 
 COPIES = 2
 """Tuning: models that are copied at a time: more at once, for the disk that jobs write to as well."""
-
+MOST_REMOVED = 50_000
+"""Tuning: files that are removed of what is stored in one turn: its owner may make others as fast, and keeps no thread by that."""
 CHARGED = 4
 """Tuning: directories that are measured to the end at a time: a huge one delays fewer others, for the disk that jobs write to as well."""
 
@@ -134,7 +135,7 @@ class MountedWorkspace:
 
         def remove() -> None:
             with self._fence.acting(epoch):
-                remove_directory(self.directories.stored(of), goes_on)
+                remove_directory(self.directories.stored(of), turn_of(MOST_REMOVED, goes_on))
 
         await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
 

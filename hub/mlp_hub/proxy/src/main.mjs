@@ -58,6 +58,7 @@ const { values: args } = parseArgs({
     "app-answer-s": { type: "string", default: "300" },
     "app-wake-s": { type: "string", default: "60" },
     "app-key-rate": { type: "string", default: "50" },
+    "app-visitor-rate": { type: "string", default: "50" },
     "app-tenant-rate": { type: "string", default: "500" },
     base: { type: "string", default: "/" },
     "tls-cert": { type: "string" },
@@ -66,6 +67,7 @@ const { values: args } = parseArgs({
 });
 
 const TEXT_TYPE = "text/plain; charset=utf-8";
+const FLUSH_MS = 1_000; // for which the service is told at the end what was asked of apps
 const FREE_SOCKETS = 32; // of those kept open to one process, without a request; more are closed
 
 const log = defaultLogger();
@@ -327,6 +329,7 @@ const apps =
           answerS: Number(args["app-answer-s"]),
           wakeS: Number(args["app-wake-s"]),
           perKey: Number(args["app-key-rate"]),
+          perVisitor: Number(args["app-visitor-rate"]),
           perTenant: Number(args["app-tenant-rate"]),
         },
         turns,
@@ -389,8 +392,10 @@ await listen(proxy.proxyServer, Number(args.port), args.bind);
 log.info("Proxying %s:%s", args.bind, args.port);
 
 for (const signal of ["SIGTERM", "SIGINT"]) {
-  process.on(signal, () => {
+  process.on(signal, async () => {
     fs.rmSync(args["api-socket"], { force: true });
+    const late = new Promise((resolve) => setTimeout(resolve, FLUSH_MS));
+    await Promise.race([apps?.flush(), late]);
     process.exit(0);
   });
 }

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 Address = str
-"""Where a replica listens: the path of a UNIX socket, which begins with `/`, or `HOST:PORT`."""
+"""Where a replica listens: the path of a UNIX socket, which begins with `/`, `HOST:PORT`, or `KEY@HOST:PORT` where it answers those
+alone who know its key."""
 
 
 class Endpoint(NamedTuple):

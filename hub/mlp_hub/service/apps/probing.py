@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from mlp_hub.service.apps.connecting import connect
 from mlp_hub.service.apps.endpoints import Address
 
 FIRST_S = 0.1
@@ -35,7 +35,8 @@ class ReplicaProbe(NamedTuple):
 class _Watched:
     """What is known of one replica."""
 
-    def __init__(self) -> None:
+    def __init__(self, probe: ReplicaProbe) -> None:
+        self.probe = probe
         self.ready = False
         self.overdue = False
         self.task: asyncio.Task[None] | None = None
@@ -53,11 +54,11 @@ class Probing:
         """Ask these replicas of an app, by their attempts, and no others."""
         known = self._of.setdefault(app, {})
         for attempt in [*known]:
-            if attempt not in probes:
+            if probes.get(attempt) != known[attempt].probe:
                 _cancel(known.pop(attempt))
         for attempt, probe in probes.items():
             if attempt not in known:
-                known[attempt] = watched = _Watched()
+                known[attempt] = watched = _Watched(probe)
                 watched.task = asyncio.ensure_future(self._watch(app, probe, watched))
         if not known:
             del self._of[app]
@@ -115,16 +116,3 @@ async def answers_now(probe: ReplicaProbe) -> bool:
     if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
         return False
     return probe.any_answer or int(words[1]) == 200
-
-
-async def connect(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to a replica; a path of a socket may be longer than the kernel takes."""
-    if not address.startswith("/"):
-        host, _, port = address.rpartition(":")
-        return await asyncio.open_connection(host, int(port))
-    directory, _, name = address.rpartition("/")
-    fd = await asyncio.to_thread(os.open, directory, os.O_PATH | os.O_CLOEXEC)
-    try:
-        return await asyncio.open_unix_connection(f"/proc/self/fd/{fd}/{name}")
-    finally:
-        os.close(fd)

@@ -65,9 +65,7 @@ class AppService:
     async def deploy(self, context: TenantContext, user: str, asked: api.AppCreate) -> api.Application:
         """Take an app in, or what one is to become; durable when this returns, and started after that."""
         if not self._executor.serves:
-            _refuse(
-                msg("this hub runs its jobs in a cluster, where apps cannot be reached yet; run it as a job")
-            )
+            _refuse(msg("nothing runs at this hub, whose nodes are simulated, so no app could answer"))
         least, most = range_of(asked.replicas)
         if least > most:
             _refuse(
@@ -99,7 +97,15 @@ class AppService:
         spec = spec_of(asked, version, runtime.name)
         now = self._clock()
         new = App(
-            self._uids.make(now), user, asked.name, tenant, spec, 0, A.STARTING, now, wanted=max(spec.most, 1)
+            self._uids.make(now),
+            user,
+            asked.name,
+            tenant,
+            spec,
+            0,
+            A.STARTING,
+            now,
+            wanted=max(spec.least, 1),
         )
         await self._jobs.check_replica(replica_spec(new, 0, None if runtime.tenant is None else runtime))
 
@@ -123,8 +129,7 @@ class AppService:
             return app
 
         app = await self._board.db.write(work)
-        self._worker.last_asked[app.uid] = now
-        self._worker.look_at(app.uid)
+        self._worker.changed(app.uid)
         return await self._wire(app)
 
     async def get(self, context: TenantContext, user: str, name: str) -> api.Application:
@@ -168,16 +173,16 @@ class AppService:
         def work(tx: Tx) -> App:
             found = _live(tx, context, user, name)
             idle = found.spec.idle_s if asked.idle is UNSET else asked.idle
-            spec = replace(found.spec, least=least, most=most, idle_s=idle)
-            app = replace(found, spec=spec, wanted=most)
+            each = found.spec.concurrency if asked.concurrency is UNSET else asked.concurrency
+            spec = replace(found.spec, least=least, most=most, idle_s=idle, concurrency=each)
+            app = replace(found, spec=spec, wanted=found.within(spec))
             tx.apps.put(app)
             detail = {"replicas": str(asked.replicas)}
             tx.audit.add(now, user, "app.scale", name, tenant=found.tenant, detail=detail)
             return app
 
         app = await self._board.db.write(work)
-        self._worker.last_asked[app.uid] = now
-        self._worker.look_at(app.uid)
+        self._worker.changed(app.uid)
         return await self._wire(app)
 
     async def delete(self, context: TenantContext, user: str, name: str, *, actor: str) -> api.Application:
@@ -248,19 +253,19 @@ class AppService:
         return await self._executor.read_log(attempt, 0, max(since, 0), max(1, min(limit, MOST_LINES)))
 
     async def wake(self, uid: str) -> None:
-        """Say that somebody asks an app now: as many replicas as there may be are to run. Cheap where they do."""
+        """Say that somebody asks an app now: one that sleeps wakes. Cheap where it does not."""
         self._worker.last_asked[uid] = self._clock()
         app = await self._board.db.read(lambda tx: tx.apps.get(SYSTEM, uid))
         if app is None:
             self._worker.last_asked.pop(uid, None)
             return
-        if app.phase is A.DELETING or app.wanted >= app.spec.most:
+        if app.phase is A.DELETING or app.wanted:
             return
 
         def work(tx: Tx) -> None:
             found = tx.apps.get(SYSTEM, uid)
             if found is not None and found.phase is not A.DELETING:
-                tx.apps.put(replace(found, wanted=found.spec.most))
+                tx.apps.put(replace(found, wanted=found.within(found.spec)))
 
         await self._board.db.write(work)
         self._worker.look_at(uid)
@@ -272,7 +277,7 @@ class AppService:
         if waiting:
             self._forecasts.look_soon()
         rows = [(job, self._admission.waiting(job.uid), self._forecasts.start_of(job)) for job in there]
-        return to_wire(app, rows, self._worker.ready(app.uid))
+        return to_wire(app, rows, self._worker.ready(app.uid), self._worker.under_way(app.uid))
 
 
 def _put_deleting(tx: Tx, app: App) -> App:
@@ -307,7 +312,7 @@ def _changed(found: App, new: App, *, replaces: bool) -> App:
         found,
         spec=new.spec,
         generation=found.generation + (not _same_program(found.spec, new.spec)),
-        wanted=new.wanted,
+        wanted=found.within(new.spec),
         failures=0,
         not_before=0.0,
         tail="",
@@ -316,7 +321,17 @@ def _changed(found: App, new: App, *, replaces: bool) -> App:
 
 def _same_program(old: AppSpec, new: AppSpec) -> bool:
     """Whether replicas of the one are replicas of the other."""
-    return replace(old, least=new.least, most=new.most, idle_s=new.idle_s, access=new.access) == new
+    return (
+        replace(
+            old,
+            least=new.least,
+            most=new.most,
+            idle_s=new.idle_s,
+            concurrency=new.concurrency,
+            access=new.access,
+        )
+        == new
+    )
 
 
 def _check_runtime(runtime: Runtime) -> None:

@@ -66,6 +66,7 @@ def spec_of(asked: api.AppCreate, version: int, runtime: str) -> AppSpec:
         least=least,
         most=most,
         idle_s=asked.idle,
+        concurrency=asked.concurrency,
         priority=asked.priority,
         access=AppAccess(asked.access),
         env=dict(asked.env),
@@ -73,7 +74,10 @@ def spec_of(asked: api.AppCreate, version: int, runtime: str) -> AppSpec:
 
 
 def to_wire(
-    app: App, replicas: Sequence[tuple[Job, Wait | None, float | None]], answering: Collection[str]
+    app: App,
+    replicas: Sequence[tuple[Job, Wait | None, float | None]],
+    answering: Collection[str],
+    under_way: float | None,
 ) -> api.Application:
     """Return an app; each replica comes with what the last cycle said of it while it waits, and when it may start."""
     spec = app.spec
@@ -96,6 +100,8 @@ def to_wire(
         gpu_kind=spec.gpu_kind,
         replicas=spec.most if spec.least == spec.most else f"{spec.least}:{spec.most}",
         idle=spec.idle_s,
+        concurrency=spec.concurrency,
+        under_way=None if under_way is None else round(under_way, 1),
         wanted=app.wanted,
         ready=sum(one.ready for one in running),
         command=spec.command or None,

@@ -6,7 +6,7 @@ memory alone, which replicas answer, is asked anew by whoever leads next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.app import App, AppPhase
@@ -17,8 +17,9 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
 from mlp_hub.service.apps.next_action import LOOP, AppPlan, decide, is_live
-from mlp_hub.service.apps.probing import Probing
+from mlp_hub.service.apps.probing import Probing, ReplicaProbe
 from mlp_hub.service.apps.replicas import probe_of, replica_spec
+from mlp_hub.service.apps.scaling import AppLoad, Scaling, replicas_for
 from mlp_hub.service.jobs import validation
 from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.lifecycle.effects import Acts
@@ -31,10 +32,16 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import msg, to_data
 
 KIND = "app"
+PLACED_S = 0.2
+"""Tuning: seconds between two looks whether it is known where a replica that runs listens, which its cluster tells a moment later."""
 GOING_S = 0.5
 """Tuning: seconds between two looks whether the replicas of an app that is deleted have gone."""
 REFUSED_S = 30.0
 """Tuning: seconds until what was refused is tried again, as when a quota is smaller than a replica."""
+LOADS_KEPT = 1_000
+"""Safety: moments of which it is known how busy an app was: bounds memory; of a longer idle time the older half is thinned out."""
+SHOWN_S = 20.0
+"""Tuning: seconds for which it is shown how busy an app was: the gateway tells every 5 s while it is."""
 
 
 class AppWorker:
@@ -62,6 +69,8 @@ class AppWorker:
         self.endpoints = Endpoints()
         self.probing = probing or Probing(self.look_at)
         self.last_asked: dict[str, float] = {}
+        self._known: dict[str, float] = {}  # since when it is known how busy an app is
+        self._loads: dict[str, list[tuple[float, float]]] = {}  # when, and how many requests were under way
         queue.serve(KIND, self._work)
 
     async def start(self) -> None:
@@ -75,6 +84,32 @@ class AppWorker:
         self.probing.stop()
         self.endpoints.clear()
         self.last_asked.clear()
+        self._known.clear()
+        self._loads.clear()
+
+    def changed(self, uid: str) -> None:
+        """Note that somebody says how an app is to be now: only what is asked of it from here on makes it shrink."""
+        self.last_asked[uid] = self._known[uid] = self._clock()
+        self.look_at(uid)
+
+    def busy(self, uid: str, under_way: float) -> None:
+        """Note how many requests were under way at an app lately."""
+        now = self._clock()
+        loads = self._loads.setdefault(uid, [])
+        loads.append((now, under_way))
+        if len(loads) > LOADS_KEPT:
+            half = len(loads) // 2
+            older = [
+                max(pair, key=lambda one: one[1])
+                for pair in zip(loads[:half:2], loads[1:half:2], strict=False)
+            ]
+            loads[:half] = older
+        self.look_at(uid)
+
+    def under_way(self, uid: str) -> float | None:
+        """Return how many requests were under way lately; None where nothing is known of it."""
+        loads = self._loads.get(uid)
+        return loads[-1][1] if loads and self._clock() - loads[-1][0] <= SHOWN_S else None
 
     def look_at(self, uid: str) -> None:
         """Have an app looked at soon."""
@@ -105,13 +140,15 @@ class AppWorker:
             return False
         app, jobs = found
         running = [job for job in jobs if job.phase is Phase.RUNNING and is_live(job)]
-        self.probing.keep(uid, {job.attempt: probe_of(app, job, self._executor) for job in running})
+        probes = {job.attempt: probe_of(app, job, self._executor) for job in running}
+        placed = {attempt: probe for attempt, probe in probes.items() if probe.address}
+        self.probing.keep(uid, placed)
         answering = self.probing.ready(uid)
         ready = {job.uid for job in running if job.attempt in answering}
         await self._end_overdue(app, running)
-        app, idle_s = self._with_sleep(app, ready)
+        app, idle_s = self._scaled(app, ready)
         plan = decide(app, jobs, ready, self._clock())
-        self._publish(plan, running, answering)
+        self._publish(plan, running, placed, answering)
         if not await self._store(found[0], plan):
             return True
         if plan.gone:
@@ -119,17 +156,28 @@ class AppWorker:
             return False
         await self._start(plan)
         waits = [s for s in (plan.again_s, idle_s, GOING_S if app.phase is AppPhase.DELETING else None) if s]
+        if len(placed) < len(probes):
+            waits.append(PLACED_S)
         if waits:
             self._queue.add_after((KIND, uid), min(waits))
         return False
 
-    def _with_sleep(self, app: App, ready: set[str]) -> tuple[App, float | None]:
-        """Return the app with as few replicas as it may have once nobody has asked for long, and when that would be."""
-        if app.phase is AppPhase.DELETING or app.wanted <= app.spec.least or not ready:
+    def _scaled(self, app: App, ready: set[str]) -> tuple[App, float | None]:
+        """Return the app with as many replicas as its load needs, and in how long to look again."""
+        spec = app.spec
+        if app.phase is AppPhase.DELETING or not spec.scales or not ready:
             return app, None
         now = self._clock()
-        left = self.last_asked.setdefault(app.uid, now) + app.spec.idle_s - now
-        return (app, left) if left > 0 else (replace(app, wanted=app.spec.least), None)
+        loads = self._loads.get(app.uid, [])
+        loads[:] = [one for one in loads if now - one[0] <= spec.idle_s]
+        wanted, again_s = replicas_for(
+            app.wanted,
+            Scaling(spec.least, spec.most, spec.concurrency, spec.idle_s),
+            [AppLoad(now - at, number) for at, number in loads],
+            known_s=now - self._known.setdefault(app.uid, now),
+            quiet_s=now - self.last_asked.setdefault(app.uid, now),
+        )
+        return replace(app, wanted=wanted), again_s
 
     async def _end_overdue(self, app: App, running: Sequence[Job]) -> None:
         late = self.probing.overdue(app.uid)
@@ -146,14 +194,20 @@ class AppWorker:
                 failure = Failure(Cause.START_FAILED, message=str(said), said=to_data(said))
                 await self._acts.stop(job.attempt, 0.0, failure)
 
-    def _publish(self, plan: AppPlan, running: Sequence[Job], answering: set[str]) -> None:
+    def _publish(
+        self,
+        plan: AppPlan,
+        running: Sequence[Job],
+        placed: Mapping[str, ReplicaProbe],
+        answering: set[str],
+    ) -> None:
         """Say where the app is; before what is to end is told so, that nothing more is sent there."""
         app = plan.app
         if plan.gone:
             return
         stopped = {job.uid for job in plan.stop}
         addresses = tuple(
-            self._executor.address(job.attempt)
+            placed[job.attempt].address
             for job in running
             if job.attempt in answering and job.uid not in stopped
         )
@@ -217,7 +271,8 @@ class AppWorker:
     def _gone(self, uid: str) -> None:
         self.probing.keep(uid, {})
         self.endpoints.drop(uid)
-        self.last_asked.pop(uid, None)
+        for kept in (self.last_asked, self._known, self._loads):
+            kept.pop(uid, None)
 
 
 _ASKED = msg("its app asked for it")

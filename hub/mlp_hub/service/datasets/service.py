@@ -224,10 +224,18 @@ class DatasetService:
         self._worker.heard(uid, now)
 
     async def give(
-        self, uid: str, granted: int, grown: int, once: str | None = None, took: str | None = None
+        self,
+        uid: str,
+        granted: int,
+        grown: int,
+        once: str | None = None,
+        took: str | None = None,
+        *,
+        gone: int = 0,
     ) -> None:
-        """Take in what was written; of what is gone, nothing. What is told again under the same key counts once.
+        """Take in what was written; what is told again under the same key counts once.
 
+        Where something is `gone` its files are looked at: how long they were is the word of who owns them.
         `took` is the key under which it was asked for, if nobody knows whether that was heard: where it was not, it will not be.
         """
         now = self._clock()
@@ -239,12 +247,16 @@ class DatasetService:
             if took is not None and not _known(tx, took):
                 _remember(tx, took, now)
                 return tx.stored.get(uid)
-            return self._storage.give(tx, uid, granted, grown)
+            return self._storage.give(tx, uid, granted, max(grown, 0))
 
         left = await told(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
-        if left is not None and not left.granted and left.reserved:
-            self._worker.look_at(uid)
+        if left is None:
+            return
+        if gone or grown < 0:
+            await self._worker.shrunk(uid, now)
+        elif not left.granted:
+            self._worker.rested(left)
 
     async def begun(self) -> None:
         """Measure what was being written to: who held the files has begun anew, and knows of nothing that was under way."""

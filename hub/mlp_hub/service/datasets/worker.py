@@ -6,15 +6,22 @@ it ends uploads that nobody was heard of, and measures what programs may have wr
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
+from mlp_hub.domain.storage import StoredItem
 from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.executors.base import Superseded
+from mlp_hub.executors.base import Executor, Superseded
+from mlp_hub.executors.workspace import Unfinished
 from mlp_hub.service.lifecycle.stored import StoredWorker, place_of
-from mlp_hub.service.state.leadership import LeaseLost
+from mlp_hub.service.lifecycle.workqueue import WorkQueue
+from mlp_hub.service.state.leadership import Leadership, LeaseLost
+from mlp_hub.service.storage.ledger import StorageLedger
 from mlp_hub.service.support.told import told
+from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Span, msg
 
@@ -25,6 +32,11 @@ MEASURED_EVERY_S = 600.0
 MOST_MEASURED = 50
 """Tuning: datasets that are measured again in one sweep, those that waited longest: size of a lot, for how long others wait
 behind it."""
+LOOKS_APART = 10
+"""Tuning: times that a look at files takes, until something that is removed has them looked at again: less work, for how long what
+is gone is charged."""
+QUICK_S = 1.0
+"""Tuning: seconds for which who removes something waits until that is charged exactly."""
 
 
 @dataclass(slots=True)
@@ -34,6 +46,8 @@ class DatasetTimes:
     heard: float
     measured: float = 0.0
     due: bool = False  # it is to be measured again
+    looked: float = 0.0  # when its files were looked at last, and for how long
+    took_s: float = 0.0
 
 
 class DatasetWorker(StoredWorker):
@@ -41,6 +55,20 @@ class DatasetWorker(StoredWorker):
 
     kind = "dataset"
     _times: dict[str, DatasetTimes] | None = None
+
+    def __init__(
+        self,
+        queue: WorkQueue,
+        db: Database,
+        executor: Executor,
+        lease: Leadership,
+        storage: StorageLedger,
+        *,
+        clock: Callable[[], float],
+        changed: Callable[[], None],
+    ) -> None:
+        super().__init__(queue, db, executor, lease, storage, changed=changed)
+        self._clock = clock
 
     async def start(self) -> None:
         """Look at all that are not at rest."""
@@ -62,18 +90,42 @@ class DatasetWorker(StoredWorker):
         self._of(uid, now).due = True
         self.look_at(uid)
 
-    async def recount(self) -> None:
-        """Measure all that something was being written to."""
-        for item in await self._db.read(lambda tx: tx.stored.granted()):
-            used = await self._workspace.stored_size(place_of(item))
-
-            def work(tx: Tx, uid: str = item.uid, used: int = used) -> None:
-                now = tx.stored.get(uid)
-                if now is not None:
-                    self._storage.settle(tx, uid, used, now.reserved)
-
-            await told(self._db.write(work), self._changed)
+    def rested(self, item: StoredItem) -> None:
+        """Have what nothing is written to any more looked at, if there is a reason."""
+        times = (self._times or {}).get(item.uid)
+        if item.reserved or (times is not None and times.due):
             self.look_at(item.uid)
+
+    async def shrunk(self, uid: str, now: float) -> None:
+        """Measure what something was removed from: at once where that is quick, as it was the last time, and soon otherwise."""
+        times = self._of(uid, now)
+        times.due = True
+        pause = times.took_s * LOOKS_APART - (self._clock() - times.looked)
+        if pause > 0:
+            self._queue.add_after((self.kind, uid), pause)
+            return
+        self.look_at(uid)
+        looked = asyncio.ensure_future(self._quick_look(uid))
+        await asyncio.wait([looked], timeout=QUICK_S)
+
+    async def _quick_look(self, uid: str) -> None:
+        with contextlib.suppress(Exception):  # whatever it is, the queue's own look meets it too
+            found = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
+            if found is not None and found.phase is not P.DELETING and not found.item.granted:
+                await self._measure(found)
+
+    async def recount(self) -> None:
+        """Have all looked at that something was being written to; it is charged as if that was written until then."""
+
+        def work(tx: Tx) -> list[str]:
+            found = tx.stored.granted()
+            for item in found:
+                self._storage.lapse(tx, item)
+            return [item.uid for item in found]
+
+        now = self._clock()
+        for uid in await told(self._db.write(work), self._changed):
+            self.measure(uid, now)
 
     async def sweep(self, now: float, silent_s: float) -> None:
         """End uploads that nobody was heard of for `silent_s` (0: none), and have some of all others measured again."""
@@ -117,8 +169,11 @@ class DatasetWorker(StoredWorker):
         if found is None:
             return False
         if found.phase is P.DELETING:
-            with contextlib.suppress(LeaseLost, Superseded):
-                await self._erase(found.item, lambda tx, uid: tx.datasets.remove(uid))
+            try:
+                with contextlib.suppress(LeaseLost, Superseded):
+                    await self._erase(found.item, lambda tx, uid: tx.datasets.remove(uid))
+            except Unfinished:
+                return True
             return False
         times = (self._times or {}).get(uid)
         wanted = found.phase in AT_REST and found.item.reserved
@@ -133,7 +188,10 @@ class DatasetWorker(StoredWorker):
 
     async def _measure(self, found: Dataset) -> bool:
         """Charge a dataset with what its files take; again at once where something was written meanwhile."""
+        times, began = self._of(found.item.uid, self._clock()), self._clock()
         used = await self._workspace.stored_size(place_of(found.item))
+        times.looked = self._clock()
+        times.took_s = times.looked - began
         reserved = 0 if found.phase in AT_REST else found.item.reserved
         if (used, reserved) == (found.item.used, found.item.reserved):
             return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from mlp_hub.domain.data import DATA, targets
 from mlp_hub.domain.job import Job
 from mlp_hub.domain.storage import StoredKind
@@ -23,6 +25,7 @@ def launch_spec(
         "MLP_USER": spec.user,
         "MLP_TENANT": spec.tenant,
         "MLP_API_URL": policy.api_url,
+        **({"MLP_DATA_URL": policy.data_url} if policy.data_url else {}),
         "MLP_JOB_TOKEN": token,
         "MLP_CHECKPOINT_DIR": f"{WORKSPACE}/ckpt",
         "MLP_RESTART_COUNT": str(job.restarts),
@@ -32,6 +35,10 @@ def launch_spec(
         env["MLP_APP"] = spec.replica.name
     if spec.checkpoint_every is not None:
         env["MLP_CHECKPOINT_EVERY"] = str(spec.checkpoint_every)
+    if spec.params:
+        env["MLP_PARAMS"] = msgspec.json.encode(dict(spec.params)).decode()
+    if spec.trial is not None:
+        env |= {"MLP_SWEEP": spec.trial.name, "MLP_TRIAL": str(spec.trial.number)}
     if spec.tensorboard == "off":
         env["MLP_TENSORBOARD"] = spec.tensorboard
     seen = targets(spec.data, spec.user)

@@ -21,7 +21,7 @@ from mlp_hub.domain.model import (
 )
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
-from mlp_hub.executors.workspace import Extent, Home, JobRun, Place
+from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, Unfinished
 from mlp_hub.service.lifecycle.stored import StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
@@ -67,7 +67,7 @@ class ModelWorker(StoredWorker):
                 await self._delete(found)
         except (LeaseLost, Superseded):
             pass
-        except Unwanted:
+        except (Unwanted, Unfinished):
             return True
         return False
 

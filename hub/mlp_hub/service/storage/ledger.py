@@ -3,6 +3,7 @@
     reserve  ->  kept for it before anything is written; refused where the quota has no room
     take     ->  may be written from now on, in steps; refused likewise, within what is reserved never
     give     ->  was written, or will not be: the exact difference
+    lapse    ->  who took it is gone: charged as if it was written, until that is looked at
     settle   ->  what was found by looking; never refused, since it is there
 
 All but `reserve` may be done to what is gone: then nothing is. Each is one step inside a transaction; who calls tells the ledger's
@@ -60,6 +61,10 @@ class StorageLedger:
         left = replace(item, granted=max(item.granted - granted, 0), used=max(item.used + grown, 0))
         tx.stored.put(left)
         return left
+
+    def lapse(self, tx: Tx, item: StoredItem) -> None:
+        """End all that was taken, by who is gone without a word: it is charged as if all was written, until somebody looks."""
+        tx.stored.put(replace(item, granted=0, used=item.used + item.granted))
 
     def settle(self, tx: Tx, uid: str, used: int, reserved: int = 0) -> StoredItem | None:
         """Charge what its files take, as was found; nothing is being written to it."""

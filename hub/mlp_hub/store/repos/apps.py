@@ -14,6 +14,7 @@ from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, within
 from mlp_hub.store.tables import app as a
+from mlp_hub.store.tables import app_use as u
 from mlp_language.message import msg
 
 _spec = msgspec.json.Decoder(AppSpec)
@@ -108,6 +109,7 @@ class Apps(Repo):
     def remove(self, uid: str) -> None:
         """Forget one; its name and its port are free again."""
         self._c.execute(delete(a).where(a.c.uid == uid))
+        self._c.execute(delete(u).where(u.c.kind == "app", u.c.name == uid))
 
     def _first(self, context: TenantContext, query: Select[Any]) -> App | None:
         row = self._c.execute(within(query, context, a.c.user, a.c.tenant)).first()

@@ -12,9 +12,10 @@ from mlp_hub.executors.kubernetes.gang.files import MOUNT, START, USERS, paths
 from mlp_hub.executors.kubernetes.gang.shape import Outline, RankGroup
 from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, JOB
 from mlp_hub.executors.kubernetes.nodes.devices import no_gpus
+from mlp_hub.executors.mounted.prepare import model_directory
 from mlp_hub.executors.nodes import TENANT as TENANT_TAINT
 from mlp_hub.executors.programs import home_mount
-from mlp_hub.executors.workspace import WORKSPACE
+from mlp_hub.executors.workspace import MODEL, WORKSPACE
 from mlp_hub.kubernetes import names, restricted
 from mlp_hub.kubernetes.kinds import Object, labels_of
 from mlp_language.message import Message, msg
@@ -74,6 +75,7 @@ def template(
         names.ROLE: names.label_value(part.role),
         names.FIRST_RANK: str(part.first),
         names.NETWORK: shape.spec.network,
+        **({names.APP: names.label_value(shape.spec.env["MLP_APP"])} if shape.spec.listens else {}),
     }
     annotations = {GROUP: shape.group} if shape.together else {}
     return {
@@ -205,6 +207,9 @@ def _mounts(shape: Outline) -> list[dict[str, Any]]:
             for data in spec.data
         ),
     ]
+    if spec.model is not None:
+        model = at.below(model_directory(spec, at.directories))
+        mounts.append(_mount("files", MODEL, model, read_only=True))
     claims = sorted({mount.name for mount in spec.mounts})
     return mounts + [
         _mount(f"claim-{claims.index(mount.name)}", mount.path, read_only=mount.read_only)

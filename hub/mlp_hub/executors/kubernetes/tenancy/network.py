@@ -11,7 +11,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from mlp_hub.domain.errors import MessageError
-from mlp_hub.executors.kubernetes.installation import NOTEBOOK_PORT, Installation
+from mlp_hub.executors.kubernetes.installation import APP_PORT, NOTEBOOK_PORT, Installation
 from mlp_hub.executors.kubernetes.tenancy.made import Made, made
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import NETWORK_POLICIES, Object
@@ -44,9 +44,7 @@ _HOST = "kubernetes.io/metadata.name"
 
 def policies(at: Installation, tenant: str, near: Collection[str] = ()) -> Sequence[Made]:
     """Return the policies. `near` are public addresses of the cluster's own: of its nodes, of its API."""
-    platform = [(at.service, _host(at, at.service[0]))]
-    if at.hub is not None:
-        platform.append((at.hub, _host(at, at.hub[0])))
+    platform = [(each, _host(at, each[0])) for each in (at.service, at.hub, at.data) if each is not None]
     hosts = list({repr(peer): peer for _, peer in platform}.values())
     return [
         _policy(at, tenant, "mlp-closed", {}, ingress=[], egress=[]),
@@ -58,6 +56,13 @@ def policies(at: Installation, tenant: str, near: Collection[str] = ()) -> Seque
             {},
             ingress=[{"from": hosts, "ports": [_port(NOTEBOOK_PORT)]}],
             egress=[{"to": [peer], "ports": [_port(address[1])]} for address, peer in platform],
+        ),
+        _policy(
+            at,
+            tenant,
+            "mlp-apps",
+            {names.APP: None},
+            ingress=[{"from": hosts, "ports": [_port(APP_PORT)]}],
         ),
         _policy(
             at,
@@ -82,11 +87,14 @@ def between_ranks(at: Installation, tenant: str, attempt: str, name: str) -> Mad
 
 
 def _policy(
-    at: Installation, tenant: str, name: str, labels: Mapping[str, str], **rules: Sequence[Object]
+    at: Installation, tenant: str, name: str, labels: Mapping[str, str | None], **rules: Sequence[Object]
 ) -> Made:
-    """Return a policy; a direction that it does not tell is none of its business."""
+    """Return a policy of pods with these labels, of any value where it is None; a direction that it does not tell is none of its business."""
+    exact = {key: value for key, value in labels.items() if value is not None}
+    there = [{"key": key, "operator": "Exists"} for key, value in labels.items() if value is None]
     spec: dict[str, Any] = {
-        "podSelector": {"matchLabels": dict(labels)} if labels else {},
+        "podSelector": ({"matchLabels": exact} if exact else {})
+        | ({"matchExpressions": there} if there else {}),
         "policyTypes": [each.capitalize() for each in rules],
         **rules,
     }

@@ -1,14 +1,18 @@
-// What was asked of each app, and of all apps of a tenant, since this process began.
+// What was asked of each app, and of all apps of a tenant, since this process began to count it.
+//
+// The service is told every few seconds and adds up what several processes counted (`run` is one count, so that what is told
+// twice counts once); what this process shows is its own part.
+
+import { randomBytes } from "node:crypto";
 
 export const BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000];
 const MINUTES = 60; // of which each is known by itself
-const KEPT_MS = 24 * 3600_000; // without a request
+const KEPT_MS = 3600_000; // without a request, once the service has been told
 const LOOK_MS = 60_000;
 
 export class Figures {
   #apps = new Map();
   #tenants = new Map();
-  #since = Date.now();
 
   constructor() {
     setInterval(() => this.#forget(Date.now()), LOOK_MS).unref();
@@ -46,15 +50,42 @@ export class Figures {
   }
 
   /** Note that so many more are under way. */
-  open({ uid, tenant }, more) {
-    for (const it of [this.#of(this.#apps, uid), this.#of(this.#tenants, tenant)]) it.open += more;
+  open({ uid, tenant }, more, now = Date.now()) {
+    for (const it of [this.#of(this.#apps, uid), this.#of(this.#tenants, tenant)]) {
+      settle(it, now);
+      it.open += more;
+    }
+  }
+
+  /** What the service has not been told yet, each with what to call once it has been. */
+  untold(now = Date.now()) {
+    const found = [];
+    for (const [kind, map] of [["app", this.#apps], ["tenant", this.#tenants]]) {
+      for (const [name, it] of map) {
+        settle(it, now);
+        const under_way = it.area / Math.max(now - it.from, 1);
+        if (!it.open && it.told.last === it.last && it.told.under_way === 0) continue;
+        const { last, area } = it;
+        const minutes = it.minutes.filter((one) => one.minute >= it.told.minute).map((one) => ({ ...one }));
+        const counts = Object.fromEntries(COUNTS.map((count) => [count, it[count]]));
+        const what = { kind, name, run: it.run, since: it.since / 1000, last: last / 1000, under_way, ...counts, bounds_ms: BOUNDS_MS, latency: [...it.latency], minutes };
+        const done = () => {
+          it.told = { last, under_way, minute: Math.floor(last / 60_000) };
+          it.area -= area;
+          it.from = now;
+        };
+        found.push({ what, done });
+      }
+    }
+    return found;
   }
 
   /** What is known of an app, or of a tenant. */
   of(kind, name) {
     const found = (kind === "tenants" ? this.#tenants : this.#apps).get(name) ?? fresh();
     const from = Math.floor(Date.now() / 60_000) - MINUTES;
-    return { since: this.#since / 1000, bounds_ms: BOUNDS_MS, ...found, last: found.last / 1000, minutes: found.minutes.filter((m) => m.minute > from) };
+    const counts = Object.fromEntries([...COUNTS, "open", "run", "latency"].map((count) => [count, found[count]]));
+    return { ...counts, since: found.since / 1000, bounds_ms: BOUNDS_MS, last: found.last / 1000, minutes: found.minutes.filter((m) => m.minute > from) };
   }
 
   #of(map, name) {
@@ -65,12 +96,25 @@ export class Figures {
 
   #forget(now) {
     for (const map of [this.#apps, this.#tenants]) {
-      for (const [name, it] of map) if (!it.open && now - it.last > KEPT_MS) map.delete(name);
+      for (const [name, it] of map) if (!it.open && now - it.last > KEPT_MS && it.told.last === it.last) map.delete(name);
     }
   }
 }
 
-const fresh = () => ({ requests: 0, errors: 0, bytes_in: 0, bytes_out: 0, open: 0, last: 0, latency: Array(BOUNDS_MS.length + 1).fill(0), minutes: [] });
+const COUNTS = ["requests", "errors", "bytes_in", "bytes_out"];
+const NEVER_TOLD = { last: 0, under_way: 0, minute: 0 };
+
+function fresh(now = Date.now()) {
+  const counts = Object.fromEntries(COUNTS.map((count) => [count, 0]));
+  const latency = Array(BOUNDS_MS.length + 1).fill(0);
+  // `area` is requests under way times milliseconds, since `from`, up to `at`
+  return { ...counts, open: 0, last: 0, latency, minutes: [], run: randomBytes(12).toString("hex"), since: now, area: 0, from: now, at: now, told: NEVER_TOLD };
+}
+
+function settle(it, now) {
+  it.area += it.open * Math.max(now - it.at, 0);
+  it.at = now;
+}
 
 function minuteOf(it, now) {
   const minute = Math.floor(now / 60_000);

@@ -2,7 +2,7 @@
 //
 // On the hub's own origin, at .../services/mlp/apps/USER/APP/, programs reach an app with a token of the hub or a key of the app.
 // Pages of an app are on an origin of its own, where a browser has a cookie for this one app: it gets it from the service for a
-// code that is good once.
+// code that is good once, in the browser that asked for it (entering.mjs).
 
 import http from "node:http";
 
@@ -10,46 +10,51 @@ import { isPage } from "../hosts.mjs";
 import { hangUp, hasBody, networkOf } from "../limits.mjs";
 import { Asking } from "./asking.mjs";
 import { Figures } from "./figures.mjs";
+import { Entering } from "./entering.mjs";
 import { cookieOf, forApp, forVisitor } from "./headers.mjs";
+import { ReplicaAgent } from "./knocking.mjs";
 import { pageOf } from "./pages.mjs";
 import { appPlaces } from "./places.mjs";
 import { Rates } from "./rates.mjs";
 import { Replicas, whereIs } from "./replicas.mjs";
+import { Telling } from "./telling.mjs";
 
-const ENTER = "/_mlp/enter"; // on an app's own origin, where a code becomes a cookie
 const HEADER_BYTES = 64 * 1024; // of an app's answer
 const AGAIN_MS = 5_000; // what is open is looked at again: who may no more is disconnected
 const WAKE_LOOK_MS = 500;
 const MOST_WAITING = 100; // requests that wait for one app to wake
 const KEY = /^mlpk_[A-Za-z0-9_-]{20,100}$/;
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
-const UNREACHED = new Set(["ECONNREFUSED", "ENOENT", "EAGAIN", "EACCES", "EHOSTUNREACH", "ENETUNREACH", "ENOTSOCK"]);
+const UNREACHED = new Set(["ECONNREFUSED", "ENOENT", "EAGAIN", "EACCES", "EHOSTUNREACH", "ENETUNREACH", "ENOTSOCK", "ETIMEDOUT"]);
 const MIB = 1 << 20;
 const DRAINED = 64 * MIB; // of a body that is refused
 
 export class AppGateway {
   #asking;
+  #entering;
+  #telling;
   #figures = new Figures();
   #rates;
   #replicas = new Replicas();
   #open = new Set(); // { question, from, end }
   #waiting = new Map(); // app: how many requests wait for it to wake
-  #kept = new http.Agent({ keepAlive: true, maxFreeSockets: 32 });
+  #kept = new ReplicaAgent({ keepAlive: true, maxFreeSockets: 32 });
   // what may do something is sent on a connection of its own: one that was kept may be closed at that moment
-  #fresh = new http.Agent({ keepAlive: true, maxFreeSockets: 0 });
+  #fresh = new ReplicaAgent({ keepAlive: true, maxFreeSockets: 0 });
 
   /**
    * `service` is the socket of the service, `token` the platform's own; `platform` the hub's origin, `users` the domain of names
    * of their own or empty, `base` what paths begin with. `secure`: browsers keep `__Host-` cookies here. `limits`: bodyMax
-   * (MiB), answerS, wakeS, perKey, perTenant (requests a second).
+   * (MiB), answerS, wakeS, perKey, perVisitor, perTenant (requests a second).
    */
   constructor({ service, token, platform, users, base, secure, limits, turns, connections, log }) {
     Object.assign(this, { platform, base, limits, connections, log });
     this.cookie = secure ? "__Host-mlp-app" : "mlp-app";
-    this.cookieEnd = `; Path=/; HttpOnly; SameSite=Lax${secure || platform.startsWith("https:") ? "; Secure" : ""}`;
     this.scheme = platform.startsWith("https:") ? "https" : "http";
     this.placeOf = appPlaces({ users, base });
     this.#asking = new Asking({ socketPath: service, token, turns, log });
+    this.#entering = new Entering({ asking: this.#asking, cookie: this.cookie, secure, home: platform + base });
+    this.#telling = new Telling({ asking: this.#asking, figures: this.#figures });
     this.#rates = new Rates(limits);
     setInterval(() => this.#lookAgain(), AGAIN_MS).unref();
   }
@@ -57,6 +62,11 @@ export class AppGateway {
   /** What is known of an app or a tenant, for the service. */
   figures(kind, name) {
     return this.#figures.of(kind, name);
+  }
+
+  /** Tell the service what it was not told yet: this process ends. */
+  async flush() {
+    await this.#telling.tell();
   }
 
   /** Answer a request. */
@@ -73,10 +83,10 @@ export class AppGateway {
       drain(req); // so that who still sends reads the answer
     };
     if (place.fault) return tell(400, place.fault);
-    if (place.own && req.url.startsWith(`${ENTER}?`)) return this.#enter(req, res, place, tell);
+    if (place.own && this.#entering.isWay(req)) return this.#entering.enter(req, res, place, tell);
     const found = await this.#admitted(req, place);
     if (res.closed) return;
-    if (found.to) return void res.writeHead(302, { location: found.to, "cache-control": "no-store", "content-length": "0" }).end();
+    if (found.login) return this.#entering.begin(req, res, place, place.rest);
     if (found.status !== 200) return tell(found.status, found.msg, found);
     const { answer } = found;
     const count = { bytesIn: 0, bytesOut: 0 };
@@ -124,9 +134,9 @@ export class AppGateway {
   /** Who may: { status: 200, question, from, answer }, a refusal, or { to } where a browser is sent to. */
   async #admitted(req, place, { upgrade = false } = {}) {
     const from = networkOf(req.sender);
-    const login = place.own && isPage(req) && !upgrade ? this.platform + this.base + `services/mlp/apps/~/${place.label}${place.rest}` : undefined;
+    const login = place.own && isPage(req) && !upgrade ? { login: true } : undefined;
     const credential = this.#credentialOf(req, place);
-    if (!credential) return login ? { to: login } : UNKNOWN;
+    if (!credential) return login ?? UNKNOWN;
     if (credential.kind === "cookie" && isForeign(req, `${this.scheme}://${req.headers.host}`, upgrade)) {
       return { status: 403, msg: "Another site may not ask this app in your name." };
     }
@@ -137,7 +147,7 @@ export class AppGateway {
     };
     const language = plain(req.headers["accept-language"]);
     const answer = await this.#asking.admit(question, from, { language });
-    if (answer.status === 401) return login && credential.kind === "cookie" ? { to: login } : UNKNOWN;
+    if (answer.status === 401) return (credential.kind === "cookie" && login) || UNKNOWN;
     if (answer.status !== 200) return { status: answer.status, msg: answer.msg, again: [429, 503].includes(answer.status) ? 2 : undefined };
     return { status: 200, question, from, answer, language };
   }
@@ -152,30 +162,6 @@ export class AppGateway {
     }
     const cookie = place.own ? cookieOf(req, this.cookie) : undefined;
     return cookie && /^[A-Za-z0-9_-]{20,100}$/.test(cookie) ? { kind: "cookie", secret: cookie } : undefined;
-  }
-
-  /** Trade a code for a cookie of this app, and go where the browser wanted to. */
-  async #enter(req, res, place, tell) {
-    const query = new URLSearchParams(req.url.slice(ENTER.length + 1));
-    const code = query.get("code") ?? "";
-    const next = query.get("next") ?? "/";
-    if (req.method !== "GET" || !/^[A-Za-z0-9_-]{20,100}$/.test(code)) return tell(400, "This address is not whole.");
-    // a page of another app could fetch it, and its visitor would be somebody else here
-    if ((req.headers["sec-fetch-dest"] ?? "document") !== "document") return tell(403, "Open the app in a window of its own.");
-    const answer = await this.#asking.put("/gateway:enter", { label: place.label, code }, networkOf(req.sender));
-    if (res.closed) return;
-    if (answer.status !== 200 || !answer.cookie) {
-      const away = answer.status !== 200;
-      return tell(away ? 503 : 403, away ? "The platform does not answer just now." : "This way in was used already, or is too old. Open the app again.", away ? { again: 2 } : {});
-    }
-    res.writeHead(302, {
-      location: /^\/(?![/\\])[\x21-\x7e]*$/.test(next) && !next.startsWith(ENTER) ? next : "/",
-      "set-cookie": `${this.cookie}=${answer.cookie}; Max-Age=${answer.lasts_s}${this.cookieEnd}`,
-      "cache-control": "no-store",
-      "referrer-policy": "no-referrer",
-      "content-length": "0",
-    });
-    res.end();
   }
 
   /** Wait for an app that sleeps until it answers: a later answer with replicas, or a refusal that says how it stands. */
@@ -289,7 +275,7 @@ export class AppGateway {
     const address = this.#replicas.choose(answer.replicas);
     const done = this.#replicas.take(address);
     const headers = forApp(req, { own: place.own, prefix: place.prefix, answer, upgrade: true });
-    const sent = http.request({ ...whereIs(address), path: place.rest, headers, agent: false, maxHeaderSize: HEADER_BYTES, setHost: false });
+    const sent = http.request({ ...whereIs(address), path: place.rest, headers, agent: this.#fresh, maxHeaderSize: HEADER_BYTES, setHost: false });
     let over = false;
     const fail = (status, text) => {
       if (!over && !socket.destroyed) refuse(status, text);

@@ -42,6 +42,8 @@ export class Replicas {
 /** Where a replica listens, as node's client takes it. */
 export function whereIs(address) {
   if (address.startsWith("/")) return { socketPath: address };
+  const from = address.lastIndexOf("@") + 1;
   const at = address.lastIndexOf(":");
-  return { host: address.slice(0, at).replace(/^\[|\]$/g, ""), port: Number(address.slice(at + 1)) };
+  const found = { host: address.slice(from, at).replace(/^\[|\]$/g, ""), port: Number(address.slice(at + 1)) };
+  return from ? { ...found, replicaKey: address.slice(0, from - 1) } : found;
 }

@@ -1,0 +1,56 @@
+"""Locks of WebDAV: so many for each user, so that the others' find room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from wsgidav.dav_error import DAVError
+
+from mlp_hub.dav import locks
+from mlp_hub.dav.locks import BoundedLocks
+
+
+def lock(n: int, user: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "root": f"/data/{user}/pets/{n}",
+        "principal": user,
+        "type": "write",
+        "scope": "exclusive",
+        "depth": "0",
+        "owner": b"",
+        "timeout": 600,
+        **fields,
+    }
+
+
+@pytest.fixture
+def held() -> BoundedLocks:
+    found = BoundedLocks()
+    found.open()
+    return found
+
+
+def test_one_user_has_so_many_and_the_others_find_room(
+    held: BoundedLocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "MOST_OF_USER", 3)
+    tokens = [held.create(f"/data/ann/pets/{n}", lock(n, "ann"))["token"] for n in range(3)]
+    with pytest.raises(DAVError, match="too many locks"):
+        held.create("/data/ann/pets/3", lock(3, "ann"))
+    held.create("/data/bob/pets/0", lock(0, "bob"))
+    held.delete(tokens[0])
+    held.create("/data/ann/pets/3", lock(3, "ann"))
+
+
+def test_locks_that_have_ended_make_room(held: BoundedLocks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "MOST_OF_USER", 1)
+    token = held.create("/data/ann/pets/0", lock(0, "ann"))["token"]
+    held._dict[token] = {**held._dict[token], "expire": 1.0}
+    held.create("/data/ann/pets/1", lock(1, "ann"))
+
+
+def test_what_a_client_says_of_itself_is_short(held: BoundedLocks) -> None:
+    held.create("/data/ann/pets/0", lock(0, "ann", owner=b"o" * locks.OWNER_BYTES))
+    with pytest.raises(DAVError, match="bytes; at most"):
+        held.create("/data/ann/pets/1", lock(1, "ann", owner=b"o" * (locks.OWNER_BYTES + 1)))
