@@ -2,7 +2,7 @@
 
     db = Database(url, guard=True)
     job = await db.write(lambda tx: tx.jobs.update(job))     one transaction, durable when it returns
-    jobs = await db.read(lambda tx: tx.jobs.active())        one unchanging state
+    jobs = await db.read(lambda tx: tx.jobs.active(SYSTEM))  one unchanging state
     with db.begin() as tx: ...                               the same, synchronous, for commands and tests
 
 `migrate.upgrade(url)` makes and updates the tables; only it needs Alembic.

@@ -130,7 +130,7 @@ def test_data_models_and_apps_by_a_generated_client(hub: LiveHub, made: ModuleTy
         dataset = ask("datasets.datasets_create", body=models.DatasetCreate(name="points", size=4))
         assert isinstance(dataset, models.Dataset)
         assert hub.http.put(f"{dataset.path}two", content=b"1 3\n", headers=bearer).status_code == 201
-        ready = models.DatasetHeartbeat(state="ready", progress=100)
+        ready = models.DatasetHeartbeat(state=models.DatasetHeartbeatState.READY, progress=100)
         ask("datasets.datasets_heartbeat", "points", body=ready)
         assert ask("datasets.datasets_get", "points").state == "ready"
         fit = models.JobCreate(name="fit", code=FITS, cpu=0.5, ram=1024, data=["points"])

@@ -49,7 +49,7 @@ class Crowd:
                 await jobs.suspend(SYSTEM, *job)
                 await jobs.resume(SYSTEM, *job)
             elif mine and what in ("cancel", "suspend", "resume"):
-                await getattr(jobs, what)(*rng.choice(mine))
+                await getattr(jobs, what)(SYSTEM, *rng.choice(mine))
         except MLPError:
             return
         self.done[what] += 1

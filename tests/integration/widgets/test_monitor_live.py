@@ -385,10 +385,10 @@ def test_files_of_the_job_are_listed_and_fetched_in_the_cell(pages: Pages, front
     expect(monitor(page)).to_have_attribute("data-synced", "true")
     asked: list[str] = []
     page.on("request", lambda r: asked.append(r.url) if "/files" in r.url else None)
-    files = page.get_by_role("group", name="Files")
+    files = page.locator(".mlp-files")
     expect(files.get_by_role("row")).to_have_count(0)
     assert not asked  # nobody has opened it
-    files.get_by_text("Files", exact=True).click()
+    files.locator("summary").click()
     expect(files.get_by_role("link", name="model.pt")).to_have_attribute(
         "href", "/user/ann/mlp/api/v1/users/ann/jobs/digits%401/files/content?path=model.pt"
     )
