@@ -303,7 +303,10 @@ def test_what_was_asked_outlives_the_proxy_and_counts_once(tmp_path: Path) -> No
         # the same again, and an older count that comes late
         path = "/services/mlp/api/v1/gateway:used"
         again = {
-            **{"kind": "app", "name": rig.apps["ann", "shop"].uid, "run": told.run, "under_way": 0.0},
+            "kind": "app",
+            "name": rig.apps["ann", "shop"].uid,
+            "run": told.run,
+            "under_way": 0.0,
             **{name: getattr(told.counted, name) for name in ("since", "last", "requests", "errors")},
             **{
                 name: getattr(told.counted, name)
