@@ -1713,14 +1713,14 @@ export interface AppsUsed {
   /**
    * @maxItems 100
    */
-  counted: Counted[];
+  counted: CountedUse[];
 }
 /**
  * What a process of the gateway counted of an app, by its uid, or of a tenant's apps, since it began to (`run`).
  *
  * `under_way` is how many requests were, on average, since it was told last; `minutes` are those that have changed.
  */
-export interface Counted {
+export interface CountedUse {
   kind: "app" | "tenant";
   name: string;
   run: string;
