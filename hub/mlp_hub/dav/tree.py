@@ -31,7 +31,6 @@ NAME_BYTES = 255
 MOST_NAMES = 100_000
 """Safety: entries of a directory that are listed: bounds memory."""
 PROPERTIES = "user.mlp.properties"
-DIGEST = "user.mlp.sha256"
 _DIRECTORY, _FILE = 0o755, 0o644
 
 

@@ -18,7 +18,8 @@ from wsgidav.dav_error import (
 )
 
 from mlp_hub.dav.service import Room
-from mlp_hub.dav.tree import DIGEST, PROPERTIES, Parts, Tree
+from mlp_hub.dav.tree import PROPERTIES, Parts, Tree
+from mlp_hub.sandbox import DIGEST_ATTRIBUTE as DIGEST
 from mlp_language.message import Message, msg
 
 STEP = 64 * 2**20
