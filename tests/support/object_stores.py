@@ -169,7 +169,6 @@ class FalseStore:
         return Handler
 
 
-if __name__ == "__main__" and sys.argv[1:] == ["fetch"]:
-    if not (ROOT / "bin" / "python").is_file():
-        fetch()
-        print("fetched")
+if __name__ == "__main__" and not (ROOT / "bin" / "python").is_file():
+    fetch()
+    print("fetched")

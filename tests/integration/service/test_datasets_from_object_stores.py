@@ -136,7 +136,8 @@ def test_a_copy_whose_service_is_killed_goes_on_from_what_came(tmp_path: Path, f
 
         false.answer = cut
         await add(rig, "s3://photos/", false.url)
-        await asyncio.wait_for(begun.wait(), PATIENCE_S)
+        async with asyncio.timeout(PATIENCE_S):
+            await begun.wait()
         rig.crash()
         await rig.start()
         assert (await ended(rig)).state == "ready"
