@@ -13,11 +13,14 @@ from mlp_hub.sandbox.environment import environment_binds
 from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
 from mlp_hub.sandbox.homes import (
+    ARRIVING,
     DATASETS,
+    DIGEST_ATTRIBUTE,
     MODELS,
     SHELVES,
     ensure_home,
     ensure_stored,
+    open_arriving,
     open_shelf,
     place_links,
     seen_at,
@@ -26,7 +29,9 @@ from mlp_hub.sandbox.spec import Bind, Limits, Link, RankPlan, SandboxSpec
 from mlp_hub.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
 
 __all__ = [
+    "ARRIVING",
     "DATASETS",
+    "DIGEST_ATTRIBUTE",
     "MODELS",
     "SHELVES",
     "Bind",
@@ -50,6 +55,7 @@ __all__ = [
     "kill",
     "launch",
     "one_line",
+    "open_arriving",
     "open_shelf",
     "place_links",
     "remove",
