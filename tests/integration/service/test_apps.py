@@ -123,7 +123,9 @@ def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_path: Pa
         await rig.platform.apps.scale(SYSTEM, "ann", "files", AppScale(replicas=2))
         await rig.endpoint(lambda e: len(e.replicas) == 2, "files")
         (uid,) = rig.platform.apps.endpoints.now()
-        await rig.platform.apps.scale(SYSTEM, "ann", "files", AppScale(replicas="1:3", idle=10, concurrency=2))
+        await rig.platform.apps.scale(
+            SYSTEM, "ann", "files", AppScale(replicas="1:3", idle=10, concurrency=2)
+        )
         use = AppUse(0.0, requests=1, last=1.0)
         await rig.platform.app_usage.told([("app", uid, "r", use)], [(uid, 5.0)])
         busy = await rig.endpoint(lambda e: len(e.replicas) == 3, "files")

@@ -52,7 +52,9 @@ async def heartbeat(call: Call) -> str:
 
 async def sync(call: Call) -> Dataset:
     """Have what changed at a dataset's source fetched; what is not there any more is removed."""
-    return await call.platform.datasets.sync(call.user, call.params["dataset"], actor=call.principal.name)
+    return await call.platform.datasets.sync(
+        call.context, call.user, call.params["dataset"], actor=call.principal.name
+    )
 
 
 async def delete(call: Call) -> Dataset:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.lifecycle.effects import Acts
@@ -67,7 +68,7 @@ class SourceCopies:
         uid = found.item.uid
         async with self._turns[found.item.user]:
             self._stopped.discard(uid)
-            now = await self._db.read(lambda tx: tx.datasets.get(uid))
+            now = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
             if now is None or not now.is_copied:
                 return
             try:
@@ -100,7 +101,7 @@ class SourceCopies:
 
     async def _end(self, uid: str, phase: DatasetPhase, message: Message) -> None:
         def work(tx: Tx) -> None:
-            now = tx.datasets.get(uid)
+            now = tx.datasets.get(SYSTEM, uid)
             if now is None or not now.is_copied:
                 return  # its owner stopped it at the last moment
             check_dataset_move(now, phase)
@@ -121,7 +122,7 @@ class SourceCopies:
         """Store how far it is."""
 
         def work(tx: Tx) -> None:
-            now = tx.datasets.get(uid)
+            now = tx.datasets.get(SYSTEM, uid)
             if now is not None and now.is_copied:
                 tx.datasets.put(replace(now, progress=percent))
 

@@ -11,8 +11,8 @@ from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant import no_such_tenant
-from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
 from mlp_hub.service.storage.data import check_unused
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
