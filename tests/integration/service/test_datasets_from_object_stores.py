@@ -15,6 +15,7 @@ import pytest
 from mlp_api.datasets import Dataset, DatasetCreate, DatasetHeartbeat, DatasetSource
 from mlp_api.types import TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from object_stores import KEYS, FalseStore, RealStore, real_store
 from platform_rig import FAST, Rig, play
@@ -62,11 +63,11 @@ async def ended(rig: Rig) -> Dataset:
     """Wait until it is copied or in error, and charged exactly."""
 
     async def look() -> bool:
-        now = await rig.platform.datasets.get("ann", "pets")
+        now = await rig.platform.datasets.get(SYSTEM, "ann", "pets")
         return now.state != "creating" and now.size == now.used
 
     await until(look, what="the copy to end")
-    return await rig.platform.datasets.get("ann", "pets")
+    return await rig.platform.datasets.get(SYSTEM, "ann", "pets")
 
 
 async def refused(rig: Rig) -> str:
@@ -109,7 +110,7 @@ def test_a_bucket_becomes_a_dataset_and_what_changed_is_fetched_again(
 
         before = (at(rig) / "deep/er/two.jpg").stat().st_ino
         await asyncio.to_thread(change)
-        assert (await rig.platform.datasets.sync("ann", "pets", actor="ann")).state == "creating"
+        assert (await rig.platform.datasets.sync(SYSTEM, "ann", "pets", actor="ann")).state == "creating"
         assert (await ended(rig)).state == "ready"
         want = {"one.jpg": b"another", "deep/er/two.jpg": big, "mine": b"put beside it by its owner"}
         assert await asyncio.to_thread(files, rig) == want
@@ -264,7 +265,7 @@ def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(
         await datasets.delete("ann", "pets", actor="ann")
 
         async def gone() -> bool:
-            return await rig.db.read(lambda tx: tx.datasets.find("ann", "pets")) is None
+            return await rig.db.read(lambda tx: tx.datasets.find(SYSTEM, "ann", "pets")) is None
 
         await until(gone, what="the dataset to be gone")
         assert not await asyncio.to_thread(arriving, rig)

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 
 import make_models
 from app_rig import AppRig, door, play_apps
+from mlp_hub.domain.tenant_context import SYSTEM
 
 ROWS = make_models.ROWS
 MAKER = Path(make_models.__file__)
@@ -93,7 +94,7 @@ def test_a_model_of_each_format_answers_as_its_own_library_does(tmp_path: Path, 
         await rig.model("flow", write_mlflow)
         formats = {}
         for name in ("keras", "saved", "layer", "flow"):
-            formats[name] = (await rig.platform.models.get("ann", name)).format
+            formats[name] = (await rig.platform.models.get(SYSTEM, "ann", name)).format
             await rig.deploy(name, name, ram=4096)
         assert formats == {
             "keras": "keras",
