@@ -29,7 +29,7 @@ from typing import Any, BinaryIO
 from wsgidav.dav_error import HTTP_BAD_REQUEST, HTTP_CONFLICT, HTTP_LOCKED, HTTP_SERVICE_UNAVAILABLE, DAVError
 
 from mlp_hub.beneath import Folder
-from mlp_hub.dav.service import Room
+from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import Parts, Tree
 from mlp_hub.dav.upload import attributes_of, digest_in, disk_error, refusal
 from mlp_language.message import msg
@@ -116,7 +116,9 @@ class _Hashes:
 class PartUploads:
     """Takes parts in. `is_locked` tells whether somebody has a lock on a path."""
 
-    def __init__(self, service: Room, is_locked: Callable[[Tree, Parts, dict[str, Any]], bool]) -> None:
+    def __init__(
+        self, service: StorageRoom, is_locked: Callable[[Tree, Parts, dict[str, Any]], bool]
+    ) -> None:
         self._service, self._is_locked = service, is_locked
         self._hashes = _Hashes()
 

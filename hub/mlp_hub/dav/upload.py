@@ -17,7 +17,7 @@ from wsgidav.dav_error import (
     DAVError,
 )
 
-from mlp_hub.dav.service import Room
+from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import PROPERTIES, Parts, Tree
 from mlp_hub.sandbox import DIGEST_ATTRIBUTE as DIGEST
 from mlp_language.message import Message, msg
@@ -32,7 +32,7 @@ class Upload:
     def __init__(
         self,
         tree: Tree,
-        service: Room,
+        service: StorageRoom,
         parts: Parts,
         length: int | None,
         digest: bytes | None,

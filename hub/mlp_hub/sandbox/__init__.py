@@ -13,7 +13,6 @@ from mlp_hub.sandbox.environment import environment_binds
 from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
 from mlp_hub.sandbox.homes import (
-    ARRIVING,
     DATASETS,
     DIGEST_ATTRIBUTE,
     MODELS,
@@ -29,7 +28,6 @@ from mlp_hub.sandbox.spec import Bind, Limits, Link, RankPlan, SandboxSpec
 from mlp_hub.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
 
 __all__ = [
-    "ARRIVING",
     "DATASETS",
     "DIGEST_ATTRIBUTE",
     "MODELS",

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from mlp_hub.beneath import Folder
+from mlp_hub.domain.storage import ARRIVING
 
 DATASETS, MODELS = "datasets", "models"
 SHELVES = (DATASETS, MODELS)
@@ -30,8 +31,6 @@ def ensure_home(homes: Path, user: str, uid: int | None) -> Path:
     return homes / user
 
 
-ARRIVING = ".arriving"
-"""Directory of a shelf that has a directory for each thing on it, of files that are not whole yet; nothing stored has such a name."""
 DIGEST_ATTRIBUTE = "user.mlp.sha256"
 """Extended attribute of a file: its size, when it was written, and its SHA-256 then."""
 

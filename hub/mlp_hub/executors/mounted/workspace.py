@@ -13,6 +13,7 @@ from typing import Protocol
 
 from mlp_hub.beneath import look
 from mlp_hub.domain.model import ModelFormat
+from mlp_hub.domain.storage import ARRIVING
 from mlp_hub.executors.mounted import copying, fetching, spool
 from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
 from mlp_hub.executors.mounted.directories import Directories
@@ -35,7 +36,6 @@ from mlp_hub.executors.workspace import (
     SpoolBatch,
     StoredPlace,
 )
-from mlp_hub.sandbox import ARRIVING
 
 COPIES = 2
 """Tuning: models that are copied at a time: more at once, for the disk that jobs write to as well."""

@@ -35,7 +35,7 @@ ANSWER_S = 60.0
 """Safety: seconds for which who copies waits until its room is kept."""
 
 
-class Unwanted(Exception):  # noqa: N818 - what became of it
+class CopyStopped(Exception):  # noqa: N818 - what became of it
     """The dataset is not to be copied any further."""
 
 
@@ -74,7 +74,7 @@ class SourceCopies:
             try:
                 source, owner = await self._db.read(lambda tx: self._opened(tx, now))
                 await self._acts.fetch(source, place_of(now.item), owner, _Steps(self, uid))
-            except Unwanted:
+            except CopyStopped:
                 return
             except Refused as refused:
                 self._failed.pop(uid, None)
@@ -153,4 +153,4 @@ class _Steps:
 
     def goes_on(self) -> None:
         if self._copies.is_stopped(self._uid):
-            raise Unwanted
+            raise CopyStopped

@@ -17,6 +17,7 @@ DEEPEST = 64
 NAME_BYTES = 255
 """Given: bytes of a name on a file system."""
 _SHOWN = 3
+"""Safety: bad keys that are told."""
 
 
 @dataclass(frozen=True, slots=True)
