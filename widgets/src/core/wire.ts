@@ -1550,6 +1550,8 @@ export interface AppScale {
 }
 /**
  * A dataset to upload: `size` bytes are kept for it of its tenant's `rom` until it is ready.
+ *
+ * Where it has a `source` the platform copies what is there; its size is then found by looking.
  */
 export interface DatasetCreate {
   /**
@@ -1559,6 +1561,18 @@ export interface DatasetCreate {
   size: number;
   tenant?: string | null;
   user?: string | null;
+  source?: DatasetSource | null;
+}
+/**
+ * Objects that a dataset is a copy of. `url`: s3://BUCKET/PREFIX. `endpoint`: where, as https://HOST:PORT; none: at Amazon's.
+ *
+ * `secret`: name of the secret of the user's own, or else of the tenant's, that opens it; none: it is open to everybody.
+ */
+export interface DatasetSource {
+  url: string;
+  endpoint: string | null;
+  region: string | null;
+  secret: string | null;
 }
 /**
  * A dataset. `size`: bytes that it takes of its tenant's `rom`; what its files take is `used`, which becomes the same.
@@ -1576,6 +1590,7 @@ export interface Dataset {
   path: string;
   message: string;
   made_at: string;
+  source: DatasetSource | null;
 }
 /**
  * How far the upload of a dataset is, by the word of who uploads it.
@@ -1607,14 +1622,38 @@ export interface StorageTake {
 /**
  * Writing is over: of what was taken so much is not needed any more, and the files have grown by so much, or shrunk.
  *
- * `took` is the key of a take that nobody answered: what it took is given back, and it takes nothing where it comes later.
+ * `gone` are bytes that were removed as it seems: the service has a look, since who owns files says how long they are. `took` is
+ * the key of a take that nobody answered: what it took is given back, and it takes nothing where it comes later.
  */
 export interface StorageGive {
   uid: string;
   granted: number;
   grown: number;
   once?: string | null;
+  gone?: number;
   took?: string | null;
+}
+/**
+ * A secret, as far as anybody is told: its name, the names of what is in it, and who set it when.
+ */
+export interface Secret {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  name: string;
+  keys: string[];
+  tenant: string | null;
+  user: string | null;
+  changed_at: string;
+  changed_by: string;
+}
+/**
+ * What is to be in a secret, by name: of an object store `access_key_id` and `secret_access_key`, perhaps `session_token`.
+ */
+export interface SecretSet {
+  keys: {
+    [k: string]: string;
+  };
 }
 /**
  * A key of an app. `key` is there in the answer that made it, and never again; `used_at` is exact to a minute or so.
