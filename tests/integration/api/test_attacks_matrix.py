@@ -21,6 +21,7 @@ from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
 from mlp_api.runtimes import RuntimeUpdate
+from mlp_api.secrets import SecretSet
 from mlp_api.types import MemberUpdate, TenantUpdate
 from mlp_api.users import (
     AdminRight,
@@ -51,6 +52,7 @@ THERE = {
     "dataset": "pets",
     "app": "site",
     "key": "mine",
+    "secret": "mine",
 }
 NEEDS = {
     "/users/{user}/jobs/{job}/files/content": "?path=ckpt/last.pt",
@@ -118,6 +120,11 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         if "key" in route.params:
             rig.key("ann", name, THERE["key"], rig.ann)
         return {**THERE, "app": name}
+    if "secret" in route.params:
+        whose = f"/tenants/{THERE['tenant']}" if "tenant" in route.params else f"/users/{THERE['user']}"
+        kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
+        assert kept.status == 200, kept.body
+        return THERE
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
@@ -300,6 +307,7 @@ def test_the_spawners_token_does_nothing_else(rig: ApiRig, route: Route) -> None
 
 
 VALID: dict[Any, dict[str, Any]] = {
+    SecretSet: {"keys": {"a": "b"}},
     MetricBatch: {"source": "0.0.a", "points": []},
     Heartbeat: {"state": "running", "progress": 1},
     Resubmit: {"workers": 1},
