@@ -24,7 +24,13 @@ from mlp_hub.store.database import Database
 from waiting import PATIENCE_S, until
 
 FAST = RunPolicy(
-    grace_s=0.2, backoff_s=0.01, backoff_max_s=0.05, look_every_s=0.2, cycle_every_s=0.5, check_core=True
+    grace_s=0.2,
+    backoff_s=0.01,
+    backoff_max_s=0.05,
+    look_every_s=0.2,
+    cycle_every_s=0.5,
+    check_core=True,
+    secrets_key="key of this hub",
 )
 
 

@@ -19,6 +19,7 @@ from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
 from mlp_api.runtimes import RuntimeUpdate
+from mlp_api.secrets import SecretSet
 from mlp_api.types import MemberUpdate, TenantUpdate
 from mlp_api.users import (
     AdminRight,
@@ -49,6 +50,7 @@ THERE = {
     "dataset": "pets",
     "app": "site",
     "key": "mine",
+    "secret": "mine",
 }
 NEEDS = {
     "/users/{user}/jobs/{job}/files/content": "?path=ckpt/last.pt",
@@ -109,6 +111,11 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         if "key" in route.params:
             rig.key("ann", name, THERE["key"], rig.ann)
         return {**THERE, "app": name}
+    if "secret" in route.params:
+        whose = f"/tenants/{THERE['tenant']}" if "tenant" in route.params else f"/users/{THERE['user']}"
+        kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
+        assert kept.status == 200, kept.body
+        return THERE
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
@@ -303,6 +310,7 @@ def test_the_tokens_of_the_platforms_parts_reach_their_own_routes_and_nothing_el
 
 
 VALID: dict[Any, dict[str, Any]] = {
+    SecretSet: {"keys": {"a": "b"}},
     MetricBatch: {"source": "0.0.a", "points": []},
     Heartbeat: {"state": "running", "progress": 1},
     Resubmit: {"workers": 1},

@@ -79,6 +79,7 @@ def test_the_life_of_a_dataset_and_what_it_takes(rig: ApiRig, team: str) -> None
         "used": 0,
         "path": "/data/ann/pets.train/",
         "message": "",
+        "source": None,
     }
     assert in_use(rig, team) == 10 * MIB
     put(rig, "pets.train", "a/b/one", 1000)

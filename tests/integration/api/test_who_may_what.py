@@ -105,6 +105,7 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         "model": "net",
         "app": "site",
         "key": "mine",
+        "secret": "mine",
     }
     if "app" in route.params:
         rig.site(asker.user, asker.owner)
@@ -125,6 +126,11 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         if "key" in route.params:
             rig.key(asker.user, name, there["key"], asker.owner)
         return {**there, "app": name}
+    if "secret" in route.params:
+        whose = f"/tenants/{there['tenant']}" if "tenant" in route.params else f"/users/{there['user']}"
+        kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
+        assert kept.status == 200, kept.body
+        return there
     if "tenant" not in route.params:
         return there
     rig.hub.user(name, f"{name}-token")

@@ -54,7 +54,8 @@ class DataSources:
         source, item = dataset.source, dataset.item
         if source is None:
             raise Refused(
-                Reason.INVALID, msg("dataset {name} is a copy of nothing: it was uploaded", name=item.name)
+                Reason.WRONG_STATE,
+                msg("dataset {name} is a copy of nothing: it was uploaded", name=item.name),
             )
         keys: Mapping[str, str] = {}
         if source.secret:
