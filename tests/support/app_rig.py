@@ -151,5 +151,8 @@ def play_apps(root: Path, story: Callable[[AppRig], Awaitable[None]], room: Reso
 
 async def end_all(rig: AppRig) -> None:
     """Leave no process behind, whatever became of the story."""
-    for attempt in await rig.executor.known():
-        await rig.executor.forget(attempt, await rig.executor.epoch())
+    try:
+        await rig.platform.apps.remove("ann")  # else another replica follows each that is ended here
+    finally:
+        for attempt in await rig.executor.known():
+            await rig.executor.forget(attempt, await rig.executor.epoch())
