@@ -87,6 +87,7 @@ def test_a_replica_is_a_pod_that_answers_who_knows_its_key_and_nobody_else(lab: 
             per_worker=SERVES,
             listens=True,
             model="line@1",
+            image="mlp.local/notebook:dev",
         )
         await executor.start(spec)
         await until_phase(executor, spec.attempt, AttemptPhase.RUNNING)
