@@ -77,6 +77,10 @@ OF_PATHS = {
 }  # fmt: skip
 BY_FOLDER = {"stat", "rename"}  # also names of methods of Folder and of entries of a directory
 ALLOWED_ONCE = {
+    (
+        "mlp_hub/executors/mounted/fetch/landing.py",
+        "open",
+    ): "by the descriptor of a directory, and never through a link",
     ("mlp_hub/dav/parts.py", "open"): "by the descriptor of the directory, and never through a link",
     (
         "mlp_hub/executors/mounted/prepare.py",
