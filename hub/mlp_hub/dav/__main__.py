@@ -21,7 +21,8 @@ from mlp_hub.dav.resources import Files
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tenants import THREADS as TENANT_THREADS
 from mlp_hub.dav.tenants import TenantServer
-from mlp_hub.dav.tree import Uploads
+from mlp_hub.dav.tree import UploadPlaces
+from mlp_hub.isolation import TenantRoots, tenant_roots
 from mlp_hub.settings import Settings, SettingsError
 
 log = logging.getLogger("mlp_hub.dav")
@@ -46,8 +47,8 @@ class _Gateway(wsgi.Gateway_10):
         return environ
 
 
-def make_door(root: Path, service: ServiceDoor, base: str = "") -> Door:
-    """Make the application over a storage tree."""
+def make_door(root: Path, service: ServiceDoor, base: str = "", roots: TenantRoots | None = None) -> Door:
+    """Make the application over a storage tree; `roots` are those of tenants that have their own."""
     root.mkdir(parents=True, exist_ok=True, mode=0o711)
     files = {f"{base}{path}": Files(service) for path in PATHS}
     app = WsgiDAVApp(
@@ -63,7 +64,7 @@ def make_door(root: Path, service: ServiceDoor, base: str = "") -> Door:
             "suppress_version_info": True,
         }
     )
-    return Door(app, service, root, Uploads(root), files)
+    return Door(app, service, roots or TenantRoots(root), UploadPlaces(root), files)
 
 
 def serve(
@@ -119,7 +120,8 @@ def main() -> int:
     try:
         settings = Settings.load(os.environ)
         service = ServiceDoor(settings.service_socket, settings.secret("spawner_token"))
-        door = make_door(settings.data_dir, service, settings.base)
+        roots = tenant_roots(settings.data_dir, settings.isolation_dir, settings.master_key_file)
+        door = make_door(settings.data_dir, service, settings.base, roots)
         serve(settings.data_socket, door, service, tenants=settings.tenant_data_socket)
     except (SettingsError, OSError) as error:
         log.error("files cannot be served: %s", error)  # noqa: TRY400 - the cause is all there is to say

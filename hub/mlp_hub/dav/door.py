@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +17,9 @@ from wsgidav.dav_error import DAVError
 
 from mlp_hub.dav.resources import LENGTH, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
-from mlp_hub.dav.tree import BadPathError, Tree, Uploads, parts_of
+from mlp_hub.dav.tree import BadPathError, Tree, UploadPlaces, parts_of
+from mlp_hub.domain.errors import OutOfReach
+from mlp_hub.isolation import TenantRoots
 from mlp_language.catalogue import LANGUAGES, catalogue, chosen
 from mlp_language.message import Message, msg, verbatim
 from mlp_language.render import Reader, render
@@ -64,9 +66,14 @@ class Door:
     """WSGI application around wsgidav's. `prefixes` are the paths below which users' datasets are, each without its last `/`."""
 
     def __init__(
-        self, app: App, service: ServiceDoor, root: Path, uploads: Uploads, prefixes: Iterable[str]
+        self,
+        app: App,
+        service: ServiceDoor,
+        roots: TenantRoots,
+        uploads: UploadPlaces,
+        prefixes: Iterable[str],
     ) -> None:
-        self._app, self._service, self._root, self._uploads = app, service, root, uploads
+        self._app, self._service, self._roots, self._uploads = app, service, roots, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
         self._busy: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -139,17 +146,28 @@ class Door:
                     ("Retry-After", "1"),
                 )
             self._busy[user] += 1
-        tree = environ[TREE] = Tree(self._root, self._uploads, access)
         try:
-            yield from self._app(environ, _guarded(environ, start))
-        except OSError as error:
-            raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
+            yield from self._served(environ, start, access, write=method in WRITES)
         finally:
-            tree.close()
             with self._lock:
                 self._busy[user] -= 1
                 if not self._busy[user]:
                     del self._busy[user]
+
+    def _served(self, environ: Environ, start: Start, access: Access, *, write: bool) -> Iterator[bytes]:
+        """Serve files from the tree of their dataset's tenant, which stays where it is meanwhile."""
+        try:
+            with (
+                self._roots.using(access.tenant, write=write) as root,
+                self._uploads.of(root) as uploads,
+                contextlib.closing(Tree(root, uploads, access)) as tree,
+            ):
+                environ[TREE] = tree
+                yield from self._app(environ, _guarded(environ, start))
+        except OutOfReach as away:
+            raise NotServed(503, away.message, None, ("Retry-After", "30")) from away
+        except OSError as error:
+            raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
 
     def _place(self, environ: Environ) -> tuple[str, str]:
         """Return the prefix of a request's path, and the rest of it."""
@@ -170,7 +188,7 @@ class Door:
         if said.status != 200:
             raise _said(said, asker)
         found = said.body
-        return Access(found["uid"], found["user"], found["name"], found["owner"], language)
+        return Access(found["uid"], found["user"], found["name"], found["owner"], language, found["tenant"])
 
     def _delete(
         self, environ: Environ, start: Start, asker: DataAsker, said: ServiceAnswer

@@ -92,6 +92,7 @@ class RunPolicy:
     broker: BrokerPolicy | None = None  # that metric points pass through; None: straight into the store
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
     metric_spool_max: int = 256 * MIB  # bytes that a job's processes keep of their points in its directory
+    unmount_idle_s: float = 300.0  # after which nobody's encrypted files are closed again
     charge_files: bool = False  # homes and jobs' directories take of their tenants' storage
     upload_silent_s: float = 0.0  # an upload that nobody was heard of for so long has failed; 0: never
     idempotency_s: float = 86_400.0  # keys are remembered so long

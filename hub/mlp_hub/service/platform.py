@@ -43,6 +43,7 @@ from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.service.reasons.decisions import KEPT_S, DecisionLog
+from mlp_hub.service.relocations.worker import RelocationWorker
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
 from mlp_hub.service.state.frames import Frame
@@ -171,6 +172,16 @@ class Platform:
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.bookings = BookingService(db, clock, executor.nodes, changed=self._room_changed)
         self.former_members_servers = FormerMembersServers(db, clock)
+        self.relocations = RelocationWorker(
+            self.queue,
+            self.board,
+            executor,
+            self.lease,
+            clock,
+            hold=self.admission.hold_tenants,
+            changed=self._room_changed,
+            idle_s=policy.unmount_idle_s,
+        )
         self.tenants = TenantService(
             db,
             clock,
@@ -182,6 +193,9 @@ class Platform:
             board=self.board,
             job_network=policy.job_network,
             groups=groups,
+            files=executor.workspace.tenants,
+            relocate=self.relocations.look_at,
+            moved=self.relocations.done,
         )
         self.previews = Previews(db, self.admission.jobs_snapshot, clock, executor.nodes, policy.idle)
         self.sights = Sights(db)
@@ -192,7 +206,7 @@ class Platform:
             clock,
             executor.nodes,
             changed=self._room_changed,
-            asks=self.idle.asks,
+            asks=self._asks,
             refuses=self.disk.refuses_servers,
             scheduler=Answers(
                 db, self.admission, clock, grace_s=policy.grace_s, again_s=policy.grace_s + AGAIN_S
@@ -293,6 +307,7 @@ class Platform:
         self.queue.start()
         if self._brought is not None:
             await self._brought.start()
+        await self.relocations.start()
         await self._charges.start()
         await self.reconciler.start()
         await self.models.start()
@@ -380,6 +395,10 @@ class Platform:
             found.append(Problem("executor", "ExecutorTrouble", trouble, fails=False))
         return found
 
+    async def _asks(self, tenant: str) -> None:
+        await self.relocations.refuses(tenant)
+        await self.idle.asks(tenant)
+
     def _room_changed(self) -> None:
         self.idle.something_changed()
         self.admission.wake()
@@ -418,6 +437,7 @@ class Platform:
                 await self.bookings.sweep()
                 await self.idle.sweep()
                 await self.datasets.sweep()
+                await self.relocations.sweep()
                 await self._charges.sweep()
                 await self._charges.full.warn()
                 await self.tenants.sample()

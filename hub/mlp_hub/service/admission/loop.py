@@ -91,6 +91,7 @@ class Admission:
         self._queues = Queues()
         self._seen = SeenNodes()
         self._waits = Waits(board, clock)
+        self._backoff.held = self._is_held
         self.decisions = DecisionLog(board.db)
         self._starts = starts
         self._changed = changed
@@ -151,6 +152,22 @@ class Admission:
         self._anew = why is None  # all are looked at again, and what was written down of them is put right
         self._wake.set()
 
+    def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
+        """Let nothing of these tenants start, for these reasons, until others are told; what runs goes on, and others pass."""
+        self._waits.tenants = dict(why)
+        self._anew = True
+        self._wake.set()
+
+    def _is_held(self, uid: str) -> bool:
+        """Whether a workload waits whose tenant is held."""
+        if not self._waits.tenants:
+            return False
+        job = self._board.waiting.get(uid)
+        tenant = (
+            job.spec.tenant if job is not None else self.pending[uid].tenant if uid in self.pending else None
+        )
+        return tenant in self._waits.tenants
+
     @property
     def held(self) -> Verdict | None:
         """Why nobody may start now; None where somebody may."""
@@ -210,6 +227,8 @@ class Admission:
             kept = await self._up_to_date(now)
             held = self._waits.held is not None
             plan, explanations = self._held_plan(kept, now) if held else await self._plan(kept, now)
+            if not held:
+                plan.waits += self._waits.news_of_held()
             stored = await self._store(kept, plan, explanations, now)
         except BaseException:
             self._forget()  # what the core believes may not be what is stored
