@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
@@ -32,6 +32,7 @@ from mlp_hub.executors.workspace import (
     Sizes,
     Space,
     SpoolBatch,
+    SpoolLot,
     StoredPlace,
 )
 
@@ -89,8 +90,14 @@ class MountedWorkspace:
     async def spooled(self, of: JobRun, after: Mapping[str, int]) -> AsyncIterator[SpoolBatch]:
         """Yield the points that the run's processes spooled; their files stay, since their writers know no reader."""
         allowance = spool.ByteAllowance()
-        lots = spool.read_all(self.directories.at(of), after, allowance)
-        while (lot := await asyncio.to_thread(self._with, of, lambda _: next(lots, None))) is not None:
+        lots: list[Iterator[SpoolLot]] = []
+
+        def more(path: Path) -> SpoolLot | None:
+            if not lots:
+                lots.append(spool.read_all(path, after, allowance))
+            return next(lots[0], None)
+
+        while (lot := await asyncio.to_thread(self._with, of, more)) is not None:
             yield SpoolBatch(lot)
         if allowance.left <= 0:
             yield SpoolBatch([], spool.MOST_BYTES)

@@ -98,6 +98,7 @@ class Admission:
         self._kept: KeptCore | None = None
         self._planning = False
         self._anew = False
+        self._held_tenants: Mapping[str, Verdict] = {}
         self._dirty: dict[str, None] = {}
         self._holders: Holders | None = None
         self._holders_changed = True
@@ -154,7 +155,7 @@ class Admission:
 
     def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
         """Let nothing of these tenants start, for these reasons, until others are told; what runs goes on, and others pass."""
-        self._waits.tenants = dict(why)
+        self._held_tenants = dict(why)
         self._anew = True
         self._wake.set()
 
@@ -248,6 +249,7 @@ class Admission:
         """Return the core as of this moment."""
         if self._anew:
             self._anew = False
+            self._waits.tenants = self._held_tenants  # here alone: within a cycle it stays the same
             self._forget()
         if self._holders_changed or self._holders is None:
             self._holders_changed = False
