@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -76,8 +77,8 @@ def opens(cipher: Path, key: str) -> bool:
     return done.returncode == 0
 
 
-def mount(cipher: Path, plain: Path, key: str, log: Path) -> subprocess.Popen[bytes]:
-    """Mount a directory; return its process, which outlives this one, once the mount stands. Raises `GocryptfsError`."""
+def mount(cipher: Path, plain: Path, key: str, log: Path) -> int:
+    """Mount a directory; return the pid of its process, which outlives this one, once the mount stands. Raises `GocryptfsError`."""
     command = ["gocryptfs", "-fg", "-q", "-nosyslog", "-nodev", "-nosuid"]
     if os.geteuid() == 0:
         command.append(
@@ -109,7 +110,9 @@ def mount(cipher: Path, plain: Path, key: str, log: Path) -> subprocess.Popen[by
                 5, f"gocryptfs could not mount: {' '.join(words.split()) or 'it said nothing'}"
             )
         time.sleep(LOOK_S)
-    return process
+    # for as long as both live, nobody else would take note of its end
+    threading.Thread(target=process.wait, name="gocryptfs", daemon=True).start()
+    return process.pid
 
 
 def is_mounted(plain: Path) -> bool:

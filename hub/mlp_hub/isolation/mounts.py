@@ -9,7 +9,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +25,6 @@ class Mounts:
 
     def __init__(self, state: Path, cipher: Path, keys: KeyStore) -> None:
         self._state, self._cipher, self.keys = state, cipher, keys
-        self._ours: list[subprocess.Popen[bytes]] = []  # children of this process, which are to be waited for
 
     def plain(self, tenant: str) -> Path:
         """Where a tenant's files are seen."""
@@ -94,9 +92,8 @@ class Mounts:
         key = keys[0]
         if len(keys) > 1 and not gocryptfs.opens(self.cipher(tenant), key):
             key = keys[1]  # it was being rotated
-        process = gocryptfs.mount(self.cipher(tenant), plain, key, self._state / "gocryptfs.log")
-        self._ours = [*(p for p in self._ours if p.poll() is None), process]
-        write_durably(self._pid(tenant), f"{process.pid} {_started(process.pid)}")
+        pid = gocryptfs.mount(self.cipher(tenant), plain, key, self._state / "gocryptfs.log")
+        write_durably(self._pid(tenant), f"{pid} {_started(pid)}")
 
     def _clear_away(self, tenant: str) -> None:
         """Take away what a dead process left, and wait for one that is ending."""
@@ -109,8 +106,6 @@ class Mounts:
             return
         until = time.monotonic() + ENDS_S
         while _started(pid) == started:
-            for ours in self._ours:
-                ours.poll()
             if time.monotonic() > until:
                 raise OSError(errno.EBUSY, "gocryptfs still runs for these files, though nobody sees them")
             time.sleep(gocryptfs.LOOK_S)
