@@ -91,6 +91,10 @@ class TenantFiles(Protocol):
         """Remove what there is of a tenant in a tree, and the tree where it is the tenant's own."""
         ...
 
+    async def rotate(self, tenant: str, epoch: int) -> None:
+        """Give an encrypted tenant another key. Raises OSError."""
+        ...
+
     async def mounted(self) -> Sequence[str]:
         """Return the tenants whose encrypted files are mounted."""
         ...

@@ -20,7 +20,7 @@ BYTES = 32
 _NONCE = 12
 
 
-class KeyUnknownError(Exception):
+class KeyUnknownError(ValueError):
     """There is no key of a tenant, or none of the master keys opens it."""
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
 from mlp_hub.service.admission.feasibility import Feasibility
@@ -61,7 +62,7 @@ from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.store.database import Database
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_hub.store.tx import Tx
-from mlp_language.message import msg
+from mlp_language.message import Message, msg
 
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 30.0
@@ -197,7 +198,14 @@ class Platform:
             relocate=self.relocations.look_at,
             moved=self.relocations.done,
         )
-        self.previews = Previews(db, self.admission.jobs_snapshot, clock, executor.nodes, policy.idle)
+        self.previews = Previews(
+            db,
+            self.admission.jobs_snapshot,
+            clock,
+            executor.nodes,
+            policy.idle,
+            isolation=self._preview_isolation,
+        )
         self.sights = Sights(db)
         self.users = UserService(db, clock, changed=self._default_changed)
         self.service_accounts = ServiceAccounts(db, clock)
@@ -394,6 +402,10 @@ class Platform:
         if (trouble := self.executor.trouble()) is not None:
             found.append(Problem("executor", "ExecutorTrouble", trouble, fails=False))
         return found
+
+    async def _preview_isolation(self, before: Tenant, after: Tenant) -> Message | None:
+        await self.tenants.check_isolation(after)
+        return await self.relocations.preview(before, after)
 
     async def _asks(self, tenant: str) -> None:
         await self.relocations.refuses(tenant)

@@ -109,6 +109,12 @@ class MountedTenantFiles:
         """Remove."""
         await self._act(epoch, self._dissolve, tenant, kept, what, goes_on)
 
+    async def rotate(self, tenant: str, epoch: int) -> None:
+        """Give a tenant another key."""
+        mounts = self._roots.mounts
+        assert mounts is not None  # noqa: S101 - there is an encrypted tenant
+        await self._act(epoch, mounts.rotate, tenant)
+
     async def mounted(self) -> Sequence[str]:
         """Return the tenants with a mount."""
         mounts = self._roots.mounts

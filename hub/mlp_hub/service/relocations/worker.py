@@ -15,9 +15,9 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from mlp_hub.domain.errors import MessageError, Reason, Refused
+from mlp_hub.domain.errors import MessageError, Reason, Refused, Unavailable
 from mlp_hub.domain.relocation import Relocation, RelocationPhase, check_relocation_move
-from mlp_hub.domain.tenant import Isolation, Tenant
+from mlp_hub.domain.tenant import ENCRYPTED, Isolation, Tenant
 from mlp_hub.domain.workload import SERVER
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.places import Belonging, JobRun
@@ -107,6 +107,52 @@ class RelocationWorker:
         held = self._held.get(tenant)
         if held is not None:
             raise Refused(Reason.TENANT_MOVES, held.headline, retry_after=30)
+
+    async def preview(self, before: Tenant, after: Tenant) -> Message | None:
+        """Say what a change of how a tenant's files are kept would do; None where it changes nothing of that."""
+        if before.kept == after.kept:
+            return None
+
+        def look(tx: Tx) -> tuple[int, Message | None]:
+            return len(tx.stored.of_tenant(after.name)) + len(tx.jobs.runs_of(after.name)), self._who_runs(
+                tx, after.name
+            )
+
+        number, who = await self._db.read(look)
+        return msg(
+            "{n} datasets, models and jobs' directories of {tenant} are moved from {old} to {new}: nothing of it starts until that is done, "
+            "what runs goes on to its end. {who}",
+            n=number,
+            tenant=after.name,
+            old=before.isolation,
+            new=after.isolation,
+            who=who or msg("Nothing runs now"),
+        )
+
+    async def rotate(self, tenant: str, actor: str) -> None:
+        """Give an encrypted tenant another key. Raises `WrongState` for one that is not, or is being moved."""
+
+        def look(tx: Tx) -> None:
+            last = tx.relocations.get(tenant)
+            if last is None or last.under_way or last.kept.grade != ENCRYPTED:
+                text = msg(
+                    "the files of {tenant} are not kept encrypted, or are being moved; it has no key to change",
+                    tenant=tenant,
+                )
+                raise Refused(Reason.WRONG_STATE, text)
+
+        await self._db.read(look)
+        assert self._files is not None  # noqa: S101 - they are encrypted
+        await self._lease.ensure_held()
+        try:
+            await self._files.rotate(tenant, self._lease.epoch)
+        except (OSError, ValueError) as error:
+            raise Unavailable(
+                msg("the key of {tenant} could not be changed: {why}", tenant=tenant, why=str(error))
+            ) from error
+        await self._db.write(
+            lambda tx: tx.audit.add(self._clock(), actor, "tenant.key", tenant, tenant=tenant, detail={})
+        )
 
     async def sweep(self) -> None:
         """Take away mounts of encrypted files that nobody used for a while."""
