@@ -94,7 +94,7 @@ class AppService:
         own = {} if asked.runtime in {None, *BUILT_IN} else await self._jobs.runtimes_of(tenant)
         runtime = validation.runtime_for(asked.runtime or "plain", own)
         _check_runtime(runtime)
-        version = await self._board.db.read(lambda tx: _version(tx, user, asked.model_name))
+        version = await self._board.db.read(lambda tx: _version(tx, user, tenant, asked.model_name))
         spec = spec_of(asked, version, runtime.name)
         now = self._clock()
         new = App(
@@ -104,7 +104,7 @@ class AppService:
 
         def work(tx: Tx) -> App:
             _tenant(tx, user, tenant)
-            _version(tx, user, names.reference(spec.model, version) if version else "")
+            _version(tx, user, tenant, names.reference(spec.model, version) if version else "")
             found = tx.apps.find(user, asked.name)
             if found is not None:
                 app = _changed(found, new, replaces=asked.replace)
@@ -324,7 +324,7 @@ def _tenant(tx: Tx, user: str, asked: str | None) -> str:
     return tenant
 
 
-def _version(tx: Tx, user: str, model: str) -> int:
+def _version(tx: Tx, user: str, tenant: str, model: str) -> int:
     """Return the version of a model that is meant and ready; 0 where none is."""
     if not model:
         return 0
@@ -332,6 +332,16 @@ def _version(tx: Tx, user: str, model: str) -> int:
     found = None if parsed is None else tx.models.find(user, *parsed)
     if found is None:
         raise not_found("model", model)
+    if found.item.tenant != tenant:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "model {name} is of tenant {theirs}, and the app of {tenant}; deploy it in {theirs}",
+                name=found.item.name,
+                theirs=found.item.tenant,
+                tenant=tenant,
+            ),
+        )
     if found.phase is not ModelPhase.READY:
         raise Refused(
             Reason.WRONG_STATE,
