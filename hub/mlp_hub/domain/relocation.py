@@ -17,8 +17,8 @@ class RelocationPhase(StrEnum):
     COPYING = "copying"  # its files are being copied; all look for them where they were
     COMPARING = "comparing"  # both copies are compared, to the last byte
     REMOVING = "removing"  # all look for them where they are now; those that were copied are being removed
-    UNDOING = "undoing"  # what was copied is being removed: it was called off, or cannot be done
-    DONE = "done"
+    UNDOING = "undoing"  # it was called off, or cannot be done: what was copied is being removed
+    DONE = "done"  # its files are where they are to be kept
     FAILED = "failed"  # all is as it was before
 
 

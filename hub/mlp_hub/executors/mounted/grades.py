@@ -8,9 +8,8 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, TypeVar
 
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import Reason, Refused
@@ -18,6 +17,7 @@ from mlp_hub.domain.tenant import DEDICATED, ENCRYPTED, SHARED, Isolation
 from mlp_hub.executors.mounted import moving
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory_in
+from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.places import Belonging
 from mlp_hub.executors.tenant_files import Crossing, MovedWrongError, TreeRoom
 from mlp_hub.isolation import RootEntry, lacking
@@ -28,14 +28,6 @@ MOVED = 2
 """Tuning: tenants that are moved at a time: more at once, for the disk that jobs write to as well."""
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Acting(Protocol):
-    """A fence, as threads act under it."""
-
-    def acting(self, epoch: int) -> AbstractContextManager[None]:
-        """Act under this epoch. Raises `Superseded` where a newer one was seen."""
-        ...
 
 
 class MountedTenantFiles:

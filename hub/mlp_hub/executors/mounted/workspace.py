@@ -6,10 +6,9 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from mlp_hub.beneath import look
 from mlp_hub.domain.model import ModelFormat
@@ -17,6 +16,7 @@ from mlp_hub.executors.mounted import copying, spool
 from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory
+from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
 from mlp_hub.executors.mounted.model_formats import recognise
 from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_of
@@ -43,14 +43,6 @@ COPIES = 2
 
 CHARGED = 4
 """Tuning: directories that are measured to the end at a time: a huge one delays fewer others, for the disk that jobs write to as well."""
-
-
-class Acting(Protocol):
-    """A fence, as threads act under it."""
-
-    def acting(self, epoch: int) -> AbstractContextManager[None]:
-        """Act under this epoch. Raises `Superseded` where a newer one was seen."""
-        ...
 
 
 class MountedWorkspace:
