@@ -23,7 +23,7 @@ from mlp_hub.domain.tenant import DEDICATED, ENCRYPTED, Isolation
 from mlp_hub.isolation import gocryptfs
 from mlp_hub.isolation.keys import KeyStore, KeyUnknownError, write_durably
 from mlp_hub.isolation.mounts import Mounts
-from mlp_language.message import msg
+from mlp_language.message import msg, verbatim
 
 MARK = ".mlp-tenant"
 """Contract: the file in a dedicated root that says whose it is: a volume that is not mounted has none."""
@@ -104,7 +104,7 @@ class TenantRoots:
             try:
                 return self._mounts.ready(tenant)
             except (OSError, KeyUnknownError) as error:
-                why = gocryptfs.lacking() or msg("{error}", error=str(error))
+                why = gocryptfs.lacking() or verbatim(str(error))
                 raise OutOfReach(
                     msg(
                         "the encrypted files of tenant {tenant} cannot be opened: {why}",
