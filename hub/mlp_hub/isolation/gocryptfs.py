@@ -120,6 +120,11 @@ def is_mounted(plain: Path) -> bool:
     return os.stat(plain).st_dev != os.stat(plain.parent).st_dev  # noqa: PTH116
 
 
+def flush(plain: Path) -> None:
+    """Have all that programs wrote there, mapped pages too, written by the process of the mount."""
+    subprocess.run(["sync", "-f", str(plain)], capture_output=True, env={"PATH": _PATH}, check=False)
+
+
 def unmount(plain: Path, *, dead: bool = False) -> bool:
     """Take a mount away; False where files of it are open. One whose process is `dead` goes in any case."""
     command = ["fusermount3", "-u", *(["-z"] if dead else []), str(plain)]

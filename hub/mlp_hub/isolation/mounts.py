@@ -9,6 +9,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,8 +58,10 @@ class Mounts:
         """Take a mount away; whether it is gone. For who holds the lock of the tenant's use alone."""
         plain = self.plain(tenant)
         with self._mounting(tenant):
-            if _stands(plain) and not gocryptfs.unmount(plain):
-                return False
+            if _stands(plain):
+                gocryptfs.flush(plain)
+                if not gocryptfs.unmount(plain):
+                    return False
             self._clear_away(tenant)
             return True
 
@@ -96,7 +99,11 @@ class Mounts:
         write_durably(self._pid(tenant), f"{pid} {_started(pid)}")
 
     def _clear_away(self, tenant: str) -> None:
-        """Take away what a dead process left, and wait for one that is ending."""
+        """Take away what a dead process left, and end one whose mount is gone.
+
+        Sandboxes of other tenants, and of other hubs, that were made while it stood have its mount in the namespaces of what watches over
+        them, so that it would live, with the key, for as long as they do. What it was told to write, it has written.
+        """
         plain = self.plain(tenant)
         if _there(plain):
             gocryptfs.unmount(plain, dead=True)
@@ -105,6 +112,9 @@ class Mounts:
         except (OSError, ValueError):
             return
         until = time.monotonic() + ENDS_S
+        if _started(pid) == started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         while _started(pid) == started:
             if time.monotonic() > until:
                 raise OSError(errno.EBUSY, "gocryptfs still runs for these files, though nobody sees them")

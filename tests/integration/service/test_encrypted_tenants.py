@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,6 +78,27 @@ def test_it_stays_while_somebody_uses_it_and_for_a_while_after(roots: TenantRoot
         assert not roots.rest(TENANT), "a file is open"
     assert roots.rest(TENANT)
     assert mounts(roots).standing() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a mount namespace by itself")
+def test_who_was_made_while_it_stood_and_lives_on_keeps_neither_it_nor_its_key_alive(
+    roots: TenantRoots,
+) -> None:
+    plain = write(roots)
+    pid = int((plain.parent / f".{TENANT}.pid").read_text().split()[0])
+    watcher = ["unshare", "--mount", "--propagation", "private", "sh", "-c", "echo there; exec sleep 600"]
+    with subprocess.Popen(watcher, stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout is not None
+            other.stdout.readline()
+            assert roots.rest(TENANT)
+            assert not _started(pid)
+            with pytest.raises(OSError, match="connect"):
+                list(Path(f"/proc/{other.pid}/root{plain}").iterdir())
+            with roots.using(TENANT) as root:
+                assert (root / "a").read_text() == "in clear"
+        finally:
+            other.kill()
 
 
 def test_a_mount_whose_process_was_killed_comes_back(roots: TenantRoots) -> None:
