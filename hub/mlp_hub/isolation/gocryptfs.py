@@ -20,6 +20,8 @@ PATIENCE_S = 30.0
 LOOK_S = 0.005
 """Tuning: seconds between two looks whether it does: processor time, for how soon it can be used."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_SERVES = b"Filesystem mounted and ready"
+"""Given: its word that a mount serves."""
 _COST = "10"
 """Given: the cheapest scrypt that it takes. The keys are 256 random bits, which no search goes through, so nothing need be slow."""
 
@@ -78,14 +80,16 @@ def opens(cipher: Path, key: str) -> bool:
 
 
 def mount(cipher: Path, plain: Path, key: str, log: Path) -> int:
-    """Mount a directory; return the pid of its process, which outlives this one, once the mount stands. Raises `GocryptfsError`."""
-    command = ["gocryptfs", "-fg", "-q", "-nosyslog", "-nodev", "-nosuid"]
+    """Mount a directory; return the pid of its process, which outlives this one, once the mount serves. Raises `GocryptfsError`.
+
+    A mount that stands does not serve yet: the process then opens a file in it itself, and whoever makes anything there
+    before that has both wait for each other for good. So it is waited for its word; `log` is of this mount alone.
+    """
+    command = ["gocryptfs", "-fg", "-nosyslog", "-nodev", "-nosuid"]
     if os.geteuid() == 0:
-        command.append(
-            "-allow_other"
-        )  # tenants' programs have uids of their own; the kernel asks modes and owners as ever
-    with log.open("ab") as said:
-        begin = said.tell()
+        # tenants' programs have uids of their own; the kernel asks modes and owners as ever
+        command.append("-allow_other")
+    with log.open("wb") as said:
         process = subprocess.Popen(
             [*command, str(cipher), str(plain)],
             stdin=subprocess.PIPE,
@@ -99,16 +103,13 @@ def mount(cipher: Path, plain: Path, key: str, log: Path) -> int:
     with contextlib.suppress(BrokenPipeError), process.stdin:
         process.stdin.write(f"{key}\n".encode())
     until = time.monotonic() + PATIENCE_S
-    while not is_mounted(plain):
+    while _SERVES not in (words := log.read_bytes()):
         if process.poll() is not None or time.monotonic() > until:
             process.kill()
             process.wait()
-            with log.open("rb") as said_so:
-                said_so.seek(begin)
-                words = said_so.read(500).decode(errors="replace")
-            raise GocryptfsError(
-                5, f"gocryptfs could not mount: {' '.join(words.split()) or 'it said nothing'}"
-            )
+            unmount(plain, dead=True)
+            text = " ".join(words.decode(errors="replace").split())[:500]
+            raise GocryptfsError(5, f"gocryptfs could not mount: {text or 'it said nothing'}")
         time.sleep(LOOK_S)
     # for as long as both live, nobody else would take note of its end
     threading.Thread(target=process.wait, name="gocryptfs", daemon=True).start()

@@ -45,10 +45,10 @@ class Mounts:
     def ready(self, tenant: str) -> Path:
         """Return where a tenant's files are seen, mounted. Raises OSError, `KeyUnknownError`."""
         plain = self.plain(tenant)
-        if _stands(plain):
+        if self._serves(tenant):
             return plain
         with self._mounting(tenant):
-            if _stands(plain):
+            if self._serves(tenant):
                 return plain
             self._clear_away(tenant)
             self._mount(tenant, plain)
@@ -69,7 +69,9 @@ class Mounts:
         """Return the tenants whose files are mounted, or were when their process died."""
         with contextlib.suppress(FileNotFoundError):
             return sorted(
-                entry.name for entry in os.scandir(self._state / "plain") if _there(Path(entry.path))
+                entry.name
+                for entry in os.scandir(self._state / "plain")
+                if not entry.name.startswith(".") and _there(Path(entry.path))
             )
         return []
 
@@ -95,7 +97,7 @@ class Mounts:
         key = keys[0]
         if len(keys) > 1 and not gocryptfs.opens(self.cipher(tenant), key):
             key = keys[1]  # it was being rotated
-        pid = gocryptfs.mount(self.cipher(tenant), plain, key, self._state / "gocryptfs.log")
+        pid = gocryptfs.mount(self.cipher(tenant), plain, key, plain.parent / f".{tenant}.log")
         write_durably(self._pid(tenant), f"{pid} {_started(pid)}")
 
     def _clear_away(self, tenant: str) -> None:
@@ -120,6 +122,10 @@ class Mounts:
                 raise OSError(errno.EBUSY, "gocryptfs still runs for these files, though nobody sees them")
             time.sleep(gocryptfs.LOOK_S)
         self._pid(tenant).unlink(missing_ok=True)
+
+    def _serves(self, tenant: str) -> bool:
+        """Whether a mount stands, and serves: its pid is noted after that."""
+        return self._pid(tenant).exists() and _stands(self.plain(tenant))
 
     def _pid(self, tenant: str) -> Path:
         return self._state / "plain" / f".{tenant}.pid"

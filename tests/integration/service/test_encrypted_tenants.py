@@ -125,6 +125,14 @@ def test_two_that_begin_at_a_time_mount_it_once(roots: TenantRoots, tmp_path: Pa
     assert _processes_at(mounts(roots).cipher(TENANT)) == 1
 
 
+def test_what_is_made_at_once_in_a_new_mount_waits_for_nothing(roots: TenantRoots) -> None:
+    """A mount that stands does not serve yet; who makes something there in that moment would wait for good."""
+    for n in range(20):
+        with roots.using(TENANT, write=True) as root:
+            (root / f"d{n}").mkdir()
+        assert roots.rest(TENANT)
+
+
 def test_no_process_shows_the_key(roots: TenantRoots, tmp_path: Path) -> None:
     write(roots)
     (key,) = mounts(roots).keys.keys(TENANT)
@@ -140,7 +148,7 @@ def test_no_process_shows_the_key(roots: TenantRoots, tmp_path: Path) -> None:
             assert key.encode() not in content
             assert master.encode() not in content
     assert seen > 2
-    said = (tmp_path / "isolation" / "gocryptfs.log").read_text()
+    said = (tmp_path / "isolation" / "plain" / f".{TENANT}.log").read_text()
     assert key not in said
 
 
