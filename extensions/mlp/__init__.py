@@ -1,6 +1,7 @@
 """MLP Hub in your notebook and your training program.
 
     mlp.report(epoch=3, loss=0.1)        a point on the job's curves; mlp.progress(loop) a progress bar
+    mlp.params.lr                        what --param lr=0.1, or a sweep, says the program is to run with
     mlp.submit("train.py", workers=2)    a Job: .wait() .logs() .metrics() .why() .result() .watch()
     mlp.data_path("digits")              where a dataset is, in a job and in a notebook
     mlp.jobs()  mlp.job(name)  mlp.quota()  mlp.offer(workers=4)
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mlp.handle import quota as quota
     from mlp.handle import submit as submit
     from mlp.mounted_data import data_path as data_path
+    from mlp.parameters import params as params
     from mlp.program import variables as variables
     from mlp.progressing import progress as progress
     from mlp.reporting import flush as flush
@@ -56,6 +58,7 @@ _HOME = {
     "job": "handle.get_job",
     "jobs": "handle.jobs",
     "offer": "handle.offer",
+    "params": "parameters.params",
     "progress": "progressing.progress",
     "quota": "handle.quota",
     "report": "reporting.report",
@@ -72,6 +75,7 @@ __all__ = [  # noqa: PLE0604 - made of constants
     "job",
     "jobs",
     "offer",
+    "params",
     "progress",
     "quota",
     "report",

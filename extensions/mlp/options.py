@@ -22,6 +22,8 @@ _UNIT = r"(s|m|h|d|secs?|seconds?|mins?|minutes?|hours?|hrs?|days?)"
 _YEAR = 365 * 86400
 MOST_RANKS = 10_000
 MOST_DATASETS = 32
+MOST_PARAMS = 100
+PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 DATASET = re.compile(r"([^/:\s]{1,255}/)?[a-z][a-z0-9.-]{0,49}(:\S{1,200})?")
 
 
@@ -170,6 +172,58 @@ def env(value: object) -> dict[str, str]:
     return dict(items)
 
 
+def param(text: str) -> bool | int | float | str:
+    """Return what a parameter's text means: a number, true or false, or the text itself."""
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if re.fullmatch(r"[+-]?\d{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text) and math.isfinite(float(text)):
+        return float(text)
+    return text
+
+
+def params(value: object) -> dict[str, Any]:
+    """Check parameters of the program: a mapping from Python, `K=V` strings from the command line."""
+    if isinstance(value, Mapping):
+        items = [(str(key), plain_param(str(key), each)) for key, each in value.items()]
+    else:
+        texts = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
+        if any("=" not in text for text in texts):
+            raise ValueError(say("is no parameter; right: NAME=VALUE, as in lr=0.1"))
+        items = [(name.strip(), param(text.strip())) for name, _, text in (t.partition("=") for t in texts)]
+    for key, _ in items:
+        check_param_name(key)
+    if len(items) > MOST_PARAMS:
+        raise ValueError(say("{n} parameters; at most {most}", n=len(items), most=MOST_PARAMS))
+    return dict(items)
+
+
+def check_param_name(key: str) -> None:
+    """Refuse what cannot be a parameter's name."""
+    if not PARAM.fullmatch(key):
+        raise ValueError(
+            say("{name} is no parameter's name; right: letters, digits, _, . and -, as in lr", name=repr(key))
+        )
+
+
+def plain_param(key: str, value: object) -> bool | int | float | str:
+    """Return a parameter that came from Python as what is sent; numpy's numbers become numbers."""
+    tolist = getattr(value, "tolist", None)
+    plain = tolist() if callable(tolist) else value
+    if not isinstance(plain, (bool, int, float, str)):
+        raise ValueError(
+            say(
+                "{name} is a {type}; a parameter is a number, a text, or true or false",
+                name=key,
+                type=type(value).__name__,
+            )
+        )
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise ValueError(say("{name} is {value}, which is no finite number", name=key, value=plain))
+    return plain
+
+
 def data(value: object) -> list[str]:
     """Check datasets: one from Python, or several."""
     texts = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
@@ -207,12 +261,13 @@ class Option:
     also: Callable[[], str] | None = None  # what may be written besides, and completion cannot offer
     many: bool = False
     wire: bool = True  # sent; else a matter of this side only
+    written: str = ""  # its flag, where people write it otherwise than it is called: one of several
     shown_default: Callable[[], str] | None = None
 
     @property
     def flag(self) -> str:
         """How it is written in a magic or a shell."""
-        return "--" + self.name.replace("_", "-")
+        return self.written or "--" + self.name.replace("_", "-")
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -258,6 +313,8 @@ SUBMIT: tuple[Option, ...] = (
     Option("tensorboard", lambda: say("whether TensorBoard's event files that its program writes are drawn"), _switch, "on", "on|off", choices="on off"),
     Option("env", lambda: say("a variable for the program; may be repeated"), env, None, "K=V", "-e", many=True,
            shown_default=lambda: say("none")),
+    Option("params", lambda: say("a parameter of the program, which finds it in mlp.params; may be repeated"), params, None, "NAME=VALUE",
+           many=True, written="--param", shown_default=lambda: say("none")),
     Option("data", lambda: say("a dataset that its program reads below /data, and at PATH where one is given; may be repeated"), data, None,
            "[USER/]NAME[:PATH]", many=True, shown_default=lambda: say("none")),
     Option("name", lambda: say("used again, when it has ended, it is the next run of that name; earlier runs stay"), job_name, None,
@@ -279,7 +336,7 @@ WITH = Option(
 )
 """Only a notebook has variables; in Python they are `variables={...}`."""
 
-SHAPE: tuple[Option, ...] = tuple(o for o in SUBMIT if o.wire and o.name not in {"env", "name", "replace"})
+SHAPE: tuple[Option, ...] = tuple(o for o in SUBMIT if o.wire and o.name not in {"env", "params", "name", "replace"})
 """What an offer depends on."""
 
 SIZE: tuple[Option, ...] = tuple(

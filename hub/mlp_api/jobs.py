@@ -41,6 +41,12 @@ EnvName = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
 Sureness = Literal["sure", "likely", "unknown"]
 StageName = Literal["queued", "admitted", "created", "bound", "pulled", "started", "first-line"]
 OnOff = Literal["on", "off"]
+PARAM_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$(?!\n)"
+ParamValue = bool | int | float | Annotated[str, Meta(max_length=1000)]
+Params = Annotated[
+    dict[Annotated[str, Meta(pattern=PARAM_PATTERN)], ParamValue],
+    Meta(max_length=100, description="parameters of the program, which finds them in `mlp.params`"),
+]
 DataNames = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=500)]],
     Meta(
@@ -90,6 +96,7 @@ class JobCreate(JobShape, kw_only=True):
     env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
         default_factory=dict
     )
+    params: Params = field(default_factory=dict)
     replace: bool = False
 
 
@@ -161,6 +168,8 @@ class Job(Response):
     waited since `waiting_since` besides. What it is in the queue for counts from `queued_at`: who is stopped for others keeps
     its age there. The present attempt began with `progress_from` at `progress_since`, null before it reported anything.
 
+    `sweep` is the name of the sweep whose trial number `trial` it is, null of one that is no trial.
+
     `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
     null for what was submitted here.
     """
@@ -187,6 +196,9 @@ class Job(Response):
     topology: str | None
     tensorboard: OnOff
     data: list[str]
+    params: dict[str, bool | int | float | str]
+    sweep: str | None
+    trial: int | None
     uid: str
     state: JobState
     phase: str

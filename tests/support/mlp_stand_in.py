@@ -41,7 +41,7 @@ def job_record(name: str = "digits", **changes: Any) -> dict[str, Any]:
     record = {
         "name": name, "run": 1, "user": "ann", "tenant": "red", "runtime": "mpi", "entry": None, "code": "x", "args": [],
         "env": {}, "workers": 2, "ps": 0, "cpu": 1.0, "gpu": 0, "gpu_kind": None, "ram": 1024, "priority": "normal",
-        "time_limit": None, "retries": 0, "checkpoint_every": None, "topology": None, "tensorboard": "on", "data": [], "uid": f"u-{name}",
+        "time_limit": None, "retries": 0, "checkpoint_every": None, "topology": None, "tensorboard": "on", "data": [], "params": {}, "sweep": None, "trial": None, "uid": f"u-{name}",
         "state": "creating", "phase": "queued", "reason": None, "message": "", "progress": 0, "restarts": 0,
         "position": 1, "expected_start": None, "ranks": [], "failure": None, "submitted_at": NOW, "queued_at": NOW,
         "admitted_at": None, "started_at": None, "finished_at": None, "waiting_since": NOW, "waited_s": 0.0,

@@ -199,6 +199,19 @@ class Replica:
     model: str = ""
 
 
+Param = bool | int | float | str
+"""What a parameter of a program may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The trial of a sweep that a job is: that sweep's uid and name, and which of its trials, from 0 on."""
+
+    sweep: str
+    name: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """What a user submitted; never changes. `per_worker` is each rank's share, a PS's too."""
@@ -228,6 +241,8 @@ class JobSpec:
     )
     brought: Brought | None = None  # then there is no program: it has its own pods
     replica: Replica | None = None  # then an app's worker made it, and people see the app
+    params: Mapping[str, Param] = field(default_factory=dict)  # the program finds them in `mlp.params`
+    trial: Trial | None = None  # then a sweep's worker made it
     language: str = ""  # what `mlp` says within its ranks is said in; empty: English
 
     @property

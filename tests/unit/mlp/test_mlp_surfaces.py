@@ -23,7 +23,7 @@ SAMPLES = Path(mlp.__file__).parent / "samples"
 VALUES = {
     "runtime": "tf", "workers": "2:4", "cpu": "0.5", "gpu": "1", "gpu_kind": "a100", "ram": "2G", "ps": "1",
     "tenant": "red", "priority": "high", "time_limit": "1h30m", "retries": "2", "checkpoint_every": "10m",
-    "topology": "spread", "tensorboard": "off", "env": "A=b", "data": "digits:train", "name": "digits",
+    "topology": "spread", "tensorboard": "off", "env": "A=b", "params": "lr=0.1", "data": "digits:train", "name": "digits",
 }  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def test_the_table_holds_exactly_what_the_service_takes():
 def test_defaults_are_those_of_the_schema():
     defaults = {f.name: f.default for f in msgspec.structs.fields(JobCreate)}
     for option in SUBMIT:
-        if option.wire and option.name not in {"name", "env", "data"}:
+        if option.wire and option.name not in {"name", "env", "data", "params"}:
             assert option.default == defaults[option.name], option.name
 
 
@@ -62,6 +62,7 @@ def test_what_each_surface_parses_passes_the_schema():
     assert magic == command
     made = msgspec.convert({**magic, "code": "x"}, JobCreate)
     assert (made.ram, made.time_limit, made.workers, made.env) == (2048, 5400, "2:4", {"A": "b"})
+    assert made.params == {"lr": 0.1}
 
 
 def test_options_whose_feature_is_not_there_are_not_offered():
@@ -112,6 +113,8 @@ def test_help_names_every_verb_and_every_option(surface):
         (["submit", "--name", ".."], "beginning with a letter, a digit or _"),
         (["submit", "--env", "A"], "NAME=VALUE"),
         (["submit", "--env", "MLP_RANK=3"], "the platform's"),
+        (["submit", "--param", "lr"], "^--param lr: is no parameter; right: NAME=VALUE, as in lr=0.1$"),
+        (["submit", "--param", "2=1"], "'2' is no parameter's name"),
         (["submit", "--wait=yes"], "takes no value"),
         (["watch"], "one job is needed"),
         (["cancel"], "which jobs"),

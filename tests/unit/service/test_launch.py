@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.job import Job, JobSpec, Phase, Target, Trial
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.mounted.directories import Directories
@@ -53,6 +53,12 @@ def test_ranks_are_told_how_often_to_save_in_seconds() -> None:
 def test_ranks_are_told_where_event_files_are_not_to_be_drawn() -> None:
     assert launched(tensorboard="off").env["MLP_TENSORBOARD"] == "off"
     assert "MLP_TENSORBOARD" not in launched().env
+
+
+def test_ranks_are_told_their_parameters_and_which_trial_they_are() -> None:
+    env = launched(params={"lr": 0.1, "deep": True, "name": "a b"}, trial=Trial("uid", "search", 7)).env
+    assert env["MLP_PARAMS"] == '{"lr":0.1,"deep":true,"name":"a b"}'
+    assert (env["MLP_SWEEP"], env["MLP_TRIAL"]) == ("search", "7")
 
 
 def test_the_users_variables_are_among_them_and_replace_none_of_the_platforms() -> None:

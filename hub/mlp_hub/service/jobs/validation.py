@@ -90,6 +90,7 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
             )
         )
     check_env(asked.env, asked.args)
+    check_params(asked.params)
     entry = None if asked.entry is None else await entry_in(workspace, user, asked.entry)
     spec = spec_of(asked, user, tenant_for(asked.tenant, tenants, default), runtime, entry)
     targets(spec.data, user)
@@ -231,8 +232,10 @@ def fingerprint(asked: JobCreate | Mapping[str, object], *, of: str = "") -> str
     said = msgspec.to_builtins(asked)
     if of:
         said = {"resubmit": of, **said}
-    elif not said["replace"]:
-        del said["replace"]  # as it was before there was such a field: keys are remembered over an upgrade
+    else:
+        for later in ("replace", "params"):
+            if not said.get(later, True):
+                del said[later]  # as it was before there was such a field: keys are remembered over an upgrade
     return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
 
 
@@ -266,6 +269,13 @@ def check_env(env: Mapping[str, str], args: Iterable[str]) -> None:
     for arg in args:
         if "\0" in arg:
             _refuse(msg("an argument holds a NUL character, which none can"))
+
+
+def check_params(params: Mapping[str, object]) -> None:
+    """Refuse parameters that no program can be told."""
+    for name, value in params.items():
+        if isinstance(value, str) and "\0" in value:
+            _refuse(msg("parameter {name} holds a NUL character, which no variable can", name=name))
 
 
 def _refuse(text: Message) -> NoReturn:

@@ -116,6 +116,8 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
         run=job.run,
         user=spec.user,
         **_asked_of(spec),
+        sweep=None if spec.trial is None else spec.trial.name,
+        trial=None if spec.trial is None else spec.trial.number,
         uid=job.uid,
         state=job.state.value,
         phase=job.phase.value,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from mlp_hub.domain.data import DATA, targets
 from mlp_hub.domain.job import Job
 from mlp_hub.domain.storage import StoredKind
@@ -32,6 +34,10 @@ def launch_spec(
         env["MLP_APP"] = spec.replica.name
     if spec.checkpoint_every is not None:
         env["MLP_CHECKPOINT_EVERY"] = str(spec.checkpoint_every)
+    if spec.params:
+        env["MLP_PARAMS"] = msgspec.json.encode(dict(spec.params)).decode()
+    if spec.trial is not None:
+        env |= {"MLP_SWEEP": spec.trial.name, "MLP_TRIAL": str(spec.trial.number)}
     if spec.tensorboard == "off":
         env["MLP_TENSORBOARD"] = spec.tensorboard
     seen = targets(spec.data, spec.user)
