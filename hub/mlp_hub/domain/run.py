@@ -14,13 +14,25 @@ MOST_PARAMS = 100
 """Safety: parameters of one run that can be searched."""
 LONGEST_NAME = 100
 """Given: characters of a parameter's or metric's name, as points have it."""
-LONGEST_TEXT = 500
+LONGEST_TEXT = 1000
 """Safety: characters of a parameter's value that are kept to be shown and searched."""
 AXES = frozenset({"epoch", "step", "progress"})
 """What points say of themselves: of these the last is told, and none is best."""
-_LOW = frozenset(
-    "loss losses error errors err mae mse rmse mape nll perplexity ppl wer cer fid time seconds latency duration".split()
-)
+_ERRORS = {
+    "loss",
+    "losses",
+    "error",
+    "errors",
+    "err",
+    "mae",
+    "mse",
+    "rmse",
+    "mape",
+    "nll",
+    "perplexity",
+    "ppl",
+}
+_LOW = _ERRORS | {"wer", "cer", "fid", "time", "seconds", "latency", "duration"}
 _WORDS = re.compile(r"[^a-z]+")
 
 

@@ -19,7 +19,7 @@ MOST_TERMS = 20
 LONGEST_QUERY = 1000
 """Safety: characters of one search."""
 _SHOWN = 60
-TEXTS = ("name", "tag", "note", "tenant", "user", "state")
+TEXTS = ("name", "tag", "note", "tenant", "user", "state", "sweep")
 """What is compared as text."""
 NUMBERS = ("run", "duration", "cpu_peak", "ram_peak")
 """What of a run is a number besides its parameters and metrics."""
@@ -84,7 +84,10 @@ def _term(token: str) -> Term:
         )
     if not value:
         _refuse(
-            msg("{given} compares with nothing; right: lr<0.1, tag=baseline, state=running", given=_clip(token))
+            msg(
+                "{given} compares with nothing; right: lr<0.1, tag=baseline, state=running",
+                given=_clip(token),
+            )
         )
     kind, name = kind_of(name)
     op = "=" if op == "==" else op
@@ -94,7 +97,12 @@ def _term(token: str) -> Term:
     if number is None and (op not in {"=", "!="} or kind in NUMBERS):
         right = f"{name or kind}{op}0.1"
         _refuse(
-            msg("{given} compares with {value}, which is no number; right: {right}", given=_clip(token), value=_clip(value), right=right)
+            msg(
+                "{given} compares with {value}, which is no number; right: {right}",
+                given=_clip(token),
+                value=_clip(value),
+                right=right,
+            )
         )
     return Term(kind, name, op, value, number)
 
@@ -114,12 +122,19 @@ def parse_order(text: str) -> Order:
     down = text.startswith("-")
     name = _plain(text.removeprefix("-"))
     if not name:
-        _refuse(msg("{given} is no column; right: -submitted, duration, metric.loss, -best.accuracy", given=_clip(text)))
+        _refuse(
+            msg(
+                "{given} is no column; right: -submitted, duration, metric.loss, -best.accuracy",
+                given=_clip(text),
+            )
+        )
     if name in {"submitted", "finished"}:
         return Order(name, "", down)
     kind, own = kind_of(name)
     if kind == "tag":
         _refuse(msg("runs are not sorted by their tags, of which one may have several"))
+    if kind == "sweep":
+        _refuse(msg("runs are not sorted by their sweep; right: sweep=NAME in the search"))
     return Order(kind, own, down)
 
 

@@ -252,3 +252,4 @@ class RunRow:
     tags: tuple[str, ...]
     params: Mapping[str, ParamValue]
     metrics: Mapping[str, MetricSummary]
+    trial: tuple[str, int] | None  # its sweep's name, and which of its trials

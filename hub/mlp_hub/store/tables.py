@@ -197,18 +197,20 @@ metric_source = Table(  # how far the points of one reporting process are stored
     Column("last", BigInteger, nullable=False),
 )
 
-run_origin = Table(  # where a run came from; missing where its client said nothing, and nothing was to be kept
-    "run_origin",
-    metadata,
-    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
-    Column("commit", String(64)),
-    Column("dirty", Boolean),
-    Column("environment", String(64)),  # sha256 of a run_text
-    Column("program", String(64)),
-    Column("data", Text, nullable=False),
-    Column("bytes", BigInteger, nullable=False),  # of its texts, also where others have them too
-    Index(None, "environment"),
-    Index(None, "program"),
+run_origin = (
+    Table(  # where a run came from; missing where its client said nothing, and nothing was to be kept
+        "run_origin",
+        metadata,
+        Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+        Column("commit", String(64)),
+        Column("dirty", Boolean),
+        Column("environment", String(64)),  # sha256 of a run_text
+        Column("program", String(64)),
+        Column("data", Text, nullable=False),
+        Column("bytes", BigInteger, nullable=False),  # of its texts, also where others have them too
+        Index(None, "environment"),
+        Index(None, "program"),
+    )
 )
 
 run_text = Table(  # freezes of environments and programs, each once however many runs have it

@@ -33,7 +33,9 @@ def query_of(
     """Return the query of the uids of a user's or a tenant's runs for which all terms hold, in an order."""
     c = job.c
     keys, joined = _keys(order, now)
-    table = job.outerjoin(run_summary, run_summary.c.job == c.uid).outerjoin(run_note, run_note.c.job == c.uid)
+    table = job.outerjoin(run_summary, run_summary.c.job == c.uid).outerjoin(
+        run_note, run_note.c.job == c.uid
+    )
     if joined is not None:
         table = table.outerjoin(*joined)
     query = select(c.uid).select_from(table)
@@ -52,7 +54,18 @@ def query_of(
 def rows_of(uids: Sequence[str]) -> Select[Any]:
     """Return the query of what tables show of these runs; their programs are not read."""
     c = job.c
-    of_job = (c.uid, c.user, c.name, c.run, c.tenant, c.phase, c.progress, c.submitted_at, c.started_at, c.finished_at)
+    of_job = (
+        c.uid,
+        c.user,
+        c.name,
+        c.run,
+        c.tenant,
+        c.phase,
+        c.progress,
+        c.submitted_at,
+        c.started_at,
+        c.finished_at,
+    )
     of_summary = (run_summary.c.ran, run_summary.c.cpu_peak, run_summary.c.ram_peak)
     of_origin = (run_origin.c.commit, run_origin.c.dirty, run_origin.c.environment)
     return (
@@ -69,9 +82,7 @@ def rows_of(uids: Sequence[str]) -> Select[Any]:
 def _duration(now: float) -> ColumnElement[Any]:
     c = job.c
     end = func.coalesce(c.finished_at, literal(now))
-    return func.coalesce(
-        run_summary.c.ran, case((c.started_at.is_not(None), end - c.started_at), else_=None)
-    )
+    return func.coalesce(run_summary.c.ran, case((c.started_at.is_not(None), end - c.started_at), else_=None))
 
 
 def _keys(order: Order, now: float) -> tuple[list[ColumnElement[Any]], tuple[Any, Any] | None]:
@@ -106,34 +117,43 @@ def _keys(order: Order, now: float) -> tuple[list[ColumnElement[Any]], tuple[Any
 
 
 def _condition(term: Term, now: float) -> ColumnElement[bool]:
-    c, compare = job.c, _OPS[term.op]
-    if term.kind == "words":
-        tagged = exists().where(run_tag.c.job == c.uid, run_tag.c.tag.icontains(term.text, autoescape=True))
-        return or_(
-            c.name.icontains(term.text, autoescape=True),
-            run_note.c.note.icontains(term.text, autoescape=True),
-            c.user.icontains(term.text, autoescape=True),
-            tagged,
-        )
-    if term.kind == "tag":
-        has = exists().where(run_tag.c.job == c.uid, _like(run_tag.c.tag, term.text))
-        return has if term.op == "=" else not_(has)
-    if term.kind == "note":
-        holds = func.coalesce(run_note.c.note, "").icontains(term.text, autoescape=True)
+    if term.kind in _TEXTS:
+        holds = _TEXTS[term.kind](term.text)
         return holds if term.op == "=" else not_(holds)
-    if term.kind == "state":
-        among = c.phase.in_([p.value for p in phases_of(term.text)])
-        return among if term.op == "=" else not_(among)
-    if term.kind in {"name", "tenant", "user"}:
-        is_so = _like(c[term.kind], term.text)
-        return is_so if term.op == "=" else not_(is_so)
-    if term.kind == "run":
-        return compare(c.run, term.number)  # type: ignore[no-any-return]
-    if term.kind == "duration":
-        return compare(_duration(now), term.number)  # type: ignore[no-any-return]
-    if term.kind in {"cpu_peak", "ram_peak"}:
-        return compare(run_summary.c[term.kind], term.number)  # type: ignore[no-any-return]
+    numbers = {
+        "run": job.c.run,
+        "duration": _duration(now),
+        "cpu_peak": run_summary.c.cpu_peak,
+        "ram_peak": run_summary.c.ram_peak,
+    }
+    if term.kind in numbers:
+        return _OPS[term.op](numbers[term.kind], term.number)  # type: ignore[no-any-return]
     return _of_value(term)
+
+
+def _words(text: str) -> ColumnElement[bool]:
+    c = job.c
+    tagged = exists().where(run_tag.c.job == c.uid, run_tag.c.tag.icontains(text, autoescape=True))
+    written = (c.name, func.coalesce(run_note.c.note, ""), c.user)
+    return or_(*(column.icontains(text, autoescape=True) for column in written), tagged)
+
+
+def _sweep(text: str) -> ColumnElement[bool]:
+    v = run_value.c
+    return exists().where(v.job == job.c.uid, v.kind == "sweep", _like(v.name, text))
+
+
+_TEXTS: dict[str, Callable[[str], ColumnElement[bool]]] = {
+    "words": _words,
+    "name": lambda text: _like(job.c.name, text),
+    "tenant": lambda text: _like(job.c.tenant, text),
+    "user": lambda text: _like(job.c.user, text),
+    "tag": lambda text: exists().where(run_tag.c.job == job.c.uid, _like(run_tag.c.tag, text)),
+    "note": lambda text: func.coalesce(run_note.c.note, "").icontains(text, autoescape=True),
+    "sweep": _sweep,
+    "state": lambda text: job.c.phase.in_([p.value for p in phases_of(text)]),
+}
+"""Conditions on texts, which hold or do not."""
 
 
 def _of_value(term: Term) -> ColumnElement[bool]:
@@ -146,7 +166,10 @@ def _of_value(term: Term) -> ColumnElement[bool]:
         same = v.text.in_(texts)
         holds = and_(v.kind == "param", same if term.op == "=" else not_(same))
     return exists().where(
-        v.job == job.c.uid, v.kind.in_(_KINDS[term.kind]), v.name == term.name, *([holds] if holds is not None else [])
+        v.job == job.c.uid,
+        v.kind.in_(_KINDS[term.kind]),
+        v.name == term.name,
+        *([holds] if holds is not None else []),
     )
 
 
@@ -165,6 +188,8 @@ def phases_of(word: str) -> list[Phase]:
         known = sorted({*(s.value for s in State), *(p.value for p in Phase)} - {"deleting"})
         raise Refused(
             Reason.INVALID,
-            msg("there is no state {state}; choose one of {states}", state=word[:60], states=", ".join(known)),
+            msg(
+                "there is no state {state}; choose one of {states}", state=word[:60], states=", ".join(known)
+            ),
         )
     return found

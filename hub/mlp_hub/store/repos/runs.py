@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import bindparam, delete, exists, func, or_, select
+from sqlalchemy import bindparam, delete, exists, func, or_, select, update
 
-from mlp_hub.domain.job import FINAL, Phase, RankStatus
+from mlp_hub.domain.job import FINAL, Phase, RankStatus, Trial
 from mlp_hub.domain.run import MetricSummary, Origin, ParamValue, RunSummary, UsedDataset
 from mlp_hub.domain.runquery import Order, Term
 from mlp_hub.store import codec
@@ -18,7 +18,7 @@ from mlp_hub.store.repos import run_search
 from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks
 from mlp_hub.store.tables import job, run_note, run_origin, run_summary, run_tag, run_text, run_value
 
-METRIC, PARAM = "metric", "param"
+METRIC, PARAM, SWEEP = "metric", "param", "sweep"
 _FINAL = [p.value for p in sorted(FINAL)]
 _data = msgspec.json.Decoder(tuple[UsedDataset, ...])
 _SUMMED = select(run_summary).where(run_summary.c.job == bindparam("job"))
@@ -74,6 +74,12 @@ class Runs(Repo):
         ]
         if rows:
             self._c.execute(self._upsert(run_value, ("job", "kind", "name")), rows)
+
+    def put_trial(self, uid: str, trial: Trial) -> None:
+        """Note which trial of which sweep a new run is."""
+        row = {"job": uid, "kind": SWEEP, "name": trial.name, "number": float(trial.number)}
+        row |= {"best": None, "low": None, "high": None, "text": trial.sweep}
+        self._c.execute(self._upsert(run_value, ("job", "kind", "name")), row)
 
     def origin(self, uid: str) -> Origin:
         """Return where a run came from."""
@@ -160,6 +166,10 @@ class Runs(Repo):
             self._c.execute(self._upsert(run_value, ("job", "kind", "name")), rows)
         return True
 
+    def reopen(self, uid: str) -> None:
+        """Have a run that had ended summed up once more: points of it came late."""
+        self._c.execute(update(run_summary).where(run_summary.c.job == uid).values(final=False))
+
     def forget_metrics(self, uid: str) -> None:
         """Forget what became of a run's metrics: its points are deleted."""
         self._c.execute(delete(run_value).where(run_value.c.job == uid, run_value.c.kind == METRIC))
@@ -204,7 +214,7 @@ class Runs(Repo):
         for part in chunks(uids):
             query = (
                 select(run_value.c.kind, run_value.c.name, func.count())
-                .where(run_value.c.job.in_(part))
+                .where(run_value.c.job.in_(part), run_value.c.kind.in_((PARAM, METRIC)))
                 .group_by(run_value.c.kind, run_value.c.name)
             )
             for kind, name, n in self._c.execute(query):
@@ -220,12 +230,15 @@ class Runs(Repo):
         params: dict[str, dict[str, ParamValue]] = {}
         metrics: dict[str, dict[str, MetricSummary]] = {}
         tags: dict[str, list[str]] = {}
+        trials: dict[str, tuple[str, int]] = {}
         for at in range(0, len(uids), MOST_NAMES):
             part = uids[at : at + MOST_NAMES]
             found |= {row.uid: row for row in self._c.execute(run_search.rows_of(part))}
             for v in self._c.execute(select(run_value).where(run_value.c.job.in_(part))):
                 if v.kind == PARAM:
                     params.setdefault(v.job, {})[v.name] = codec.loads(v.text)
+                elif v.kind == SWEEP:
+                    trials[v.job] = v.name, int(v.number)
                 else:
                     metrics.setdefault(v.job, {})[v.name] = _metric(v)
             query = select(run_tag).where(run_tag.c.job.in_(part)).order_by(run_tag.c.tag)
@@ -253,6 +266,7 @@ class Runs(Repo):
                 tags=tuple(tags.get(row.uid, ())),
                 params=params.get(row.uid, {}),
                 metrics=metrics.get(row.uid, {}),
+                trial=trials.get(row.uid),
             )
             for row in (found[uid] for uid in uids if uid in found)
         ]

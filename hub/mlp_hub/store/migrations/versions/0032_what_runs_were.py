@@ -52,9 +52,7 @@ def upgrade() -> None:
         sa.Column("ram_peak", sa.BigInteger(), nullable=True),
         *_keys("run_summary"),
     )
-    op.create_table(
-        "run_note", _job(), sa.Column("note", sa.Text(), nullable=False), *_keys("run_note")
-    )
+    op.create_table("run_note", _job(), sa.Column("note", sa.Text(), nullable=False), *_keys("run_note"))
     op.create_table(
         "run_tag", _job(), sa.Column("tag", sa.String(50), nullable=False), *_keys("run_tag", "tag")
     )
