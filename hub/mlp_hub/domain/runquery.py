@@ -66,7 +66,7 @@ def parse(line: str) -> tuple[Term, ...]:
 def _term(token: str) -> Term:
     found = _TERM.fullmatch(token)
     if found is None:
-        if token[0] in "<>=!~" and len(token) > 1:
+        if token[0] in "<>=!~":
             _refuse(
                 msg(
                     "{given} compares nothing: no space goes around <, =, >; right: lr<0.1",
