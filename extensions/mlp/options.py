@@ -336,13 +336,31 @@ WITH = Option(
 )
 """Only a notebook has variables; in Python they are `variables={...}`."""
 
-SHAPE: tuple[Option, ...] = tuple(o for o in SUBMIT if o.wire and o.name not in {"env", "params", "name", "replace"})
+SHAPE: tuple[Option, ...] = tuple(
+    o for o in SUBMIT if o.wire and o.name not in {"env", "params", "name", "replace"}
+)
 """What an offer depends on."""
 
 SIZE: tuple[Option, ...] = tuple(
     replace(o, default=None, shown_default=lambda: say("as before"))
     for o in SUBMIT
     if o.name in {"workers", "cpu", "gpu", "ram", "priority", "time_limit"}
+)
+"""What size a job may be submitted again with."""
+
+AGAIN: tuple[Option, ...] = (
+    *SIZE,
+    replace(
+        next(o for o in SUBMIT if o.name == "params"),
+        help=lambda: say("a parameter that is to be another; may be repeated"),
+        shown_default=lambda: say("as before"),
+    ),
+    Option(
+        "exactly",
+        lambda: say("refuse where script, data or environment are not what they were"),
+        None,
+        False,
+    ),
 )
 """What a job may be submitted again with."""
 

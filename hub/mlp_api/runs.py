@@ -45,7 +45,7 @@ class RunMetric(Response):
     high: float | None
 
 
-class Run(Response):
+class ListedRun(Response):
     """A run of a job as tables show it.
 
     `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
@@ -85,7 +85,7 @@ class RunPage(Response):
     null on the last.
     """
 
-    runs: list[Run]
+    runs: list[ListedRun]
     total: int
     params: list[str]
     metrics: list[str]
@@ -108,7 +108,7 @@ class RunDetail(Response):
     NAME==VERSION as its client told them.
     """
 
-    run: Run
+    run: ListedRun
     entry: str | None
     program: str | None
     runtime: str

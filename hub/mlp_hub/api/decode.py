@@ -18,6 +18,7 @@ from mlp_api.jobs import (
     COMMIT_PATTERN,
     JOB_NAME_PATTERN,
     JOB_PATTERN,
+    PARAM_PATTERN,
     RANGE_PATTERN,
     SOURCE_PATTERN,
     VARIABLE_PATTERN,
@@ -53,6 +54,9 @@ PATTERN_WORDS = {
     VARIABLE_PATTERN: msg("letters, digits and _, not beginning with a digit, at most 128 characters"),
     LINE_PATTERN: msg("one line of text without control characters"),
     CURSOR_PATTERN: msg("what X-Next-Cursor of the page before held"),
+    PARAM_PATTERN: msg(
+        "letters, digits, _, . and -, beginning with a letter or _, at most 64 characters, as in lr"
+    ),
     TAG_PATTERN: msg('one word of at most 50 characters without spaces, commas and "'),
     COMMIT_PATTERN: msg("a commit of git: 40 or 64 digits and letters a to f"),
     SOURCE_PATTERN: msg("RANK.RESTART.RANDOM such as 0.0.k3x9"),

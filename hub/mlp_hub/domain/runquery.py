@@ -43,7 +43,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunOrder:
     """By what runs are sorted; `kind` as in a term, `submitted` or `finished` besides."""
 
     kind: str
@@ -117,7 +117,7 @@ def kind_of(name: str) -> tuple[str, str]:
     return "any", name
 
 
-def parse_order(text: str) -> Order:
+def parse_order(text: str) -> RunOrder:
     """Read an order: a column, with - before it from the highest down."""
     down = text.startswith("-")
     name = _plain(text.removeprefix("-"))
@@ -129,13 +129,13 @@ def parse_order(text: str) -> Order:
             )
         )
     if name in {"submitted", "finished"}:
-        return Order(name, "", down)
+        return RunOrder(name, "", down)
     kind, own = kind_of(name)
     if kind == "tag":
         _refuse(msg("runs are not sorted by their tags, of which one may have several"))
     if kind == "sweep":
         _refuse(msg("runs are not sorted by their sweep; right: sweep=NAME in the search"))
-    return Order(kind, own, down)
+    return RunOrder(kind, own, down)
 
 
 def _number(text: str, *, span: bool) -> float | None:

@@ -9,7 +9,7 @@ import pytest
 
 from mlp_api.jobs import Provenance, Resubmit
 from mlp_api.metrics import MetricBatch, MetricPoint
-from mlp_api.runs import Run, RunsAct, RunUpdate
+from mlp_api.runs import ListedRun, RunsAct, RunUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from platform_rig import Rig, play
 from waiting import until
@@ -22,16 +22,16 @@ async def report(rig: Rig, name: str, *losses: float, first: int = 1) -> None:
     await rig.platform.metrics.append("ann", name, MetricBatch(source="0.0.a", points=points))
 
 
-async def summed(rig: Rig, name: str, last: float | None, *, ended: bool = False) -> Run:
+async def summed(rig: Rig, name: str, last: float | None, *, ended: bool = False) -> ListedRun:
     """Return the run once its last loss is so."""
 
-    async def look() -> Run | None:
+    async def look() -> ListedRun | None:
         run = (await rig.platform.runs.get("ann", name)).run
         metric = run.metrics.get("loss")
         final = rig.db.read_now(lambda tx: tx.runs.summary(run.uid)).final
         return run if metric is not None and metric.last == last and final is ended else None
 
-    found: Run = await until(look, what=f"the last loss of {name} to be {last}")
+    found: ListedRun = await until(look, what=f"the last loss of {name} to be {last}")
     return found
 
 

@@ -125,7 +125,7 @@ def test_a_tenants_runs_are_of_all_its_members_without_apps(filled: Database) ->
 
 
 def test_a_state_that_is_none_is_refused_with_those_there_are(filled: Database) -> None:
-    with pytest.raises(Refused, match="there is no state sunny; choose one of .*running"):
+    with pytest.raises(Refused, match=r"there is no state sunny; choose one of .*running"):
         found(filled, "state=sunny")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.run import MOST_METRICS, MetricSummary, low_is_best, scalars, summed
-from mlp_hub.domain.runquery import LONGEST_QUERY, Order, Term, parse, parse_order
+from mlp_hub.domain.runquery import LONGEST_QUERY, RunOrder, Term, parse, parse_order
 from mlp_hub.service.runs.curves import CurveMaker, thinned
 
 
@@ -49,9 +49,9 @@ def test_what_cannot_be_read_is_refused_with_what_is_right(line: str, says: str)
 
 
 def test_an_order_names_a_column_and_a_direction() -> None:
-    assert parse_order("-best.loss") == Order("best", "loss", down=True)
-    assert parse_order("lr") == Order("any", "lr", down=False)
-    assert parse_order("submitted") == Order("submitted", "", down=False)
+    assert parse_order("-best.loss") == RunOrder("best", "loss", down=True)
+    assert parse_order("lr") == RunOrder("any", "lr", down=False)
+    assert parse_order("submitted") == RunOrder("submitted", "", down=False)
     for wrong in ("-", "tag", "-sweep"):
         with pytest.raises(Refused):
             parse_order(wrong)

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from mlp_api.runs import (
+    ListedRun,
     MetricName,
-    Run,
     RunCurves,
     RunDetail,
     RunOutcome,
@@ -93,7 +93,7 @@ async def get(call: Call) -> RunDetail:
     return await call.platform.runs.get(call.user, call.params["job"])
 
 
-async def update(call: Call) -> Run:
+async def update(call: Call) -> ListedRun:
     """Write a run's note, and which tags it has."""
     return await call.platform.runs.update(call.user, call.params["job"], call.body)
 
@@ -153,7 +153,7 @@ ROUTES = (
         Relation.SELF,
         JOBS_WRITE,
         body=RunUpdate,
-        reply=Run,
+        reply=ListedRun,
     ),
     Route(
         "GET",

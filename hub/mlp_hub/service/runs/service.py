@@ -136,11 +136,11 @@ class RunService:
 
         return await self._board.db.read(work)
 
-    async def update(self, user: str, name: str, asked: runs_api.RunUpdate) -> runs_api.Run:
+    async def update(self, user: str, name: str, asked: runs_api.RunUpdate) -> runs_api.ListedRun:
         """Set a run's note and tags."""
         now = self._clock()
 
-        def work(tx: Tx) -> runs_api.Run:
+        def work(tx: Tx) -> runs_api.ListedRun:
             job = _job(tx, user, name)
             tx.runs.write(
                 job.uid,

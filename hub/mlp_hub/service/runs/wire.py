@@ -15,10 +15,10 @@ from mlp_hub.store.records import RunRow
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def run_to(row: RunRow, now: float) -> runs_api.Run:
+def run_to(row: RunRow, now: float) -> runs_api.ListedRun:
     """Return a run as tables show it."""
     trial = row.trial or (None, None)
-    return runs_api.Run(
+    return runs_api.ListedRun(
         uid=row.uid,
         name=row.name,
         run=row.run,
@@ -84,7 +84,7 @@ def csv_head(params: Sequence[str], metrics: Sequence[str]) -> bytes:
     return _lines([[*FIXED, *(f"param.{name}" for name in params), *measured]])
 
 
-def csv_lines(runs: Iterable[runs_api.Run], params: Sequence[str], metrics: Sequence[str]) -> bytes:
+def csv_lines(runs: Iterable[runs_api.ListedRun], params: Sequence[str], metrics: Sequence[str]) -> bytes:
     """Return a line for each run."""
     lines: list[list[object]] = []
     for run in runs:

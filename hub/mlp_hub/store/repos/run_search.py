@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, func, literal,
 from mlp_hub.domain.app import OF_APPS
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Phase, State, state_of
-from mlp_hub.domain.runquery import Order, Term
+from mlp_hub.domain.runquery import RunOrder, Term
 from mlp_hub.store import codec
 from mlp_hub.store.tables import job, run_note, run_origin, run_summary, run_tag, run_value
 from mlp_language.message import msg
@@ -28,7 +28,7 @@ _KINDS = {"param": ("param",), "metric": ("metric",), "best": ("metric",), "any"
 
 
 def query_of(
-    user: str | None, tenant: str | None, terms: Sequence[Term], order: Order, now: float
+    user: str | None, tenant: str | None, terms: Sequence[Term], order: RunOrder, now: float
 ) -> Select[Any]:
     """Return the query of the uids of a user's or a tenant's runs for which all terms hold, in an order."""
     c = job.c
@@ -85,7 +85,7 @@ def _duration(now: float) -> ColumnElement[Any]:
     return func.coalesce(run_summary.c.ran, case((c.started_at.is_not(None), end - c.started_at), else_=None))
 
 
-def _keys(order: Order, now: float) -> tuple[list[ColumnElement[Any]], tuple[Any, Any] | None]:
+def _keys(order: RunOrder, now: float) -> tuple[list[ColumnElement[Any]], tuple[Any, Any] | None]:
     """Return what is sorted by, and what has to be joined for it."""
     c = job.c
     plain: dict[str, ColumnElement[Any]] = {

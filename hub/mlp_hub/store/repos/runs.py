@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, exists, func, or_, select, update
 
 from mlp_hub.domain.job import FINAL, Phase, RankStatus, Trial
 from mlp_hub.domain.run import MetricSummary, Origin, ParamValue, RunSummary, UsedDataset
-from mlp_hub.domain.runquery import Order, Term
+from mlp_hub.domain.runquery import RunOrder, Term
 from mlp_hub.store import codec
 from mlp_hub.store.records import RunEnd, RunRow
 from mlp_hub.store.repos import run_search
@@ -200,7 +200,7 @@ class Runs(Repo):
         user: str | None,
         tenant: str | None,
         terms: Sequence[Term],
-        order: Order,
+        order: RunOrder,
         now: float,
         most: int,
     ) -> list[str]:
