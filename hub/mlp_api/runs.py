@@ -160,7 +160,7 @@ class Curve(Response):
 class RunCurves(Response):
     """Curves of a run. `reported` are the points that they were made of, `more` says that there are metrics besides."""
 
-    run: str
+    run: ListedRun
     reported: int
     curves: list[Curve]
     more: bool

@@ -138,13 +138,17 @@ def test_many_are_acted_on_in_one_request_each_with_its_answer(rig: ApiRig) -> N
 
 def test_curves_are_thinned_out(rig: ApiRig) -> None:
     found = rig.ask("GET", f"{RUNS}/one/curves?by=step&metric=accuracy", token=rig.ann).json
-    assert (found["run"], found["reported"]) == ("one@1", 2)
+    assert (found["run"]["name"], found["reported"]) == ("one", 2)
     assert found["curves"] == [{"metric": "accuracy", "rank": 0, "x": [1.0, 2.0], "y": [0.1, 0.05]}]
+    both = rig.ask("GET", f"{RUNS}:curves?runs=one,two@1,one&by=time", token=rig.ann).json
+    assert [c["run"]["name"] for c in both] == ["one", "two"]
+    many = ",".join(f"j{n}" for n in range(51))
+    assert "50 at most" in rig.ask("GET", f"{RUNS}:curves?runs={many}", token=rig.ann).json["msg"]
     assert rig.ask("GET", f"{RUNS}/one/curves?by=colour", token=rig.ann).json["reason"] == "Invalid"
 
 
 def test_runs_of_others_are_not_there(rig: ApiRig) -> None:
-    for path in (RUNS, f"{RUNS}:csv", f"{RUNS}/one", f"{RUNS}/one/curves"):
+    for path in (RUNS, f"{RUNS}:csv", f"{RUNS}:curves?runs=one", f"{RUNS}/one", f"{RUNS}/one/curves"):
         answer = rig.ask("GET", path, token=rig.bob)
         assert answer.status == 403, path
         assert b"accuracy" not in answer.body

@@ -24,12 +24,13 @@ from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 
 
 class RunQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which runs: all terms of `search` hold; and which of them are in this answer."""
+    """Which runs: all terms of `search` hold; and which of them are in this answer: behind a cursor, or from a row on."""
 
     search: Search = ""
     sort: SortBy = "-submitted"
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
     cursor: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
+    start: Annotated[int, Meta(ge=0, le=100_000)] = 0
 
 
 class RunFileQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -47,6 +48,12 @@ class CurvesQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     metric: MetricName | None = None
     low: float | None = None
     high: float | None = None
+
+
+class SeveralQuery(CurvesQuery, kw_only=True, forbid_unknown_fields=True):
+    """Of which runs: NAME or NAME@RUN, separated by commas, 50 at most."""
+
+    runs: Annotated[str, Meta(min_length=1, max_length=3100)]
 
 
 async def list_(call: Call) -> RunPage:
@@ -68,6 +75,7 @@ async def _page(call: Call, *, user: str | None = None, tenant: str | None = Non
         sort=query.sort,
         limit=query.limit,
         cursor=query.cursor,
+        start=query.start,
     )
 
 
@@ -117,6 +125,20 @@ async def curves(call: Call) -> RunCurves:
     )
 
 
+async def several(call: Call) -> list[RunCurves]:
+    """Give the curves of several runs."""
+    query: SeveralQuery = call.query
+    return await call.platform.runs.curves_of(
+        call.user,
+        query.runs,
+        by=query.by,
+        points=query.points,
+        metric=query.metric,
+        low=query.low,
+        high=query.high,
+    )
+
+
 _RUNS = "/users/{user}/runs"
 _RUN = "/users/{user}/runs/{job}"
 _OF_TENANT = "/tenants/{tenant}/runs"
@@ -143,6 +165,16 @@ ROUTES = (
         JOBS_WRITE,
         body=RunsAct,
         reply=list[RunOutcome],
+    ),
+    Route(
+        "GET",
+        f"{_RUNS}:curves",
+        several,
+        "Curves of several runs",
+        Relation.SELF,
+        JOBS_READ,
+        query=SeveralQuery,
+        reply=list[RunCurves],
     ),
     Route("GET", _RUN, get, "Show what a run was", Relation.OWNED, JOBS_READ, reply=RunDetail),
     Route(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
+from typing import Any
+
 from msgspec import UNSET
 
 from mlp_api import runs as runs_api
@@ -31,6 +33,8 @@ AT_ONCE = 50
 """Tuning: runs of a list that are changed side by side."""
 PAGE = 20_000
 """Tuning: points that are read at a time for a curve."""
+MOST_COMPARED = 50
+"""Safety: runs of which curves are given in one answer."""
 MOST_TAGS = 20
 """Safety: tags of one run."""
 
@@ -52,8 +56,9 @@ class RunService:
         sort: str = "-submitted",
         limit: int = 100,
         cursor: str | None = None,
+        start: int = 0,
     ) -> runs_api.RunPage:
-        """Return a page of the runs of a user or a tenant for which the search holds."""
+        """Return a page of the runs of a user or a tenant for which the search holds: behind a cursor, or from a row on."""
         terms, order, now = parse(search), parse_order(sort), self._clock()
         after = None if cursor is None else _cursor(cursor)
 
@@ -61,10 +66,10 @@ class RunService:
             uids = tx.runs.search(
                 user=user, tenant=tenant, terms=terms, order=order, now=now, most=MOST_FOUND
             )
-            start = 0 if after is None else _place(uids, *after)
-            page = uids[start : start + limit]
+            at = start if after is None else _place(uids, *after)
+            page = uids[at : at + limit]
             names = tx.runs.names(uids[:NAMED])
-            end = start + len(page)
+            end = at + len(page)
             return runs_api.RunPage(
                 runs=[wire.run_to(row, now) for row in tx.runs.rows(page)],
                 total=len(uids),
@@ -198,8 +203,30 @@ class RunService:
 
         while since := await self._board.db.read(lambda tx, since=since: work(tx, since)):  # type: ignore[misc]
             pass
-        found = await self._board.db.read(lambda _: maker.curves(points))
-        return runs_api.RunCurves(run=job.reference, reported=maker.seen, curves=found, more=maker.more)
+        now = self._clock()
+
+        def made(tx: Tx) -> runs_api.RunCurves:
+            rows = tx.runs.rows([job.uid])
+            if not rows:
+                raise not_found("job", name)
+            curves = maker.curves(points)
+            return runs_api.RunCurves(
+                run=wire.run_to(rows[0], now), reported=maker.seen, curves=curves, more=maker.more
+            )
+
+        return await self._board.db.read(made)
+
+    async def curves_of(self, user: str, names: str, **asked: Any) -> list[runs_api.RunCurves]:
+        """Return the curves of several runs, whose names are separated by commas, one after another."""
+        found = list(dict.fromkeys(name for name in names.split(",") if name))
+        if not 1 <= len(found) <= MOST_COMPARED:
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "{n} runs; one at least, {most} at most in one request", n=len(found), most=MOST_COMPARED
+                ),
+            )
+        return [await self.curves(user, name, **asked) for name in found]
 
 
 def _job(tx: Tx, user: str, name: str) -> Job:
