@@ -56,8 +56,17 @@ class SeveralQuery(CurvesQuery, kw_only=True, forbid_unknown_fields=True):
     runs: Annotated[str, Meta(min_length=1, max_length=3100)]
 
 
+class OwnQuery(RunQuery, kw_only=True, forbid_unknown_fields=True):
+    """Which runs; with `runs`, NAME or NAME@RUN separated by commas, just these, 50 at most."""
+
+    runs: Annotated[str, Meta(min_length=1, max_length=3100)] | None = None
+
+
 async def list_(call: Call) -> RunPage:
     """Search a user's runs. Columns for parameters and metrics are those that the first 500 found have."""
+    query: OwnQuery = call.query
+    if query.runs is not None:
+        return await call.platform.runs.named(call.user, query.runs)
     return await _page(call, user=call.user)
 
 
@@ -144,7 +153,7 @@ _RUN = "/users/{user}/runs/{job}"
 _OF_TENANT = "/tenants/{tenant}/runs"
 
 ROUTES = (
-    Route("GET", _RUNS, list_, "Search runs", Relation.SELF, JOBS_READ, query=RunQuery, reply=RunPage),
+    Route("GET", _RUNS, list_, "Search runs", Relation.SELF, JOBS_READ, query=OwnQuery, reply=RunPage),
     Route(
         "GET",
         f"{_RUNS}:csv",
