@@ -27,6 +27,8 @@ SHOWN_PARAMS, SHOWN_METRICS = 6, 4
 SHOWN_LINES = 200
 """Lines of a difference that are shown."""
 POINTS = 300
+AXES = frozenset({"step", "epoch", "progress"})
+"""What a point says of itself and is no metric of its own."""
 _PRE = "font-size:12px;overflow:auto;max-height:300px;margin:4px 0"
 _COLOURS = {"+": "#23895b", "-": "#c2375f"}
 
@@ -47,7 +49,7 @@ class Runs(tables.Table):
         runs, total = list(found.get("runs") or ()), int(found.get("total") or 0)
         params = list(found.get("params") or ())[:SHOWN_PARAMS]
         metrics = list(found.get("metrics") or ())
-        metrics = [m for m in metrics if m not in {"step", "epoch", "progress"}][:SHOWN_METRICS]
+        metrics = [m for m in metrics if m not in AXES][:SHOWN_METRICS]
         rows = [
             [
                 words.reference(r),
@@ -119,7 +121,7 @@ class RunPicture(tables.Sentences):
         lines = [say("{job} is {state}.", job=words.reference(run), state=words.phase_word(run["phase"]))]
         named = [
             (say("parameters"), ", ".join(f"{k}={value(v)}" for k, v in run["params"].items())),
-            (say("best"), ", ".join(f"{k}={value(m['best'])}" for k, m in run["metrics"].items())),
+            (say("best"), ", ".join(f"{k}={value(m['best'])}" for k, m in run["metrics"].items() if k not in AXES)),
             (say("tags"), " ".join(run["tags"])),
             (say("note"), run["note"]),
             (say("script"), found.get("entry") or ""),
@@ -215,7 +217,7 @@ class Comparison:
 
         metrics: dict[str, list[Any]] = {}
         names = dict.fromkeys(
-            m for r in self.runs for m in r["run"]["metrics"] if m not in {"step", "epoch", "progress"}
+            m for r in self.runs for m in r["run"]["metrics"] if m not in AXES
         )
         for name in names:
             each = [r["run"]["metrics"].get(name) or {} for r in self.runs]
