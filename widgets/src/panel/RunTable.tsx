@@ -24,7 +24,9 @@ function useNarrow(): boolean {
   return narrow;
 }
 
-export function RunTable({ columns, total, rowAt, need, sort, onSort, selected, onSelect, onSelectAll }: {
+export function RunTable({ of, columns, total, rowAt, need, sort, onSort, selected, onSelect, onSelectAll }: {
+  /** What was searched, and the order: another one is looked at from its top. */
+  of: string;
   columns: RunColumn[];
   total: number;
   /** undefined: not loaded yet. */
@@ -54,6 +56,9 @@ export function RunTable({ columns, total, rowAt, need, sort, onSort, selected, 
       host.removeEventListener("scroll", look);
     };
   }, []);
+  useLayoutEffect(() => {
+    if (box.current) box.current.scrollTop = 0;
+  }, [of]);
   const { from, to } = windowOf(view.top, view.height, row, total);
   useEffect(() => need(from, to), [from, to, need]);
   // up and down go from box to box, as in a list

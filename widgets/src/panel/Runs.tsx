@@ -174,7 +174,7 @@ export function RunsPage(): JSX.Element {
         </Empty>
       ) : (
         <RunTable
-          columns={columns.filter((c) => shown.has(c.key))} total={total} rowAt={rowAt} need={need} sort={sort}
+          of={`${search}\n${sort}`} columns={columns.filter((c) => shown.has(c.key))} total={total} rowAt={rowAt} need={need} sort={sort}
           onSort={(key) => setSort(turned(sort, key))} selected={selected} onSelect={select} onSelectAll={(on) => void selectAll(on)}
         />
       )}
