@@ -149,6 +149,8 @@ def _browser() -> list[Figure]:
             page.wait_for_timeout(1500)
             for what in ("zoom", "cursor"):
                 times = page.evaluate(FRAMES, what)
+                if what == "zoom":  # it was zoomed, and not only moved over
+                    page.get_by_role("button", name="Show all").click(timeout=5000)
                 rate = 1000 / statistics.median(times)
                 slow = 1000 / statistics.quantiles(times, n=20)[-1]
                 note = f"200 curves of 10,000 points; slowest of 20: {slow:.0f} frames/s; wanted: 30"

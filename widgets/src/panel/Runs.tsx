@@ -16,7 +16,7 @@ import { Field, PageHead } from "./form";
 import { RunTable } from "./RunTable";
 
 const EVERY = 5000;
-const BLOCK = 200;
+const BLOCK = 100;
 const MOST_AT_ONCE = 1000;
 const MOST_COMPARED = 200;
 const KEPT = "mlp-runs-columns";

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, func, literal, not_, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, func, literal, not_, or_, select
 
 from mlp_hub.domain.app import OF_APPS
 from mlp_hub.domain.errors import Reason, Refused
@@ -24,6 +24,8 @@ _OPS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
 }
+_OF_SUMMARY = {"duration", "cpu_peak", "ram_peak"}
+_OF_NOTE = {"note", "words"}
 _KINDS = {"param": ("param",), "metric": ("metric",), "best": ("metric",), "any": ("param", "metric")}
 
 
@@ -33,9 +35,14 @@ def query_of(
     """Return the query of the uids of a user's or a tenant's runs for which all terms hold, in an order."""
     c = job.c
     keys, joined = _keys(order, now)
-    table = job.outerjoin(run_summary, run_summary.c.job == c.uid).outerjoin(
-        run_note, run_note.c.job == c.uid
-    )
+    asked = {order.kind, *(term.kind for term in terms)}
+    table: FromClause = job
+    if (
+        asked & _OF_SUMMARY
+    ):  # nothing is joined that nobody asked for: all of a user's rows would be looked up
+        table = table.outerjoin(run_summary, run_summary.c.job == c.uid)
+    if asked & _OF_NOTE:
+        table = table.outerjoin(run_note, run_note.c.job == c.uid)
     if joined is not None:
         table = table.outerjoin(*joined)
     query = select(c.uid).select_from(table)
@@ -48,7 +55,8 @@ def query_of(
         query = query.where(_condition(term, now))
     for key in keys:  # what has no such value comes last, whichever way
         query = query.order_by(key.is_(None), key.desc() if order.down else key)
-    return query.order_by(c.uid.desc())
+    newest = order.kind != "submitted" or order.down
+    return query.order_by(c.uid.desc() if newest else c.uid)
 
 
 def rows_of(uids: Sequence[str]) -> Select[Any]:
@@ -89,7 +97,6 @@ def _keys(order: RunOrder, now: float) -> tuple[list[ColumnElement[Any]], tuple[
     """Return what is sorted by, and what has to be joined for it."""
     c = job.c
     plain: dict[str, ColumnElement[Any]] = {
-        "submitted": c.submitted_at,
         "finished": c.finished_at,
         "name": c.name,
         "tenant": c.tenant,
@@ -101,6 +108,8 @@ def _keys(order: RunOrder, now: float) -> tuple[list[ColumnElement[Any]], tuple[
         "cpu_peak": run_summary.c.cpu_peak,
         "ram_peak": run_summary.c.ram_peak,
     }
+    if order.kind == "submitted":
+        return [], None  # uids are sorted by it
     if order.kind in plain:
         key = plain[order.kind]
         return ([key, c.run] if order.kind == "name" else [key]), None
