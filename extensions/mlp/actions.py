@@ -274,7 +274,7 @@ def runs(client: Client, call: ParsedLine) -> Any:
     if act == "note" and names:
         return compared.written(client.write_run(names[0], {"note": " ".join(names[1:])}))
     if act in {"tag", "untag"} and names:
-        found = compared.Outcomes(client.act_on_runs(act, names[:1], names[1:]))
+        found = compared.ActedOn(client.act_on_runs(act, names[:1], names[1:]))
         if found.failed:
             raise found.failed
         return found
@@ -282,7 +282,7 @@ def runs(client: Client, call: ParsedLine) -> Any:
     search, sort, tenant = " ".join(call.names), given.get("sort", "-submitted"), given.get("tenant")
     if given.get("csv"):
         return compared.Csv(client.runs_csv(search, sort, tenant=tenant))
-    return compared.Runs(client.runs(search, sort, tenant=tenant), asked=search)
+    return compared.RunsTable(client.runs(search, sort, tenant=tenant), asked=search)
 
 
 def compare(client: Client, call: ParsedLine) -> Any:

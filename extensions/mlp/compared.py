@@ -42,7 +42,7 @@ def value(one: object) -> str:
     return "" if one is None else plain(str(one))
 
 
-class Runs(tables.Table):
+class RunsTable(tables.Table):
     """Runs that were found; shows as a table, `data` is the list of them, `to_frame()` a pandas DataFrame."""
 
     def __init__(self, found: Json, *, asked: str = "") -> None:
@@ -121,7 +121,10 @@ class RunPicture(tables.Sentences):
         lines = [say("{job} is {state}.", job=words.reference(run), state=words.phase_word(run["phase"]))]
         named = [
             (say("parameters"), ", ".join(f"{k}={value(v)}" for k, v in run["params"].items())),
-            (say("best"), ", ".join(f"{k}={value(m['best'])}" for k, m in run["metrics"].items() if k not in AXES)),
+            (
+                say("best"),
+                ", ".join(f"{k}={value(m['best'])}" for k, m in run["metrics"].items() if k not in AXES),
+            ),
             (say("tags"), " ".join(run["tags"])),
             (say("note"), run["note"]),
             (say("script"), found.get("entry") or ""),
@@ -149,7 +152,7 @@ def written(run: Json) -> tables.Sentences:
     )
 
 
-class Outcomes(tables.Sentences):
+class ActedOn(tables.Sentences):
     """What became of each of several runs; `failed` is the first refusal."""
 
     def __init__(self, found: Sequence[Json]) -> None:
@@ -216,9 +219,7 @@ class Comparison:
             return tables.Table(("", *self.labels), cells, rows, title=title, empty=empty)
 
         metrics: dict[str, list[Any]] = {}
-        names = dict.fromkeys(
-            m for r in self.runs for m in r["run"]["metrics"] if m not in AXES
-        )
+        names = dict.fromkeys(m for r in self.runs for m in r["run"]["metrics"] if m not in AXES)
         for name in names:
             each = [r["run"]["metrics"].get(name) or {} for r in self.runs]
             metrics[name] = [m.get("last") for m in each]

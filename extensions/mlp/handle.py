@@ -283,7 +283,8 @@ def send(client: Client, body: Json, *, named: bool) -> Job:
 
     A name of ours that is in use gets a number instead. What was told of where it comes from goes along.
     """
-    body = {**body, "provenance": provenance.told()}
+    if told := provenance.told():
+        body = {**body, "provenance": told}
     try:
         return Job(client, client.submit(body))
     except Refused as refused:
@@ -373,7 +374,7 @@ def runs(search: str = "", sort: str = "-submitted") -> Any:
     """Return your runs for which a search holds, as `lr<0.1 accuracy>=0.9 tag=best`; `.to_frame()` makes a DataFrame of them."""
     from mlp import compared  # noqa: PLC0415 - who submits needs none of it
 
-    return compared.Runs(Client.from_env().runs(search, sort))
+    return compared.RunsTable(Client.from_env().runs(search, sort))
 
 
 def compare(*names: str, by: str = "step", metric: str | None = None) -> Any:

@@ -18,7 +18,7 @@ COMPACT_AT = 65_536
 """Safety: points of a curve that are held; beyond, those before are thinned: bounds memory."""
 
 
-class _Line:
+class _CurveLine:
     __slots__ = ("rank", "x", "y")
 
     def __init__(self, rank: int) -> None:
@@ -41,7 +41,7 @@ class CurveMaker:
         self._metric = metric
         self._low = -math.inf if low is None else low
         self._high = math.inf if high is None else high
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, _CurveLine] = {}
         self._first: float | None = None
         self.seen = 0
         self.more = False
@@ -69,13 +69,13 @@ class CurveMaker:
             return None if self._by == "epoch" else float(values.get("epoch", self.seen - 1))
         return float(value) if math.isfinite(value) else None
 
-    def _line(self, name: str, rank: int) -> _Line | None:
+    def _line(self, name: str, rank: int) -> _CurveLine | None:
         line = self._lines.get(name)
         if line is None and len(self._lines) >= MOST_METRICS:
             self.more = True
             return None
         if line is None or rank < line.rank:  # as in the table: of the lowest rank that reports it
-            line = self._lines[name] = _Line(rank)
+            line = self._lines[name] = _CurveLine(rank)
         return line if rank == line.rank else None
 
     def curves(self, points: int) -> list[Curve]:
