@@ -55,6 +55,7 @@ def parse(line: str) -> tuple[Term, ...]:
     """Read a search; raise `Refused` naming what is wrong and what is right."""
     if len(line) > LONGEST_QUERY:
         _refuse(msg("the search is {n} characters; at most {most}", n=len(line), most=LONGEST_QUERY))
+    _check_plain(line)
     if line.count('"') % 2:
         _refuse(msg('a " in the search is never closed; write "two words" or leave it out'))
     tokens = _TOKEN.findall(line)
@@ -119,6 +120,7 @@ def kind_of(name: str) -> tuple[str, str]:
 
 def parse_order(text: str) -> RunOrder:
     """Read an order: a column, with - before it from the highest down."""
+    _check_plain(text)
     down = text.startswith("-")
     name = _plain(text.removeprefix("-"))
     if not name:
@@ -136,6 +138,11 @@ def parse_order(text: str) -> RunOrder:
     if kind == "sweep":
         _refuse(msg("runs are not sorted by their sweep; right: sweep=NAME in the search"))
     return RunOrder(kind, own, down)
+
+
+def _check_plain(text: str) -> None:
+    if "\0" in text:
+        _refuse(msg("{given} holds a NUL character, which nothing has that is searched", given=_clip(text)))
 
 
 def _number(text: str, *, span: bool) -> float | None:

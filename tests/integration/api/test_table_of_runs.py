@@ -143,7 +143,7 @@ def test_curves_are_thinned_out(rig: ApiRig) -> None:
     both = rig.ask("GET", f"{RUNS}:curves?runs=one,two@1,one&by=time", token=rig.ann).json
     assert [c["run"]["name"] for c in both] == ["one", "two"]
     many = ",".join(f"j{n}" for n in range(51))
-    assert "50 at most" in rig.ask("GET", f"{RUNS}:curves?runs={many}", token=rig.ann).json["msg"]
+    assert "at most 50" in rig.ask("GET", f"{RUNS}:curves?runs={many}", token=rig.ann).json["msg"]
     assert rig.ask("GET", f"{RUNS}/one/curves?by=colour", token=rig.ann).json["reason"] == "Invalid"
 
 

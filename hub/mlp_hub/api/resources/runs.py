@@ -53,7 +53,7 @@ class CurvesQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 class SeveralQuery(CurvesQuery, kw_only=True, forbid_unknown_fields=True):
     """Of which runs: NAME or NAME@RUN, separated by commas, 50 at most."""
 
-    runs: Annotated[str, Meta(min_length=1, max_length=3100)]
+    runs: Annotated[str, Meta(max_length=3100)] = ""
 
 
 class OwnQuery(RunQuery, kw_only=True, forbid_unknown_fields=True):

@@ -240,10 +240,10 @@ class RunService:
 
 def _several(names: str) -> list[str]:
     found = list(dict.fromkeys(name for name in names.split(",") if name))
-    if not 1 <= len(found) <= MOST_COMPARED:
+    if len(found) > MOST_COMPARED:
         raise Refused(
             Reason.INVALID,
-            msg("{n} runs; one at least, {most} at most in one request", n=len(found), most=MOST_COMPARED),
+            msg("{n} runs; at most {most} in one request", n=len(found), most=MOST_COMPARED),
         )
     return found
 
