@@ -38,6 +38,11 @@ KINDS: dict[str, Owned] = {
         lambda platform: platform.jobs.tenant_of,
         lambda platform, user, name: platform.jobs.get(user, name),
     ),
+    "sweep": Owned(
+        re.compile(JOB_PATTERN),
+        lambda platform: platform.sweeps.tenant_of,
+        lambda platform, user, name: platform.sweeps.get(user, name),
+    ),
     "model": Owned(
         re.compile(MODEL_PATTERN),
         lambda platform: platform.models.tenant_of,

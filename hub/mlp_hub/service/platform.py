@@ -48,6 +48,8 @@ from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
 from mlp_hub.service.state.frames import Frame
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.sweeps.service import SweepService
+from mlp_hub.service.sweeps.worker import SweepWorker
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.service.tenants.preview import Previews
@@ -225,6 +227,13 @@ class Platform:
             self.board, self.jobs, self.admission, self.forecasts, self._app_worker, executor, clock
         )
         self.departures.running.append(self.apps)
+        self.sweeps = SweepService(
+            self.board,
+            self.jobs,
+            SweepWorker(self.queue, self.board, self.jobs, self.metrics, clock),
+            clock,
+        )
+        self.departures.running.append(self.sweeps)
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, executor, clock)
         self.audit = AuditLog(db)
@@ -298,6 +307,7 @@ class Platform:
         await self.models.start()
         await self.datasets.start()
         await self.apps.start()
+        await self.sweeps.start()
         self._places.look_soon()
         await self.departures.start()
         self._images.begin()
@@ -334,6 +344,7 @@ class Platform:
         await self.admission.stop()
         await self.queue.stop()
         self.apps.stop()
+        self.sweeps.stop()
         await self.reconciler.stop()
         self.board.stop()
 
@@ -353,6 +364,7 @@ class Platform:
         await self.admission.stop()
         await self.queue.stop()
         self.apps.stop()
+        self.sweeps.stop()
         await self.reconciler.stop()
         await self.metrics.stop()
         self.board.stop()

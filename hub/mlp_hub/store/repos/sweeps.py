@@ -1,0 +1,138 @@
+"""Sweeps and their trials."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from sqlalchemy import Select, delete, func, select
+
+from mlp_hub.domain import names
+from mlp_hub.domain.sweep import Budget, Sweep, SweepPhase, SweepSpec, SweepTrial, TrialState
+from mlp_hub.store import codec
+from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.tables import sweep as s
+from mlp_hub.store.tables import sweep_trial as t
+
+_spec = msgspec.json.Decoder(SweepSpec)
+_budget = msgspec.json.Decoder(Budget)
+_IN_COLUMNS = {"number", "job", "state", "message"}
+_IN_DATA = tuple(f.name for f in dataclasses.fields(SweepTrial) if f.name not in _IN_COLUMNS)
+_AT_REST = [p.value for p in (SweepPhase.FINISHED, SweepPhase.FAILED, SweepPhase.CANCELLED)]
+
+
+class Sweeps(Repo):
+    """The sweeps of all users. One is here until the last of its trials is deleted with it."""
+
+    __slots__ = ()
+
+    def get(self, uid: str) -> Sweep | None:
+        """Return one."""
+        return self._first(select(s).where(s.c.uid == uid))
+
+    def find(self, user: str, reference: str) -> Sweep | None:
+        """Return the latest run of the user's sweep of this name, or the one that `NAME@RUN` says."""
+        meant = names.parse_reference(reference)
+        if meant is None:
+            return None
+        name, run = meant
+        query = select(s).where(s.c.user == user, s.c.name == name).order_by(s.c.run.desc()).limit(1)
+        return self._first(query if run is None else query.where(s.c.run == run))
+
+    def page(
+        self, user: str, *, tenant: str | None = None, before: str | None = None, limit: int
+    ) -> list[Sweep]:
+        """Return a user's, the newest first, those older than `before`, a uid."""
+        query = select(s).where(s.c.user == user)
+        if tenant is not None:
+            query = query.where(s.c.tenant == tenant)
+        if before is not None:
+            query = query.where(s.c.uid < before)
+        return [_sweep_of(row) for row in self._c.execute(query.order_by(s.c.uid.desc()).limit(limit))]
+
+    def count(self, user: str) -> int:
+        """Count a user's."""
+        return int(self._c.scalar(select(func.count()).select_from(s).where(s.c.user == user)) or 0)
+
+    def unrest(self, user: str | None = None) -> list[str]:
+        """Return the uids of those with which there is something to do, the oldest first."""
+        query = select(s.c.uid).where(s.c.phase.not_in(_AT_REST)).order_by(s.c.uid)
+        return list(self._c.scalars(query if user is None else query.where(s.c.user == user)))
+
+    def put(self, sweep: Sweep) -> None:
+        """Store one, new or changed."""
+        self._c.execute(
+            self._upsert(s, ("uid",)),
+            {
+                "uid": sweep.uid,
+                "user": sweep.spec.job.user,
+                "name": sweep.name,
+                "run": sweep.run,
+                "tenant": sweep.spec.job.tenant,
+                "spec": codec.dumps(sweep.spec),
+                "budget": codec.dumps(sweep.budget),
+                "phase": sweep.phase.value,
+                "outcome": sweep.outcome,
+                "made_at": sweep.made_at,
+                "ended_at": sweep.ended_at,
+                "not_before": sweep.not_before,
+                "message": codec.message_text(sweep.message),
+            },
+        )
+
+    def remove(self, uid: str) -> None:
+        """Forget one with its trials; its name is free again."""
+        self._c.execute(delete(s).where(s.c.uid == uid))
+
+    def trials(self, uid: str) -> list[SweepTrial]:
+        """Return the trials of one, by number."""
+        query = select(t).where(t.c.sweep == uid).order_by(t.c.number)
+        return [_trial_of(row) for row in self._c.execute(query)]
+
+    def put_trials(self, uid: str, trials: Iterable[SweepTrial]) -> None:
+        """Store trials of one, new or changed."""
+        for trial in trials:
+            self._c.execute(
+                self._upsert(t, ("sweep", "number")),
+                {
+                    "sweep": uid,
+                    "number": trial.number,
+                    "job": trial.job,
+                    "state": trial.state.value,
+                    "data": codec.dumps({name: getattr(trial, name) for name in _IN_DATA}),
+                    "message": codec.message_text(trial.message),
+                },
+            )
+
+    def _first(self, query: Select[Any]) -> Sweep | None:
+        row = self._c.execute(query).first()
+        return None if row is None else _sweep_of(row)
+
+
+def _sweep_of(row: Any) -> Sweep:
+    return Sweep(
+        uid=row.uid,
+        spec=_spec.decode(row.spec),
+        run=row.run,
+        phase=SweepPhase(row.phase),
+        budget=_budget.decode(row.budget),
+        made_at=row.made_at,
+        outcome=row.outcome,
+        ended_at=row.ended_at,
+        not_before=row.not_before,
+        message=codec.message_of(row.message),
+    )
+
+
+def _trial_of(row: Any) -> SweepTrial:
+    data = codec.load_object(row.data)
+    data["curve"] = tuple((step, value) for step, value in data["curve"])
+    return SweepTrial(
+        number=row.number,
+        job=row.job,
+        state=TrialState(row.state),
+        message=codec.message_of(row.message),
+        **data,
+    )

@@ -1,0 +1,50 @@
+"""What tests of sweeps do with a platform: start one, report for its trials, wait for what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.sweeps import Sweep, SweepCreate
+from platform_rig import Rig
+from waiting import until
+
+LONG = {"SIM_DURATION": "600"}
+
+
+async def sweep(rig: Rig, name: str = "s", **asked: Any) -> Sweep:
+    """Start a sweep of ann's whose trials run until they are ended."""
+    shape = {"code": "x", "cpu": 1.0, "ram": 100, "env": LONG}
+    return await rig.platform.sweeps.create("ann", SweepCreate(name=name, **{**shape, **asked}))
+
+
+async def once(rig: Rig, when: Callable[[Sweep], bool], what: str, name: str = "s") -> Sweep:
+    """Return the sweep once it is so."""
+
+    async def look() -> Sweep | None:
+        found = await rig.platform.sweeps.get("ann", name)
+        return found if when(found) else None
+
+    found: Sweep = await until(look, what=f"sweep {name}: {what}")
+    return found
+
+
+async def over(rig: Rig, name: str = "s") -> Sweep:
+    """Return the sweep once it has ended."""
+    return await once(rig, lambda s: s.state in {"finished", "failed", "cancelled"}, "to end", name)
+
+
+async def report(rig: Rig, job: str, first: int, *values: float, metric: str = "acc") -> None:
+    """Report values of a trial that runs, the first of them with this number."""
+    points = [
+        MetricPoint(n=n, t=float(n), v={metric: value, "epoch": n}) for n, value in enumerate(values, first)
+    ]
+    await rig.until(job, "running")
+    await rig.platform.metrics.append("ann", job, MetricBatch(source="0.0.a", points=points))
+
+
+async def finish(rig: Rig, job: str) -> None:
+    """Let a trial that runs end well."""
+    rig.end(await rig.until(job, "running"))
+    await rig.until(job, "finished")
