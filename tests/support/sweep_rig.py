@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from mlp_api.jobs import Job
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.sweeps import Sweep, SweepCreate
+from mlp_hub.domain.errors import Refused
 from platform_rig import Rig
 from waiting import until
 
@@ -35,16 +38,29 @@ async def over(rig: Rig, name: str = "s") -> Sweep:
     return await once(rig, lambda s: s.state in {"finished", "failed", "cancelled"}, "to end", name)
 
 
-async def report(rig: Rig, job: str, first: int, *values: float, metric: str = "acc") -> None:
+async def job(rig: Rig, name: str, *phases: str) -> Job:
+    """Return the job of a trial once it is there, and in one of the phases."""
+
+    async def look() -> Job | None:
+        with contextlib.suppress(Refused):
+            found = await rig.platform.jobs.get("ann", name)
+            return found if found.phase in phases else None
+        return None
+
+    found: Job = await until(look, what=f"trial {name} to be {' or '.join(phases)}")
+    return found
+
+
+async def report(rig: Rig, trial: str, first: int, *values: float, metric: str = "acc") -> None:
     """Report values of a trial that runs, the first of them with this number."""
     points = [
         MetricPoint(n=n, t=float(n), v={metric: value, "epoch": n}) for n, value in enumerate(values, first)
     ]
-    await rig.until(job, "running")
-    await rig.platform.metrics.append("ann", job, MetricBatch(source="0.0.a", points=points))
+    await job(rig, trial, "running")
+    await rig.platform.metrics.append("ann", trial, MetricBatch(source="0.0.a", points=points))
 
 
-async def finish(rig: Rig, job: str) -> None:
+async def finish(rig: Rig, trial: str) -> None:
     """Let a trial that runs end well."""
-    rig.end(await rig.until(job, "running"))
-    await rig.until(job, "finished")
+    rig.end(await job(rig, trial, "running"))
+    await job(rig, trial, "finished")

@@ -14,7 +14,7 @@ from mlp_api.sweeps import SweepCreate, SweepExtend
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
 from platform_rig import Rig, node, play
-from sweep_rig import LONG, finish, once, over, report, sweep
+from sweep_rig import LONG, finish, job, once, over, report, sweep
 from waiting import until
 
 
@@ -22,8 +22,8 @@ def test_an_array_is_one_entry_whose_members_know_their_index(tmp_path: Path) ->
     async def story(rig: Rig) -> None:
         await sweep(rig, array="5-9%2", priority="normal")
         await once(rig, lambda s: s.counts.running == 2, "two to run")
-        job = await rig.platform.jobs.get("ann", "s.5")
-        assert (job.params, job.sweep, job.trial) == ({"index": 5}, "s", 0)
+        member = await rig.platform.jobs.get("ann", "s.5")
+        assert (member.params, member.sweep, member.trial) == ({"index": 5}, "s", 0)
         assert (await rig.platform.jobs.list("ann"))[0] == []
         uid = await rig.platform.sweeps.uid_of("ann", "s")
         assert {j.name for j in (await rig.platform.jobs.list("ann", sweep=uid))[0]} == {"s.5", "s.6"}
@@ -39,15 +39,23 @@ def test_an_array_is_one_entry_whose_members_know_their_index(tmp_path: Path) ->
 def test_only_what_fits_and_two_more_are_jobs_at_a_time(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await sweep(rig, grid={"lr": list(range(30))})
-        await once(rig, lambda s: s.counts.running == 3 and s.counts.waiting == 2, "three to run and two to wait")
+        await once(
+            rig, lambda s: s.counts.running == 3 and s.counts.waiting == 2, "three to run and two to wait"
+        )
         assert len(rig.platform.board.jobs) <= 5
         await finish(rig, "s.0")
-        await once(rig, lambda s: (s.counts.finished, s.counts.running, s.counts.waiting) == (1, 3, 2), "the next")
+        await once(
+            rig, lambda s: (s.counts.finished, s.counts.running, s.counts.waiting) == (1, 3, 2), "the next"
+        )
         assert len(rig.platform.board.jobs) <= 5
         cancelled = await rig.platform.sweeps.cancel("ann", "s")
         assert cancelled.state == "ending"
         ended = await over(rig)
-        assert (ended.state, str(ended.message), len(ended.trials)) == ("cancelled", "cancelled by its user", 6)
+        assert (ended.state, str(ended.message), len(ended.trials)) == (
+            "cancelled",
+            "cancelled by its user",
+            6,
+        )
         assert rig.held() == ZERO
 
     play(tmp_path, story, node("n1", 3))
@@ -66,12 +74,12 @@ def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_path: 
         )
         await report(rig, "s.0", 1, 0.9, 0.91)
         await report(rig, "s.1", 1, 0.1)
-        stopped = await rig.until("s.1", "cancelled")
+        stopped = await job(rig, "s.1", "cancelled")
         assert stopped.reason == "StoppedEarly"
         assert str(stopped.message) == "stopped early: at 1 its acc was 0.1, and others were better"
         await report(rig, "s.2", 1, 0.2)
         await report(rig, "s.3", 1, 0.95, 0.96)
-        await rig.until("s.2", "cancelled")
+        await job(rig, "s.2", "cancelled")
         await finish(rig, "s.0")
         await finish(rig, "s.3")
         ended = await over(rig)
@@ -91,7 +99,7 @@ def test_it_gives_way_and_its_trial_goes_on_afterwards(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await sweep(rig, grid={"lr": [1, 2]}, metric="acc", goal="max")
         await report(rig, "s.0", 1, 0.5)
-        await rig.until("s.1", "running")
+        await job(rig, "s.1", "running")
         urgent = await rig.submit("urgent", workers=1, sim={"DURATION": 600})
         urgent = await rig.until("urgent", "running")
         away = await once(rig, lambda s: s.counts.waiting == 1 and s.counts.running == 1, "one to give way")
@@ -129,7 +137,7 @@ def test_a_metric_that_nobody_reports_fails_it_with_what_was_reported(tmp_path: 
         ended = await over(rig)
         assert ended.state == "failed"
         assert str(ended.message) == (
-            "all of its trials failed; the last one: it never reported accuracy; it reported: acc, epoch"
+            "all of its trials failed; the last one: it never reported accuracy; it reported: acc and epoch"
         )
 
     play(tmp_path, story)
@@ -154,8 +162,8 @@ def test_one_that_has_ended_can_be_given_more_and_goes_on(tmp_path: Path) -> Non
         assert (second.run, second.trials) == (2, [])
         with pytest.raises(Refused, match="has not ended"):
             await sweep(rig, **asked)
-        job = await rig.until("s.0", "running")
-        assert (job.run, job.sweep) == (2, "s@2")
+        trial = await job(rig, "s.0", "running")
+        assert (trial.run, trial.sweep) == (2, "s@2")
         await rig.platform.sweeps.cancel("ann", "s@2")
         await once(rig, lambda s: s.state == "cancelled", "to be cancelled", "s@2")
 
@@ -272,7 +280,13 @@ def test_whatever_write_it_dies_at_no_trial_is_lost_or_there_twice(tmp_path: Pat
 
 def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        asked = {"search": {"x": "uniform(0, 1)"}, "trials": 4, "metric": "acc", "goal": "max", "stop": "asha"}
+        asked = {
+            "search": {"x": "uniform(0, 1)"},
+            "trials": 4,
+            "metric": "acc",
+            "goal": "max",
+            "stop": "asha",
+        }
         await sweep(rig, **asked)
         await report(rig, "s.0", 1, 0.9)
         await once(rig, lambda s: s.best is not None, "a value")
@@ -280,7 +294,7 @@ def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None
         await asyncio.sleep(0)
         await rig.start()
         await report(rig, "s.1", 1, 0.1)
-        assert (await rig.until("s.1", "cancelled")).reason == "StoppedEarly"
+        assert (await job(rig, "s.1", "cancelled")).reason == "StoppedEarly"
         again = await rig.platform.sweeps.get("ann", "s")
         assert again.trials[0].value == 0.9
         await rig.platform.sweeps.cancel("ann", "s")
@@ -289,31 +303,35 @@ def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None
     play(tmp_path, story, node("n1", 2))
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ({}, "nothing to try"),
-        ({"grid": {"lr": []}}, "parameter lr: no value is given"),
-        ({"search": {"x": "uniform(0, 1)"}, "sampler": "random"}, "the space has no end"),
-        ({"search": {"x": "uniform(0, 1)"}, "trials": 3}, "a search needs a metric and a goal"),
-        ({"search": {"x": "uniform(0, inf)"}, "trials": 3, "sampler": "random"}, "two finite numbers"),
-        ({"grid": {"x": [1]}, "params": {"x": 2}}, "parameter x is given twice"),
-        ({"grid": {"x": [1]}, "metric": "acc"}, "is more acc better, or less"),
-        ({"grid": {"x": [1]}, "goal": "max"}, "goal without metric compares nothing"),
-        ({"grid": {"x": [1]}, "stop": "asha"}, "stop without metric compares nothing"),
-        ({"grid": {"x": [1, 2]}, "trials": 3}, "3 trials are more than the 2 points"),
-        ({"grid": {"x": list(range(100)), "y": list(range(11))}}, "the grid has 1,100 points"),
-        ({"array": "0-3", "grid": {"x": [1]}}, "array and grid or search are both given"),
-        ({"array": "3-0"}, "array 3-0 is empty"),
-        ({"grid": {"x": [1]}, "core_hours": 0.0001}, "0.0001 core-hours cannot hold one trial"),
-        ({"grid": {"x": [1]}, "core_hours": 0.5, "time_limit": 3600}, "cannot hold one trial, which may take 1 (1 cores for 3"),
-        ({"grid": {"x": [1]}, "deadline": 60, "time_limit": 3600}, "a deadline in 60 s cannot hold one trial"),
-        ({"grid": {"x": [1]}, "cpu": 64.0}, "64"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({}, "nothing to try"),
+    ({"grid": {"lr": []}}, "parameter lr: no value is given"),
+    ({"search": {"x": "uniform(0, 1)"}, "sampler": "random"}, "the space has no end"),
+    ({"search": {"x": "uniform(0, 1)"}, "trials": 3}, "a search needs a metric and a goal"),
+    ({"search": {"x": "uniform(0, inf)"}, "trials": 3, "sampler": "random"}, "two finite numbers"),
+    ({"grid": {"x": [1]}, "params": {"x": 2}}, "parameter x is given twice"),
+    ({"grid": {"x": [1]}, "metric": "acc"}, "is more acc better, or less"),
+    ({"grid": {"x": [1]}, "goal": "max"}, "goal without metric compares nothing"),
+    ({"grid": {"x": [1]}, "stop": "asha"}, "stop without metric compares nothing"),
+    ({"grid": {"x": [1, 2]}, "trials": 3}, "3 trials are more than the 2 points"),
+    ({"grid": {"x": list(range(100)), "y": list(range(11))}}, "the grid has 1100 points"),
+    ({"array": "0-3", "grid": {"x": [1]}}, "array and grid or search are both given"),
+    ({"array": "3-0"}, "array 3-0 is empty"),
+    ({"grid": {"x": [1]}, "core_hours": 0.0001}, "0.0001 core-hours cannot hold one trial"),
+    (
+        {"grid": {"x": [1]}, "core_hours": 0.5, "time_limit": 3600},
+        "cannot hold one trial, which may take 1 (1 cores for 3",
+    ),
+    ({"grid": {"x": [1]}, "deadline": 60, "time_limit": 3600}, "a deadline in 60 s cannot hold one trial"),
+    ({"grid": {"x": [1]}, "cpu": 64.0}, "64"),
+]
+
+
+def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
-        for call in (rig.platform.sweeps.create, rig.platform.sweeps.preview):
+        for (asked, said), call in itertools.product(
+            WRONG, (rig.platform.sweeps.create, rig.platform.sweeps.preview)
+        ):
             with pytest.raises(Refused) as refused:
                 await call("ann", SweepCreate(name="s", **{"code": "x", "ram": 100, "env": LONG, **asked}))
             assert said in str(refused.value), str(refused.value)

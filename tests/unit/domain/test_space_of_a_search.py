@@ -65,9 +65,15 @@ def test_a_grid_with_nothing_to_try_or_too_much_is_refused(wrong: list[float]) -
 
 @pytest.mark.parametrize(
     ("written", "indices", "most"),
-    [("0-3", (0, 1, 2, 3), None), ("0-31%8", tuple(range(32)), 8), ("1,5-7,10-20:5", (1, 5, 6, 7, 10, 15, 20), None)],
+    [
+        ("0-3", (0, 1, 2, 3), None),
+        ("0-31%8", tuple(range(32)), 8),
+        ("1,5-7,10-20:5", (1, 5, 6, 7, 10, 15, 20), None),
+    ],
 )
-def test_an_array_is_read_as_slurm_writes_it(written: str, indices: tuple[int, ...], most: int | None) -> None:
+def test_an_array_is_read_as_slurm_writes_it(
+    written: str, indices: tuple[int, ...], most: int | None
+) -> None:
     assert parse_array(written) == (indices, most)
 
 

@@ -63,7 +63,10 @@ def test_restarts_change_nothing(stop: str, sampler: str) -> None:
     assert any(stopped for *_, stopped in straight)
     assert len({params["drop"] for params, *_ in straight}) == 14
     assert [params["lr"] for params, *_ in straight] == [0.1, 0.01] * 7
-    assert all(0 <= p["drop"] <= 0.5 and 1 <= p["width"] <= 64 and p["act"] in {"relu", 2, True} for p, *_ in straight)
+    assert all(
+        0 <= p["drop"] <= 0.5 and 1 <= p["width"] <= 64 and p["act"] in {"relu", 2, True}
+        for p, *_ in straight
+    )
 
 
 def test_a_trial_that_reports_what_is_not_finite_is_stopped_at_a_rung_and_harms_nobody() -> None:
@@ -86,7 +89,10 @@ def point(seq: int, rank: int = 0, **values: float) -> StoredPoint:
 
 def test_a_trial_is_as_far_as_its_epoch_or_step_says_else_as_it_has_values() -> None:
     told = Reported("acc")
-    assert told.take([point(1, acc=0.1, epoch=3), point(2, loss=1.0), point(3, acc=0.2, epoch=4)]) == [(3, 0.1), (4, 0.2)]
+    assert told.take([point(1, acc=0.1, epoch=3), point(2, loss=1.0), point(3, acc=0.2, epoch=4)]) == [
+        (3, 0.1),
+        (4, 0.2),
+    ]
     assert (told.last, told.seq, list(told.names)) == (0.2, 3, ["acc", "epoch", "loss"])
     assert Reported("acc").take([point(1, acc=1), point(2, acc=2, step=7)]) == [(1, 1.0), (2, 2.0)]
 
@@ -99,7 +105,10 @@ def test_what_is_told_again_after_a_restart_from_a_checkpoint_counts_once() -> N
 
 def test_one_rank_counts() -> None:
     told = Reported("acc")
-    assert told.take([point(1, rank=1, acc=0.1), point(2, rank=0, acc=0.9), point(3, rank=1, acc=0.2)]) == [(1, 0.1), (2, 0.2)]
+    assert told.take([point(1, rank=1, acc=0.1), point(2, rank=0, acc=0.9), point(3, rank=1, acc=0.2)]) == [
+        (1, 0.1),
+        (2, 0.2),
+    ]
 
 
 def test_of_a_long_curve_every_nth_value_is_kept_and_the_last() -> None:

@@ -74,7 +74,9 @@ def test_who_was_refused_waits_before_the_next_try_and_says_why_meanwhile() -> N
         (None, 0.9, T.CANCELLED, "its job was deleted"),
     ],
 )
-def test_a_trial_ends_as_its_job_does(end: Job | None, value: float | None, state: TrialState, said: str) -> None:
+def test_a_trial_ends_as_its_job_does(
+    end: Job | None, value: float | None, state: TrialState, said: str
+) -> None:
     plan = decide(SWEEP, trials(T.RUNNING, value=value), {0: TrialJob(end, ("loss",))}, 160.0)
     (trial,) = plan.trials
     assert (trial.state, str(trial.message)) == (state, said)
@@ -101,7 +103,9 @@ def test_five_failures_before_anything_else_end_it_with_the_cause() -> None:
     live, jobs = running(7)
     plan = decide(SWEEP, failed + live[5:], {n: jobs[n] for n in (5, 6)}, 0.0)
     assert (plan.sweep.phase, plan.end, plan.make) == (S.ENDING, (5, 6), 0)
-    assert "first 5 trials failed, so it gives up; the last one: no module named jax" in str(plan.sweep.message)
+    assert "first 5 trials failed, so it gives up; the last one: no module named jax" in str(
+        plan.sweep.message
+    )
     ended = decide(plan.sweep, failed + trials(*[T.CANCELLED] * 7)[5:], {}, 0.0).sweep
     assert (ended.phase, ended.message) == (S.FAILED, plan.sweep.message)
     assert decide(SWEEP, failed[:4] + trials(*[T.FINISHED] * 5)[4:], {}, 0.0).sweep.phase is S.RUNNING
