@@ -151,7 +151,7 @@ class SweepCurve(Response):
     """Values of the metric of one trial, as [step, value]; of many every n-th."""
 
     trial: int
-    points: list[tuple[float, float]]
+    points: list[list[float]]
 
 
 class SweepPreview(Response):

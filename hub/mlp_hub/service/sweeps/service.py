@@ -118,7 +118,7 @@ class SweepService:
         trials = await self._board.db.read(lambda tx: tx.sweeps.trials(sweep.uid))
         live = self._worker.curves(sweep.uid)
         return [
-            api.SweepCurve(trial.number, [*thinned(live.get(trial.number, trial.curve), most)])
+            api.SweepCurve(trial.number, [[*at] for at in thinned(live.get(trial.number, trial.curve), most)])
             for trial in trials
             if trial.curve or live.get(trial.number)
         ]
