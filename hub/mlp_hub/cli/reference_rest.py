@@ -63,6 +63,7 @@ _TITLES = {
     "datasets": "Datasets",
     "metrics": "Metrics",
     "models": "Models",
+    "sweeps": "Sweeps",
     "apps": "Apps",
     "app_gate": "Ways into apps",
     "streams": "WebSockets",

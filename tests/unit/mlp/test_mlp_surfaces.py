@@ -187,7 +187,7 @@ def test_there_is_a_completion_script_for_each_shell_that_help_names():
 
 def test_sample_notebooks_hold_lines_that_parse_and_programs_that_compile_and_no_outputs():
     found = sorted(SAMPLES.glob("*.ipynb"))
-    assert len(found) == 3
+    assert len(found) == 5
     for path in found:
         for cell in json.loads(path.read_text())["cells"]:
             text = "".join(cell["source"])
