@@ -103,7 +103,7 @@ def summary(sweep: Json) -> list[str]:
         *([says("1 was stopped early", "{n} were stopped early", c["stopped"])] if c["stopped"] else []),
         *([says("1 failed", "{n} failed", c["failed"])] if c["failed"] else []),
     ]
-    took = say("{n} core-hours so far", n=number(sweep["core_hours"]))
+    took = say("{n} core-hours", n=number(sweep["core_hours"]))
     if sweep.get("budget_core_hours") is not None:
         took = say(
             "{n} of {most} core-hours", n=number(sweep["core_hours"]), most=number(sweep["budget_core_hours"])

@@ -106,7 +106,7 @@ function Best({ sweep, job }: { sweep: Sweep; job: SweepMonitorProps["job"] }): 
   if (!best || !sweep.metric) return null;
   return (
     <p class="mlp-sweep-best">
-      <span class="mlp-dim">{t("Best so far")}</span> <b>{`${sweep.metric} ${show(best.value)}`}</b>{" "}
+      <span class="mlp-dim">{hasEnded(sweep) ? t("Best") : t("Best so far")}</span> <b>{`${sweep.metric} ${show(best.value)}`}</b>{" "}
       {best.job ? job(best.job) : null} <code>{paramWords(best)}</code>
     </p>
   );

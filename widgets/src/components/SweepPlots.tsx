@@ -1,19 +1,37 @@
 /** What a sweep's trials reported, and their parameters as parallel coordinates: drawn as SVG, anew when there is news. */
-import type { JSX } from "preact";
+import type { JSX, RefObject } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { metric as show } from "../core/format";
 import { t } from "../core/language";
 import { axes, roundTicks, spanOf, trialWord, paramWords } from "../core/sweep";
 import type { Sweep, SweepCurve, SweepTrial } from "../core/wire";
 import { Heading } from "./basics";
 
-const W = 640;
 const H = 220;
+/** A plot is no wider than this: lines would be too flat to be told apart. */
+const WIDEST = 900;
 const DIM: ReadonlySet<string> = new Set(["stopped", "failed", "cancelled"]);
 
 export interface Pointed {
   /** The trial that somebody points at. */
   trial: number | null;
   point: (trial: number | null) => void;
+}
+
+/** How wide the box is in which a plot is drawn: its text is of one size in wide and in narrow ones. */
+function useWidth(): [RefObject<HTMLElement | null>, number] {
+  const box = useRef<HTMLElement>(null);
+  const [width, setWidth] = useState(640);
+  useLayoutEffect(() => {
+    const host = box.current;
+    if (!host) return undefined;
+    const measure = (): void => setWidth(Math.max(240, Math.min(host.clientWidth || 640, WIDEST)));
+    const seen = new ResizeObserver(measure);
+    seen.observe(host);
+    measure();
+    return () => seen.disconnect();
+  }, []);
+  return [box, width];
 }
 
 const classOf = (sweep: Sweep, trial: SweepTrial | undefined, pointed: number | null): string => {
@@ -29,6 +47,7 @@ const drawn = (sweep: Sweep, pointed: number | null) => (a: { number: number; st
 };
 
 export function SweepCurves({ sweep, curves, pointed }: { sweep: Sweep; curves: SweepCurve[]; pointed: Pointed }): JSX.Element | null {
+  const [box, W] = useWidth();
   const every = curves.flatMap((c) => c.points);
   if (!sweep.metric || !every.length) return null;
   const [x0, x1] = [Math.min(...every.map(([x = 0]) => x)), Math.max(...every.map(([x = 0]) => x))];
@@ -38,12 +57,12 @@ export function SweepCurves({ sweep, curves, pointed }: { sweep: Sweep; curves: 
   const byNumber = new Map(curves.map((c) => [c.trial, c.points]));
   const lines = sweep.trials.filter((x) => byNumber.get(x.number)?.length).sort(drawn(sweep, pointed.trial));
   return (
-    <section class="mlp-section" role="group" aria-label={t("Curves of all trials")}>
+    <section ref={box} class="mlp-section" role="group" aria-label={t("Curves of all trials")}>
       <div class="mlp-section-head">
         <Heading>{t("{metric} of all trials", { metric: sweep.metric })}</Heading>
         <span class="mlp-dim">{t("stopped ones are dimmed, the best one is strong")}</span>
       </div>
-      <svg class="mlp-sweep-plot" viewBox={`0 0 ${W} ${H}`} role="img" aria-label={t("Curves of {n} trials by step", { n: lines.length })} onMouseLeave={() => pointed.point(null)}>
+      <svg class="mlp-sweep-plot" width={W} height={H} role="img" aria-label={t("Curves of {n} trials by step", { n: lines.length })} onMouseLeave={() => pointed.point(null)}>
         {roundTicks(y0, y1, 4).map((tick) => (
           <g key={tick}>
             <path class="mlp-sweep-grid" d={`M52 ${py(tick)}H${W - 10}`} />
@@ -70,6 +89,7 @@ export function SweepCurves({ sweep, curves, pointed }: { sweep: Sweep; curves: 
 }
 
 export function Parallel({ sweep, pointed }: { sweep: Sweep; pointed: Pointed }): JSX.Element | null {
+  const [box, W] = useWidth();
   const trials = sweep.trials.filter((x) => x.value !== null);
   const all = axes(sweep, trials);
   if (!all.length) return null;
@@ -77,11 +97,11 @@ export function Parallel({ sweep, pointed }: { sweep: Sweep; pointed: Pointed })
   const py = (share: number): number => H - 28 - (H - 66) * share;
   const order = trials.map((trial, at) => ({ trial, at })).sort((a, b) => drawn(sweep, pointed.trial)(a.trial, b.trial));
   return (
-    <section class="mlp-section" role="group" aria-label={t("Parameters of all trials")}>
+    <section ref={box} class="mlp-section" role="group" aria-label={t("Parameters of all trials")}>
       <div class="mlp-section-head">
         <Heading>{t("Parameters and what came of them")}</Heading>
       </div>
-      <svg class="mlp-sweep-plot" viewBox={`0 0 ${W} ${H}`} role="img" aria-label={t("Parallel coordinates of {n} trials", { n: trials.length })} onMouseLeave={() => pointed.point(null)}>
+      <svg class="mlp-sweep-plot" width={W} height={H} role="img" aria-label={t("Parallel coordinates of {n} trials", { n: trials.length })} onMouseLeave={() => pointed.point(null)}>
         {all.map((a, i) => (
           <g key={a.name}>
             <path class="mlp-sweep-axis" d={`M${px(i)} ${py(0)}V${py(1)}`} />

@@ -59,7 +59,7 @@ export function countsWords(sweep: Sweep): string {
 
 export const spentWords = (sweep: Sweep): string =>
   sweep.budget_core_hours === null
-    ? t("{n} core-hours so far", { n: show(sweep.core_hours) })
+    ? t("{n} core-hours", { n: show(sweep.core_hours) })
     : t("{n} of {most} core-hours", { n: show(sweep.core_hours), most: show(sweep.budget_core_hours) });
 
 const short = (value: Param | undefined): string =>

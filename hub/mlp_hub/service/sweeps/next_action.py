@@ -19,7 +19,6 @@ from mlp_hub.domain.sweep import (
     SweepPhase,
     SweepTrial,
     TrialState,
-    best_of,
     check_sweep_move,
 )
 from mlp_language.message import NOTHING, Message, msg
@@ -157,20 +156,6 @@ def _ended(sweep: Sweep, trials: Sequence[SweepTrial], now: float) -> Sweep:
         if failed and not {T.FINISHED, T.STOPPED} & {t.state for t in trials}:
             phase = S.FAILED
             message = msg("all of its trials failed; the last one: {why}", why=failed[-1].message)
-    best = best_of(sweep.spec, list(trials))
-    if (
-        phase is S.FINISHED
-        and not message
-        and best is not None
-        and best.value is not None
-        and sweep.spec.metric
-    ):
-        message = msg(
-            "the best {metric} is {value}, of trial {n}",
-            metric=sweep.spec.metric,
-            value=f"{best.value:.6g}",
-            n=best.number,
-        )
     return _moved(sweep, phase, outcome="", message=message, ended_at=now)
 
 

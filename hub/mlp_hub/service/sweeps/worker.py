@@ -152,7 +152,7 @@ class SweepWorker:
                     "stopped early: at {step} its {metric} was {value}, and others were better",
                     step=step,
                     metric=sweep.spec.metric,
-                    value=f"{known.reported[number].curve[step]:.6g}",
+                    value=f"{known.reported[number].curve[step]:.4g}",
                 )
         return stopped
 
