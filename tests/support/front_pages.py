@@ -15,6 +15,8 @@ LOOKS = {"light": (False, 1280), "dark": (True, 1280), "narrow": (False, 420)}
 PAGES = {
     "jobs": ("", "mnist-tf"),
     "job": ("jobs/ann/digits", "Curves"),
+    "sweeps": ("sweeps", "search"),
+    "sweep": ("sweeps/ann/search@1", "Trials, the best first"),
     "datasets": ("datasets", "pets"),
     "dataset": ("datasets/ann/pets", "labels.csv"),
     "models": ("models", "digits@2"),

@@ -32,6 +32,7 @@ ANYBODY = {
 OF_ANOTHERS_JOB = {
     "PUT /users/{user}/jobs/{job}:cancel": "an admin of the tenant can free what a member's job holds",
     "PUT /users/{user}/jobs/{job}:suspend": "same",
+    "PUT /users/{user}/sweeps/{sweep}:cancel": "same, of all trials of a sweep",
 }
 """What who is not its owner may do to a job, besides looking."""
 FOR_THE_PLATFORM = {
@@ -75,6 +76,10 @@ OTHER_SCOPES = {
     "PUT /stored:take": (scopes.LEDGER_WRITE, "asked by the part of the platform that holds files"),
     "PUT /stored:give": (scopes.LEDGER_WRITE, "same"),
     "PUT /stored:begun": (scopes.LEDGER_WRITE, "same"),
+    "POST /users/{user}/sweeps:preview": (
+        scopes.JOBS_READ,
+        "it looks, though what it looks at is too much for an address",
+    ),
     "PUT /gateway:admit": (scopes.LEDGER_WRITE, "asked by the gateway to apps, with the token that it has"),
     "PUT /gateway:enter": (scopes.LEDGER_WRITE, "same"),
     "POST /simulate": (scopes.CLUSTER_READ, "runs beside the hub and changes nothing"),
@@ -98,7 +103,7 @@ def allowed(route: Route) -> set[Relation]:
     if name in FOR_THE_PLATFORM:
         return {Relation.PLATFORM}
     looks = route.method == "GET"
-    if "job" in route.params:
+    if {"job", "sweep"} & set(route.params):
         return {Relation.OWNED} if looks or name in OF_ANOTHERS_JOB else {Relation.SELF}
     if {"model", "dataset", "app"} & set(route.params):
         return {Relation.OWNED} if looks else {Relation.SELF}
@@ -120,7 +125,7 @@ def expected_scope(route: Route) -> str | None:
         return scopes.LEDGER_WRITE
     looks = route.method == "GET"
     first = route.path.strip("/").replace(":", "/").split("/")[0]
-    if "job" in route.params or route.path.endswith("/jobs"):
+    if {"job", "sweep"} & set(route.params) or route.path.endswith(("/jobs", "/sweeps")):
         return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
     if "model" in route.params or route.path.endswith("/models"):
         return scopes.MODELS_READ if looks else scopes.MODELS_WRITE

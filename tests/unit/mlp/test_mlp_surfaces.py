@@ -18,7 +18,7 @@ from mlp_api.jobs import JobCreate, JobShape
 from mlp_hub.domain import runtime as service_runtimes
 from mlp_hub.domain.job import Phase, State
 
-HERE_ONLY = {"wait", "detach", "dry_run"}
+HERE_ONLY = {"wait", "detach", "dry_run", "array"}
 SAMPLES = Path(mlp.__file__).parent / "samples"
 VALUES = {
     "runtime": "tf", "workers": "2:4", "cpu": "0.5", "gpu": "1", "gpu_kind": "a100", "ram": "2G", "ps": "1",
