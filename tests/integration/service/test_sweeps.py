@@ -53,7 +53,7 @@ def test_only_what_fits_and_two_more_are_jobs_at_a_time(tmp_path: Path) -> None:
         ended = await over(rig)
         assert (ended.state, str(ended.message), len(ended.trials)) == (
             "cancelled",
-            "cancelled by its user",
+            "asked to cancel",
             6,
         )
         assert rig.held() == ZERO

@@ -31,6 +31,8 @@ from mlp_language.catalogue import DEFAULT
 from mlp_language.message import NOTHING, msg
 
 S = SweepPhase
+MOST_TOLD = 2000
+"""Safety: sweeps that have ended whose line of a list is remembered: bounds memory."""
 # named here, because inside the class `list` is a method
 Page = tuple[list[api.Sweep], str | None]
 Curves = list[api.SweepCurve]
@@ -47,6 +49,7 @@ class SweepService:
         self.stop = worker.stop
         self.look_at = worker.look_at
         self._uids = UidMaker()
+        self._told: dict[str, tuple[Sweep, api.Sweep]] = {}
 
     async def create(self, user: str, asked: api.SweepCreate, *, language: str = DEFAULT) -> api.Sweep:
         """Take a sweep in as the next run of its name; durable when this returns, and its trials are made after that."""
@@ -106,11 +109,22 @@ class SweepService:
         self, user: str, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None
     ) -> Page:
         """Return a user's sweeps, the newest first, and the cursor of the next page."""
-        found = await self._board.db.read(
-            lambda tx: tx.sweeps.page(user, tenant=tenant, before=cursor, limit=limit + 1)
+        found, more = await self._board.db.read(
+            lambda tx: tx.sweeps.page(user, tenant=tenant, before=cursor, limit=limit)
         )
-        following = found[limit - 1].uid if len(found) > limit else None
-        return [await self._wire(each, with_trials=False) for each in found[:limit]], following
+        return [await self._line(each) for each in found], found[-1].uid if more else None
+
+    async def _line(self, sweep: Sweep) -> api.Sweep:
+        """Return a sweep without its trials; of one that has ended these are read once."""
+        told = self._told.get(sweep.uid)
+        if told is not None and told[0] == sweep:
+            return told[1]
+        line = await self._wire(sweep, with_trials=False)
+        if sweep.phase in ENDED_SWEEPS:
+            if len(self._told) >= MOST_TOLD:
+                self._told.clear()
+            self._told[sweep.uid] = (sweep, line)
+        return line
 
     async def curves(self, user: str, name: str, most: int) -> Curves:
         """Return what all trials of a sweep reported of its metric, `most` values of each at most."""
@@ -132,9 +146,7 @@ class SweepService:
             if sweep.phase is not S.RUNNING:
                 raise _wrong(sweep, "cancelled")
             check_sweep_move(sweep, S.ENDING)
-            return replace(
-                sweep, phase=S.ENDING, outcome=S.CANCELLED.value, message=msg("cancelled by its user")
-            )
+            return replace(sweep, phase=S.ENDING, outcome=S.CANCELLED.value, message=msg("asked to cancel"))
 
         return await self._change(user, name, aim)
 
@@ -168,7 +180,10 @@ class SweepService:
         """End all of a user who leaves, and forget those that have ended; return whether none is left."""
 
         def work(tx: Tx) -> list[str]:
-            for sweep in tx.sweeps.page(user, limit=SWEEPS_OF_USER):
+            for uid in tx.sweeps.all_of(user):
+                sweep = tx.sweeps.get(uid)
+                if sweep is None:
+                    continue
                 if sweep.phase is S.RUNNING:
                     tx.sweeps.put(replace(sweep, phase=S.ENDING, outcome=S.CANCELLED.value))
                 elif sweep.phase in ENDED_SWEEPS:

@@ -12,12 +12,14 @@ from sqlalchemy import Select, delete, func, select
 from mlp_hub.domain import names
 from mlp_hub.domain.sweep import Budget, Sweep, SweepPhase, SweepSpec, SweepTrial, TrialState
 from mlp_hub.store import codec
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, bounded, chunks
 from mlp_hub.store.tables import sweep as s
 from mlp_hub.store.tables import sweep_trial as t
 
 _spec = msgspec.json.Decoder(SweepSpec)
 _budget = msgspec.json.Decoder(Budget)
+PAGE_BYTES = 4 * 2**20
+"""Of specifications on one page; one may have 2 MiB."""
 _IN_COLUMNS = {"number", "job", "state", "message"}
 _IN_DATA = tuple(f.name for f in dataclasses.fields(SweepTrial) if f.name not in _IN_COLUMNS)
 _AT_REST = [p.value for p in (SweepPhase.FINISHED, SweepPhase.FAILED, SweepPhase.CANCELLED)]
@@ -43,18 +45,32 @@ class Sweeps(Repo):
 
     def page(
         self, user: str, *, tenant: str | None = None, before: str | None = None, limit: int
-    ) -> list[Sweep]:
-        """Return a user's, the newest first, those older than `before`, a uid."""
-        query = select(s).where(s.c.user == user)
+    ) -> tuple[list[Sweep], bool]:
+        """Return a user's, the newest first, those older than `before`, a uid; and whether there are more.
+
+        A page holds fewer than `limit` where programs are long: about `PAGE_BYTES` of them, and one at least.
+        """
+        query = select(s.c.uid, func.length(s.c.spec).label("size")).where(s.c.user == user)
         if tenant is not None:
             query = query.where(s.c.tenant == tenant)
         if before is not None:
             query = query.where(s.c.uid < before)
-        return [_sweep_of(row) for row in self._c.execute(query.order_by(s.c.uid.desc()).limit(limit))]
+        rows = self._c.execute(query.order_by(s.c.uid.desc()).limit(limit + 1)).all()
+        kept, more = bounded(rows, lambda row: int(row.size), limit, PAGE_BYTES)
+        found = {
+            row.uid: _sweep_of(row)
+            for part in chunks(row.uid for row in kept)
+            for row in self._c.execute(select(s).where(s.c.uid.in_(part)))
+        }
+        return [found[row.uid] for row in kept], more
 
     def count(self, user: str) -> int:
         """Count a user's."""
         return int(self._c.scalar(select(func.count()).select_from(s).where(s.c.user == user)) or 0)
+
+    def all_of(self, user: str) -> list[str]:
+        """Return the uids of a user's."""
+        return list(self._c.scalars(select(s.c.uid).where(s.c.user == user)))
 
     def unrest(self, user: str | None = None) -> list[str]:
         """Return the uids of those with which there is something to do, the oldest first."""
