@@ -95,6 +95,7 @@ class Data:
             waiting=2,
             description="Vision",
         )
+        self.sweep: Json = sweep()
         self.previews: list[Json] = []  # what was asked
         default = tenant(
             "default", cpu=None, gpu=None, ram=None, rom=None, cpu_inuse=0.4, ram_inuse=2048, members=4
@@ -390,7 +391,11 @@ class Data:
             case "GET", ["users", "ann", "sweeps"], "":
                 return 200, [{**sweep(), "trials": []}, sweep("older", "finished", run=2)]
             case "GET", ["users", "ann", "sweeps", "search@1"], "":
-                return 200, sweep()
+                return 200, self.sweep
+            case "PUT", ["users", "ann", "sweeps", "search@1"], "cancel" | "extend":
+                self.sweep = {**self.sweep, "state": "ending" if verb == "cancel" else "running"}
+                self.sweep["budget_trials"] += (body or {}).get("trials", 0)
+                return 200, self.sweep
             case "GET", ["users", "ann", "sweeps", "search@1", "curves"], "":
                 return 200, curves()
             case "GET", ["users", name, "apps"], "":

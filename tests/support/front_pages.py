@@ -105,10 +105,11 @@ class Pages:
         width: int = 1000,
         height: int = 900,
         language: str = "en",
+        kind: str = "job",
     ) -> Page:
         theme = "dark" if dark else "light"
         return self.open(
-            f"/harness/widget.html?name={name}&theme={theme}&lang={language}",
+            f"/harness/widget.html?name={name}&theme={theme}&lang={language}&kind={kind}",
             dark=dark,
             width=width,
             height=height,

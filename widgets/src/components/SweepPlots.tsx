@@ -1,6 +1,6 @@
 /** What a sweep's trials reported, and their parameters as parallel coordinates: drawn as SVG, anew when there is news. */
-import type { JSX, RefObject } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { JSX } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { metric as show } from "../core/format";
 import { t } from "../core/language";
 import { axes, roundTicks, spanOf, trialWord, paramWords } from "../core/sweep";
@@ -19,19 +19,19 @@ export interface Pointed {
 }
 
 /** How wide the box is in which a plot is drawn: its text is of one size in wide and in narrow ones. */
-function useWidth(): [RefObject<HTMLElement | null>, number] {
-  const box = useRef<HTMLElement>(null);
+function useWidth(): [(host: HTMLElement | null) => void, number] {
+  // a box that comes later than its component, with the first values, is measured as well
+  const [host, setHost] = useState<HTMLElement | null>(null);
   const [width, setWidth] = useState(640);
   useLayoutEffect(() => {
-    const host = box.current;
     if (!host) return undefined;
     const measure = (): void => setWidth(Math.max(240, Math.min(host.clientWidth || 640, WIDEST)));
     const seen = new ResizeObserver(measure);
     seen.observe(host);
     measure();
     return () => seen.disconnect();
-  }, []);
-  return [box, width];
+  }, [host]);
+  return [setHost, width];
 }
 
 const classOf = (sweep: Sweep, trial: SweepTrial | undefined, pointed: number | null): string => {
