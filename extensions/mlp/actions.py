@@ -275,6 +275,10 @@ def data(client: Client, call: ParsedLine) -> Any:
     if act == "rm":
         gone = [sets.rm(name, client=client) for name in names]
         return tables.Sentences([line for one in gone for line in one.lines], [one.data for one in gone])
+    if act == "add":
+        return sets.add(*names, **{k: v for k, v in call.given.items() if k != "json"}, client=client)
+    if act == "sync":
+        return sets.sync(*names, client=client)
     try:
         if act == "push":
             return sets.push(*names, tenant=call.given.get("tenant"), client=client)
@@ -283,6 +287,17 @@ def data(client: Client, call: ParsedLine) -> Any:
         text = say("Stopped. What is whole stays; the same line goes on with the rest.")
         (sys.stderr or sys.stdout).write(f"{text}\n")
         raise
+
+
+def secret(client: Client, call: ParsedLine) -> Any:
+    """List or remove secrets; what sets one reads it from where nobody sees it."""
+    act, *names = call.names or ["ls"]
+    tenant = call.given.get("tenant")
+    if act == "ls":
+        return tables.secrets(client.secrets(tenant))
+    for one in names:
+        client.remove_secret(one, tenant)
+    return tables.Sentences([say("The secret {name} is gone.", name=one) for one in names], names)
 
 
 def apps(client: Client, call: ParsedLine) -> Any:
@@ -347,6 +362,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "data": data,
     "apps": apps,
     "token": token,
+    "secret": secret,
     **dict.fromkeys(SUITS, steer),
 }
 """Verbs that ask, answer and are done; `submit`, `watch` and `login` have their own ways on each surface."""

@@ -13,7 +13,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from functools import partial, wraps
 from os import PathLike
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -77,6 +77,10 @@ class AsyncClient:
     make_dataset = _asked(Client.make_dataset)
     beat = _asked(Client.beat)
     remove_dataset = _asked(Client.remove_dataset)
+    sync_dataset = _asked(Client.sync_dataset)
+    secrets = _asked(Client.secrets)
+    set_secret = _asked(Client.set_secret)
+    remove_secret = _asked(Client.remove_secret)
     apps = _asked(Client.apps)
     app = _asked(Client.app)
     deploy = _asked(Client.deploy)
@@ -264,6 +268,14 @@ class _Data:
     async def ls(self, what: str | None = None) -> tables.Table:
         """List datasets, or files of one."""
         return await asyncio.to_thread(data_.ls, what)
+
+    async def add(self, source: str, name: str, **options: Any) -> tables.Sentences:
+        """Make a dataset that the platform copies, with the options of `mlp.data.add`."""
+        return await asyncio.to_thread(partial(data_.add, source, name, **options))
+
+    async def sync(self, name: str) -> tables.Sentences:
+        """Have what changed at a dataset's source copied."""
+        return await asyncio.to_thread(data_.sync, name)
 
     async def rm(self, what: str) -> tables.Sentences:
         """Delete a dataset, or files of it."""

@@ -431,6 +431,26 @@ class Client:
         """Say how far the upload of a dataset is."""
         self.request("PUT", f"{self.dataset_path(name)}:heartbeat", {"state": state, "progress": progress})
 
+    def sync_dataset(self, name: str) -> Json:
+        """Have what changed at a dataset's source copied."""
+        return _object(self.request("PUT", f"{self.dataset_path(name)}:sync"))
+
+    def secrets(self, tenant: str | None = None) -> list[Json]:
+        """Return the names of the user's secrets, or of a tenant's; nobody is told what is in one."""
+        return list(self.request("GET", self._secret_path(tenant)).json())
+
+    def set_secret(self, name: str, keys: Mapping[str, str], tenant: str | None = None) -> None:
+        """Set a secret of the user's, or of a tenant's."""
+        self.request("PUT", self._secret_path(tenant, name), {"keys": dict(keys)})
+
+    def remove_secret(self, name: str, tenant: str | None = None) -> None:
+        """Remove a secret of the user's, or of a tenant's."""
+        self.request("DELETE", self._secret_path(tenant, name))
+
+    def _secret_path(self, tenant: str | None, name: str = "") -> str:
+        whose = f"/tenants/{quote(tenant)}" if tenant else f"/users/{quote(self.user)}"
+        return f"{whose}/secrets" + (f"/{quote(name)}" if name else "")
+
     def remove_dataset(self, name: str) -> Json:
         """Delete a dataset with its files; an upload that nobody ended is ended by that."""
         if self.dataset(name)["state"] == "creating":

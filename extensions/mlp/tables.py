@@ -541,6 +541,21 @@ def tokens(found: Sequence[Any]) -> Table:
     return Table(columns, rows, found, empty=say("You have no tokens"), notes=notes)
 
 
+def secrets(found: Sequence[Any]) -> Table:
+    """List secrets by name, with the names of what is in them."""
+    rows = [
+        (
+            str(s.get("name", "")),
+            " ".join(map(str, s.get("keys") or ())),
+            clock_time(s.get("changed_at")),
+            str(s.get("changed_by") or ""),
+        )
+        for s in found
+    ]
+    columns = (say("name"), say("has"), say("set"), say("by"))
+    return Table(columns, rows, found, empty=say("There are no secrets"))
+
+
 def service_tokens(found: Sequence[Any]) -> Table:
     """List a tenant's accounts for programs, a line for each token."""
     rows = [

@@ -88,7 +88,29 @@ OF_MODELS = Option(
 )
 OF_DATASET = Option(
     "tenant",
-    lambda: say("whose storage a new dataset takes (push)"),
+    lambda: say("whose storage a new dataset takes (push, add)"),
+    name,
+    None,
+    "NAME",
+    "-t",
+    "tenants",
+)
+ENDPOINT = Option(
+    "endpoint", lambda: say("where the object store is (add)"), None, None, "URL",
+    shown_default=lambda: say("Amazon's"),
+)  # fmt: skip
+REGION = Option("region", lambda: say("the region of the object store (add)"), None, None, "NAME")
+OF_SECRET = Option(
+    "secret",
+    lambda: say("the secret that opens it, yours or your tenant's (add)"),
+    name,
+    None,
+    "NAME",
+    shown_default=lambda: say("it is open to everybody"),
+)
+TENANT_SECRET = Option(
+    "tenant",
+    lambda: say("for all members of this tenant, which you administer"),
     name,
     None,
     "NAME",
@@ -123,7 +145,7 @@ SCOPE = Option(
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, job, jobs, files, file, model, data, app, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, job, jobs, files, file, model, data, app, secret, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -155,7 +177,12 @@ VERBS: tuple[Verb, ...] = (
         "model",
         (ANY_FILES, OF_MODELS),
     ),
-    Verb("data", lambda: say("list datasets, push and pull their files, remove them"), "data", (OF_DATASET,)),
+    Verb(
+        "data",
+        lambda: say("list datasets, push and pull their files, copy object stores, remove them"),
+        "data",
+        (OF_DATASET, ENDPOINT, REGION, OF_SECRET),
+    ),
     Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
     Verb("quota", lambda: say("what your tenants may use, and who uses it")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
@@ -177,6 +204,13 @@ VERBS: tuple[Verb, ...] = (
         (EXPIRES, SCOPE, SERVICE, OF_TENANT, GRACE),
         _COMMAND_ONLY,
     ),
+    Verb(
+        "secret",
+        lambda: say("list, set and remove secrets, which open object stores"),
+        "secret",
+        (TENANT_SECRET,),
+        _COMMAND_ONLY,
+    ),
     Verb("completion", lambda: say("print the completion script for a shell"), "shell", (), _COMMAND_ONLY),
 )
 AUTO = "auto"
@@ -196,13 +230,15 @@ TAKES: dict[str, Callable[[], str]] = {
     "files": lambda: say("NAME [DIRECTORY]"),
     "file": lambda: say("NAME PATH [TO]"),
     "url": lambda: "[URL]",
+    "secret": lambda: say("[ls] | set NAME [KEY...] | rm NAME..."),
     "token": lambda: say("list | create NAME | revoke ID... | rotate SERVICE"),
     "model": lambda: say(
         "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME...",
         stages="|".join(STAGES),
     ),
     "data": lambda: say(
-        "[ls [NAME[:PATH]]] | push FROM [NAME[:PATH]] | pull NAME[:PATH] [TO] | rm NAME[:PATH]..."
+        "[ls [NAME[:PATH]]] | push FROM [NAME[:PATH]] | pull NAME[:PATH] [TO] | add s3://BUCKET/PREFIX NAME | sync NAME | "
+        "rm NAME[:PATH]..."
     ),
     "app": lambda: say(
         "[ls] | show NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | "
@@ -366,6 +402,8 @@ def _check_acts(call: ParsedLine, line: str) -> None:
         raise UsageError(say("what about models? Right: {line}", line=line))
     if call.verb.takes == "data" and not _data_call(call):
         raise UsageError(say("what about datasets? Right: {line}", line=line))
+    if call.verb.takes == "secret" and not _secret_call(call):
+        raise UsageError(say("what about secrets? Right: {line}", line=line))
     if call.verb.takes == "app" and not right_app_call(call.names, call.given):
         raise UsageError(say("what about apps? Right: {line}", line=line))
     if call.verb.takes == "token" and not _token_call(call):
@@ -393,10 +431,25 @@ def _model_call(call: ParsedLine) -> bool:
 def _data_call(call: ParsedLine) -> bool:
     """Tell whether the words after `data` are one of its acts."""
     act, names = call.names[0] if call.names else "ls", len(call.names) - 1
-    if "tenant" in call.given and act != "push":
+    if "tenant" in call.given and act not in {"push", "add"}:
         return False
-    right = {"ls": names <= 1, "push": names in {1, 2}, "pull": names in {1, 2}, "rm": names >= 1}
+    if {"endpoint", "region", "secret"} & set(call.given) and act != "add":
+        return False
+    right = {
+        "ls": names <= 1,
+        "push": names in {1, 2},
+        "pull": names in {1, 2},
+        "add": names == 2,
+        "sync": names == 1,
+        "rm": names >= 1,
+    }
     return right.get(act, False)
+
+
+def _secret_call(call: ParsedLine) -> bool:
+    """Tell whether the words after `secret` are one of its acts."""
+    act, names = call.names[0] if call.names else "ls", len(call.names) - 1
+    return {"ls": names < 1, "set": names >= 1, "rm": names >= 1}.get(act, False)
 
 
 def _token_call(call: ParsedLine) -> bool:

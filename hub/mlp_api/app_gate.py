@@ -130,7 +130,7 @@ class CountedMinute(Request):
     bytes_out: Count
 
 
-class Counted(Request):
+class CountedUse(Request):
     """What a process of the gateway counted of an app, by its uid, or of a tenant's apps, since it began to (`run`).
 
     `under_way` is how many requests were, on average, since it was told last; `minutes` are those that have changed.
@@ -154,4 +154,4 @@ class Counted(Request):
 class AppsUsed(Request):
     """What was asked of apps, as the gateway tells it; told again it counts once."""
 
-    counted: Annotated[list[Counted], Meta(max_length=100)]
+    counted: Annotated[list[CountedUse], Meta(max_length=100)]

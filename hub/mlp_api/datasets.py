@@ -23,13 +23,29 @@ DatasetName = Annotated[
 DatasetState = Literal["creating", "ready", "error", "deleting"]
 
 
+class DatasetSource(Request):
+    """Objects that a dataset is a copy of. `url`: s3://BUCKET/PREFIX. `endpoint`: where, as https://HOST:PORT; none: at Amazon's.
+
+    `secret`: name of the secret of the user's own, or else of the tenant's, that opens it; none: it is open to everybody.
+    """
+
+    url: Annotated[str, Meta(max_length=1200)]
+    endpoint: Annotated[str, Meta(max_length=300)] | None = None
+    region: Annotated[str, Meta(max_length=40)] | None = None
+    secret: Name | None = None
+
+
 class DatasetCreate(Request):
-    """A dataset to upload: `size` bytes are kept for it of its tenant's `rom` until it is ready."""
+    """A dataset to upload: `size` bytes are kept for it of its tenant's `rom` until it is ready.
+
+    Where it has a `source` the platform copies what is there; its size is then found by looking.
+    """
 
     name: DatasetName
     size: Rom
     tenant: Name | None = None
     user: Annotated[str, Meta(max_length=255)] | None = None
+    source: DatasetSource | None = None
 
 
 class DatasetHeartbeat(Request):
@@ -55,6 +71,7 @@ class Dataset(Response):
     path: str
     message: Text
     made_at: datetime
+    source: DatasetSource | None
 
 
 class DatasetAccess(Response):

@@ -80,6 +80,12 @@ class KeepingSettings:
         low=0,
         high=8760,
     )
+    data_endpoints: tuple[str, ...] = setting(
+        (),
+        "Object stores that datasets may be copied from though they are at private addresses, as HOST or HOST:PORT; all others "
+        "must be at addresses of the internet.",
+        kind="list",
+    )
     metric_spool_max: int = setting(
         256,
         "So much the processes of a job's attempt keep of what they reported in its directory; what would be more is dropped.",

@@ -135,7 +135,7 @@ class StatePaths:
         return self.home / "log"
 
     def secret_file(self, name: str) -> Path:
-        """Tell where a secret is: cookie_secret, crypt_key, {proxy,service,spawner,operator}_token, admin-password."""
+        """Tell where a secret is: cookie_secret, crypt_key, secrets_key, {proxy,service,spawner,operator}_token, admin-password."""
         return self.secrets_dir / name
 
     def secret(self, name: str) -> str:

@@ -303,6 +303,8 @@ def policy_of(settings: Settings) -> RunPolicy:
         runtime_review=settings.runtime_review,
         broker=broker_of(settings),
         charge_files=settings.charge_files,
+        secrets_key=_secrets_key(settings),
+        data_endpoints=settings.data_endpoints,
         upload_silent_s=settings.upload_silent_hours * HOUR_S,
         metric_points_max=settings.metric_points_max,
         metric_spool_max=settings.metric_spool_max * MIB,
@@ -310,6 +312,14 @@ def policy_of(settings: Settings) -> RunPolicy:
         api_url=api_url_of(settings),
         data_url=data_url_of(settings),
     )
+
+
+def _secrets_key(settings: Settings) -> str:
+    """Return the key that secrets are sealed with; empty where the hub was never started with one."""
+    try:
+        return settings.secret("secrets_key")
+    except FileNotFoundError:
+        return ""
 
 
 def groups_of(settings: Settings) -> GroupPolicy:

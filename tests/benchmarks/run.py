@@ -38,6 +38,7 @@ MODULES = (
     "bench_groups",
     "bench_login",
     "bench_apps",
+    "bench_data",
     "bench_kube_jobs",
     "bench_kube_spawn",
     "bench_kube_gangs",

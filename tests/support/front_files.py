@@ -22,7 +22,7 @@ def dataset(name: str, **change: Any) -> Json:
     """A dataset that is ready."""
     return {
         "name": name, "user": "ann", "tenant": "red", "size": 3 << 30, "used": 3 << 30, "state": "ready", "progress": 100,
-        "path": f"/data/ann/{name}/", "message": "", "made_at": when(-86_400), **change,
+        "path": f"/data/ann/{name}/", "message": "", "made_at": when(-86_400), "source": None, **change,
     }  # fmt: skip
 
 

@@ -102,6 +102,8 @@ def _run(call: ParsedLine) -> int:
     with actions.hinting(client, call):
         if name == "watch":
             return own.watch(client, call)
+        if name == "secret" and call.names[:1] == ["set"]:
+            return own.set_secret(client, call)
         if name == "logs" and call.given.get("follow"):
             return own.follow(client, call)
         found = actions.SIMPLE[name](client, call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import sys
 
 from mlp import cli, display, program, words
@@ -12,6 +13,8 @@ from mlp.handle import Job, dry_run, send
 from mlp.language import say
 from mlp.logtail import follow_lines
 from mlp.verbs import ParsedLine
+
+ACCESS_KEY, SECRET_KEY = "access_key_id", "secret_access_key"
 
 
 def submit(call: ParsedLine) -> int:
@@ -48,6 +51,27 @@ def submit(call: ParsedLine) -> int:
 def watch(client: Client, call: ParsedLine) -> int:
     """Follow a job to its end."""
     return _to_the_end(Job(client, client.job(call.names[0])), as_json=bool(call.given.get("json")))
+
+
+def set_secret(client: Client, call: ParsedLine) -> int:
+    """Set a secret: each key is asked for without showing it, or comes as a line of standard input."""
+    _, name, *keys = call.names
+    keys = keys or [ACCESS_KEY, SECRET_KEY]
+    given = {}
+    for key in keys:
+        typed = sys.stdin.isatty()
+        given[key] = getpass.getpass(f"{key}: ").strip() if typed else sys.stdin.readline().strip()
+        if not given[key]:
+            raise UsageError(
+                say(
+                    "{key} is missing: type it in, or send a line for each of {keys}",
+                    key=key,
+                    keys=say(", ").join(keys),
+                )
+            )
+    client.set_secret(name, given, call.given.get("tenant"))
+    sys.stdout.write(say("The secret {name} is set. Nobody is shown it again.", name=name) + "\n")
+    return cli.DONE
 
 
 def _to_the_end(job: Job, *, as_json: bool) -> int:

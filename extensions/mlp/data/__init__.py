@@ -3,6 +3,7 @@
     mlp.data.push("photos", "pets")     a file or a directory goes up; said again, only what is missing or changed
     mlp.data.pull("pets", "here")       comes down, each file held against its checksum
     mlp.data.ls()  mlp.data.ls("pets")  datasets, or the files of one
+    mlp.data.add("s3://photos/pets", "pets")   the platform copies it; mlp.data.sync("pets") fetches what changed
     mlp.data.rm("pets:old.csv")         a file, a directory, or with its name alone the dataset
 
 `progress`: True draws a bar where one can be seen, a function is called with bytes done and bytes in all.
@@ -22,7 +23,7 @@ from mlp.data.progress import Shown, TransferProgress, shown
 from mlp.data.pulling import Pull
 from mlp.data.pushing import Push
 from mlp.data.remote import Remote
-from mlp.data.results import as_pulled, as_pushed, as_removed, dataset_table, file_table
+from mlp.data.results import as_copied, as_pulled, as_pushed, as_removed, dataset_table, file_table
 
 WORKERS = 4
 """Tuning: files that are on their way at a time: more hide the waiting for disks, and are in each other's way."""
@@ -79,6 +80,31 @@ def ls(what: str | None = None, *, client: Client | None = None) -> tables.Table
     return file_table(Remote(client, place.name).entries(place.path), place)
 
 
+def add(
+    source: str,
+    name: str,
+    *,
+    tenant: str | None = None,
+    endpoint: str | None = None,
+    region: str | None = None,
+    secret: str | None = None,
+    client: Client | None = None,
+) -> tables.Sentences:
+    """Make a dataset that the platform copies from `s3://BUCKET/PREFIX`; it returns at once, `ls` says how far it is.
+
+    `endpoint` is another object store than Amazon's, `secret` names what opens it. Raises `Refused`.
+    """
+    client = client or Client.from_env()
+    given = {"url": source, "endpoint": endpoint, "region": region, "secret": secret}
+    wanted = {"name": name, "size": 0, "source": {k: v for k, v in given.items() if v is not None}}
+    return as_copied(client.make_dataset({**wanted, **({"tenant": tenant} if tenant else {})}))
+
+
+def sync(name: str, *, client: Client | None = None) -> tables.Sentences:
+    """Have what changed at a dataset's source copied; what came from there and is gone there is removed. Raises `Refused`."""
+    return as_copied((client or Client.from_env()).sync_dataset(name))
+
+
 def rm(what: str, *, client: Client | None = None) -> tables.Sentences:
     """Delete a dataset, or of it a file or a directory with all in it: `NAME:path`."""
     client = client or Client.from_env()
@@ -91,4 +117,4 @@ def rm(what: str, *, client: Client | None = None) -> tables.Sentences:
     return as_removed(place, gone)
 
 
-__all__ = ["TransferProgress", "ls", "pull", "push", "rm"]
+__all__ = ["TransferProgress", "add", "ls", "pull", "push", "rm", "sync"]

@@ -20,6 +20,8 @@ from mlp.language import say
 
 BEAT_S = 2.0
 """Tuning: seconds between two heartbeats."""
+PART = 64 * 2**20
+"""Tuning: bytes of a part of a large file: what is asked for anew after a cut is less, for more requests."""
 TRIES = 3
 """Tuning: how often a file is sent that is another one each time."""
 LAST_WORD_S = 3.0
@@ -186,10 +188,42 @@ class Push:
                 self._found.there += 1
             self._told.add(size)
             return True
-        if not self._sent(file.path, source, size, digest):
+        send = self._sent if size <= PART else self._sent_in_parts
+        if not send(file.path, source, size, digest):
             return False
         with self._lock:
             self._found.sent.append(file.path)
+        return True
+
+    def _sent_in_parts(self, path: str, source: BinaryIO, size: int, digest: bytes) -> bool:
+        """Send a large file part by part, from what is there of it."""
+        place, counted = self._place.below(path), 0
+
+        def count(more: int) -> None:
+            nonlocal counted
+            counted += more
+            self._told.add(more)
+
+        here = self._remote.patiently(lambda: self._remote.arrived(place, size, digest))
+        count(here)
+        while here < size:
+
+            def send(begin: int = here) -> int | None:
+                count(begin - counted)
+                try:
+                    part = (begin, min(begin + PART, size), size)
+                    return self._remote.put_part(place, source, part, digest, count)
+                except (Cut, *CUT):
+                    if os.fstat(source.fileno()).st_size < size:
+                        return None  # it is shorter by now
+                    return self._remote.arrived(place, size, digest)
+
+            found = self._remote.patiently(send, lambda: counted)
+            if found is None:
+                count(-counted)
+                return False
+            here = found
+            count(here - counted)
         return True
 
     def _sent(self, path: str, source: BinaryIO, size: int, digest: bytes) -> bool:

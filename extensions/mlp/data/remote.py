@@ -146,6 +146,56 @@ class Remote:
         self._checked(answer)
         return True
 
+    def arrived(self, path: str, size: int, digest: bytes) -> int:
+        """Return how much of a large file is there of what was sent before; all of it where it is whole by that."""
+        answer = self._part(path, None, (0, 0, size), digest, lambda _: None)
+        return size if answer.status in {201, 204} else _offset(answer)
+
+    def put_part(
+        self,
+        path: str,
+        file: BinaryIO,
+        part: tuple[int, int, int],
+        digest: bytes,
+        sent: Callable[[int], object],
+    ) -> int | None:
+        """Send a part (begin, end, size of all) of a large file; return how much is there, None where all has another digest."""
+        answer = self._part(path, file, part, digest, sent)
+        if answer.status == 400:
+            return None
+        return part[2] if answer.status in {201, 204} else _offset(answer)
+
+    def _part(
+        self,
+        path: str,
+        file: BinaryIO | None,
+        part: tuple[int, int, int],
+        digest: bytes,
+        sent: Callable[[int], object],
+    ) -> Answer:
+        begin, end, size = part
+        headers = {
+            "Content-Length": str(end - begin),
+            "Content-Range": f"bytes {begin}-{end - 1}/{size}" if file else f"bytes */{size}",
+            "Content-Type": "application/octet-stream",
+            "Repr-Digest": f"sha-256=:{base64.b64encode(digest).decode()}:",
+        }
+        with self._connected() as connection:
+            self._begin(connection, "PUT", path, headers)
+            try:
+                if file is not None:
+                    self._send(connection, file, end - begin, sent, begin)
+            except (BrokenPipeError, ConnectionResetError):
+                answer = _answer(connection)
+            else:
+                # the last one is answered when all was verified and is on the disk
+                connection.sock.settimeout(self._client.timeout + size / SLOWEST)
+                answer = _answer(connection)
+                connection.sock.settimeout(self._client.timeout)
+        if answer.status == 409 and "upload-offset" in answer.headers:
+            return answer
+        return answer if answer.status == 400 else self._checked(answer)
+
     @contextlib.contextmanager
     def get(self, path: str, headers: Mapping[str, str]) -> Iterator[http.client.HTTPResponse]:
         """Give the answer to a request for a file, to be read piece by piece."""
@@ -213,10 +263,15 @@ class Remote:
         return answer
 
     def _send(
-        self, connection: http.client.HTTPConnection, file: BinaryIO, size: int, sent: Callable[[int], object]
+        self,
+        connection: http.client.HTTPConnection,
+        file: BinaryIO,
+        size: int,
+        sent: Callable[[int], object],
+        begin: int = 0,
     ) -> None:
         buffer = memoryview(bytearray(min(BLOCK, max(size, 1))))
-        file.seek(0)
+        file.seek(begin)
         left = size
         while left:
             count = read_into(file, buffer[: min(left, len(buffer))])
@@ -290,6 +345,13 @@ class Remote:
                 **args,
             )
         )
+
+
+def _offset(answer: Answer) -> int:
+    said = answer.headers.get("upload-offset", "")
+    if not said.isdecimal():
+        raise Cut(say("the platform does not say how much is there"))
+    return int(said)
 
 
 def digest_of(header: str | None) -> bytes | None:

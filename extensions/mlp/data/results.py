@@ -49,6 +49,8 @@ def dataset_table(found: Sequence[Mapping[str, Any]]) -> Table:
 
 def _state(dataset: Mapping[str, Any]) -> str:
     state = str(dataset.get("state"))
+    if state == "creating" and dataset.get("source"):
+        return say("being copied, {n} %", n=dataset.get("progress") or 0)
     known = STATES.get(state)
     word = known() if known else state
     if state in {"creating", "error"}:
@@ -152,6 +154,18 @@ def as_pulled(found: Pulled) -> Sentences:
         "unverified": sorted(found.unverified),
     }
     return Sentences(lines, data)
+
+
+def as_copied(dataset: Mapping[str, Any]) -> Sentences:
+    """Write that the platform copies, and how that is followed."""
+    source = dataset.get("source") or {}
+    line = say(
+        "{name} is being copied from {url}. How far it is: {command}",
+        name=str(dataset.get("name")),
+        url=str(source.get("url")),
+        command=words.command("data ls"),
+    )
+    return Sentences([line], dict(dataset))
 
 
 def as_removed(place: DataPlace, data: Mapping[str, Any]) -> Sentences:

@@ -17,7 +17,7 @@ import numpy as np
 from mlp.serving.errors import BadRequest, NoModel
 from mlp.serving.tensors import Named, datatype_of
 
-KNOWN = "MLmodel, saved_model.pb, .keras, .h5, .onnx, .pt or .pth (TorchScript), .joblib, .pkl"
+KNOWN = "MLmodel, saved_model.pb, .keras, .h5, .onnx, .pt or .pth (TorchScript), .joblib, .pkl, .skops"
 _MLFLOW_KEYS = ("pickled_model", "data", "model_data", "saved_model_dir", "model_path")
 
 
@@ -203,12 +203,18 @@ def _needed(package: str, what: str) -> Any:
     except ImportError as error:
         raise NoModel(
             f"{what} needs {package}, which is not installed where apps run ({error}); "
-            f"pip install --user {package} in a notebook, or deploy it with a command of your own"
+            f"pip install --user {package.partition('.')[0]} in a notebook, or deploy it with a command of your own"
         ) from None
 
 
 def _pickled(path: Path) -> LoadedModel:
     return Sklearn(_needed("joblib", "a pickled model").load(path))
+
+
+def _skops(path: Path) -> LoadedModel:
+    skops = _needed("skops.io", "a model of skops")
+    # whatever types are in it: it runs where its owner's own code does
+    return Sklearn(skops.load(path, trusted=skops.get_untrusted_types(file=path)))
 
 
 def _keras(path: Path) -> LoadedModel:
@@ -244,6 +250,7 @@ _BY_ENDING: dict[str, Callable[[Path], LoadedModel]] = {
     ".joblib": _pickled,
     ".pkl": _pickled,
     ".pickle": _pickled,
+    ".skops": _skops,
 }
 _ORDER = tuple(_BY_ENDING)
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
 CONSTRAINTS = ROOT / "constraints.txt"
 OLDEST = (3, 11)
-RUN_EXTRAS = ("hub", "spawner", "notebook", "training", "postgresql", "kubernetes")
+RUN_EXTRAS = ("hub", "spawner", "notebook", "training", "postgresql", "kubernetes", "s3")
 FRONTS = {"widgets": ROOT / "widgets", "proxy": ROOT / "hub" / "mlp_hub" / "proxy"}
 BUNDLES = (
     ROOT / "widgets" / "build" / "labextension",
@@ -251,6 +251,12 @@ class Bootstrap:
         call("kafka", [str(self.python), str(script), "fetch"], self.env)
         return None if "fetched" not in (BUILD / "log" / "kafka.log").read_text() else "fetched by Maven"
 
+    def object_store(self) -> str | None:
+        """Have the object store of the tests in the cache of this machine's user, in an environment of its own."""
+        script = ROOT / "tests" / "support" / "object_stores.py"
+        call("object-store", [str(self.python), str(script), "fetch"], self.env)
+        return None if "fetched" not in (BUILD / "log" / "object-store.log").read_text() else "moto"
+
     # ------------------------------------------------------------------- helpers
 
     def requirements(self, extra: str) -> list[str]:
@@ -418,6 +424,7 @@ def main(argv: Sequence[str]) -> int:
             made.tools_for("test", programs)
             made.steps.run("keycloak", made.keycloak)
             made.steps.run("kafka", made.kafka)
+            made.steps.run("object store", made.object_store)
         elif command == "check":
             made.tools_for("dev", {})
         else:

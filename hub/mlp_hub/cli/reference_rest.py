@@ -61,6 +61,7 @@ _TITLES = {
     "runtimes": "Runtimes",
     "jobs": "Jobs",
     "datasets": "Datasets",
+    "secrets": "Secrets",
     "metrics": "Metrics",
     "models": "Models",
     "apps": "Apps",

@@ -88,6 +88,7 @@ def _password() -> str:
 _SECRETS: dict[str, Callable[[], str]] = {
     "cookie_secret": _token,
     "crypt_key": _token,
+    "secrets_key": _token,
     "proxy_token": _token,
     "service_token": _token,
     "spawner_token": _token,

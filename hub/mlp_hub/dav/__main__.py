@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from cheroot import wsgi
 from wsgidav.request_resolver import RequestResolver
@@ -18,11 +19,11 @@ from wsgidav.wsgidav_app import WsgiDAVApp
 from mlp_hub.dav.door import Door
 from mlp_hub.dav.locks import BoundedLocks
 from mlp_hub.dav.properties import Properties
-from mlp_hub.dav.resources import Files
+from mlp_hub.dav.resources import REFERENCE, Files
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tenants import THREADS as TENANT_THREADS
 from mlp_hub.dav.tenants import TenantServer
-from mlp_hub.dav.tree import Uploads
+from mlp_hub.dav.tree import Parts, Tree, Uploads
 from mlp_hub.settings import Settings, SettingsError
 
 log = logging.getLogger("mlp_hub.dav")
@@ -68,7 +69,14 @@ def make_door(root: Path, service: ServiceDoor, base: str = "") -> Door:
             "suppress_version_info": True,
         }
     )
-    return Door(app, service, root, Uploads(root), files)
+
+    def is_locked(tree: Tree, parts: Parts, environ: dict[str, Any]) -> bool:
+        del environ
+        url = quote(f"{REFERENCE}/{'/'.join((tree.access.user, tree.access.name, *parts))}")
+        manager = next(iter(files.values())).lock_manager
+        return bool(manager is not None and manager.get_indirect_url_lock_list(url))
+
+    return Door(app, service, root, Uploads(root), files, is_locked=is_locked)
 
 
 def serve(where: Place, door: Door, service: ServiceDoor, *, tenants: Sequence[Place] = ()) -> None:

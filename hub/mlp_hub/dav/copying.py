@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from mlp_hub.dav.service import Room, ServiceAnswer
+from mlp_hub.dav.service import ServiceAnswer, StorageRoom
 from mlp_hub.dav.tree import PROPERTIES, Aside, Parts, Tree
 from mlp_hub.dav.upload import Upload
 
@@ -20,7 +20,7 @@ DEEPEST_COPIED = 100
 class _HeldRoom:
     """Room that is taken as it is needed, and told of at the end only: who dies on the way has taken it, and is looked at."""
 
-    def __init__(self, service: Room) -> None:
+    def __init__(self, service: StorageRoom) -> None:
         self._service = service
         self.granted = self.grown = 0
 
@@ -36,7 +36,7 @@ class _HeldRoom:
 class Copy:
     """One copy, to a path that `make_way` frees."""
 
-    def __init__(self, tree: Tree, service: Room, to: Parts, make_way: Callable[[], None]) -> None:
+    def __init__(self, tree: Tree, service: StorageRoom, to: Parts, make_way: Callable[[], None]) -> None:
         self._tree, self._service, self._to, self._make_way = tree, service, to, make_way
 
     def run(self, parts: Parts, *, deep: bool) -> None:
@@ -76,7 +76,7 @@ class Copy:
 
     def _file(
         self,
-        room: Room,
+        room: StorageRoom,
         parts: Parts,
         tree: Tree,
         to: Parts,

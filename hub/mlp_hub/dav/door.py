@@ -18,6 +18,7 @@ from xml.sax.saxutils import escape
 
 from wsgidav.dav_error import DAVError
 
+from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, Uploads, parts_of
@@ -69,8 +70,16 @@ class Door:
     """WSGI application around wsgidav's. `prefixes` are the paths below which users' datasets are, each without its last `/`."""
 
     def __init__(
-        self, app: App, service: ServiceDoor, root: Path, uploads: Uploads, prefixes: Iterable[str]
+        self,
+        app: App,
+        service: ServiceDoor,
+        root: Path,
+        uploads: Uploads,
+        prefixes: Iterable[str],
+        *,
+        is_locked: Callable[[Tree, Parts, Environ], bool] = lambda *_: False,
     ) -> None:
+        self._parts = PartUploads(service, is_locked)
         self._app, self._service, self._root, self._uploads = app, service, root, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
         self._busy: Counter[str] = Counter()
@@ -147,10 +156,22 @@ class Door:
             if found is not None and stat.S_ISDIR(found.st_mode):
                 yield from _refuse_endless(environ, start)
                 return
+        part = FilePart.of(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
+        if part is not None:
+            yield from self._take_part(environ, start, tree, parts, part)
+            return
         try:
             yield from self._app(environ, _guarded(environ, start))
         except OSError as error:
             raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
+
+    def _take_part(
+        self, environ: Environ, start: Start, tree: Tree, parts: Parts, part: FilePart
+    ) -> Iterator[bytes]:
+        status, here = self._parts.receive(environ, tree, parts, part)
+        headers = [("Content-Length", "0"), ("Upload-Offset", str(here))]
+        _guarded(environ, start)(f"{status} {HTTPStatus(status).phrase}", headers)
+        yield b""
 
     @contextlib.contextmanager
     def _turn(self, busy: Counter[str], user: str, most: int) -> Iterator[None]:

@@ -12,8 +12,9 @@ from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
 
 from mlp_hub.dav.copying import Copy
 from mlp_hub.dav.service import ServiceDoor
-from mlp_hub.dav.tree import DIGEST, Parts, Tree, parts_of
+from mlp_hub.dav.tree import Parts, Tree, parts_of
 from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error
+from mlp_hub.sandbox import DIGEST_ATTRIBUTE as DIGEST
 from mlp_language.message import msg
 
 TREE, LENGTH, MADE = "mlp.tree", "mlp.length", "mlp.made"

@@ -65,7 +65,7 @@ class Access:
     language: str = ""
 
 
-class Room(Protocol):
+class StorageRoom(Protocol):
     """Where room is asked for, and told of."""
 
     def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from mlp_hub.beneath import Folder
 from mlp_hub.dav.service import Access
-from mlp_hub.sandbox import open_shelf
+from mlp_hub.sandbox import open_arriving, open_shelf
 from mlp_language.message import Message, msg
 
 Parts = tuple[str, ...]
@@ -31,7 +31,6 @@ NAME_BYTES = 255
 MOST_NAMES = 100_000
 """Safety: entries of a directory that are listed: bounds memory."""
 PROPERTIES = "user.mlp.properties"
-DIGEST = "user.mlp.sha256"
 _DIRECTORY, _FILE = 0o755, 0o644
 
 
@@ -165,15 +164,29 @@ class Tree:
     def new_file(self) -> tuple[str, BinaryIO]:
         """Begin a file that `put` moves into place."""
         name, file = self._uploads.new()
-        os.fchmod(file.fileno(), _FILE)
-        self._own(file.fileno())
+        self.finish(file.fileno())
         return name, file
 
-    def put(self, temporary: str, parts: Parts) -> int:
+    def finish(self, fd: int) -> None:
+        """Make a file one of the dataset's owner's."""
+        os.fchmod(fd, _FILE)
+        self._own(fd)
+
+    @contextlib.contextmanager
+    def arriving(self) -> Iterator[Folder]:
+        """Open the directory of files that come in parts."""
+        with (
+            open_shelf(self._root, "datasets", self.access.user, self.access.owner) as shelf,
+            open_arriving(shelf, self.access.name) as all_,
+            all_.inside("parts", make=0o700) as found,
+        ):
+            yield found
+
+    def put(self, temporary: str, parts: Parts, come_from: Folder | None = None) -> int:
         """Move a file that is whole and durable into place; return the bytes that lay there before."""
         with self.folder(parts[:-1]) as folder:
             old = self._size(folder, parts[-1])
-            self._uploads.folder.move(temporary, folder, parts[-1])
+            (come_from or self._uploads.folder).move(temporary, folder, parts[-1])
             os.fsync(folder.fd)
             return old
 

@@ -17,8 +17,9 @@ from wsgidav.dav_error import (
     DAVError,
 )
 
-from mlp_hub.dav.service import Room
-from mlp_hub.dav.tree import DIGEST, PROPERTIES, Parts, Tree
+from mlp_hub.dav.service import StorageRoom
+from mlp_hub.dav.tree import PROPERTIES, Parts, Tree
+from mlp_hub.sandbox import DIGEST_ATTRIBUTE as DIGEST
 from mlp_language.message import Message, msg
 
 STEP = 64 * 2**20
@@ -31,7 +32,7 @@ class Upload:
     def __init__(
         self,
         tree: Tree,
-        service: Room,
+        service: StorageRoom,
         parts: Parts,
         length: int | None,
         digest: bytes | None,
@@ -89,7 +90,7 @@ class Upload:
             )
         try:
             self._file.flush()
-            self._keep_attributes(found)
+            attributes_of(self._tree, self._parts, self._file.fileno(), found, fresh=self._fresh)
             os.fsync(self._file.fileno())
             make_way()
             old = self._tree.put(self._name, self._parts)
@@ -110,20 +111,6 @@ class Upload:
             self._tree.drop(self._name)
             self._give(0)
 
-    def _keep_attributes(self, digest: bytes) -> None:
-        fd = self._file.fileno()
-        found = self._tree.stat(self._parts)
-        try:
-            if found is not None and not self._fresh:
-                old = self._tree.attribute(self._parts, PROPERTIES)
-                if old is not None:
-                    os.setxattr(fd, PROPERTIES, old)
-            at = os.fstat(fd)
-            os.setxattr(fd, DIGEST, f"{at.st_size} {at.st_mtime_ns} {digest.hex()}".encode())
-        except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.ENOSPC):
-                raise
-
     def _take(self, size: int) -> None:
         said = self._service.take(self._tree.access.uid, size, self._tree.access.language)
         if said.status == 200:
@@ -134,6 +121,21 @@ class Upload:
     def _give(self, grown: int, gone: int = 0) -> None:
         self._service.give(self._tree.access.uid, self._granted, grown, gone)
         self._granted = 0
+
+
+def attributes_of(tree: Tree, parts: Parts, fd: int, digest: bytes, *, fresh: bool = False) -> None:
+    """Give a file that is whole its checksum, and unless it is `fresh` the properties of what is in its place."""
+    found = tree.stat(parts)
+    try:
+        if found is not None and not fresh:
+            old = tree.attribute(parts, PROPERTIES)
+            if old is not None:
+                os.setxattr(fd, PROPERTIES, old)
+        at = os.fstat(fd)
+        os.setxattr(fd, DIGEST, f"{at.st_size} {at.st_mtime_ns} {digest.hex()}".encode())
+    except OSError as error:
+        if error.errno not in (errno.ENOTSUP, errno.ENOSPC):
+            raise
 
 
 class ServiceRefusedError(DAVError):  # type: ignore[misc]  # wsgidav is untyped

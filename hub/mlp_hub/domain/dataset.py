@@ -34,6 +34,22 @@ HOLDING_DATASETS = frozenset(D)
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectSource:
+    """Objects that a dataset is a copy of: a bucket and a prefix at an endpoint (empty: Amazon's), and which secret opens it."""
+
+    bucket: str
+    prefix: str
+    endpoint: str = ""
+    region: str = ""
+    secret: str = ""  # empty: nobody asks for one
+
+    @property
+    def url(self) -> str:
+        """Return it as people write it."""
+        return f"s3://{self.bucket}/{self.prefix}"
+
+
+@dataclass(frozen=True, slots=True)
 class Dataset:
     """A dataset: what is stored of it, where it stands, and how far its upload is by its owner's word."""
 
@@ -42,6 +58,12 @@ class Dataset:
     size: int  # bytes that were asked for
     progress: int
     message: Message = NOTHING
+    source: ObjectSource | None = None
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the platform copies it from its source now."""
+        return self.source is not None and self.phase is D.CREATING
 
 
 def check_dataset_move(dataset: Dataset, new: DatasetPhase) -> None:

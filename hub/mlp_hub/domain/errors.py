@@ -211,6 +211,7 @@ NOT_THERE: Mapping[str, Message] = {
     "model": msg("there is no model {name}"),
     "member": msg("there is no member {name}"),
     "runtime": msg("there is no runtime {name}"),
+    "secret": msg("there is no secret {name}"),
     "tenant": msg("there is no tenant {name}"),
     "user": msg("there is no user {name}"),
 }

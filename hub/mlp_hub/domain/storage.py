@@ -19,6 +19,8 @@ class StoredKind(StrEnum):
     HOME = "home"  # of a user
 
 
+ARRIVING = ".arriving"
+"""Directory beside the datasets of a user that has one for each, of files that are not whole yet; nothing stored has such a name."""
 TITLES: Mapping[StoredKind, Message] = {
     StoredKind.DATASET: msg("dataset {name} of {user}"),
     StoredKind.MODEL: msg("model {name} of {user}"),

@@ -8,7 +8,7 @@ event loop.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -50,6 +50,20 @@ class StoredPlace:
     kind: str
     user: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSource:
+    """Objects of a bucket to be copied, with the credentials; `allowed`: endpoints that may be at private addresses."""
+
+    bucket: str
+    prefix: str
+    endpoint: str = ""
+    region: str = ""
+    key_id: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    allowed: tuple[str, ...] = ()
 
 
 class Unfinished(Exception):  # noqa: N818 - what became of it
@@ -156,6 +170,22 @@ class OpenFile(Protocol):
         ...
 
 
+class FetchSteps(Protocol):
+    """What is asked and told while a source is copied, from any thread."""
+
+    def admit(self, size: int) -> None:
+        """Take note that so many bytes will come. Raises `Refused` where there is no room for them."""
+        ...
+
+    def told(self, percent: int) -> None:
+        """Take note of how far it is."""
+        ...
+
+    def goes_on(self) -> None:
+        """Raise where it is not to go on."""
+        ...
+
+
 class Workspace(Protocol):
     """Files of users and jobs. What is not there, or cannot be looked at, is no error."""
 
@@ -209,6 +239,15 @@ class Workspace(Protocol):
         """Copy the files at a path, in place of what is there, so that they outlive a power cut; tell what they are.
 
         Refuses what changes meanwhile, and more than `most` bytes. `goes_on` is as in `erase`.
+        """
+        ...
+
+    async def fetch(
+        self, source: OpenSource, to: StoredPlace, owner: int | None, *, epoch: int, steps: FetchSteps
+    ) -> Extent:
+        """Have files be those of a source; what is there already and did not change is not fetched again.
+
+        Refuses with the reason; `OSError` where it may go better if it is asked for again, which goes on from there.
         """
         ...
 

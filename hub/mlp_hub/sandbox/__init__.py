@@ -14,10 +14,12 @@ from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
 from mlp_hub.sandbox.homes import (
     DATASETS,
+    DIGEST_ATTRIBUTE,
     MODELS,
     SHELVES,
     ensure_home,
     ensure_stored,
+    open_arriving,
     open_shelf,
     place_links,
     seen_at,
@@ -27,6 +29,7 @@ from mlp_hub.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxS
 
 __all__ = [
     "DATASETS",
+    "DIGEST_ATTRIBUTE",
     "MODELS",
     "SHELVES",
     "Bind",
@@ -50,6 +53,7 @@ __all__ = [
     "kill",
     "launch",
     "one_line",
+    "open_arriving",
     "open_shelf",
     "place_links",
     "remove",

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from mlp_hub.beneath import Folder
+from mlp_hub.domain.storage import ARRIVING
 
 DATASETS, MODELS = "datasets", "models"
 SHELVES = (DATASETS, MODELS)
@@ -30,6 +31,10 @@ def ensure_home(homes: Path, user: str, uid: int | None) -> Path:
     return homes / user
 
 
+DIGEST_ATTRIBUTE = "user.mlp.sha256"
+"""Extended attribute of a file: its size, when it was written, and its SHA-256 then."""
+
+
 def seen_at(kind: str, user: str) -> str:
     """Return where a notebook has all of a kind that is stored for its user: `/mlp/datasets/ann`."""
     return f"/mlp/{kind}/{user}"
@@ -46,6 +51,15 @@ def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> Folder:
     if uid is not None and os.geteuid() == 0:
         shelf.give(0, uid, 0o750)
     return shelf
+
+
+def open_arriving(shelf: Folder, name: str) -> Folder:
+    """Open the directory of what is on its way into something that is stored on a shelf, made where it is missing.
+
+    It is the platform's alone. What lies there is charged with the rest, and goes with it.
+    """
+    with shelf.inside(ARRIVING, make=0o700) as all_:
+        return all_.inside(name, make=0o700)
 
 
 def ensure_stored(root: Path, kind: str, user: str, name: str) -> None:

@@ -94,6 +94,10 @@ class RunPolicy:
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
     metric_spool_max: int = 256 * MIB  # bytes that a job's processes keep of their points in its directory
     charge_files: bool = False  # homes and jobs' directories take of their tenants' storage
+    secrets_key: str = field(
+        default="", repr=False
+    )  # secrets of tenants are sealed with it; empty: none are kept
+    data_endpoints: tuple[str, ...] = ()  # object stores that may be at private addresses
     upload_silent_s: float = 0.0  # an upload that nobody was heard of for so long has failed; 0: never
     idempotency_s: float = 86_400.0  # keys are remembered so long
     open_bytes_max: int = 64 * 2**20  # of one user's jobs that have not ended, in memory

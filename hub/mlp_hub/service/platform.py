@@ -21,6 +21,7 @@ from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.charges.files import FileCharges
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.datasets.service import DatasetService
+from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
 from mlp_hub.service.disk.watch import Disk
 from mlp_hub.service.forecast.service import Forecasts
@@ -45,6 +46,7 @@ from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.service.reasons.decisions import KEPT_S, DecisionLog
+from mlp_hub.service.secrets.service import SecretService
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
 from mlp_hub.service.state.frames import Frame
@@ -210,6 +212,8 @@ class Platform:
             clock,
             changed=self._room_changed,
         )
+        self.secrets = SecretService(db, clock, policy.secrets_key)
+        sources = DataSources(self.secrets, policy.data_endpoints)
         self.datasets = DatasetService(
             db,
             self.storage,
@@ -220,9 +224,12 @@ class Platform:
                 self.lease,
                 self.storage,
                 clock=clock,
+                sources=sources,
+                first_uid=policy.first_uid,
                 changed=self._room_changed,
             ),
             clock,
+            sources=sources,
             first_uid=policy.first_uid,
             silent_s=policy.upload_silent_s,
             changed=self._room_changed,

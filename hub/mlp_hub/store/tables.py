@@ -346,7 +346,22 @@ dataset = Table(
     Column("size", BigInteger, nullable=False),
     Column("progress", Integer, nullable=False),
     Column("message", Text, nullable=False),
+    Column("source", Text),  # what it is a copy of; none: it is uploaded
     Index(None, "phase"),
+)
+
+secret = (
+    Table(  # of a tenant or of a user, the other one is empty; `sealed` is of no use without the hub's key
+        "secret",
+        metadata,
+        Column("tenant", String(50), primary_key=True),
+        Column("user", String(255), primary_key=True),
+        Column("name", String(50), primary_key=True),
+        Column("keys", Text, nullable=False),
+        Column("sealed", LargeBinary, nullable=False),
+        Column("changed_at", Double, nullable=False),
+        Column("changed_by", String(255), nullable=False),
+    )
 )
 
 model = Table(  # a row is a version; NAME@VERSION is the name of what is stored of it

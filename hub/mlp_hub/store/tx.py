@@ -26,6 +26,7 @@ from mlp_hub.store.repos.misc import (
 )
 from mlp_hub.store.repos.models import Models
 from mlp_hub.store.repos.runtimes import Runtimes
+from mlp_hub.store.repos.secrets import Secrets
 from mlp_hub.store.repos.service_accounts import ServiceAccountsRepo
 from mlp_hub.store.repos.sessions import BrowserSessions
 from mlp_hub.store.repos.stored import StoredItems
@@ -88,6 +89,11 @@ class Tx:
     def datasets(self) -> Datasets:
         """The datasets."""
         return Datasets(self.connection)
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """Secrets of tenants and users, sealed."""
+        return Secrets(self.connection)
 
     @cached_property
     def tenants(self) -> Tenants:

@@ -24,7 +24,8 @@ from dav_rig import DavAt
 from mlp.aio import AsyncClient
 from mlp.cli import main
 from mlp.client import Client
-from mlp.errors import MLPError, Refused, TransferFailed, UsageError
+from mlp.data import pushing
+from mlp.errors import MLPError, Refused, TransferFailed, TransferStopped, UsageError
 from waiting import PATIENCE_S, wait_for
 
 MIB = 2**20
@@ -33,6 +34,7 @@ _KILLED_AT = """
 import os, signal, sys
 from mlp import data
 from mlp.client import Client
+from mlp.data import pushing
 act, here, name, at, url, data_url = sys.argv[1:]
 def told(done, total):
     if done >= int(at):
@@ -391,3 +393,45 @@ def test_no_crowd_of_sandboxes_is_in_the_way_of_the_proxy(dav: DavAt) -> None:
             one.close()
     client = dav.client()
     wait_for(lambda: isinstance(client.datasets(), list), message="for an answer")
+
+
+def test_a_large_file_that_was_cut_goes_on_from_what_came(
+    rig: ApiRig, dav: DavAt, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pushing, "PART", MIB)
+    large = tmp_path / "large"
+    large.write_bytes(os.urandom(5 * MIB + 7))
+    stop = threading.Event()
+
+    def until_half(done: int, _: int) -> None:
+        if done > 3 * MIB:
+            stop.set()
+
+    with pytest.raises(TransferStopped):
+        mlp.data.push(large, name, tenant="store", client=dav.client(), stop=stop, progress=until_half)
+    dav.kill()
+    dav.start()
+    steps: list[int] = []
+    done = mlp.data.push(large, name, client=dav.client(), progress=lambda now, _: steps.append(now))
+    assert done.data["sent"] == ["large"]
+    assert next(filter(None, steps)) >= 3 * MIB, "what came is not sent again"
+    assert stored(rig, name)["large"] == large.read_bytes()
+    assert state(rig, name) == "ready"
+
+
+def test_large_files_survive_deaths_of_the_process_of_files(
+    rig: ApiRig, dav: DavAt, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pushing, "PART", MIB)
+    large = tmp_path / "large"
+    large.write_bytes(os.urandom(6 * MIB + 7))
+    kills = [2 * MIB, 5 * MIB]
+
+    def told(done: int, _: int) -> None:
+        if kills and done >= kills[0]:
+            kills.pop(0)
+            dav.kill()
+            dav.start()
+
+    mlp.data.push(large, name, tenant="store", client=dav.client(), progress=told)
+    assert (stored(rig, name)["large"], kills) == (large.read_bytes(), [])

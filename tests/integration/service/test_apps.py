@@ -14,6 +14,7 @@ import tritonclient.http as triton
 from app_rig import AppRig, door, play_apps
 from mlp_api.apps import AppScale
 from mlp_hub import sandbox
+from mlp_hub.domain.app_usage import AppUse
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant_context import SYSTEM
@@ -121,6 +122,21 @@ def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_path: Pa
         assert "line.joblib" in await says(found.replicas[0])
         await rig.platform.apps.scale(SYSTEM, "ann", "files", AppScale(replicas=2))
         await rig.endpoint(lambda e: len(e.replicas) == 2, "files")
+        (uid,) = rig.platform.apps.endpoints.now()
+        await rig.platform.apps.scale(
+            SYSTEM, "ann", "files", AppScale(replicas="1:3", idle=10, concurrency=2)
+        )
+        use = AppUse(0.0, requests=1, last=1.0)
+        await rig.platform.app_usage.told([("app", uid, "r", use)], [(uid, 5.0)])
+        busy = await rig.endpoint(lambda e: len(e.replicas) == 3, "files")
+        shown = await rig.platform.apps.get(SYSTEM, "ann", "files")
+        assert (shown.wanted, shown.under_way, shown.replicas) == (3, 5.0, "1:3")
+        assert (await asyncio.to_thread(rig.held)).cpu == 1500  # each takes of the quota as a job does
+        rig.ahead += 60
+        await rig.platform.apps.wake(uid)  # somebody asks, now and then
+        rig.platform._app_worker.look_at(uid)
+        quiet = await rig.endpoint(lambda e: len(e.replicas) == 1, "files")
+        assert set(quiet.replicas) < set(busy.replicas)
         await rig.platform.apps.scale(SYSTEM, "ann", "files", AppScale(replicas="0:1", idle=10))
         rig.ahead += 60
         asleep = await rig.app(lambda a: a.wanted == 0 and not a.running, "files")

@@ -23,7 +23,7 @@ def test_secrets_are_made_once_and_only_their_owner_reads_them(tmp_path: Path) -
     state_dir.prepare(settings)
     assert {path.name: path.read_text() for path in settings.secrets_dir.iterdir()} == first
     assert {mode(path) for path in settings.secrets_dir.iterdir()} == {0o600}
-    assert len(set(first.values())) == len(first) == 7
+    assert len(set(first.values())) == len(first) == 8
 
 
 def test_others_can_pass_but_not_look_around(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def configured(tmp_path, monkeypatch):
     def make(**environ):
         settings = Settings.load({"MLP_HOME": str(tmp_path), "MLP_PORT": "22099", **environ})
         settings.secrets_dir.mkdir()
-        for name in ("proxy", "service", "spawner", "operator"):
+        for name in ("proxy", "service", "spawner", "data", "gateway", "operator"):
             settings.secret_file(f"{name}_token").write_text(f"secret of the {name}\n")
         settings.secret_file("crypt_key").write_text(f"{'0' * 64}\n")
         c = Config()
@@ -145,6 +145,14 @@ def test_only_the_spawner_and_the_operator_hold_the_ledgers_scope(config):
     assert holders == ["mlp-spawner", "mlp-operator"]
     assert "custom:mlp:ledger:write" not in config.JupyterHub.extra_user_scopes
     assert "custom:mlp:ledger:write" not in config.LocalSpawner.server_token_scopes
+
+
+def test_what_holds_files_and_the_gateway_have_tokens_for_their_own_routes_alone(config):
+    roles = {r["name"]: r["scopes"] for r in config.JupyterHub.load_roles}
+    assert roles["mlp-data"] == ["access:services!service=mlp", "custom:mlp:stored:write"]
+    assert roles["mlp-gateway"] == ["access:services!service=mlp", "custom:mlp:gateway"]
+    tokens = {s["name"]: s["api_token"] for s in config.JupyterHub.services}
+    assert len(set(tokens.values())) == len(tokens)
 
 
 def test_administrators_hold_all_of_the_platforms_scopes(config):

@@ -1421,8 +1421,8 @@ export interface ModelStageChange {
 /**
  * An app to deploy: the platform serves the model by the Open Inference Protocol, or a `command` runs, which sees the model at /model.
  *
- * `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX run MAX, and MIN
- * once nobody has asked for `idle` seconds. With `replace` an app of this name changes to what is said here: replicas of the new one answer
+ * `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX so many run
+ * that each has `concurrency` requests at once; fewer once so many were not needed for `idle` seconds, and with MIN of 0 none while nobody asks. With `replace` an app of this name changes to what is said here: replicas of the new one answer
  * before those of the old one go. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
  */
 export interface AppCreate {
@@ -1441,6 +1441,10 @@ export interface AppCreate {
   ram?: number;
   replicas?: number | string;
   idle?: number;
+  /**
+   * requests at once that one replica is for
+   */
+  concurrency?: number;
   command?: string | null;
   command_port?: number;
   runtime?: string | null;
@@ -1458,7 +1462,7 @@ export interface AppCreate {
  * An app. `state` is told by `phase`, which says more. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
  *
  * `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
- * run now, `ready` those that answer. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
+ * run now, `ready` those that answer, `under_way` the requests that they had at once lately, null where nobody asks. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
  */
 export interface Application {
   name: string;
@@ -1476,6 +1480,8 @@ export interface Application {
   gpu_kind: string | null;
   replicas: number | string;
   idle: number;
+  concurrency: number;
+  under_way: number | null;
   wanted: number;
   ready: number;
   command: string | null;
@@ -1537,6 +1543,10 @@ export interface AppReplica {
 export interface AppScale {
   replicas: number | string;
   idle?: number;
+  /**
+   * requests at once that one replica is for
+   */
+  concurrency?: number;
 }
 /**
  * A dataset to upload: `size` bytes are kept for it of its tenant's `rom` until it is ready.
@@ -1638,7 +1648,7 @@ export interface AppAccessNow {
   access: "hub" | "private" | "tenant";
 }
 /**
- * What was asked of an app, or of all of a tenant's, since the proxy began.
+ * What was asked of an app, or of all of a tenant's, since it was first asked.
  *
  * `latency` counts answers by the first of `bounds_ms` within which they began, and in its last place slower ones; `p50_ms` and
  * `p99_ms` are such bounds, null where nothing was asked or it took longer than all. `minutes` are of the last hour, those without
@@ -1697,11 +1707,12 @@ export interface AppAdmission {
   replicas: string[];
 }
 /**
- * A code that a browser brought to an app's own origin.
+ * A code that a browser brought to an app's own origin; `way` is the digest of what that browser had when it asked for it.
  */
 export interface AppEnter {
   label: string;
   code: string;
+  way: string;
 }
 /**
  * The cookie of that browser for this app, and for how many seconds; empty where the code is not good.
@@ -1709,6 +1720,54 @@ export interface AppEnter {
 export interface AppEntered {
   cookie: string;
   lasts_s: number;
+}
+/**
+ * What was asked of apps, as the gateway tells it; told again it counts once.
+ */
+export interface AppsUsed {
+  /**
+   * @maxItems 100
+   */
+  counted: CountedUse[];
+}
+/**
+ * What a process of the gateway counted of an app, by its uid, or of a tenant's apps, since it began to (`run`).
+ *
+ * `under_way` is how many requests were, on average, since it was told last; `minutes` are those that have changed.
+ */
+export interface CountedUse {
+  kind: "app" | "tenant";
+  name: string;
+  run: string;
+  since: number;
+  last: number;
+  under_way: number;
+  requests: number;
+  errors: number;
+  bytes_in: number;
+  bytes_out: number;
+  /**
+   * @maxItems 32
+   */
+  bounds_ms: number[];
+  /**
+   * @maxItems 33
+   */
+  latency: number[];
+  /**
+   * @maxItems 60
+   */
+  minutes: CountedMinute[];
+}
+/**
+ * What the gateway counted in one minute, by its number since the epoch.
+ */
+export interface CountedMinute {
+  minute: number;
+  requests: number;
+  errors: number;
+  bytes_in: number;
+  bytes_out: number;
 }
 /**
  * A node: what is there, what may be given out and what is in use.

@@ -22,7 +22,7 @@ const MINUTE = 60_000;
 function State({ of }: { of: Dataset }): JSX.Element {
   const progress = { progress: of.progress };
   const [kind, text] = {
-    creating: ["busy", t("being uploaded, {progress} %", progress)],
+    creating: ["busy", of.source ? t("being copied, {progress} %", progress) : t("being uploaded, {progress} %", progress)],
     ready: ["good", t("ready")],
     error: ["bad", t("not whole, {progress} %", progress)],
     deleting: ["idle", t("being deleted")],
@@ -57,6 +57,7 @@ export function DatasetsPage(): JSX.Element {
   const { client, session } = useHub();
   const found = useLoad("datasets", () => client.list<Dataset>(`${paths.datasets(session.username)}?limit=${PAGE}`), EVERY);
   const [fresh, setFresh] = useState<Upload[] | null>(null);
+  const [copied, setCopied] = useState(false);
   const [asked, setAsked] = useState<Dataset | null>(null);
   const { run, busy, error } = useRun(async () => {
     setAsked(null);
@@ -95,6 +96,15 @@ export function DatasetsPage(): JSX.Element {
         </Empty>
       ) : (
         <Table stack caption={t("My datasets, by name")} columns={columns} rows={items} rowKey={(d) => d.name} />
+      )}
+      {copied ? (
+        <CopiedDataset taken={items.map((d) => d.name)} close={() => setCopied(false)} done={found.reload} />
+      ) : (
+        <p class="mlp-tools">
+          <button type="button" class="mlp-button" onClick={() => setCopied(true)}>
+            {t("Copy from an object store")}
+          </button>
+        </p>
       )}
       {fresh ? (
         <NewDataset uploads={fresh} taken={items.map((d) => d.name)} close={() => setFresh(null)} done={found.reload} />
@@ -154,12 +164,51 @@ function NewDataset({ uploads, taken, close, done }: { uploads: Upload[]; taken:
   );
 }
 
+const NAMED = /^[a-z][a-z0-9.-]{0,49}$/;
+
+function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => void; done: () => Promise<void> }): JSX.Element {
+  const { client, session } = useHub();
+  const [name, setName] = useState("");
+  const [url, setUrl] = useState("s3://");
+  const [endpoint, setEndpoint] = useState("");
+  const [secret, setSecret] = useState("");
+  const [tenant, setTenant] = useState(session.tenants[0] ?? "");
+  const { run, busy, error } = useRun(done);
+  const clash = taken.includes(name) ? t("There is one of this name; choose another one") : null;
+  const wrong = clash ?? (!name || NAMED.test(name) ? null : t("a-z, 0-9, - and ., beginning with a letter, 50 characters at most"));
+  const start = async (): Promise<void> => {
+    const source = { url, endpoint: endpoint || null, secret: secret || null };
+    await client.post<Dataset>(paths.datasets(session.username), { name, size: 0, tenant: tenant || null, source });
+    close();
+  };
+  return (
+    <section class="mlp-section mlp-upload" aria-label={t("Copy from an object store")}>
+      <h2>{t("Copy from an object store")}</h2>
+      {error ? <ErrorBox error={error} /> : null}
+      <Field label={t("Name")} name="name" value={name} onInput={setName} error={wrong} autofocus />
+      <Field label={t("Source, as s3://BUCKET/PREFIX")} name="url" value={url} onInput={setUrl} />
+      <Field label={t("Endpoint; none: Amazon's")} name="endpoint" value={endpoint} onInput={setEndpoint} />
+      <Field label={t("Secret that opens it, made by mlp secret set; none: open to everybody")} name="secret" value={secret} onInput={setSecret} />
+      {session.tenants.length > 1 ? <Select label={t("Tenant")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
+      <p class="mlp-tools">
+        <button type="button" class="mlp-button mlp-primary" disabled={busy || wrong !== null || !name} onClick={() => void run(start, t("{name} is being copied", { name }))}>
+          {t("Copy")}
+        </button>
+        <button type="button" class="mlp-button" onClick={close}>
+          {t("Cancel")}
+        </button>
+      </p>
+    </section>
+  );
+}
+
 export function DatasetPage({ user, name }: { user: string; name: string }): JSX.Element {
   const { client, session } = useHub();
   const path = paths.dataset(user, name);
   const found = useLoad(path, () => client.get<Dataset>(path), EVERY);
   const [asked, setAsked] = useState(false);
   const { run, busy, error } = useRun(async () => go(href("datasets")));
+  const again = useRun(found.reload);
   const now = useNow(MINUTE);
   const d = found.data;
   if (!d) return found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : <Loading what={t("Loading the dataset")} lines={6} />;
@@ -167,17 +216,23 @@ export function DatasetPage({ user, name }: { user: string; name: string }): JSX
   return (
     <>
       <PageHead title={name} sub={[d.tenant, bytes(d.used), t("made {time}", { time: clock(d.made_at, now) })].join(" · ")}>
+        {mine && d.source && d.state !== "creating" ? (
+          <button type="button" class="mlp-button" disabled={again.busy} onClick={() => void again.run(() => client.put(`${path}:sync`), t("{name} is being copied", { name }))}>
+            {t("Fetch what changed")}
+          </button>
+        ) : null}
         {mine ? (
           <button type="button" class="mlp-button mlp-quiet-danger" disabled={busy} onClick={() => setAsked(true)}>
             {t("Delete")}
           </button>
         ) : null}
       </PageHead>
-      {found.error || error ? <ErrorBox error={found.error ?? error} /> : null}
+      {found.error || error || again.error ? <ErrorBox error={found.error ?? error ?? again.error} /> : null}
       <p>
         <State of={d} /> {d.message}
       </p>
-      {d.state === "deleting" ? null : <DataFiles of={d} writes={mine} changed={found.reload} />}
+      {d.source ? <p>{t("A copy of {url}", { url: d.source.url })}</p> : null}
+      {d.state === "deleting" ? null : <DataFiles of={d} writes={mine && !(d.source && d.state === "creating")} changed={found.reload} />}
       {asked ? (
         <Question title={t("Delete dataset {name}?", { name })} busy={busy} no={() => setAsked(false)} yes={() => void run(() => remove(client, d), t("{name} is being deleted", { name }))}>
           {t("Its files, {size}, are removed for good.", { size: bytes(d.used) })}

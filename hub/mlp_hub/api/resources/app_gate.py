@@ -14,7 +14,7 @@ from mlp_api.app_gate import (
     AppMinute,
     AppsUsed,
     AppUsage,
-    Counted,
+    CountedUse,
 )
 from mlp_hub.api import answers
 from mlp_hub.api.auth import Credential, TooMany, Unauthorized, may_enter
@@ -187,7 +187,7 @@ async def _usage_of(call: Call, kind: str, name: str) -> AppUsage:
     return _usage(with_live(kept, live.run, live.use), live.open)
 
 
-def _counted(told: Counted) -> AppUse:
+def _counted(told: CountedUse) -> AppUse:
     return AppUse(
         since=told.since,
         requests=told.requests,

@@ -50,6 +50,13 @@ async def heartbeat(call: Call) -> str:
     return ""
 
 
+async def sync(call: Call) -> Dataset:
+    """Have what changed at a dataset's source fetched; what is not there any more is removed."""
+    return await call.platform.datasets.sync(
+        call.context, call.user, call.params["dataset"], actor=call.principal.name
+    )
+
+
 async def delete(call: Call) -> Dataset:
     """Delete a dataset that is ready or in error, with its files."""
     return await call.platform.datasets.delete(
@@ -125,6 +132,7 @@ ROUTES = (
         DATA_WRITE,
         body=DatasetHeartbeat,
     ),
+    Route("PUT", f"{_DATASET}:sync", sync, "Fetch a dataset's source anew", S, DATA_WRITE, reply=Dataset),
     Route("DELETE", _DATASET, delete, "Delete a dataset", S, DATA_WRITE, reply=Dataset),
     Route(
         "GET",

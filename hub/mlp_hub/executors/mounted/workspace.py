@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from mlp_hub.beneath import look
 from mlp_hub.domain.model import ModelFormat
-from mlp_hub.executors.mounted import copying, spool
+from mlp_hub.domain.storage import ARRIVING
+from mlp_hub.executors.mounted import copying, fetching, spool
 from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, turn_of
@@ -23,8 +25,10 @@ from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
     DirectoryPage,
     Extent,
+    FetchSteps,
     FoundEntry,
     JobRun,
+    OpenSource,
     Place,
     Size,
     Sizes,
@@ -35,6 +39,8 @@ from mlp_hub.executors.workspace import (
 
 COPIES = 2
 """Tuning: models that are copied at a time: more at once, for the disk that jobs write to as well."""
+FETCHES = 4
+"""Tuning: sources that are copied at a time: more at once, for the disk and the network that jobs use as well."""
 MOST_REMOVED = 50_000
 """Tuning: files that are removed of what is stored in one turn: its owner may make others as fast, and keeps no thread by that."""
 CHARGED = 4
@@ -59,6 +65,7 @@ class MountedWorkspace:
         # each its own, since they may take minutes, and others start jobs meanwhile
         self._eraser = ThreadPoolExecutor(thread_name_prefix="erase")
         self._copier = ThreadPoolExecutor(COPIES, "copy")
+        self._fetcher = ThreadPoolExecutor(FETCHES, "fetch")
         self._meter = ThreadPoolExecutor(1, "sizes")
         self._charger = ThreadPoolExecutor(CHARGED, "charge")
         self._turns: Turns[Place, Size] = Turns()
@@ -109,9 +116,11 @@ class MountedWorkspace:
 
     async def stored_size(self, of: StoredPlace) -> int:
         """Add up the lengths of the files of something that is stored."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._eraser, length_of, self.directories.stored(of)
-        )
+
+        def measure() -> int:
+            return sum(map(length_of, self._all_of(of)))
+
+        return await asyncio.get_running_loop().run_in_executor(self._eraser, measure)
 
     async def extent(self, of: Place, path: str) -> Extent:
         """Add up the files at a path below a run or a home."""
@@ -130,12 +139,25 @@ class MountedWorkspace:
 
         return await asyncio.get_running_loop().run_in_executor(self._copier, keep)
 
+    async def fetch(
+        self, source: OpenSource, to: StoredPlace, owner: int | None, *, epoch: int, steps: FetchSteps
+    ) -> Extent:
+        """Copy a source, in a process of its own."""
+
+        def fetch() -> Extent:
+            with self._fence.acting(epoch):
+                return fetching.fetch(self.directories.root, source, to, owner, steps)
+
+        return await asyncio.get_running_loop().run_in_executor(self._fetcher, fetch)
+
     async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:
         """Remove the files of something that is stored."""
 
         def remove() -> None:
             with self._fence.acting(epoch):
-                remove_directory(self.directories.stored(of), turn_of(MOST_REMOVED, goes_on))
+                turn = turn_of(MOST_REMOVED, goes_on)
+                for path in self._all_of(of):
+                    remove_directory(path, turn)
 
         await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
 
@@ -147,6 +169,11 @@ class MountedWorkspace:
         """Measure those of these places whose time has come."""
         work = partial(self._sizes, wait_s, hurry=hurry)
         return await asyncio.get_running_loop().run_in_executor(self._meter, work)
+
+    def _all_of(self, of: StoredPlace) -> tuple[Path, Path]:
+        """Return the directory of something that is stored, and that of what is on its way there."""
+        stored = self.directories.stored(of)
+        return stored, stored.parent / ARRIVING / stored.name
 
     def devices(self) -> set[int]:
         """Return the numbers of the file systems; blocks."""

@@ -12,6 +12,8 @@ import { Pool } from "./pool.mjs";
 const RESERVE = 512; // descriptors for files, the API and kept connections to what is behind
 const HEADERS_MS = 20_000;
 const REQUEST_MS = 300_000; // a whole request with its body
+const FILE_MS = 86_400_000; // one that brings a file of a dataset, which may be of any size
+const FILES = /^\/(.+\/)?data\//; // paths of these
 const STALL_MS = 60_000; // without one byte of a body that was announced, or of an answer taken
 const CHECK_MS = 5_000;
 const LOG_EVERY_MS = 60_000;
@@ -50,7 +52,7 @@ export class Connections {
   /** Bound a server that does not listen yet. */
   bound(server) {
     server.headersTimeout = HEADERS_MS;
-    server.requestTimeout = REQUEST_MS;
+    server.requestTimeout = FILE_MS;
     server.connectionsCheckingInterval = CHECK_MS;
     server.on("connection", (socket) => this.#admit(socket));
     // first of all listeners, so that nothing of the body was read yet
@@ -151,7 +153,10 @@ export class Connections {
     const { socket } = req;
     if (hasBody(req)) {
       socket.setTimeout(STALL_MS); // who lets it pass is disconnected
+      const late = FILES.test(req.url.split("?")[0]) ? undefined : setTimeout(() => tooLate(res), REQUEST_MS).unref();
+      req.once("close", () => clearTimeout(late));
       req.once("end", () => {
+        clearTimeout(late);
         socket.setTimeout(0);
         if (!res.closed) this.answer(socket, true);
       });
@@ -170,6 +175,14 @@ export class Connections {
       } else if (now - it.since >= STALL_MS) socket.destroy();
     }
   }
+}
+
+/** End a request that takes too long to come. */
+function tooLate(res) {
+  const { socket } = res;
+  if (!socket || socket.destroyed) return;
+  if (res.headersSent) socket.destroy();
+  else hangUp(socket, "408 Request Timeout", "The request took too long to come.\n");
 }
 
 /** Tell whether a request announces a body. */

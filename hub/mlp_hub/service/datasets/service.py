@@ -12,6 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
 from mlp_hub.service.storage.data import check_unused
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
@@ -45,12 +46,14 @@ class DatasetService:
         worker: DatasetWorker,
         clock: Callable[[], float],
         *,
+        sources: DataSources,
         first_uid: int | None,
         silent_s: float,
         changed: Callable[[], None],
     ) -> None:
         self._db, self._storage, self._worker, self._clock = db, storage, worker, clock
         self.start = worker.start
+        self._sources = sources
         self._first_uid = first_uid
         self._silent_s = silent_s
         self._changed = changed
@@ -63,6 +66,7 @@ class DatasetService:
                 Reason.INVALID,
                 msg("user is {given}, the path says {user}; leave it out", given=asked.user[:100], user=user),
             )
+        source = None if asked.source is None else self._sources.parse(asked.source)
         now = self._clock()
         uid = self._uids.make(now)
 
@@ -74,16 +78,45 @@ class DatasetService:
             tx.users.ensure(user, now)
             item = StoredItem(uid, StoredKind.DATASET, tenant, user, asked.name, now, reserved=asked.size)
             self._storage.reserve(tx, item)
-            made = Dataset(item, P.CREATING, asked.size, 0)
+            made = Dataset(item, P.CREATING, asked.size, 0, source=source)
+            detail = {"size": str(asked.size)}
+            if source is not None:
+                self._sources.check(tx, made)
+                detail |= {"source": source.url, "endpoint": source.endpoint, "secret": source.secret}
             tx.datasets.put(made)
-            tx.audit.add(
-                now, user, "dataset.create", asked.name, tenant=tenant, detail={"size": str(asked.size)}
-            )
+            tx.audit.add(now, user, "dataset.create", asked.name, tenant=tenant, detail=detail)
             return made
 
         made = await told(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
+        if source is not None:
+            self._worker.look_at(uid)
         return to_wire(made)
+
+    async def sync(self, context: TenantContext, user: str, name: str, *, actor: str) -> api.Dataset:
+        """Have what changed at its source fetched; nothing is done where that is under way."""
+        now = self._clock()
+
+        def work(tx: Tx) -> Dataset:
+            found = _existing(tx, context, user, name)
+            self._sources.check(tx, found)
+            if found.is_copied:
+                return found
+            check_dataset_move(found, P.CREATING)
+            check_unused(tx, found, msg("fetched anew"))
+            if found.item.granted:
+                raise Refused(
+                    Reason.CONFLICT,
+                    msg("files of dataset {name} are being uploaded; sync it after that", name=name),
+                )
+            again = replace(found, phase=P.CREATING, progress=0, message=NOTHING)
+            tx.datasets.put(again)
+            tx.audit.add(now, actor, "dataset.sync", name, tenant=found.item.tenant)
+            return again
+
+        found = await self._db.write(work)
+        self._worker.look_at(found.item.uid)
+        return to_wire(found)
 
     async def get(self, context: TenantContext, user: str, name: str) -> api.Dataset:
         """Return a dataset. Raises NotFound."""
@@ -122,6 +155,17 @@ class DatasetService:
 
         def work(tx: Tx) -> str:
             found = _existing(tx, context, user, name)
+            if found.is_copied and new is not P.ERROR:
+                raise _copied(found)
+            if found.source is not None and new is P.CREATING:
+                raise Refused(
+                    Reason.WRONG_STATE,
+                    msg(
+                        "dataset {name} is a copy of {url}; sync it, or write to it as it is",
+                        name=name,
+                        url=found.source.url,
+                    ),
+                )
             if new is not found.phase:
                 check_dataset_move(found, new)
                 if found.phase is P.READY:
@@ -132,6 +176,8 @@ class DatasetService:
 
         uid, now = await self._db.write(work), self._clock()
         self._worker.heard(uid, now)
+        if new is P.ERROR:
+            self._worker.stop_copying(uid)
         self._worker.measure(uid, now)
 
     async def delete(self, context: TenantContext, user: str, name: str, *, actor: str) -> api.Dataset:
@@ -170,11 +216,13 @@ class DatasetService:
                     tx.datasets.put(
                         replace(each, phase=P.DELETING)
                     )  # where it is being created, by way of an error
+            if not found:
+                tx.secrets.remove_all("", user)
             return [each.item.uid for each in found]
 
         uids = await self._db.write(work)
         for uid in uids:
-            self._worker.look_at(uid)
+            self._worker.stop_copying(uid)
         return not uids
 
     async def access(self, context: TenantContext, user: str, name: str, *, write: bool) -> api.DatasetAccess:
@@ -191,6 +239,8 @@ class DatasetService:
                 Reason.WRONG_STATE,
                 msg("dataset {name} is being deleted and cannot be {what} any more", name=name, what=what),
             )
+        if write and found.is_copied:
+            raise _copied(found)
         owner = None if self._first_uid is None else self._first_uid + number
         item = found.item
         if write:
@@ -217,6 +267,8 @@ class DatasetService:
                     Reason.WRONG_STATE,
                     msg("dataset {name} is being deleted and cannot be written to", name=found.item.name),
                 )
+            if found.is_copied:
+                raise _copied(found)
             self._storage.take(tx, uid, size)
             _remember(tx, once, now)
 
@@ -276,6 +328,18 @@ def _remember(tx: Tx, once: str | None, now: float) -> None:
         tx.idempotency.put(_OF_STORAGE, once, Remembered("stored", ""), now)
 
 
+def _copied(found: Dataset) -> Refused:
+    url = "" if found.source is None else found.source.url
+    return Refused(
+        Reason.WRONG_STATE,
+        msg(
+            "dataset {name} is being copied from {url}; wait until it is ready, or stop that by deleting it",
+            name=found.item.name,
+            url=url,
+        ),
+    )
+
+
 def _existing(tx: Tx, context: TenantContext, user: str, name: str) -> Dataset:
     found = tx.datasets.find(context, user, name)
     if found is None:
@@ -297,4 +361,17 @@ def to_wire(dataset: Dataset) -> api.Dataset:
         path=f"/data/{item.user}/{item.name}/",
         message=Text(dataset.message),
         made_at=when(item.made_at),
+        source=_source(dataset),
+    )
+
+
+def _source(dataset: Dataset) -> api.DatasetSource | None:
+    source = dataset.source
+    if source is None:
+        return None
+    return api.DatasetSource(
+        url=source.url,
+        endpoint=source.endpoint or None,
+        region=source.region or None,
+        secret=source.secret or None,
     )

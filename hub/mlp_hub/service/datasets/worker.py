@@ -16,6 +16,8 @@ from mlp_hub.domain.storage import StoredItem
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.workspace import Unfinished
+from mlp_hub.service.datasets.copies import SourceCopies
+from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.lifecycle.stored import StoredWorker, place_of
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
@@ -65,21 +67,29 @@ class DatasetWorker(StoredWorker):
         storage: StorageLedger,
         *,
         clock: Callable[[], float],
+        sources: DataSources,
+        first_uid: int | None,
         changed: Callable[[], None],
     ) -> None:
         super().__init__(queue, db, executor, lease, storage, changed=changed)
         self._clock = clock
+        self._copies = SourceCopies(db, storage, self._acts, sources, first_uid, changed)
 
     async def start(self) -> None:
         """Look at all that are not at rest."""
         self._times = {}
         for each in await self._db.read(lambda tx: tx.datasets.in_phases(SYSTEM, tuple(P))):
-            if each.phase is P.DELETING or (each.phase in AT_REST and each.item.reserved):
+            if each.phase is P.DELETING or each.is_copied or (each.phase in AT_REST and each.item.reserved):
                 self.look_at(each.item.uid)
 
     def look_at(self, uid: str) -> None:
         """Have a dataset looked at soon."""
         self._queue.add((self.kind, uid))
+
+    def stop_copying(self, uid: str) -> None:
+        """Have a dataset that is not to be copied any further looked at: what came of it stays."""
+        self._copies.stop(uid)
+        self.look_at(uid)
 
     def heard(self, uid: str, now: float) -> None:
         """Note that who uploads it was heard of."""
@@ -136,7 +146,7 @@ class DatasetWorker(StoredWorker):
             times = known[each.item.uid]
             if each.item.granted:
                 times.heard = now
-            if each.phase is P.CREATING and silent_s and now - times.heard >= silent_s:
+            if each.phase is P.CREATING and not each.is_copied and silent_s and now - times.heard >= silent_s:
                 await self._end_silent(each, silent_s)
         waits = [uid for uid, times in known.items() if now - times.measured >= MEASURED_EVERY_S]
         for uid in sorted(waits, key=lambda uid: known[uid].measured)[:MOST_MEASURED]:
@@ -168,13 +178,22 @@ class DatasetWorker(StoredWorker):
         found = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
         if found is None:
             return False
-        if found.phase is P.DELETING:
-            try:
-                with contextlib.suppress(LeaseLost, Superseded):
-                    await self._erase(found.item, lambda tx, uid: tx.datasets.remove(uid))
-            except Unfinished:
+        try:
+            if found.phase is P.DELETING:
+                await self._erase(found.item, lambda tx, uid: tx.datasets.remove(uid))
+                return False
+            if found.is_copied:
+                await self._copies.run(found)
                 return True
+        except (LeaseLost, Superseded):
             return False
+        except Unfinished:
+            return True
+        return await self._look(found)
+
+    async def _look(self, found: Dataset) -> bool:
+        """Measure a dataset, if there is a reason; return whether to do so again at once."""
+        uid = found.item.uid
         times = (self._times or {}).get(uid)
         wanted = found.phase in AT_REST and found.item.reserved
         if found.item.granted or not (wanted or (times is not None and times.due)):

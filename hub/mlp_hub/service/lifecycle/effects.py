@@ -8,14 +8,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mlp_hub.domain.job import Failure
 from mlp_hub.domain.model import ModelFormat
 from mlp_hub.executors.base import AttemptKey, Executor, LaunchSpec
-from mlp_hub.executors.workspace import Extent, Place, StoredPlace
+from mlp_hub.executors.workspace import Extent, FetchSteps, OpenSource, Place, StoredPlace
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldSteps:
+    """Steps that end where the lease does."""
+
+    steps: FetchSteps
+    held: Callable[[], None]
+
+    def admit(self, size: int) -> None:
+        self.held()
+        self.steps.admit(size)
+
+    def told(self, percent: int) -> None:
+        self.steps.told(percent)
+
+    def goes_on(self) -> None:
+        self.held()
+        self.steps.goes_on()
 
 
 class Acts:
@@ -73,6 +93,16 @@ class Acts:
             wanted()
 
         return await self._executor.workspace.keep(of, path, to, most=most, epoch=epoch, goes_on=goes_on)
+
+    async def fetch(
+        self, source: OpenSource, to: StoredPlace, owner: int | None, steps: FetchSteps
+    ) -> Extent:
+        """Copy a source to where it is kept."""
+        await self._lease.ensure_held()
+        epoch = self._lease.epoch
+        return await self._executor.workspace.fetch(
+            source, to, owner, epoch=epoch, steps=_HeldSteps(steps, self._going_on(epoch))
+        )
 
     def _going_on(self, epoch: int) -> Callable[[], None]:
         def goes_on() -> None:

@@ -35,6 +35,9 @@ _FLAVORS: Mapping[str, tuple[str, str]] = {
 }
 """MLflow's flavor of each format that it has one of, and how that names the file; others are named as they are here."""
 
+_PYTHON_FUNCTIONS = {"sklearn": "model_path", "onnx": "data"}
+"""Flavors that MLflow loads as a function of Python too, and how that names the file."""
+
 
 def to_wire(model: ModelVersion) -> api.Model:
     """Return a version as it crosses the wire."""
@@ -78,4 +81,11 @@ def mlmodel(model: ModelVersion) -> str:
         },
     }
     lines = ["artifact_path: model", "flavors:", f"  {flavor}:", f"    {key}: {json.dumps(data)}"]
+    if flavor in _PYTHON_FUNCTIONS:
+        module, path = f"mlflow.{flavor}", _PYTHON_FUNCTIONS[flavor]
+        lines += [
+            "  python_function:",
+            f"    loader_module: {json.dumps(module)}",
+            f"    {path}: {json.dumps(data)}",
+        ]
     return "\n".join([*lines, *(f"{name}: {json.dumps(value)}" for name, value in about.items()), ""])

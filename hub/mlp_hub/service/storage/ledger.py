@@ -1,6 +1,7 @@
 """The storage half of the ledger: what is stored takes of `rom`, in the same rows and by the same rule as all else.
 
     reserve  ->  kept for it before anything is written; refused where the quota has no room
+    hold     ->  kept for it while the platform itself writes it; refused likewise
     take     ->  may be written from now on, in steps; refused likewise, within what is reserved never
     give     ->  was written, or will not be: the exact difference
     lapse    ->  who took it is gone: charged as if it was written, until that is looked at
@@ -61,6 +62,11 @@ class StorageLedger:
         left = replace(item, granted=max(item.granted - granted, 0), used=max(item.used + grown, 0))
         tx.stored.put(left)
         return left
+
+    def hold(self, tx: Tx, uid: str, size: int) -> StoredItem | None:
+        """Keep room for so much more than it takes; None where it is gone. Raises that the quota has no room."""
+        item = tx.stored.get(uid)
+        return None if item is None else self._change(tx, item, replace(item, reserved=item.used + size))
 
     def lapse(self, tx: Tx, item: StoredItem) -> None:
         """End all that was taken, by who is gone without a word: it is charged as if all was written, until somebody looks."""

@@ -165,6 +165,7 @@ class TenantService:
             ):  # what lies there counts for whom its owner works from now on
                 tx.stored.hand_over(kind, user, name, default_tenant(tx, user))
             self._check_unused(tx, name)
+            tx.secrets.remove_all(name, "")
             tx.tenants.remove(name)
             tx.usage.remove(name)
             for account in tx.service_accounts.leave_behind(name):

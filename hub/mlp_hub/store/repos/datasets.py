@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Row, Select, delete, select
 
-from mlp_hub.domain.dataset import Dataset, DatasetPhase
+from mlp_hub.domain.dataset import Dataset, DatasetPhase, ObjectSource
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, within
@@ -15,7 +16,9 @@ from mlp_hub.store.repos.stored import item_of
 from mlp_hub.store.tables import dataset as d
 from mlp_hub.store.tables import stored as s
 
-_ALL = select(d.c.phase, d.c.size, d.c.progress, d.c.message, s).join_from(d, s, d.c.uid == s.c.uid)
+_ALL = select(d.c.phase, d.c.size, d.c.progress, d.c.message, d.c.source, s).join_from(
+    d, s, d.c.uid == s.c.uid
+)
 
 
 class Datasets(Repo):
@@ -58,8 +61,9 @@ class Datasets(Repo):
 
     def put(self, dataset: Dataset) -> None:
         """Store one, new or changed; what is stored of it must be there."""
-        values = {"uid": dataset.item.uid, "phase": dataset.phase.value, "size": dataset.size}
+        values: dict[str, Any] = {"uid": dataset.item.uid, "phase": dataset.phase.value, "size": dataset.size}
         values |= {"progress": dataset.progress, "message": codec.message_text(dataset.message)}
+        values["source"] = None if dataset.source is None else codec.dumps(asdict(dataset.source))
         self._c.execute(self._upsert(d, ("uid",)), values)
 
     def remove(self, uid: str) -> None:
@@ -73,4 +77,5 @@ class Datasets(Repo):
 
 def _dataset_of(row: Row[Any]) -> Dataset:
     phase = DatasetPhase(row.phase)
-    return Dataset(item_of(row), phase, row.size, row.progress, codec.message_of(row.message))
+    source = None if row.source is None else ObjectSource(**codec.load_object(row.source))
+    return Dataset(item_of(row), phase, row.size, row.progress, codec.message_of(row.message), source)

@@ -1,0 +1,31 @@
+"""Secrets on the wire: what is in one is said once, and never told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta
+
+from mlp_api.types import Name, Request, Response
+
+KEY_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$(?!\n)"
+KeyName = Annotated[str, Meta(pattern=KEY_PATTERN, max_length=64)]
+KeyValue = Annotated[str, Meta(min_length=1, max_length=8192)]
+
+
+class SecretSet(Request):
+    """What is to be in a secret, by name: of an object store `access_key_id` and `secret_access_key`, perhaps `session_token`."""
+
+    keys: Annotated[dict[KeyName, KeyValue], Meta(min_length=1, max_length=16)]
+
+
+class Secret(Response):
+    """A secret, as far as anybody is told: its name, the names of what is in it, and who set it when."""
+
+    name: Name
+    keys: list[str]
+    tenant: str | None
+    user: str | None
+    changed_at: datetime
+    changed_by: str

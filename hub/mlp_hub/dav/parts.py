@@ -1,0 +1,236 @@
+"""Large files that come in parts, and go on where they were cut: PUT with `Content-Range` and the digest of the whole file.
+
+    PUT /data/USER/DATASET/PATH     Content-Range: bytes 0-67108863/10737418240     Repr-Digest: sha-256=:...:
+    202, Upload-Offset: 67108864                so much is here
+    PUT                             Content-Range: bytes */10737418240, no body     asks how much is here
+    409, Upload-Offset: 4096                    a part that begins elsewhere: go on there
+    201 or 204                                  it is whole, verified and in its place
+
+What is here of a file lies beside the dataset (`sandbox.open_arriving`), by its path, length and digest: no client of WebDAV sees
+it, it is charged like the rest, it outlives this process, and it goes when nobody wrote to it for a day. Whoever reads sees the old
+file or the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from wsgidav.dav_error import HTTP_BAD_REQUEST, HTTP_CONFLICT, HTTP_LOCKED, HTTP_SERVICE_UNAVAILABLE, DAVError
+
+from mlp_hub.beneath import Folder
+from mlp_hub.dav.service import StorageRoom
+from mlp_hub.dav.tree import Parts, Tree
+from mlp_hub.dav.upload import attributes_of, digest_in, disk_error, refusal
+from mlp_language.message import msg
+
+_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18})")
+KEPT_S = 86_400.0
+"""Tuning: seconds for which what came of a file is kept though nothing more comes: longer to go on, for what it takes meanwhile."""
+BLOCK = 1 << 18
+"""Tuning: bytes that are read and written at a time."""
+MOST_HASHES = 64
+"""Safety: files whose checksum so far is in memory; of all others it is made anew at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """What a request brings of a file: bytes from `begin` to before `end` of `total`; nothing where it only asks."""
+
+    begin: int
+    end: int
+    total: int
+    digest: bytes
+
+    @classmethod
+    def of(cls, environ: dict[str, Any], length: int | None) -> FilePart | None:
+        """Read a request; None for one that brings a file as a whole. Raises `DAVError`."""
+        said = environ.get("HTTP_CONTENT_RANGE")
+        if said is None:
+            return None
+        found = _RANGE.fullmatch(said.strip())
+        digest = digest_in(environ)
+        if found is None or digest is None:
+            raise DAVError(
+                HTTP_BAD_REQUEST,
+                msg(
+                    "a part needs Content-Range: bytes FIRST-LAST/TOTAL, and the Repr-Digest of the whole file"
+                ),
+            )
+        total = int(found[3])
+        begin, end = (0, 0) if found[1] is None else (int(found[1]), int(found[2]) + 1)
+        if not 0 <= begin <= end <= total or length != end - begin or not total:
+            raise DAVError(
+                HTTP_BAD_REQUEST,
+                msg(
+                    "Content-Range says {n} bytes of {total}, and Content-Length others",
+                    n=end - begin,
+                    total=total,
+                ),
+            )
+        return cls(begin, end, total, digest)
+
+    def name(self, path: Parts) -> str:
+        """Return under which name the file is kept until it is whole."""
+        whole = "\0".join((*path, str(self.total), self.digest.hex()))
+        return hashlib.sha256(whole.encode()).hexdigest()[:40]
+
+
+class _Hashes:
+    """Checksums so far of what came, by file and length."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[int, int], tuple[int, Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, file: BinaryIO, size: int) -> Any:
+        at = os.fstat(file.fileno())
+        with self._lock:
+            found = self._kept.pop((at.st_dev, at.st_ino), None)
+        if found is not None and found[0] == size:
+            return found[1]
+        made = hashlib.sha256()
+        file.seek(0)
+        while data := file.read(BLOCK):
+            made.update(data)
+        return made
+
+    def keep(self, file: BinaryIO, size: int, made: Any) -> None:
+        at = os.fstat(file.fileno())
+        with self._lock:
+            self._kept[at.st_dev, at.st_ino] = (size, made)
+            while len(self._kept) > MOST_HASHES:
+                self._kept.popitem(last=False)
+
+
+class PartUploads:
+    """Takes parts in. `is_locked` tells whether somebody has a lock on a path."""
+
+    def __init__(
+        self, service: StorageRoom, is_locked: Callable[[Tree, Parts, dict[str, Any]], bool]
+    ) -> None:
+        self._service, self._is_locked = service, is_locked
+        self._hashes = _Hashes()
+
+    def receive(self, environ: dict[str, Any], tree: Tree, path: Parts, part: FilePart) -> tuple[int, int]:
+        """Take a part in; return the status, and how much is here. Raises `DAVError`."""
+        if not path:
+            raise DAVError(HTTP_CONFLICT, msg("name a file of the dataset"))
+        if self._is_locked(tree, path, environ):
+            raise DAVError(HTTP_LOCKED, msg("somebody has a lock on it; try again when that has ended"))
+        try:
+            with tree.arriving() as folder:
+                self._tidy(folder)
+                with _alone(folder, part.name(path)) as file:
+                    return self._into(environ, tree, path, part, folder, file)
+        except OSError as error:
+            raise disk_error(error) from error
+
+    def _into(  # noqa: PLR0917 - a step of `receive`
+        self,
+        environ: dict[str, Any],
+        tree: Tree,
+        path: Parts,
+        part: FilePart,
+        folder: Folder,
+        file: BinaryIO,
+    ) -> tuple[int, int]:
+        here = os.fstat(file.fileno()).st_size
+        if part.end:
+            if part.begin != here:
+                return 409, here
+            here = self._write(environ, tree, part, file)
+        if here < part.total:
+            return 202, here
+        return self._place(tree, path, part, folder, file), here
+
+    def _write(self, environ: dict[str, Any], tree: Tree, part: FilePart, file: BinaryIO) -> int:
+        """Write on, and keep what came where it is cut."""
+        uid, size = tree.access.uid, part.end - part.begin
+        said = self._service.take(uid, size, tree.access.language)
+        if said.status != 200:
+            raise refusal(said.status, said.body, said.message)
+        here = part.begin
+        try:
+            made = self._hashes.take(file, here)
+            file.seek(here)
+            body = environ["wsgi.input"]
+            while here < part.end and (data := _read(body, min(BLOCK, part.end - here))):
+                file.write(data)
+                made.update(data)
+                here += len(data)
+            self._hashes.keep(file, here, made)
+        finally:
+            self._service.give(uid, size, here - part.begin)
+        if here < part.end:
+            raise DAVError(
+                HTTP_BAD_REQUEST, msg("the part was cut; ask how much is here, and go on from there")
+            )
+        return here
+
+    def _place(self, tree: Tree, path: Parts, part: FilePart, folder: Folder, file: BinaryIO) -> int:
+        name = part.name(path)
+        if self._hashes.take(file, part.total).digest() != part.digest:
+            folder.remove(name)
+            self._service.give(tree.access.uid, 0, 0, part.total)
+            raise DAVError(
+                HTTP_BAD_REQUEST,
+                msg(
+                    "what came has another SHA-256 than Repr-Digest says; nothing was changed, send it again"
+                ),
+            )
+        tree.finish(file.fileno())
+        attributes_of(tree, path, file.fileno(), part.digest)
+        os.fsync(file.fileno())
+        was_there = tree.stat(path) is not None
+        old = tree.put(name, path, folder)
+        if old:
+            self._service.give(tree.access.uid, 0, 0, old)
+        return 204 if was_there else 201
+
+    def _tidy(self, folder: Folder) -> None:
+        """Remove what nobody wrote to for long; it is charged until the dataset is looked at the next time."""
+        before = time.time() - KEPT_S
+        with folder.entries() as entries:
+            for entry in list(entries):
+                with contextlib.suppress(OSError):
+                    if (
+                        entry.is_file(follow_symlinks=False)
+                        and entry.stat(follow_symlinks=False).st_mtime < before
+                    ):
+                        folder.remove(entry.name)
+
+
+@contextlib.contextmanager
+def _alone(folder: Folder, name: str) -> Iterator[BinaryIO]:
+    """Open a file that one request at a time writes to."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder.fd), "r+b", buffering=0) as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DAVError(
+                HTTP_SERVICE_UNAVAILABLE, msg("another request sends the same file; try again in a moment")
+            ) from None
+        yield file
+
+
+def _read(body: Any, size: int) -> bytes:
+    """Read on from a body; nothing where it is cut."""
+    try:
+        found: bytes = body.read(size)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return b""
+    return found

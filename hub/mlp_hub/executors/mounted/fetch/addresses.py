@@ -1,0 +1,133 @@
+"""Which addresses are spoken to: those of the internet, and the endpoints that the operator named.
+
+A name is looked up once, and the connection goes to the very address that was checked: what the name means a moment later does
+not matter, nor where an answer points to.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+from urllib3.util import Retry, Timeout
+
+CONNECT_S = 10.0
+"""Safety: seconds for which a connection is waited for."""
+SILENT_S = 60.0
+"""Safety: seconds for which an endpoint may say nothing."""
+RETRIES = 2
+"""Tuning: how often a request is made again."""
+MOST_REQUESTS = 1_000_000
+"""Safety: requests of one copy: an endpoint may have another page for ever."""
+
+
+class ForbiddenAddressError(Exception):
+    """An endpoint that is not to be spoken to."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(host)
+        self.host = host
+
+
+class TooManyRequestsError(Exception):
+    """An endpoint always has another page."""
+
+
+def is_public(address: str) -> bool:
+    """Tell whether an address is one of the internet, whatever it is wrapped in."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo or (None, None))[1]
+        if inner is None and found in ipaddress.ip_network("64:ff9b::/96"):
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(str(inner))
+    return found.is_global and not found.is_multicast
+
+
+def is_allowed(host: str, port: int, allowed: Sequence[str]) -> bool:
+    """Tell whether the operator named an endpoint, as HOST or HOST:PORT."""
+    plain = host.strip("[]").lower()
+    shown = f"[{plain}]" if ":" in plain else plain
+    return bool({plain, shown, f"{shown}:{port}"} & {one.lower() for one in allowed})
+
+
+def reachable(host: str, port: int, allowed: Sequence[str]) -> list[tuple[int, Any]]:
+    """Look a name up; return the families and addresses that may be spoken to. Raises `ForbiddenAddressError`, `OSError`."""
+    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    named = is_allowed(host, port, allowed)
+    right: list[tuple[int, Any]] = [
+        (family, where) for family, _, _, _, where in found if named or is_public(str(where[0]))
+    ]
+    if not right:
+        raise ForbiddenAddressError(host)
+    return right
+
+
+def client(allowed: Sequence[str], certificates: str) -> urllib3.PoolManager:
+    """Make an HTTP client that speaks to such addresses only, and follows no redirect."""
+
+    class Plain(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            return _connect(self, allowed)
+
+    class Encrypted(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            return _connect(self, allowed)
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class EncryptedPool(HTTPSConnectionPool):
+        ConnectionCls = Encrypted
+
+    class Checked(urllib3.PoolManager):
+        made = 0
+
+        def urlopen(self, method: str, url: str, *more: Any, **kw: Any) -> Any:
+            self.made += 1
+            if self.made > MOST_REQUESTS:
+                raise TooManyRequestsError
+            return super().urlopen(method, url, *more, **{**kw, "redirect": False})
+
+    made = Checked(
+        maxsize=8,
+        timeout=Timeout(connect=CONNECT_S, read=SILENT_S),
+        retries=Retry(
+            total=RETRIES, redirect=False, backoff_factor=0.5, status_forcelist=(500, 502, 503, 504)
+        ),
+        cert_reqs="CERT_REQUIRED",
+        ca_certs=certificates,
+    )
+    made.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
+    return made
+
+
+def _connect(of: HTTPConnection, allowed: Sequence[str]) -> socket.socket:
+    host, port = str(of.host), int(of.port or of.default_port)
+    try:
+        found = reachable(host, port, allowed)
+    except socket.gaierror as error:
+        raise NameResolutionError(host, of, error) from error
+    last: OSError | None = None
+    for family, where in found:
+        made = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            made.settimeout(CONNECT_S)
+            made.connect(where)
+        except TimeoutError as error:
+            made.close()
+            raise ConnectTimeoutError(of, f"{host} does not answer") from error
+        except OSError as error:
+            made.close()
+            last = error
+        else:
+            made.settimeout(of.timeout if isinstance(of.timeout, int | float) else SILENT_S)
+            return made
+    raise NewConnectionError(of, f"{host} cannot be reached: {last}")

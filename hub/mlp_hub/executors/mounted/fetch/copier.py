@@ -1,0 +1,192 @@
+"""One copy of a source: list, compare, ask for room, fetch what is missing, remove what is gone there."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.executors.mounted.fetch.landing import Landing
+from mlp_hub.executors.mounted.fetch.listing import SourceObject, listed
+from mlp_hub.executors.mounted.fetch.store import ChangedError, CutError, ObjectStore
+from mlp_hub.executors.workspace import Extent
+from mlp_language.message import msg
+
+TOGETHER = 4
+"""Tuning: objects on their way at a time: more hide the waiting for the network, and are in each other's way."""
+TRIES = 4
+"""Tuning: how often an object is fetched that is cut or changes each time, without anything new."""
+_MD5 = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass
+class CopyProgress:
+    """How much of what is to be fetched is here; counted by several threads."""
+
+    total: int = 0
+    done: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, count: int) -> None:
+        """Count bytes that came; less than nothing where some have to come again."""
+        with self.lock:
+            self.done += count
+
+    @property
+    def percent(self) -> int:
+        """How far it is; never 100, which is said when all is in place."""
+        return min(99, 100 * self.done // self.total) if self.total else 0
+
+
+class SourceCopy:
+    """One copy."""
+
+    def __init__(self, store: ObjectStore, landing: Landing, progress: CopyProgress) -> None:
+        self._store, self._landing, self._progress = store, landing, progress
+        self._ended = threading.Event()
+
+    def run(self, prefix: str, admit: Callable[[int], None]) -> Extent:
+        """Have the dataset be what the source is. Raises `Refused`, and `OSError` of the disk."""
+        found = listed(prefix, self._store.objects())
+        if not found.objects:
+            raise Refused(
+                Reason.NOT_FOUND, msg("there is nothing below {prefix} in the source", prefix=prefix or "/")
+            )
+        missing = [one for one in found.objects if not self._landing.has(one)]
+        self._landing.keep_only(missing)
+        self._progress.total = sum(one.size for one in missing)
+        admit(self._progress.total)
+        for parts in found.directories:
+            self._landing.make(parts)
+        self._fetch_all(missing)
+        self._landing.forget({one.parts for one in found.objects})
+        self._landing.flush()
+        return Extent(len(found.objects), found.size)
+
+    def _fetch_all(self, missing: list[SourceObject]) -> None:
+        left = iter(missing)
+        lock = threading.Lock()
+
+        def run() -> None:
+            while not self._ended.is_set():
+                with lock:
+                    one = next(left, None)
+                if one is None:
+                    return
+                self._fetch(one)
+
+        with ThreadPoolExecutor(TOGETHER) as crew:
+            runs = [crew.submit(run) for _ in range(TOGETHER)]
+            wait(runs, return_when=FIRST_EXCEPTION)
+            self._ended.set()
+            for one in runs:
+                one.result()
+
+    def _fetch(self, one: SourceObject) -> None:
+        """Fetch one object, from where it was cut, as what it is by then."""
+        admitted, tries, most = one.size, 0, -1
+        while True:
+            try:
+                self._once(one)
+            except CutError as cut:
+                tries = tries + 1 if cut.have <= most else 0
+                most = max(most, cut.have)
+            except ChangedError:
+                tries += 1
+                now = self._store.now(one)
+                if now is None:
+                    self._progress.add(admitted)
+                    return  # it is gone, as if it had been before
+                if now.size > admitted:
+                    tries = TRIES  # for which no room was kept
+                one = now
+            else:
+                return
+            if self._ended.is_set():
+                return
+            if tries >= TRIES:
+                raise Refused(
+                    Reason.CONFLICT,
+                    msg(
+                        "{key} is cut or changes each time it is fetched; sync once it is at rest, what came is kept",
+                        key=one.key[:200],
+                    ),
+                )
+
+    def _once(self, one: SourceObject) -> None:
+        with self._landing.part(one) as file:
+            arrival = _Arrival(file, self._progress)
+            try:
+                plain = self._bring(one, arrival)
+                # of what is encrypted otherwise, or came in parts, the tag is no checksum
+                if plain and _MD5.fullmatch(one.tag) and arrival.md5.hexdigest() != one.tag:
+                    arrival.drop()
+                    raise CutError  # noqa: TRY301 - as what was cut
+                self._landing.place(one, file.fileno(), arrival.sha.digest())
+            except BaseException as error:
+                if isinstance(error, CutError):
+                    error.have = arrival.have
+                if isinstance(error, ChangedError):
+                    arrival.drop()
+                self._progress.add(-arrival.have)
+                raise
+
+    def _bring(self, one: SourceObject, arrival: _Arrival) -> bool:
+        """Fetch what is missing of an object; return whether its tag may be the MD5 of what came."""
+        arrival.take_up()
+        if arrival.have > one.size:
+            arrival.drop()
+        if arrival.have == one.size:
+            return True
+        pieces = self._store.read(one, arrival.have)
+        plain = next(pieces) in (b"", b"AES256")
+        for data in pieces:
+            if self._ended.is_set():
+                raise CutError
+            arrival.write(data)
+        return plain
+
+
+class _Arrival:
+    """What is here of one object, in an open file."""
+
+    def __init__(self, file: Any, progress: CopyProgress) -> None:
+        self._file, self._progress = file, progress
+        self._begin()
+
+    def _begin(self) -> None:
+        self.sha, self.md5, self.have = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
+
+    def take_up(self) -> None:
+        """Begin with what came before."""
+        while data := self._file.read(1 << 20):
+            self._count(data)
+
+    def write(self, data: bytes) -> None:
+        """Write on."""
+        left = memoryview(data)
+        while left:
+            count = self._file.write(left)
+            if not count:
+                raise OSError(errno.ENOSPC, "the disk is full")
+            left = left[count:]
+        self._count(data)
+
+    def drop(self) -> None:
+        """Have nothing of it."""
+        self._file.truncate(0)
+        self._file.seek(0)
+        self._progress.add(-self.have)
+        self._begin()
+
+    def _count(self, data: bytes) -> None:
+        self.sha.update(data)
+        self.md5.update(data)
+        self.have += len(data)
+        self._progress.add(len(data))

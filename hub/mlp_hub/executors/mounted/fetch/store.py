@@ -1,0 +1,152 @@
+"""An object store, as much of it as is needed: list below a prefix, and read an object in one state of it from any byte."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import certifi
+from minio import Minio
+from minio.error import InvalidResponseError, MinioException, S3Error
+from urllib3.exceptions import HTTPError, LocationParseError
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.executors.mounted.fetch import addresses
+from mlp_hub.executors.mounted.fetch.listing import SourceObject
+from mlp_hub.executors.workspace import OpenSource
+from mlp_language.message import Message, msg
+
+AMAZON = "https://s3.amazonaws.com"
+BLOCK = 1 << 20
+"""Tuning: bytes that are read at a time."""
+_CODE = re.compile(r"[A-Za-z0-9]{1,60}")
+_DENIED = frozenset(
+    {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"}
+)
+
+
+class ChangedError(Exception):
+    """The object is another one by now, or gone."""
+
+
+class CutError(Exception):
+    """Less came than there is; so much is here by now."""
+
+    def __init__(self, have: int = 0) -> None:
+        super().__init__(have)
+        self.have = have
+
+
+class ObjectStore:
+    """One bucket. What it raises is `Refused` with what is wrong, and never has a credential in it."""
+
+    def __init__(self, source: OpenSource) -> None:
+        self._source = source
+        where = urlsplit(source.endpoint or AMAZON)
+        self.host = where.netloc
+        self._client = Minio(
+            where.netloc,
+            source.key_id or None,
+            source.key or None,
+            source.token or None,
+            secure=where.scheme == "https",
+            region=source.region or None,
+            http_client=addresses.client(source.allowed, certifi.where()),
+        )
+
+    def objects(self) -> Iterator[tuple[str, int, str]]:
+        """Yield the key, size and tag of each object whose key begins with the prefix."""
+        source = self._source
+        try:
+            for one in self._client.list_objects(source.bucket, prefix=source.prefix, recursive=True):
+                yield one.object_name, int(one.size or 0), (one.etag or "").strip('"')
+        except Exception as error:  # noqa: BLE001 - each becomes a refusal
+            raise self._refused(error) from None
+
+    def now(self, one: SourceObject) -> SourceObject | None:
+        """Return what an object is now; None where it is gone."""
+        try:
+            found = self._client.stat_object(self._source.bucket, one.key)
+        except S3Error as error:
+            if error.code in {"NoSuchKey", "NoSuchObject"}:
+                return None
+            raise self._refused(error) from None
+        except Exception as error:  # noqa: BLE001 - each becomes a refusal
+            raise self._refused(error) from None
+        return SourceObject(one.key, one.parts, int(found.size or 0), (found.etag or "").strip('"'))
+
+    def read(self, one: SourceObject, begin: int) -> Iterator[bytes]:
+        """Yield an object from a byte on; first how it is encrypted, as text. Raises `ChangedError`, `CutError`."""
+        response = self._opened(one, begin)
+        try:
+            length = response.headers.get("content-length")
+            ranged = str(response.headers.get("content-range", "")).startswith(f"bytes {begin}-")
+            if length != str(one.size - begin) or (begin and (response.status != 206 or not ranged)):
+                raise ChangedError
+            yield str(response.headers.get("x-amz-server-side-encryption", "")).encode()
+            left = one.size - begin
+            try:
+                while left and (data := response.read(min(BLOCK, left), decode_content=False)):
+                    left -= len(data)
+                    yield data
+            except (HTTPError, OSError):
+                raise CutError from None
+            if left:
+                raise CutError
+        finally:
+            response.close()
+
+    def _opened(self, one: SourceObject, begin: int) -> Any:
+        try:
+            return self._client.get_object(
+                self._source.bucket, one.key, offset=begin, request_headers={"If-Match": f'"{one.tag}"'}
+            )
+        except S3Error as error:
+            if error.code in {"PreconditionFailed", "NoSuchKey", "NoSuchObject", "InvalidRange"}:
+                raise ChangedError from None
+            raise self._refused(error) from None
+        except Exception as error:  # noqa: BLE001 - each becomes a refusal
+            raise self._refused(error) from None
+
+    def _refused(self, error: BaseException) -> Refused:
+        """Say what is wrong, without what an endpoint says of it at length."""
+        if isinstance(error, Refused):
+            return error
+        inner: BaseException | None = error
+        while inner is not None:
+            if isinstance(inner, addresses.ForbiddenAddressError):
+                return Refused(
+                    Reason.FORBIDDEN,
+                    msg(
+                        "{host} is at a private address, to which nothing of the platform speaks for users; its operator may name it in "
+                        "MLP_DATA_ENDPOINTS",
+                        host=inner.host[:100],
+                    ),
+                )
+            inner = inner.__cause__ or inner.__context__
+        return Refused(Reason.INVALID, self._words(error))
+
+    def _words(self, error: BaseException) -> Message:  # noqa: PLR0911 - one for each fault
+        source, host = self._source, self.host[:100]
+        code = error.code if isinstance(error, S3Error) and _CODE.fullmatch(str(error.code)) else ""
+        if code in _DENIED:
+            if source.key_id:
+                return msg(
+                    "{host} does not let these credentials read {bucket} ({code}); is the right secret named?",
+                    host=host, bucket=source.bucket, code=str(code),
+                )  # fmt: skip
+            return msg(
+                "{host} does not let everybody read {bucket} ({code}); name a secret that opens it",
+                host=host, bucket=source.bucket, code=str(code),
+            )  # fmt: skip
+        if code == "NoSuchBucket":
+            return msg("there is no bucket {bucket} at {host}", host=host, bucket=source.bucket)
+        if code:
+            return msg("{host} says {code} of {bucket}", host=host, code=str(code), bucket=source.bucket)
+        if isinstance(error, (HTTPError, LocationParseError, OSError)):
+            return msg("{host} does not answer as it should; said again, it goes on from here", host=host)
+        if isinstance(error, (InvalidResponseError, MinioException)):
+            return msg("{host} answers with what is no object store's", host=host)
+        return msg("what {host} answers cannot be read", host=host)

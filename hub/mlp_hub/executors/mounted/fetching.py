@@ -1,0 +1,99 @@
+"""Starts the process that copies a source, asks and tells as it says, and ends it where it is not to go on."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.executors.workspace import Extent, FetchSteps, OpenSource, StoredPlace
+from mlp_language.message import from_data, msg
+
+_REASONS = {reason.value: reason for reason in Reason}
+SILENT_S = 120.0
+"""Safety: seconds for which the process may say nothing, though it says something each second."""
+LOOK_S = 0.5
+"""Tuning: seconds between two looks whether it is to go on."""
+_PASSED = ("PATH", "PYTHONPATH", "LANG", "TZ")
+"""Given: variables that the process has; no credential is among them."""
+
+
+def fetch(root: Path, source: OpenSource, to: StoredPlace, owner: int | None, steps: FetchSteps) -> Extent:
+    """Copy a source; blocks. Raises `Refused`, `OSError` where it may be asked for again, and what `steps` raise."""
+    env = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    argv = [sys.executable, "-m", __package__ + ".fetch"]
+    asked = {"source": asdict(source), "root": str(root), "user": to.user, "name": to.name, "owner": owner}
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=env,
+        cwd="/",
+        start_new_session=True,
+        bufsize=0,
+    )
+    try:
+        _tell(process, json.dumps(asked))
+        return _follow(process, steps)
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def _follow(process: subprocess.Popen[bytes], steps: FetchSteps) -> Extent:
+    for said in _lines(process, steps):
+        if "percent" in said:
+            steps.told(int(said["percent"]))
+        elif "room" in said:
+            steps.admit(int(said["room"]))
+            _tell(process, "go")
+        elif "files" in said:
+            return Extent(int(said["files"]), int(said["size"]))
+        elif "reason" in said:
+            raise Refused(_REASONS[said["reason"]], from_data(said["message"]))
+        elif said.get("errno") in (errno.ENOSPC, errno.EDQUOT):
+            raise Refused(
+                Reason.DISK_FULL, msg("the disk is full; what came is kept, sync goes on from there")
+            )
+        else:
+            raise OSError(int(said.get("errno") or errno.EIO), "what is fetched cannot be written")
+    raise OSError(errno.EIO, "the process that copies has died")
+
+
+def _lines(process: subprocess.Popen[bytes], steps: FetchSteps) -> Iterator[dict[str, Any]]:
+    """Yield what it says, until it ends."""
+    if process.stdout is None:
+        return
+    fd, rest, heard = process.stdout.fileno(), b"", time.monotonic()
+    while True:
+        steps.goes_on()
+        if select.select([fd], [], [], LOOK_S)[0]:
+            data = os.read(fd, 1 << 16)
+            if not data:
+                return
+            heard = time.monotonic()
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                yield json.loads(line)
+        elif time.monotonic() - heard > SILENT_S:
+            raise OSError(errno.ETIMEDOUT, "the process that copies says nothing any more")
+
+
+def _tell(process: subprocess.Popen[bytes], line: str) -> None:
+    try:
+        if process.stdin is not None:
+            process.stdin.write(line.encode() + b"\n")
+    except BrokenPipeError:
+        raise OSError(errno.EIO, "the process that copies has died") from None

@@ -1,0 +1,156 @@
+"""Datasets that the platform copies from where they are: a step of the worker that may be cut at any point and said again.
+
+What is stored says that it is to be copied; what is there says what is missing. Room is kept for all that will come before any of it
+does, and in the end it is charged with what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+
+from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
+from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.executors.workspace import OpenSource
+from mlp_hub.service.datasets.sources import DataSources
+from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.stored import place_of
+from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.support.told import told
+from mlp_hub.store.database import Database
+from mlp_hub.store.tx import Tx
+from mlp_language.message import NOTHING, Message, msg
+
+log = logging.getLogger(__name__)
+P = DatasetPhase
+MOST_OF_USER = 2
+"""Safety: sources of one user that are copied at a time: an endpoint that hardly sends holds up nobody else."""
+TRIES = 6
+"""Safety: how often in a row a copy may die or meet an error of the disk, with a longer wait each time."""
+ANSWER_S = 60.0
+"""Safety: seconds for which who copies waits until its room is kept."""
+
+
+class CopyStopped(Exception):  # noqa: N818 - what became of it
+    """The dataset is not to be copied any further."""
+
+
+class SourceCopies:
+    """Copies sources. `first_uid` is as the policy has it."""
+
+    def __init__(  # noqa: PLR0917 - parts of the worker
+        self,
+        db: Database,
+        storage: StorageLedger,
+        acts: Acts,
+        sources: DataSources,
+        first_uid: int | None,
+        changed: Callable[[], None],
+    ) -> None:
+        self._db, self._storage, self._acts, self._sources = db, storage, acts, sources
+        self._first_uid, self._changed = first_uid, changed
+        self._stopped: set[str] = set()
+        self._failed: dict[str, int] = {}  # how often in a row, of this process alone
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(MOST_OF_USER)
+        )
+
+    def stop(self, uid: str) -> None:
+        """Copy it no further."""
+        self._stopped.add(uid)
+
+    async def run(self, found: Dataset) -> None:
+        """Copy all that is missing of it; it is ready then, or in error with the reason."""
+        uid = found.item.uid
+        async with self._turns[found.item.user]:
+            self._stopped.discard(uid)
+            now = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
+            if now is None or not now.is_copied:
+                return
+            try:
+                source, owner = await self._db.read(lambda tx: self._opened(tx, now))
+                await self._acts.fetch(source, place_of(now.item), owner, _Steps(self, uid))
+            except CopyStopped:
+                return
+            except Refused as refused:
+                self._failed.pop(uid, None)
+                await self._end(uid, P.ERROR, refused.message)
+            except OSError:
+                self._failed[uid] = self._failed.get(uid, 0) + 1
+                if self._failed[uid] < TRIES:
+                    raise
+                del self._failed[uid]
+                log.exception("dataset %s of %s cannot be copied", now.item.name, now.item.user)
+                again = msg(
+                    "its copying failed {n} times; the hub's log says how; sync goes on from there", n=TRIES
+                )
+                await self._end(uid, P.ERROR, again)
+            else:
+                self._failed.pop(uid, None)
+                await self._end(uid, P.READY, NOTHING)
+
+    def _opened(self, tx: Tx, found: Dataset) -> tuple[OpenSource, int | None]:
+        user = tx.users.get(found.item.user)
+        number = 0 if user is None else user.number
+        owner = None if self._first_uid is None else self._first_uid + number
+        return self._sources.opened(tx, found), owner
+
+    async def _end(self, uid: str, phase: DatasetPhase, message: Message) -> None:
+        def work(tx: Tx) -> None:
+            now = tx.datasets.get(SYSTEM, uid)
+            if now is None or not now.is_copied:
+                return  # its owner stopped it at the last moment
+            check_dataset_move(now, phase)
+            progress = 100 if phase is P.READY else now.progress
+            tx.datasets.put(replace(now, phase=phase, progress=progress, message=message))
+
+        await told(self._db.write(work), self._changed)
+
+    async def hold(self, uid: str, size: int) -> None:
+        """Keep room for so much more than is there. Raises `Refused`."""
+
+        def work(tx: Tx) -> None:
+            self._storage.hold(tx, uid, size)
+
+        await told(self._db.write(work), self._changed)
+
+    async def note(self, uid: str, percent: int) -> None:
+        """Store how far it is."""
+
+        def work(tx: Tx) -> None:
+            now = tx.datasets.get(SYSTEM, uid)
+            if now is not None and now.is_copied:
+                tx.datasets.put(replace(now, progress=percent))
+
+        await self._db.write(work)
+
+    def is_stopped(self, uid: str) -> bool:
+        """Tell whether it is to be copied no further."""
+        return uid in self._stopped
+
+
+class _Steps:
+    """What a copy asks and tells from its thread, on the loop."""
+
+    def __init__(self, copies: SourceCopies, uid: str) -> None:
+        self._copies, self._uid = copies, uid
+        self._loop = asyncio.get_running_loop()
+        self._percent = -1
+
+    def admit(self, size: int) -> None:
+        asyncio.run_coroutine_threadsafe(self._copies.hold(self._uid, size), self._loop).result(ANSWER_S)
+
+    def told(self, percent: int) -> None:
+        if percent != self._percent:
+            self._percent = percent
+            asyncio.run_coroutine_threadsafe(self._copies.note(self._uid, percent), self._loop).result(
+                ANSWER_S
+            )
+
+    def goes_on(self) -> None:
+        if self._copies.is_stopped(self._uid):
+            raise CopyStopped

@@ -1,0 +1,114 @@
+"""Sources of datasets: what may be asked for, and with which secret it is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from mlp_api.datasets import DatasetSource
+from mlp_hub.domain.dataset import Dataset, ObjectSource
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.executors.workspace import OpenSource
+from mlp_hub.service.secrets.service import SecretService
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+_URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.{0,1024}))?")
+_REGION = re.compile(r"[a-z0-9-]{0,40}")
+_SHOWN = 100
+"""Safety: characters of a bad address that are repeated in the answer."""
+ID, KEY, TOKEN = "access_key_id", "secret_access_key", "session_token"
+
+
+class DataSources:
+    """Reads what is asked for; `allowed` are the endpoints, HOST or HOST:PORT, that may be at private addresses."""
+
+    def __init__(self, secrets: SecretService, allowed: Sequence[str]) -> None:
+        self._secrets = secrets
+        self._allowed = tuple(allowed)
+
+    def parse(self, asked: DatasetSource) -> ObjectSource:
+        """Return what is asked for. Raises `Refused`."""
+        found = _URL.fullmatch(asked.url)
+        if found is None or not asked.url.isprintable() or ".." in found[1]:
+            raise Refused(
+                Reason.INVALID,
+                msg("source is {given}; right: s3://BUCKET/PREFIX", given=_clip(asked.url)),
+            )
+        endpoint = asked.endpoint or ""
+        if endpoint:
+            endpoint = _endpoint(endpoint)
+        if not _REGION.fullmatch(asked.region or ""):
+            raise Refused(
+                Reason.INVALID, msg("region is {given}; right: as eu-central-1", given=_clip(asked.region))
+            )
+        return ObjectSource(found[1], found[2] or "", endpoint, asked.region or "", asked.secret or "")
+
+    def check(self, tx: Tx, dataset: Dataset) -> None:
+        """Raise `Refused` where its secret is not there, or is none of an object store."""
+        self.opened(tx, dataset)
+
+    def opened(self, tx: Tx, dataset: Dataset) -> OpenSource:
+        """Return a source with all that is needed to read it. Raises `Refused`."""
+        source, item = dataset.source, dataset.item
+        if source is None:
+            raise Refused(
+                Reason.INVALID, msg("dataset {name} is a copy of nothing: it was uploaded", name=item.name)
+            )
+        keys: Mapping[str, str] = {}
+        if source.secret:
+            keys = self._secrets.opened(tx, source.secret, tenant=item.tenant, user=item.user)
+            if not keys.get(ID) or not keys.get(KEY):
+                raise Refused(
+                    Reason.INVALID,
+                    msg(
+                        "secret {name} opens no object store: it has no {id} or no {key}",
+                        name=source.secret,
+                        id=ID,
+                        key=KEY,
+                    ),
+                )
+        return OpenSource(
+            bucket=source.bucket,
+            prefix=source.prefix,
+            endpoint=source.endpoint,
+            region=source.region,
+            key_id=keys.get(ID, ""),
+            key=keys.get(KEY, ""),
+            token=keys.get(TOKEN, ""),
+            allowed=self._allowed,
+        )
+
+
+def _endpoint(text: str) -> str:
+    wrong = Refused(
+        Reason.INVALID,
+        msg("endpoint is {given}; right: https://HOST, or https://HOST:PORT", given=_clip(text)),
+    )
+    try:
+        found = urlsplit(text)
+        port = found.port
+    except ValueError:
+        raise wrong from None
+    host = found.hostname or ""
+    if (
+        found.scheme not in {"http", "https"}
+        or not re.fullmatch(r"[a-z0-9.-]{1,253}|[0-9a-f:.]{2,45}", host)
+        or found.username is not None
+        or found.path.strip("/")
+        or found.query
+        or found.fragment
+        or port == 0
+        or not text.isprintable()
+    ):
+        raise wrong
+    shown = f"[{host}]" if ":" in host else host
+    return f"{found.scheme}://{shown}" + ("" if port is None else f":{port}")
+
+
+def _clip(text: str | None) -> str:
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in (text or "")[: _SHOWN + 1])
+    # what stands before an @ may be a password
+    shown = re.sub(r"//[^/@]*@", "//...@", shown)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."

@@ -1,0 +1,97 @@
+"""Keeps secrets: sealed with a key of the hub's by AES-GCM, bound to whose each is; nobody is told what is in one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.secret import SealedSecret
+from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.store.database import Database
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+MOST = 50
+"""Safety: secrets of one tenant, or of one user."""
+_NONCE = 12
+"""Given: bytes of a nonce of AES-GCM."""
+
+
+class SecretService:
+    """Use cases of secrets. Whether who asks may is for the caller to say; of tenant and user one is empty."""
+
+    def __init__(self, db: Database, clock: Callable[[], float], key: str) -> None:
+        self._db, self._clock = db, clock
+        self._aead = AESGCM(_derived(key)) if key else None
+
+    async def put(
+        self, name: str, keys: Mapping[str, str], *, tenant: str = "", user: str = "", actor: str
+    ) -> None:
+        """Store a secret in place of what has its name."""
+        if self._aead is None:
+            raise Refused(
+                Reason.WRONG_STATE,
+                msg("this hub has no key to seal secrets with; its operator makes one by mlp-hub up"),
+            )
+        now = self._clock()
+        new = SealedSecret(tenant, user, name, tuple(sorted(keys)), b"", now, actor)
+        nonce = os.urandom(_NONCE)
+        sealed = nonce + self._aead.encrypt(nonce, msgspec.json.encode(dict(keys)), new.bound)
+
+        def work(tx: Tx) -> None:
+            if tenant and tx.tenants.get(tenant) is None:
+                raise no_such_tenant(tenant)
+            if user:
+                tx.users.ensure(user, now)
+            if tx.secrets.get(tenant, user, name) is None and len(tx.secrets.of(tenant, user)) >= MOST:
+                raise Refused(
+                    Reason.INVALID, msg("there are {n} secrets; remove one that nobody needs", n=MOST)
+                )
+            tx.secrets.put(SealedSecret(tenant, user, name, new.keys, sealed, new.changed_at, new.changed_by))
+            detail = {"keys": ", ".join(new.keys)}
+            tx.audit.add(now, actor, "secret.set", name, tenant=tenant or None, detail=detail)
+
+        await self._db.write(work)
+
+    async def list(self, *, tenant: str = "", user: str = "") -> Sequence[SealedSecret]:
+        """Return those of a tenant or a user, by name."""
+        return await self._db.read(lambda tx: tx.secrets.of(tenant, user))
+
+    async def remove(self, name: str, *, tenant: str = "", user: str = "", actor: str) -> None:
+        """Forget a secret. Raises NotFound."""
+        now = self._clock()
+
+        def work(tx: Tx) -> None:
+            if not tx.secrets.remove(tenant, user, name):
+                raise not_found("secret", name)
+            tx.audit.add(now, actor, "secret.remove", name, tenant=tenant or None)
+
+        await self._db.write(work)
+
+    def opened(self, tx: Tx, name: str, *, tenant: str, user: str) -> Mapping[str, str]:
+        """Return what is in a secret of a user's own, or else of the tenant's. Raises NotFound."""
+        found = tx.secrets.get("", user, name) or tx.secrets.get(tenant, "", name)
+        if found is None:
+            raise not_found("secret", name)
+        lost = Refused(
+            Reason.WRONG_STATE,
+            msg("secret {name} was sealed with another key of the hub; set it again", name=name),
+        )
+        if self._aead is None:
+            raise lost
+        try:
+            plain = self._aead.decrypt(found.sealed[:_NONCE], found.sealed[_NONCE:], found.bound)
+        except InvalidTag:
+            raise lost from None
+        return msgspec.json.decode(plain, type=dict[str, str])
+
+
+def _derived(key: str) -> bytes:
+    return HKDF(SHA256(), 32, None, b"mlp-hub secrets").derive(key.encode())

@@ -1,0 +1,338 @@
+"""Datasets that are copies of what is in an object store: whole, charged, gone on with, and from no place that is none of a user's."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlp_api.datasets import Dataset, DatasetCreate, DatasetHeartbeat, DatasetSource
+from mlp_api.types import TenantUpdate
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.executors.workspace import StoredPlace
+from object_stores import KEYS, FalseStore, RealStore, real_store
+from platform_rig import FAST, Rig, play
+from waiting import PATIENCE_S, until
+
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[RealStore]:
+    with real_store() as found:
+        yield found
+
+
+@pytest.fixture
+def false() -> Iterator[FalseStore]:
+    found = FalseStore()
+    yield found
+    found.close()
+
+
+def policy(*allowed: str) -> Any:
+    return replace(FAST, secrets_key="key of this hub", data_endpoints=allowed)
+
+
+def at(rig: Rig, name: str = "pets") -> Path:
+    return rig.directories.stored(StoredPlace("dataset", "ann", name))
+
+
+def files(rig: Rig, name: str = "pets") -> dict[str, bytes]:
+    top = at(rig, name)
+    return {str(p.relative_to(top)): p.read_bytes() for p in sorted(top.rglob("*")) if p.is_file()}
+
+
+def arriving(rig: Rig) -> list[Path]:
+    return [p for p in (at(rig).parent / ".arriving").rglob("*") if p.is_file()]
+
+
+async def add(rig: Rig, url: str, endpoint: str, secret: str | None = None) -> Dataset:
+    source = DatasetSource(url=url, endpoint=endpoint, secret=secret)
+    return await rig.platform.datasets.create("ann", DatasetCreate(name="pets", size=0, source=source))
+
+
+async def ended(rig: Rig) -> Dataset:
+    """Wait until it is copied or in error, and charged exactly."""
+
+    async def look() -> bool:
+        now = await rig.platform.datasets.get(SYSTEM, "ann", "pets")
+        return now.state != "creating" and now.size == now.used
+
+    await until(look, what="the copy to end")
+    return await rig.platform.datasets.get(SYSTEM, "ann", "pets")
+
+
+async def refused(rig: Rig) -> str:
+    found = await ended(rig)
+    assert found.state == "error"
+    return str(found.message)
+
+
+def tag(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+def test_a_bucket_becomes_a_dataset_and_what_changed_is_fetched_again(
+    tmp_path: Path, store: RealStore
+) -> None:
+    big = os.urandom(3 * MIB)
+
+    async def story(rig: Rig) -> None:
+        def fill() -> None:
+            store.make("photos")
+            store.put("photos", "cats/one.jpg", b"one")
+            store.put("photos", "cats/deep/er/two.jpg", big)
+            store.put("photos", "cats/empty", b"")
+            store.put("photos", "catsup", b"of another name")
+
+        await asyncio.to_thread(fill)
+        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        made = await add(rig, "s3://photos/cats", store.url, "store")
+        assert (made.state, made.source and made.source.secret) == ("creating", "store")
+        done = await ended(rig)
+        assert (done.state, done.used, str(done.message)) == ("ready", 3 * MIB + 3, "")
+        want = {"one.jpg": b"one", "deep/er/two.jpg": big, "empty": b""}
+        assert await asyncio.to_thread(files, rig) == want
+        assert await asyncio.to_thread(arriving, rig) == []
+
+        def change() -> None:
+            store.put("photos", "cats/one.jpg", b"another")
+            store.remove("photos", "cats/empty")
+            (at(rig) / "mine").write_bytes(b"put beside it by its owner")
+
+        before = (at(rig) / "deep/er/two.jpg").stat().st_ino
+        await asyncio.to_thread(change)
+        assert (await rig.platform.datasets.sync(SYSTEM, "ann", "pets", actor="ann")).state == "creating"
+        assert (await ended(rig)).state == "ready"
+        want = {"one.jpg": b"another", "deep/er/two.jpg": big, "mine": b"put beside it by its owner"}
+        assert await asyncio.to_thread(files, rig) == want
+        assert (at(rig) / "deep/er/two.jpg").stat().st_ino == before, "what did not change stays"
+
+    play(tmp_path, story, policy=policy(store.host))
+
+
+def test_a_copy_whose_service_is_killed_goes_on_from_what_came(tmp_path: Path, false: FalseStore) -> None:
+    body = os.urandom(5 * MIB)
+    half, begun = 3 * MIB, asyncio.Event()
+    false.listed = [("all", len(body), tag(body))]
+
+    async def story(rig: Rig) -> None:
+        loop = asyncio.get_running_loop()
+
+        def cut(_key: str, headers: dict[str, str]) -> Any:
+            if "Range" not in headers:
+                loop.call_soon_threadsafe(begun.set)
+                return 200, {"Content-Length": str(len(body))}, body[:half]
+            begin = int(headers["Range"].removeprefix("bytes=").removesuffix("-"))
+            said = {"Content-Range": f"bytes {begin}-{len(body) - 1}/{len(body)}"}
+            return 206, said, body[begin:]
+
+        false.answer = cut
+        await add(rig, "s3://photos/", false.url)
+        async with asyncio.timeout(PATIENCE_S):
+            await begun.wait()
+        rig.crash()
+        await rig.start()
+        assert (await ended(rig)).state == "ready"
+        assert await asyncio.to_thread(files, rig) == {"all": body}
+
+    play(tmp_path, story, policy=policy(false.host))
+    whole = [headers for headers in false.asked if headers.startswith("/photos/all")]
+    assert len(whole) > 1
+
+
+def test_a_key_that_is_no_path_writes_nothing(tmp_path: Path, false: FalseStore) -> None:
+    false.listed = [("fine", 1, tag(b"x")), ("a/../../out", 1, tag(b"x"))]
+    false.answer = lambda _key, _headers: (200, {}, b"x")
+
+    async def story(rig: Rig) -> None:
+        await add(rig, "s3://photos/", false.url)
+        assert "can be no files: a/../../out" in await refused(rig)
+        assert await asyncio.to_thread(files, rig) == {}
+
+    play(tmp_path, story, policy=policy(false.host))
+
+
+def test_a_hundred_thousand_keys_that_the_quota_has_no_room_for_are_refused_in_time(
+    tmp_path: Path, false: FalseStore
+) -> None:
+    false.listed = [(f"d{n // 1000}/k{n}", MIB, "0" * 32) for n in range(100_000)]
+
+    async def story(rig: Rig) -> None:
+        await rig.platform.tenants.update("default", TenantUpdate(rom=MIB))
+        await add(rig, "s3://photos/", false.url)
+        assert "default" in await refused(rig)
+        assert not [key for key in false.asked if "/d" in key], "nothing was fetched"
+
+    play(tmp_path, story, policy=policy(false.host))
+
+
+@pytest.mark.parametrize("said", ["more", "less", "other"])
+def test_what_is_not_as_it_was_listed_is_not_kept(tmp_path: Path, false: FalseStore, said: str) -> None:
+    sent = {"more": b"12345", "less": b"12", "other": b"abc"}[said]
+    false.listed = [("k", 3, tag(b"123"))]
+
+    def answer(_key: str, headers: dict[str, str]) -> Any:
+        length = str(len(sent)) if said == "more" else "3"
+        return (
+            200,
+            {
+                "Content-Length": length,
+                "ETag": f'"{tag(b"123")}"',
+                "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT",
+            },
+            sent,
+        )
+
+    false.answer = answer
+
+    async def story(rig: Rig) -> None:
+        await add(rig, "s3://photos/", false.url)
+        assert "k is cut or changes each time" in await refused(rig)
+        assert await asyncio.to_thread(files, rig) == {}
+
+    play(tmp_path, story, policy=policy(false.host))
+
+
+def test_an_object_that_changes_while_it_is_copied_comes_as_it_is_then(
+    tmp_path: Path, false: FalseStore
+) -> None:
+    false.listed = [("k", 6, tag(b"before"))]
+
+    def answer(_key: str, headers: dict[str, str]) -> Any:
+        if headers.get("If-Match") == f'"{tag(b"before")}"':
+            return 412, {}, b"<Error><Code>PreconditionFailed</Code></Error>"
+        return 200, {"ETag": f'"{tag(b"after")}"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}, b"after"
+
+    false.answer = answer
+
+    async def story(rig: Rig) -> None:
+        await add(rig, "s3://photos/", false.url)
+        assert (await ended(rig)).state == "ready"
+        assert await asyncio.to_thread(files, rig) == {"k": b"after"}
+
+    play(tmp_path, story, policy=policy(false.host))
+
+
+@pytest.mark.parametrize("endpoint", ["private", "redirect"])
+def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
+    tmp_path: Path, false: FalseStore, endpoint: str
+) -> None:
+    other = FalseStore()
+    allowed = ()
+    if endpoint == "redirect":
+        false.elsewhere, allowed = f"{other.url}/photos/", (false.host,)
+    try:
+
+        async def story(rig: Rig) -> None:
+            await add(rig, "s3://photos/", false.url)
+            said = await refused(rig)
+            assert endpoint == "redirect" or "private address" in said
+
+        play(tmp_path, story, policy=policy(*allowed))
+        assert other.asked == []
+        assert endpoint == "redirect" or false.asked == []
+    finally:
+        other.close()
+
+
+def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(
+    tmp_path: Path, false: FalseStore
+) -> None:
+    false.hangs = True
+
+    async def story(rig: Rig) -> None:
+        await add(rig, "s3://photos/", false.url)
+
+        async def asked() -> bool:
+            return bool(false.asked)
+
+        await until(asked, what="the endpoint to be asked")
+        datasets = rig.platform.datasets
+        with pytest.raises(Refused, match="being copied from s3://photos/"):
+            await datasets.access("ann", "pets", write=True)
+        with pytest.raises(Refused, match="being copied"):
+            await datasets.heartbeat("ann", "pets", DatasetHeartbeat(state="ready", progress=100))
+        await datasets.heartbeat("ann", "pets", DatasetHeartbeat(state="error", progress=0))
+        await datasets.delete("ann", "pets", actor="ann")
+
+        async def gone() -> bool:
+            return await rig.db.read(lambda tx: tx.datasets.find(SYSTEM, "ann", "pets")) is None
+
+        await until(gone, what="the dataset to be gone")
+        assert not await asyncio.to_thread(arriving, rig)
+
+    play(tmp_path, story, policy=policy(false.host))
+
+
+def test_wrong_credentials_are_told_without_them_and_kept_sealed(
+    tmp_path: Path, false: FalseStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    false.listed = [("k", 1, tag(b"x"))]
+    false.page = lambda _after: b"<Error><Code>InvalidAccessKeyId</Code></Error>"  # type: ignore[method-assign]
+
+    async def story(rig: Rig) -> None:
+        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        await add(rig, "s3://photos/", false.url, "store")
+        said = await refused(rig)
+        secret = KEYS["secret_access_key"]
+        stored = b"".join(p.read_bytes() for p in rig.root.glob("mlp.sqlite*"))
+        assert secret not in said
+        assert secret.encode() not in stored
+        assert secret not in caplog.text
+
+    play(tmp_path, story, policy=policy(false.host))
+    assert all(KEYS["secret_access_key"] not in one for one in false.authorizations)
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint"),
+    [
+        ("file:///etc/passwd", None),
+        ("s3://", None),
+        ("s3://Bad_Bucket/x", None),
+        ("s3://photos/x\0y", None),
+        ("s3://photos/x", "file:///etc"),
+        ("s3://photos/x", "http://user:word@host"),
+        ("s3://photos/x", "http://host/path"),
+        ("s3://photos/x", "gopher://host"),
+        ("s3://photos/x", "http://[::1"),
+    ],
+)
+def test_what_names_no_bucket_is_refused_at_once(tmp_path: Path, url: str, endpoint: str | None) -> None:
+    async def story(rig: Rig) -> None:
+        with pytest.raises(Refused, match="right: ") as bad:
+            await add(rig, url, endpoint or "")
+        assert bad.value.reason is Reason.INVALID
+        assert "word" not in str(bad.value)
+
+    play(tmp_path, story, policy=policy())
+
+
+def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.platform.secrets.put("store", KEYS, user="bob", actor="bob")
+        with pytest.raises(Refused, match="there is no secret store"):
+            await add(rig, "s3://photos/", "", "store")
+        await rig.platform.secrets.put("half", {"access_key_id": "A"}, user="ann", actor="ann")
+        with pytest.raises(Refused, match="opens no object store"):
+            await add(rig, "s3://photos/", "", "half")
+        await rig.platform.secrets.put("store", KEYS, tenant="default", actor="admin")
+
+        def move(tx: Any) -> None:
+            row = tx.secrets.get("default", "", "store")
+            tx.secrets.put(replace(row, tenant="", user="ann"))
+
+        await rig.db.write(move)  # as who writes to the database might
+        with pytest.raises(Refused, match="sealed with another key"):
+            await add(rig, "s3://photos/", "", "store")
+
+    play(tmp_path, story, policy=policy())

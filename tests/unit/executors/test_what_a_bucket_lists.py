@@ -1,0 +1,95 @@
+"""What a bucket lists, held against what files may be named; and which addresses are spoken to for users."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlp_hub.domain.errors import Refused
+from mlp_hub.executors.mounted.fetch.addresses import ForbiddenAddressError, is_public, reachable
+from mlp_hub.executors.mounted.fetch.listing import SourceObject, below, listed
+
+
+def test_keys_below_a_prefix_are_files_and_directories() -> None:
+    found = listed("cats", [("cats/", 0, ""), ("cats/a/", 0, ""), ("cats/a/one", 3, "t"), ("catsup", 1, "u")])
+    assert found.objects == [SourceObject("cats/a/one", ("a", "one"), 3, "t")]
+    assert found.directories == [("a",)]
+    assert found.size == 3
+
+
+@pytest.mark.parametrize(
+    ("prefix", "key", "path"),
+    [
+        ("", "a/b", "a/b"),
+        ("a/", "a/b", "b"),
+        ("a", "a/b", "b"),
+        ("a/b.jpg", "a/b.jpg", "b.jpg"),
+        ("a", "ab", None),
+    ],
+)
+def test_a_prefix_is_a_directory_or_one_object(prefix: str, key: str, path: str | None) -> None:
+    assert below(prefix, key) == path
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "../out",
+        "a/../../out",
+        "/etc/passwd",
+        "a//b",
+        "a/./b",
+        "a\0b",
+        "n" * 256,
+        "a%2Fb",
+        "/".join("d" * 65),
+        "\udcff",
+        "full/",
+    ],
+)
+def test_a_key_that_is_no_path_is_refused(key: str) -> None:
+    with pytest.raises(Refused, match="can be no files"):
+        listed("", [("fine", 1, "t"), (key, 1, "t")])
+
+
+@pytest.mark.parametrize("keys", [("a", "a/b"), ("a/b", "a"), ("a", "a")])
+def test_no_path_is_two_things(keys: tuple[str, ...]) -> None:
+    with pytest.raises(Refused):
+        listed("", [(key, 1, "t") for key in keys])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",  # noqa: S104 - it is refused
+        "224.0.0.1",
+        "::1",
+        "::",
+        "fe80::1%eth0",
+        "fd00::1",
+        "::ffff:127.0.0.1",
+        "2002:7f00:1::",
+        "64:ff9b::a00:1",
+        "ff02::1",
+    ],
+)
+def test_addresses_that_are_none_of_the_internet_are_not_spoken_to(address: str) -> None:
+    assert not is_public(address)
+    with pytest.raises(ForbiddenAddressError):
+        reachable(address.partition("%")[0], 80, ())
+
+
+def test_addresses_of_the_internet_are() -> None:
+    assert all(map(is_public, ("8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8")))
+
+
+def test_what_the_operator_names_is_spoken_to_at_that_port_alone() -> None:
+    assert reachable("127.0.0.1", 9000, ("127.0.0.1:9000",))
+    assert reachable("::1", 9000, ("[::1]:9000",))
+    with pytest.raises(ForbiddenAddressError):
+        reachable("127.0.0.1", 9001, ("127.0.0.1:9000",))
