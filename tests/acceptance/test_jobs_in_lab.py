@@ -61,5 +61,7 @@ def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_a_script_is_submitt
     form.get_by_label("Workers", exact=True).fill("1")
     page.keyboard.press("Enter")
     hub.wait_phase("lea", "train", "finished")
-    expect(page.locator(".mlp-lab-tab .mlp-monitor", has_text="train")).to_have_attribute("data-phase", "finished")
+    expect(page.locator(".mlp-lab-tab .mlp-monitor", has_text="train")).to_have_attribute(
+        "data-phase", "finished"
+    )
     context.close()

@@ -82,7 +82,11 @@ def for_front() -> str:
     )
     lines.append(f"export const LINE_PER_TENANT: readonly string[] = [{_listed(taking_turns)}];\n")
     lines.append("/** What a job asks for that says nothing else. */")
-    shape = {o.name: o.default for o in msgspec.structs.fields(JobShape) if o.default not in (msgspec.NODEFAULT, None)}
+    shape = {
+        o.name: o.default
+        for o in msgspec.structs.fields(JobShape)
+        if o.default not in (msgspec.NODEFAULT, None)
+    }
     lines.append(f"export const SUBMIT = {json.dumps(shape)} as const;\n")
     lines.append("/** All that a tenant is configured by. */")
     lines.append(f"export const TENANT_FIELDS = [{_listed(TenantCreate.__struct_fields__)}] as const;\n")

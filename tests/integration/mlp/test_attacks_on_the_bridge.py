@@ -293,6 +293,7 @@ def test_a_submission_passes_with_its_key_and_nothing_else_of_the_browsers(
 
 def test_no_page_of_another_origin_submits(server: Server, service: Service) -> None:
     with httpx.Client(trust_env=False, follow_redirects=True) as browser:
+        browser.get(f"{server.base}/login")
         browser.get(f"{server.base}/api/status?token={LOGIN}")
         url = f"{server.base}/mlp/api/v1/users/ann/jobs"
         # a form of another page sends the cookies, and cannot know the token that must come with them
