@@ -258,11 +258,11 @@ def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(
         await until(asked, what="the endpoint to be asked")
         datasets = rig.platform.datasets
         with pytest.raises(Refused, match="being copied from s3://photos/"):
-            await datasets.access("ann", "pets", write=True)
+            await datasets.access(SYSTEM, "ann", "pets", write=True)
         with pytest.raises(Refused, match="being copied"):
-            await datasets.heartbeat("ann", "pets", DatasetHeartbeat(state="ready", progress=100))
-        await datasets.heartbeat("ann", "pets", DatasetHeartbeat(state="error", progress=0))
-        await datasets.delete("ann", "pets", actor="ann")
+            await datasets.heartbeat(SYSTEM, "ann", "pets", DatasetHeartbeat(state="ready", progress=100))
+        await datasets.heartbeat(SYSTEM, "ann", "pets", DatasetHeartbeat(state="error", progress=0))
+        await datasets.delete(SYSTEM, "ann", "pets", actor="ann")
 
         async def gone() -> bool:
             return await rig.db.read(lambda tx: tx.datasets.find(SYSTEM, "ann", "pets")) is None
