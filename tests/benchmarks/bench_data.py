@@ -88,7 +88,7 @@ def _ours(root: Path) -> Iterator[tuple[str, int]]:
         rig.tenant("red", "rita", members=("ann",))
         body = {"name": "bench", "size": 0, "tenant": "red"}
         assert rig.ask("POST", "/users/ann/datasets", body, token=rig.ann).status == 201
-        argv = [sys.executable, "-c", _PROGRAM, str(state), str(rig.sockets[True]), rig.spawner, str(socket)]
+        argv = [sys.executable, "-c", _PROGRAM, str(state), str(rig.sockets[True]), rig.data, str(socket)]
         with (root / "dav.log").open("wb") as log:
             files = subprocess.Popen(argv, stdout=log, stderr=log)
         proxy = RunningProxy(root)

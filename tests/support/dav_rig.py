@@ -53,7 +53,7 @@ class DavRig:
             _PROGRAM,
             str(self.root),
             str(self.rig.sockets[True]),
-            self.rig.spawner,
+            self.rig.data,
         ]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(argv, stderr=log, stdout=log, env={**os.environ})
@@ -121,7 +121,7 @@ class DavAt:
     def start(self) -> None:
         """Start the process, and wait until it serves."""
         rig = self.rig
-        places = [rig.root, rig.sockets[True], rig.spawner, self.socket, self.tenants, "tcp"]
+        places = [rig.root, rig.sockets[True], rig.data, self.socket, self.tenants, "tcp"]
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, *map(str, places)], stderr=log, stdout=log
