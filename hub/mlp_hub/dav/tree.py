@@ -222,12 +222,14 @@ class Tree:
                 if not found.placed:
                     self._uploads.drop_folder(name)
 
-    def move(self, parts: Parts, to: Parts) -> None:
-        """Move a file or a directory to a name that nothing has."""
+    def move(self, parts: Parts, to: Parts) -> int:
+        """Move a file or a directory to a name that nothing has, or a file over another; return the bytes that are gone so."""
         with self.folder(parts[:-1]) as folder, self.folder(to[:-1]) as other:
+            gone = self._size(other, to[-1])
             folder.move(parts[-1], other, to[-1])
             os.fsync(other.fd)
             os.fsync(folder.fd)
+        return gone
 
     def attribute(self, parts: Parts, name: str) -> bytes | None:
         """Return an extended attribute of a file or directory; None where it has none."""

@@ -62,6 +62,7 @@ def test_a_tenant_has_its_namespace_and_all_that_stands_in_it(kube: Kube) -> Non
             ("Queue", "", namespace),
             ("LimitRange", namespace, "mlp-limits"),
             ("ResourceQuota", namespace, "mlp-limits"),
+            ("NetworkPolicy", namespace, "mlp-apps"),
             ("NetworkPolicy", namespace, "mlp-closed"),
             ("NetworkPolicy", namespace, "mlp-names"),
             ("NetworkPolicy", namespace, "mlp-outbound"),
@@ -246,6 +247,7 @@ def test_what_somebody_changed_is_put_back(kube: Kube) -> None:
 
 
 DELETED = [
+    (kinds.NETWORK_POLICIES, "mlp-apps"),
     (kinds.NETWORK_POLICIES, "mlp-closed"),
     (kinds.RESOURCE_QUOTAS, "mlp-limits"),
     (kinds.ROLE_BINDINGS, "mlp-member-0"),

@@ -8,6 +8,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,38 @@ def test_litmus_passes(dav: DavRig, data: str, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stdout
     assert "FAIL" not in run.stdout, run.stdout
+
+
+def test_a_file_that_is_moved_over_another_takes_its_place_in_one_step(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    dav.ask("PUT", f"{data}/at", b"a longer one")
+    at = on_disk(rig, data) / "at"
+    missed: list[int] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            if not at.exists():
+                missed.append(1)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for n in range(10):
+            dav.ask("PUT", f"{data}/new", b"%d" % n)
+            assert dav.ask("MOVE", f"{data}/new", headers={"Destination": f"{data}/at"}).status == 204
+    finally:
+        over.set()
+        watcher.join()
+    assert missed == []
+    assert dav.ask("GET", f"{data}/at").body == b"9"
+    assert dav.ask("GET", f"{data}/new").status == 404
+    assert dav.ask("LOCK", f"{data}/at", LOCK.format(owner="ann").encode()).status == 200
+    dav.ask("PUT", f"{data}/new", b"longer")
+    assert dav.ask("MOVE", f"{data}/new", headers={"Destination": f"{data}/at"}).status == 423
+    assert dav.ask("GET", f"{data}/at").body == b"9"
+    assert in_use(rig, team) == len(b"9") + len(b"longer")
 
 
 @pytest.mark.parametrize("verb", ["COPY", "MOVE"])
