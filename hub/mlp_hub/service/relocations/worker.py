@@ -18,6 +18,7 @@ from dataclasses import replace
 from mlp_hub.domain.errors import MessageError, Reason, Refused, Unavailable
 from mlp_hub.domain.relocation import Relocation, RelocationPhase, check_relocation_move
 from mlp_hub.domain.tenant import ENCRYPTED, Isolation, Tenant
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.domain.workload import SERVER
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.places import Belonging, JobRun
@@ -114,9 +115,9 @@ class RelocationWorker:
             return None
 
         def look(tx: Tx) -> tuple[int, Message | None]:
-            return len(tx.stored.of_tenant(after.name)) + len(tx.jobs.runs_of(after.name)), self._who_runs(
-                tx, after.name
-            )
+            return len(tx.stored.of_tenant(after.name)) + len(
+                tx.jobs.runs_of(SYSTEM, after.name)
+            ), self._who_runs(tx, after.name)
 
         number, who = await self._db.read(look)
         return msg(
@@ -363,7 +364,7 @@ class RelocationWorker:
             items: list[Belonging] = [
                 replace(place_of(item), tenant="") for item in tx.stored.of_tenant(tenant)
             ]
-            return [*items, *(JobRun(*run) for run in tx.jobs.runs_of(tenant))]
+            return [*items, *(JobRun(*run) for run in tx.jobs.runs_of(SYSTEM, tenant))]
 
         return await self._db.read(look)
 
