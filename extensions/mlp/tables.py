@@ -620,6 +620,8 @@ def quota(found: Any) -> Table:
             notes.append(say("Jobs of {tenant} go by {order}.", tenant=name, order=told() if told else order))
         if said := words.network({"tenant": tenant.get("name"), "network": tenant.get("job_network")}):
             notes.append(said)
+        if said := words.isolation(tenant):
+            notes.append(said)
     return Table(
         (say("tenant"), "", *(_PARTS[p]() for p in parts), say("who uses it")),
         [[name, kind, *(standing[p] for p in parts), users] for name, kind, standing, users in rows],

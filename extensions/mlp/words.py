@@ -232,6 +232,25 @@ def network(of: Mapping[str, Any]) -> str:
     )
 
 
+_KEPT: Mapping[str, Callable[[], str]] = {
+    "encrypted": lambda: say("encrypted with a key of its own"),
+    "dedicated": lambda: say("in a root of its own"),
+}
+
+
+def isolation(tenant: Mapping[str, Any]) -> str:
+    """Write how a tenant's files are kept where that is not as for everybody, and whether they are being moved."""
+    move, kept = tenant.get("move") or {}, _KEPT.get(str(tenant.get("isolation")))
+    name = str(tenant.get("name"))
+    if move.get("state") not in (None, "done", "failed"):
+        return say(
+            "The files of {tenant} are being moved; nothing of it starts until that is done.", tenant=name
+        )
+    if kept is None:
+        return ""
+    return say("Datasets, models and jobs' directories of {tenant} are kept {how}.", tenant=name, how=kept())
+
+
 def rank_state(job: Mapping[str, Any], rank: Mapping[str, Any]) -> str:
     """Write how a rank stands; one that another took along says which."""
     state_, how = str(rank.get("state", "")), ending(rank)

@@ -83,6 +83,7 @@ class DatasetAccess(Response):
     uid: str
     user: str
     name: str
+    tenant: str
     state: DatasetState
     owner: int | None
 

@@ -119,10 +119,18 @@ class TenantCreate(Request):
     isolation: Annotated[
         Literal["shared", "encrypted", "dedicated"],
         Meta(
-            description="how the tenant's files are kept: in the tree of all with directories of their own, encrypted with "
-            "a key of its own, or in a storage root of its own; a hub on one machine has `shared` and refuses the others"
+            description="how the tenant's datasets, models and jobs' directories are kept: in the tree of all with directories of "
+            "their own, encrypted with a key of its own, or in a root of its own. A change moves them: see `move` of the tenant. "
+            "With a cluster there is `shared` alone"
         ),
     ] = "shared"
+    data_root: Annotated[
+        str,
+        Meta(
+            max_length=1000,
+            description="with `dedicated`, the absolute path of a directory for this tenant alone: empty, or one that can be made",
+        ),
+    ] = ""
     network: Annotated[
         Network | None,
         Meta(
@@ -163,6 +171,24 @@ class LoweredGuarantee(Response):
     message: Text
 
 
+class IsolationMove(Response):
+    """The last time that a tenant's files were moved from one grade of isolation to another.
+
+    `state`: `waiting` for what runs, `copying`, `comparing`, `removing` what was copied, `done`; `undoing` and `failed` where it was
+    called off or cannot be done, as `message` says. `done` and `total` are bytes of the present state.
+    """
+
+    state: str
+    old: str
+    new: str
+    done: int
+    total: int
+    message: Text
+    asked_by: str
+    asked_at: datetime
+    ended_at: datetime | None
+
+
 class Tenant(Response):
     """A tenant, its quota (null: what the nodes have) and what is in use of it.
 
@@ -173,6 +199,7 @@ class Tenant(Response):
     with others as they are, as after its quota was lowered; nothing is stopped for that alone. lowered: what of its guarantee holds
     while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured. notes: in
     the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
+    `isolation` is how its files are to be kept, `move` where they are on their way there, null where they never were elsewhere.
     `network` is as configured (null: as the hub's settings say), `job_network` what its jobs have: `none` or `outbound`.
     """
 
@@ -200,6 +227,8 @@ class Tenant(Response):
     lowered: LoweredGuarantee | None
     queue_order: str
     isolation: str
+    data_root: str
+    move: IsolationMove | None
     network: str | None
     job_network: str
     leavers: str

@@ -120,6 +120,16 @@ class StatePaths:
         return self.data_dir / "jobs"
 
     @property
+    def isolation_dir(self) -> Path:
+        """Where tenants' files are kept, their wrapped keys and their mounts; mode 0711."""
+        return self.home / "isolation"
+
+    @property
+    def master_key_file(self) -> Path:
+        """What wraps the keys of tenants; made with the first of them."""
+        return self.secret_file("isolation_key")
+
+    @property
     def jobs_run_dir(self) -> Path:
         """Run directories of job attempts."""
         return self.home / "jobs-run"

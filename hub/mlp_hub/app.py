@@ -36,6 +36,7 @@ from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo, Taint
 from mlp_hub.gc_tuning import spare_the_collector
 from mlp_hub.in_kafka import broker_of
+from mlp_hub.isolation import tenant_roots
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.config import DAY_S, HOUR_S, MIB, DiskPolicy, KeepPolicy, RunPolicy
@@ -200,6 +201,7 @@ async def _local(settings: Settings) -> Executor:
         nodes=nodes_of(settings),
         binds=[Bind(sockets, sockets, False)],
         servers_root=settings.servers_run_dir,
+        platform=(settings.home, settings.files_dir, settings.run_dir),
     )
 
 
@@ -255,7 +257,8 @@ def nodes_of(settings: Settings) -> Sequence[NodeInfo]:
 
 def directories_of(settings: Settings) -> Directories:
     """Tell the executor where files are."""
-    return Directories(homes=settings.homes_dir, jobs=settings.jobs_dir)
+    roots = tenant_roots(settings.data_dir, settings.isolation_dir, settings.master_key_file)
+    return Directories(homes=settings.homes_dir, jobs=settings.jobs_dir, own_roots=roots)
 
 
 def disk_of(settings: Settings) -> DiskPolicy:

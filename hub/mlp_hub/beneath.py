@@ -111,6 +111,25 @@ class Folder:
         """Move an entry, over what has its new name."""
         os.rename(_single(name), _single(new), src_dir_fd=self.fd, dst_dir_fd=to.fd)
 
+    def hard_link(self, name: str, to: Folder, new: str) -> None:
+        """Give a file another name; one that is a link gets it itself. FileExistsError for whatever has that name."""
+        os.link(_single(name), _single(new), src_dir_fd=self.fd, dst_dir_fd=to.fd, follow_symlinks=False)
+
+    def pipe(self, name: str, mode: int) -> None:
+        """Make a named pipe; FileExistsError for whatever has its name."""
+        os.mkfifo(_single(name), mode, dir_fd=self.fd)
+
+    def target(self, name: str) -> str:
+        """Return where a symbolic link points to; OSError for what is none."""
+        return os.readlink(_single(name), dir_fd=self.fd)
+
+    def stamp(self, name: str, found: os.stat_result) -> None:
+        """Give what is no directory the owner and the times of another one; a link gets them itself. Owners are root's to give."""
+        if os.geteuid() == 0:
+            os.chown(_single(name), found.st_uid, found.st_gid, dir_fd=self.fd, follow_symlinks=False)
+        times = (found.st_atime_ns, found.st_mtime_ns)
+        os.utime(_single(name), ns=times, dir_fd=self.fd, follow_symlinks=False)
+
     def give(self, uid: int, gid: int, mode: int | None = None) -> None:
         """Change the owner of the directory itself, and its mode."""
         os.fchown(self.fd, uid, gid)

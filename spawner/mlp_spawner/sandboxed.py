@@ -15,6 +15,7 @@ from jupyterhub.spawner import Spawner
 from traitlets import Float, Integer, Unicode, default
 
 from mlp_hub import sandbox
+from mlp_hub.isolation import OutOfReach, TenantRoots, tenant_roots
 from mlp_language.message import NOTHING, Message, msg
 from mlp_spawner import server
 from mlp_spawner.environment import Who, build, pip_settings
@@ -42,6 +43,11 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
     )
     homes_dir = Unicode(help="Directory of the home directories.", config=True)
     storage_dir = Unicode(help="Directory of the tree of storage: datasets and models.", config=True)
+    isolation_dir = Unicode(
+        help="Directory in which the platform notes where tenants' files lie; empty: all in one tree.",
+        config=True,
+    )
+    master_key_file = Unicode(help="File of the key that wraps those of encrypted tenants.", config=True)
     first_uid = Integer(
         300_000, help="Where the hub is root, user number N gets this uid plus N.", config=True
     )
@@ -109,27 +115,43 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
             python=self.python,
             service_socket=str(Path(self.tenant_socket_dir) / "mlp.sock"),
         )
+        roots = self._roots()
         env = build(self.get_env(), who) | pip_settings(os.environ) | dict(self.environment)
         try:
             home = await asyncio.to_thread(self._prepare, paths, uid)
-            spec = server.spec(
-                paths,
-                who,
-                self.grant,
-                env=env,
-                uid=uid,
-                home_dir=home,
-                stored=await asyncio.to_thread(shelves, Path(self.storage_dir), self.user.name, uid),
-                tenant_socket_dir=self.tenant_socket_dir,
-                args=self.get_args(),
-            )
-            await asyncio.to_thread(sandbox.launch, spec, self._run_dir)
+
+            def launch() -> None:
+                # of the tenant that was granted, so that nothing of another one is seen; held until the sandbox has mounted it
+                with roots.using(self.grant.tenant, write=True) as root:
+                    spec = server.spec(
+                        paths,
+                        who,
+                        self.grant,
+                        env=env,
+                        uid=uid,
+                        home_dir=home,
+                        stored=shelves(root, self.user.name, uid),
+                        tenant_socket_dir=self.tenant_socket_dir,
+                        args=arguments,
+                    )
+                    sandbox.launch(spec, self._run_dir)
+
+            arguments = self.get_args()
+            await asyncio.to_thread(launch)
+        except OutOfReach as away:
+            raise ServerFailed(away.message) from away
         except sandbox.SandboxUnavailable as error:
             raise ServerFailed(sentence(str(error))) from error
         except OSError as error:
             self.log.exception("No server for %s", self._log_name)
             raise ServerFailed(msg("The server could not be started: {why}.", why=str(error))) from error
         await self._wait_ready(paths)
+
+    def _roots(self) -> TenantRoots:
+        shared = Path(self.storage_dir)
+        if not self.isolation_dir:
+            return TenantRoots(shared)
+        return tenant_roots(shared, Path(self.isolation_dir), Path(self.master_key_file))
 
     def _prepare(self, paths: Paths, uid: int | None) -> Path:
         server.fresh_log(paths.log_dir)

@@ -24,12 +24,15 @@ import logging, os, sys
 from pathlib import Path
 from mlp_hub.dav.__main__ import make_door, serve
 from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.isolation import tenant_roots
 logging.basicConfig(stream=sys.stderr, level="INFO", format="%(message)s")
 root, service, token, *path = sys.argv[1:]
 where = Path(path[0]) if path else ("127.0.0.1", 0)
 known = ServiceDoor(Path(service), token)
+top = Path(root)
+roots = tenant_roots(top, top / "isolation", top / "secrets" / "isolation_key")
 tenants = [("127.0.0.1", 0) if each == "tcp" else Path(each) for each in path[1:]]
-serve(where, make_door(Path(root), known), known, tenants=tenants)
+serve(where, make_door(top, known, roots=roots), known, tenants=tenants)
 os._exit(0)
 """
 _LISTENS = re.compile(r"listening on \('127\.0\.0\.1', (\d+)\)")

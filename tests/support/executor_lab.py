@@ -17,6 +17,7 @@ from mlp_hub.executors.base import AttemptPhase, Code, EntryPoint, LaunchSpec, O
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.isolation import tenant_roots
 from mlp_hub.sandbox import capabilities, control
 from mlp_hub.sandbox.shim import files
 from no_files import no_files
@@ -41,7 +42,8 @@ class Lab:
     def __init__(self, base: Path) -> None:
         self.base = base
         self.run_root = base / "jobs-run"
-        self.directories = Directories(base / "homes", base / "jobs")
+        self.roots = tenant_roots(base, base / "isolation", base / "secrets" / "isolation_key")
+        self.directories = Directories(base / "homes", base / "jobs", own_roots=self.roots)
         self.count = 0
 
     def executor(self, **more: Any) -> LocalExecutor:

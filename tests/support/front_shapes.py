@@ -41,6 +41,8 @@ def tenant(name: str, **change: Any) -> Json:
         "lowered": None,
         "queue_order": "priority",
         "isolation": "shared",
+        "data_root": "",
+        "move": None,
         "network": None,
         "job_network": "none",
         "leavers": "finish",

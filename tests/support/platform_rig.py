@@ -17,6 +17,7 @@ from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.executors.workspace import JobRun
+from mlp_hub.isolation import tenant_roots
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import GroupPolicy
@@ -45,7 +46,8 @@ class Rig:
 
     def __init__(self, root: Path, *nodes: NodeInfo, policy: RunPolicy = FAST, durable: bool = True) -> None:
         self.root = root
-        self.directories = Directories(homes=root / "homes", jobs=root / "jobs")
+        self.roots = tenant_roots(root, root / "isolation", root / "secrets" / "isolation_key")
+        self.directories = Directories(homes=root / "homes", jobs=root / "jobs", own_roots=self.roots)
         self.policy = policy
         self.groups: GroupPolicy | None = None
         self.ahead = 0.0
@@ -138,9 +140,9 @@ class Rig:
         lasted = time.time() - attempt.runs_at
         executor._change(replace(attempt, script=replace(attempt.script, duration=lasted)))
 
-    def workspace(self, user: str, name: str, run: int = 1) -> Path:
+    def workspace(self, user: str, name: str, run: int = 1, tenant: str = "") -> Path:
         """Return the directory of a run of a job."""
-        return self.directories.at(JobRun(user, name, run))
+        return self.directories.at(JobRun(user, name, run, tenant))
 
     def held(self, tenant: str = "default") -> Resources:
         """Return what the tenant holds by the ledger."""

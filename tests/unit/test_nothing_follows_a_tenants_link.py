@@ -57,6 +57,8 @@ OWN_PATHS = {
     "mlp_hub/sandbox/shim/start.py": "run directories and the control directory",
     "mlp_hub/sandbox/shim/supervise.py": "the directory of logs, whose owner the platform is, with O_NOFOLLOW",
     "mlp_hub/sandbox/shim/view.py": "what is bound: directories whose parents are the platform's, opened once",
+    "mlp_hub/isolation": "notes, keys, locks and mounts of the state directory, ciphertext, which only gocryptfs reads, and roots that an "
+    "administrator names, all above which nobody else may change",
     "mlp_hub/executors/mounted/workspace.py": "the directories of all homes and of all jobs",
     "mlp_hub/executors/mounted/sizes.py": "their file systems",
     "mlp_hub/service/disk/reserve.py": "a file of the state directory",
@@ -90,6 +92,9 @@ ALLOWED_ONCE = {
         "mlp_hub/executors/mounted/copying.py",
         "makedirs",
     ): "what is kept for users, which none of their programs can write",
+    ("mlp_hub/executors/mounted/moving.py", "utime"): "a descriptor",
+    ("mlp_hub/executors/mounted/grades.py", "access"): "a root that an administrator names, and a descriptor",
+    ("mlp_hub/executors/mounted/grades.py", "resolve"): "the platform's own paths",
     ("mlp_hub/sandbox/homes.py", "mkdir"): "the directories of homes and of what is stored",
     ("mlp_hub/_cluster_values.py", "expanduser"): "what the operator names",
     ("mlp_hub/in_cluster.py", "read_text"): "the operator's kubeconfig",

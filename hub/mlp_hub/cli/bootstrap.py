@@ -111,10 +111,19 @@ class Bootstrap:
     # --------------------------------------------------------------------- parts
 
     def system_tools(self) -> str | None:
-        """Install what no wheel brings: bubblewrap (a wheel stands in) and slirp4netns."""
-        done = apt({"bwrap": "bubblewrap", "slirp4netns": "slirp4netns"})
+        """Install what no wheel brings: bubblewrap (a wheel stands in), slirp4netns, and what encrypts tenants' files."""
+        done = apt(
+            {
+                "bwrap": "bubblewrap",
+                "slirp4netns": "slirp4netns",
+                "gocryptfs": "gocryptfs",
+                "fusermount3": "fuse3",
+            }
+        )
         return (
-            f"{done} (else a wheel's bubblewrap, no way out)" if done and done.startswith("missing") else done
+            f"{done} (else a wheel's bubblewrap, no way out, no encrypted tenants)"
+            if done and done.startswith("missing")
+            else done
         )
 
     def make_venv(self) -> str | None:
@@ -418,6 +427,8 @@ def main(argv: Sequence[str]) -> int:
                 "curl": "curl",
                 "java": "default-jre-headless",
                 "mvn": "maven",
+                "fusermount3": "fuse3",
+                "gocryptfs": "gocryptfs",
                 "litmus": "litmus",
                 "nginx": "nginx",
             }

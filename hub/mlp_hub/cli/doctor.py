@@ -17,6 +17,7 @@ from mlp_hub.cli.checks import FAIL, OK, Check
 from mlp_hub.cli.checks_broker import broker
 from mlp_hub.cli.checks_data import data
 from mlp_hub.cli.checks_gateway import gateway
+from mlp_hub.cli.checks_isolation import isolation
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -39,6 +40,7 @@ CHECKS: tuple[tuple[str, Callable[[Settings], Check | list[Check]]], ...] = (
     ("scheduler", machine.decides),
     ("hub", machine.hub),
     ("data", data),
+    ("isolation", isolation),
     ("gateway", gateway),
 )
 # In a cluster pods have these from their image, which says nothing of this machine.

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from mlp_hub.cli import identity, processes, state_dir
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.http import request
+from mlp_hub.cli.isolation import close_all
 from mlp_hub.settings import Settings
 from mlp_language.message import msg
 from mlp_language.render import say, says
@@ -49,6 +50,8 @@ def down(settings: Settings, *, stop_jobs: bool) -> int:
         if stop_jobs:
             _stop_work(settings, ended)
         left = [run_dir for run_dir in _run_dirs(settings) if _lives(run_dir)]
+        if not left:
+            close_all(settings)
         if not left and settings.home not in settings.run_dir.parents:
             # it lies in /tmp, because the state directory's path is long; sandboxes hold it while they live
             shutil.rmtree(settings.run_dir, ignore_errors=True)

@@ -144,6 +144,20 @@ def _runtime_act(settings: Settings, args: argparse.Namespace) -> int:
     return runtimes.act(settings, args.tenant, args.name, args.verb)
 
 
+def _isolation_list(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import isolation  # noqa: PLC0415
+
+    return isolation.show(settings, as_json=args.json)
+
+
+def _isolation_rotate(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import isolation  # noqa: PLC0415
+
+    return (
+        isolation.rotate_master(settings) if args.tenant is None else isolation.rotate(settings, args.tenant)
+    )
+
+
 def _backup(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli.backups.backup import backup  # noqa: PLC0415
 
@@ -235,6 +249,21 @@ def _runtime_verbs(runtime: argparse.ArgumentParser) -> None:
         sub.set_defaults(command=_runtime_act)
 
 
+def _isolation_verbs(isolation: argparse.ArgumentParser) -> None:
+    verbs = isolation.add_subparsers(required=True, metavar="list|rotate", dest="verb")
+    sub = verbs.add_parser(
+        "list", help=say("print how each tenant's files are kept, and what is being moved")
+    )
+    sub.add_argument("--json", action="store_true", help=say("print JSON"))
+    sub.set_defaults(command=_isolation_list)
+    sub = verbs.add_parser(
+        "rotate",
+        help=say("give an encrypted tenant another key; without TENANT wrap all keys by another master key"),
+    )
+    sub.add_argument("tenant", nargs="?", metavar="TENANT")
+    sub.set_defaults(command=_isolation_rotate)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mlp-hub",
@@ -294,6 +323,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     _runtime_verbs(
         add("runtime", _runtime_list, say("list, register, approve, disable or remove runtimes of tenants"))
+    )
+    _isolation_verbs(
+        add(
+            "isolation",
+            _isolation_list,
+            say("show how tenants' files are kept, or change keys of encrypted ones"),
+        )
     )
     sub = add("audit", _audit, say("print who changed what, the newest last"))
     sub.add_argument("--actor", metavar="NAME", help=say("who did it; system for the hub itself"))

@@ -56,6 +56,7 @@ def _folders(settings: Settings) -> list[tuple[Path, int]]:
         (settings.jobs_dir, 0o711),
         (settings.data_dir / "datasets", 0o711),
         (settings.data_dir / "models", 0o711),
+        (settings.isolation_dir, 0o711),
         (settings.jobs_run_dir, 0o700),
         (settings.servers_run_dir, 0o700),
     ]

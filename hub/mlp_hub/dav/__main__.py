@@ -23,7 +23,8 @@ from mlp_hub.dav.resources import REFERENCE, Files
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tenants import THREADS as TENANT_THREADS
 from mlp_hub.dav.tenants import TenantServer
-from mlp_hub.dav.tree import Parts, Tree, Uploads
+from mlp_hub.dav.tree import Parts, Tree, UploadPlaces
+from mlp_hub.isolation import TenantRoots, tenant_roots
 from mlp_hub.settings import Settings, SettingsError
 
 log = logging.getLogger("mlp_hub.dav")
@@ -52,8 +53,8 @@ class _Gateway(wsgi.Gateway_10):
         return environ
 
 
-def make_door(root: Path, service: ServiceDoor, base: str = "") -> Door:
-    """Make the application over a storage tree."""
+def make_door(root: Path, service: ServiceDoor, base: str = "", roots: TenantRoots | None = None) -> Door:
+    """Make the application over a storage tree; `roots` are those of tenants that have their own."""
     root.mkdir(parents=True, exist_ok=True, mode=0o711)
     files = {f"{base}{path}": Files(service) for path in PATHS}
     app = WsgiDAVApp(
@@ -76,7 +77,7 @@ def make_door(root: Path, service: ServiceDoor, base: str = "") -> Door:
         manager = next(iter(files.values())).lock_manager
         return bool(manager is not None and manager.get_indirect_url_lock_list(url))
 
-    return Door(app, service, root, Uploads(root), files, is_locked=is_locked)
+    return Door(app, service, roots or TenantRoots(root), UploadPlaces(root), files, is_locked=is_locked)
 
 
 def serve(where: Place, door: Door, service: ServiceDoor, *, tenants: Sequence[Place] = ()) -> None:
@@ -142,7 +143,8 @@ def main() -> int:
     try:
         settings = Settings.load(os.environ)
         service = ServiceDoor(settings.service_socket, settings.secret("data_token"))
-        door = make_door(settings.data_dir, service, settings.base)
+        roots = tenant_roots(settings.data_dir, settings.isolation_dir, settings.master_key_file)
+        door = make_door(settings.data_dir, service, settings.base, roots)
         tenants: list[Place] = [settings.tenant_data_socket]
         if (pods := _pods(settings)) is not None:
             tenants.append(pods)

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
@@ -21,7 +20,9 @@ from wsgidav.dav_error import DAVError
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
-from mlp_hub.dav.tree import BadPathError, Parts, Tree, Uploads, parts_of
+from mlp_hub.dav.tree import BadPathError, Parts, Tree, UploadPlaces, parts_of
+from mlp_hub.domain.errors import OutOfReach
+from mlp_hub.isolation import TenantRoots
 from mlp_language.catalogue import LANGUAGES, catalogue, chosen
 from mlp_language.message import Message, msg, verbatim
 from mlp_language.render import Reader, render
@@ -73,14 +74,14 @@ class Door:
         self,
         app: App,
         service: ServiceDoor,
-        root: Path,
-        uploads: Uploads,
+        roots: TenantRoots,
+        uploads: UploadPlaces,
         prefixes: Iterable[str],
         *,
         is_locked: Callable[[Tree, Parts, Environ], bool] = lambda *_: False,
     ) -> None:
         self._parts = PartUploads(service, is_locked)
-        self._app, self._service, self._root, self._uploads = app, service, root, uploads
+        self._app, self._service, self._roots, self._uploads = app, service, roots, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
         self._busy: Counter[str] = Counter()
         self._listing: Counter[str] = Counter()
@@ -144,8 +145,7 @@ class Door:
         with self._turn(self._busy, user, MOST_OF_USER), contextlib.ExitStack() as held:
             if method == "PROPFIND":
                 held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
-            tree = environ[TREE] = Tree(self._root, self._uploads, access)
-            held.callback(tree.close)
+            tree = environ[TREE] = held.enter_context(self._tree(access, write=method in WRITES))
             yield from self._answer(environ, start, tree, parts[2:])
 
     def _answer(self, environ: Environ, start: Start, tree: Tree, parts: Parts) -> Iterator[bytes]:
@@ -160,10 +160,7 @@ class Door:
         if part is not None:
             yield from self._take_part(environ, start, tree, parts, part)
             return
-        try:
-            yield from self._app(environ, _guarded(environ, start))
-        except OSError as error:
-            raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
+        yield from self._app(environ, _guarded(environ, start))
 
     def _take_part(
         self, environ: Environ, start: Start, tree: Tree, parts: Parts, part: FilePart
@@ -197,6 +194,21 @@ class Door:
                 if not busy[user]:
                     del busy[user]
 
+    @contextlib.contextmanager
+    def _tree(self, access: Access, *, write: bool) -> Iterator[Tree]:
+        """Open the tree of the dataset's tenant, which stays where it is meanwhile."""
+        try:
+            with (
+                self._roots.using(access.tenant, write=write) as root,
+                self._uploads.of(root) as uploads,
+                contextlib.closing(Tree(root, uploads, access)) as tree,
+            ):
+                yield tree
+        except OutOfReach as away:
+            raise NotServed(503, away.message, None, ("Retry-After", "30")) from away
+        except OSError as error:
+            raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
+
     def _place(self, environ: Environ) -> tuple[str, str]:
         """Return the prefix of a request's path, and the rest of it."""
         raw = environ["PATH_INFO"]
@@ -216,7 +228,7 @@ class Door:
         if said.status != 200:
             raise _said(said, asker)
         found = said.body
-        return Access(found["uid"], found["user"], found["name"], found["owner"], language)
+        return Access(found["uid"], found["user"], found["name"], found["owner"], language, found["tenant"])
 
     def _delete(
         self, environ: Environ, start: Start, asker: DataAsker, said: ServiceAnswer

@@ -56,13 +56,17 @@ class DataAsker:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A dataset that a token may use: its uid, whose its files are (None: the platform's own), and what who asks reads."""
+    """A dataset that a token may use: its uid, whose its files are (None: the platform's own), and what who asks reads.
+
+    In whose tree they are its `tenant` says, as the service knows it.
+    """
 
     uid: str
     user: str
     name: str
     owner: int | None
     language: str = ""
+    tenant: str = ""
 
 
 class StorageRoom(Protocol):

@@ -12,6 +12,7 @@ import fcntl
 import os
 import secrets
 import stat
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -81,6 +82,41 @@ class Uploads:
         """Make a file that nobody else knows."""
         name = secrets.token_hex(16)
         return name, self.folder.create(name, 0o600)
+
+    def close(self) -> None:
+        """Close it, and let another one have it."""
+        self.folder.close()
+
+
+class UploadPlaces:
+    """Directories of files that are not whole yet, one in each tenant's tree: from there they can be moved into place.
+
+    That of all is held for good. Those of tenants are held while somebody writes there, so that their trees can be closed, and moved.
+    """
+
+    def __init__(self, shared: Path) -> None:
+        self._shared, self._own = shared, Uploads(shared)
+        self._open: dict[Path, tuple[Uploads, int]] = {}
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def of(self, root: Path) -> Iterator[Uploads]:
+        """Yield that of a tree."""
+        if root == self._shared:
+            yield self._own
+            return
+        with self._lock:
+            known, users = self._open.get(root) or (Uploads(root), 0)
+            self._open[root] = known, users + 1
+        try:
+            yield known
+        finally:
+            with self._lock:
+                known, users = self._open.pop(root)
+                if users > 1:
+                    self._open[root] = known, users - 1
+                else:
+                    known.close()
 
 
 class Tree:

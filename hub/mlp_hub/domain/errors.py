@@ -115,6 +115,12 @@ class Reason(StrEnum):
         "The disk has less room than is to stay free, so that nothing is started; or the home of its user holds more than a home may hold.",
         msg("room on the disk"),
     )
+    TENANT_MOVES = (
+        "TenantMoves",
+        "waits while its tenant's files are moved",
+        "The files of its tenant are being moved to where another grade of isolation keeps them; what would change them waits until then.",
+        msg("the end of moving the tenant's files"),
+    )
     SUSPENDED = (
         "Suspended",
         "suspended",

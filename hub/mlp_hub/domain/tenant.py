@@ -12,6 +12,18 @@ from mlp_language.message import Message, msg
 DEFAULT_TENANT = "default"
 
 
+SHARED, ENCRYPTED, DEDICATED = "shared", "encrypted", "dedicated"
+"""Grades in which the files of a tenant are kept apart from those of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """How a tenant's files are kept: a grade, and where they have a root of their own, its path."""
+
+    grade: str = SHARED
+    root: str = ""
+
+
 class Role(StrEnum):
     """What a member may do in a tenant."""
 
@@ -48,7 +60,8 @@ class Tenant:
     queue_order: str = (
         "priority"  # what its own jobs go by, where tenants take turns: see `scheduler.policy.ORDERS`
     )
-    isolation: str = "shared"  # how its files are kept; one machine has this grade only
+    isolation: str = SHARED  # how its files are to be kept
+    data_root: str = ""  # where, if that is `dedicated`
     network: str | None = None  # none or outbound, of its jobs and notebooks; None: as the hub's settings say
     leavers: str = "finish"  # finish or stop: what happens to running jobs of who leaves it
     datasets: str = "own"  # own or members: whose datasets its members' jobs may read
@@ -60,6 +73,11 @@ class Tenant:
     def configured(self) -> Tenant:
         """The tenant with all of its guarantee, whether it is lowered or not."""
         return self if self.lowered is None else replace(self, lowered=None)
+
+    @property
+    def kept(self) -> Isolation:
+        """How its files are to be kept. While they are moved there, they are still kept as its relocation says."""
+        return Isolation(self.isolation, self.data_root)
 
     @property
     def in_force(self) -> Tenant:

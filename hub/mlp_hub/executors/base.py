@@ -144,7 +144,7 @@ class LaunchSpec:
     @property
     def of(self) -> JobRun:
         """Run that it is an attempt of."""
-        return JobRun(self.user, self.job, self.run)
+        return JobRun(self.user, self.job, self.run, self.tenant)
 
     @property
     def key(self) -> AttemptKey:

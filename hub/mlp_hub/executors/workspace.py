@@ -15,8 +15,11 @@ from typing import Protocol
 from mlp_hub.beneath import PathKind
 from mlp_hub.domain.model import ModelFormat
 from mlp_hub.domain.points import SpooledPoint
+from mlp_hub.executors.places import Home, JobRun, Place, StoredPlace
+from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_language.message import Message
 
+__all__ = ["Home", "JobRun", "Place", "StoredPlace", "Workspace"]  # places are known from here too
 WORKSPACE = "/workspace"
 """Where ranks see their job's directory, whatever the executor."""
 MODEL = "/model"
@@ -25,31 +28,6 @@ CODE = f"{WORKSPACE}/code/main.py"
 """Where they see the text of a job's program, which is written for each attempt."""
 LOOK_EVERY_S = 1.0
 """Tuning: seconds between two times that sizes, and what processes write, are asked for: sooner with less, cheaper with more."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobRun:
-    """A run of a job, whose attempts share one directory and one log."""
-
-    user: str
-    job: str
-    run: int
-
-
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The home directory of a user; of processes, the user's notebook servers."""
-
-    user: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPlace:
-    """Something that is stored for a user, of a kind (`dataset`, `model`)."""
-
-    kind: str
-    user: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +48,6 @@ class Unfinished(Exception):  # noqa: N818 - what became of it
     """A part of it is done, and it is others' turn: said again, it goes on."""
 
 
-Place = JobRun | Home
-"""A directory whose size can be asked for."""
 SpoolLot = list[tuple[str, list[SpooledPoint]]]
 """Points of reporting processes, as many as are stored in one transaction."""
 
@@ -190,6 +166,11 @@ class Workspace(Protocol):
     """Files of users and jobs. What is not there, or cannot be looked at, is no error."""
 
     measures: bool  # whether sizes can be asked for here
+
+    @property
+    def tenants(self) -> TenantFiles | None:
+        """Trees of tenants' files; None where there is one of all only, that has to stay it."""
+        ...
 
     async def find_entry(self, user: str, entry: str) -> FoundEntry:
         """Look for a user's script, by its path below the home or as their programs see it."""

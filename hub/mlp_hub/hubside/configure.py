@@ -240,4 +240,6 @@ def _sandboxes(c: Any, settings: Settings) -> Any:
     spawner.tenant_socket_dir = str(settings.tenant_dir)
     spawner.homes_dir = str(settings.homes_dir)
     spawner.storage_dir = str(settings.data_dir)
+    spawner.isolation_dir = str(settings.isolation_dir)
+    spawner.master_key_file = str(settings.master_key_file)
     return spawner

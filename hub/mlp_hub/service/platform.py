@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.tenant import Tenant
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
@@ -46,6 +47,7 @@ from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.service.reasons.decisions import KEPT_S, DecisionLog
+from mlp_hub.service.relocations.worker import RelocationWorker
 from mlp_hub.service.secrets.service import SecretService
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
@@ -64,7 +66,7 @@ from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.store.database import Database
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_hub.store.tx import Tx
-from mlp_language.message import msg
+from mlp_language.message import Message, msg
 
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 30.0
@@ -175,6 +177,16 @@ class Platform:
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.bookings = BookingService(db, clock, executor.nodes, changed=self._room_changed)
         self.former_members_servers = FormerMembersServers(db, clock)
+        self.relocations = RelocationWorker(
+            self.queue,
+            self.board,
+            executor,
+            self.lease,
+            clock,
+            hold=self.admission.hold_tenants,
+            changed=self._room_changed,
+            idle_s=policy.unmount_idle_s,
+        )
         self.tenants = TenantService(
             db,
             clock,
@@ -186,8 +198,18 @@ class Platform:
             board=self.board,
             job_network=policy.job_network,
             groups=groups,
+            files=executor.workspace.tenants,
+            relocate=self.relocations.look_at,
+            moved=self.relocations.done,
         )
-        self.previews = Previews(db, self.admission.jobs_snapshot, clock, executor.nodes, policy.idle)
+        self.previews = Previews(
+            db,
+            self.admission.jobs_snapshot,
+            clock,
+            executor.nodes,
+            policy.idle,
+            isolation=self._preview_isolation,
+        )
         self.sights = Sights(db)
         self.users = UserService(db, clock, changed=self._default_changed)
         self.service_accounts = ServiceAccounts(db, clock)
@@ -196,7 +218,7 @@ class Platform:
             clock,
             executor.nodes,
             changed=self._room_changed,
-            asks=self.idle.asks,
+            asks=self._asks,
             refuses=self.disk.refuses_servers,
             scheduler=Answers(
                 db, self.admission, clock, grace_s=policy.grace_s, again_s=policy.grace_s + AGAIN_S
@@ -311,6 +333,7 @@ class Platform:
         self.queue.start()
         if self._brought is not None:
             await self._brought.start()
+        await self.relocations.start()
         await self._charges.start()
         await self.reconciler.start()
         await self.models.start()
@@ -398,6 +421,14 @@ class Platform:
             found.append(Problem("executor", "ExecutorTrouble", trouble, fails=False))
         return found
 
+    async def _preview_isolation(self, before: Tenant, after: Tenant) -> Message | None:
+        await self.tenants.check_isolation(after)
+        return await self.relocations.preview(before, after)
+
+    async def _asks(self, tenant: str) -> None:
+        await self.relocations.refuses(tenant)
+        await self.idle.asks(tenant)
+
     def _room_changed(self) -> None:
         self.idle.something_changed()
         self.admission.wake()
@@ -436,6 +467,7 @@ class Platform:
                 await self.bookings.sweep()
                 await self.idle.sweep()
                 await self.datasets.sweep()
+                await self.relocations.sweep()
                 await self._charges.sweep()
                 await self._charges.full.warn()
                 await self.tenants.sample()

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0030"
+REVISION = "0031"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -98,6 +98,22 @@ runtime = Table(  # ways to start ranks that tenants registered
     Column("state", String(16), nullable=False),
     Column("changed_by", String(255), nullable=False),
     Column("changed_at", Double, nullable=False),
+)
+
+relocation = Table(  # the last one of each tenant
+    "relocation",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("phase", String(16), nullable=False),
+    Column("old_grade", String(16), nullable=False),
+    Column("old_root", Text, nullable=False),
+    Column("new_grade", String(16), nullable=False),
+    Column("new_root", Text, nullable=False),
+    Column("asked_by", String(255), nullable=False),
+    Column("asked_at", Double, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("ended_at", Double),
 )
 
 member = Table(

@@ -25,6 +25,7 @@ from mlp_hub.store.repos.misc import (
     Usages,
 )
 from mlp_hub.store.repos.models import Models
+from mlp_hub.store.repos.relocations import Relocations
 from mlp_hub.store.repos.runtimes import Runtimes
 from mlp_hub.store.repos.secrets import Secrets
 from mlp_hub.store.repos.service_accounts import ServiceAccountsRepo
@@ -129,6 +130,11 @@ class Tx:
     def runtimes(self) -> Runtimes:
         """The runtimes that tenants registered."""
         return Runtimes(self.connection)
+
+    @cached_property
+    def relocations(self) -> Relocations:
+        """Tenants' files on their way to another grade of isolation."""
+        return Relocations(self.connection)
 
     @cached_property
     def members(self) -> Members:

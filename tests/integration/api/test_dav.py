@@ -17,6 +17,7 @@ import pytest
 
 from api_rig import Answer, ApiRig
 from dav_rig import DavRig, serving
+from mlp_hub.isolation import tenant_roots
 from waiting import wait_for
 
 MIB = 2**20
@@ -517,3 +518,44 @@ def test_parts_of_another_file_than_was_announced_change_nothing(
     dav.ask("UNLOCK", f"{data}/f", headers={"Lock-Token": held.headers["lock-token"]})
     big = os.urandom(11 * MIB)
     assert part(dav, f"{data}/f", big, 0, len(big)).status == 507
+
+
+def test_a_moved_tenants_files_are_served_from_where_they_are_and_written_to_by_nobody_meanwhile(
+    rig: ApiRig, dav: DavRig, data: str, team: str, tmp_path: Path
+) -> None:
+    """Which tree it is the dataset says, and no header: another tenant's name in one changes nothing."""
+    root, body = tmp_path / "own", os.urandom(MIB)
+    assert dav.ask("PUT", f"{data}/one", body).status == 201
+    roots = tenant_roots(rig.root, rig.root / "isolation", rig.root / "secrets" / "isolation_key")
+    asked = {"isolation": "dedicated", "data_root": str(root), "rom": 10 * MIB}
+
+    def move() -> dict[str, Any]:
+        found: dict[str, Any] = rig.ask("GET", f"/tenants/{team}", token=rig.root_user).json["move"]
+        return found
+
+    with roots.using(team):  # as somebody who reads a file
+        assert rig.ask("PUT", f"/tenants/{team}", asked, token=rig.root_user).status == 200
+        wait_for(lambda: "under way" in move()["message"], message="for it to wait for who reads")
+        refused = dav.ask("PUT", f"{data}/two", b"late")
+        assert (refused.status, refused.json["reason"]) == (403, "TenantMoves")
+        assert dav.ask("GET", f"{data}/one").body == body
+    wait_for(lambda: move()["state"] == "done", message="for the files to be moved")
+    forged = {"X-Tenant-ID": "default", "X-MLP-Tenant": "default"}
+    got = dav.ask("GET", f"{data}/one", headers=forged)
+    assert (got.status, got.body, got.headers["repr-digest"]) == (200, body, sha(body))
+    assert dav.ask("PUT", f"{data}/two", b"after", headers=forged).status == 201
+    assert (root / "datasets" / Path(data).relative_to("/data") / "two").read_bytes() == b"after"
+    assert not on_disk(rig, data).exists()
+    assert list((root / ".uploads").iterdir()) == []
+    settled(rig, team, len(body) + len(b"after"))
+    nobody = dav.ask("GET", f"{data}/one", token="bob-token", headers={"X-Tenant-ID": team})
+    assert nobody.status == 404
+    name = data.rpartition("/")[2]
+    ready = {"state": "ready", "progress": 100}
+    assert rig.ask("PUT", f"/users/ann/datasets/{name}:heartbeat", ready, token=rig.ann).status == 200
+    assert dav.ask("DELETE", data).status == 204
+    settled(rig, team, 0)
+    wait_for(
+        lambda: not (root / "datasets" / Path(data).relative_to("/data")).exists(),
+        message="for all of it to be gone",
+    )

@@ -54,7 +54,7 @@ class Machine:
         self.disk.end_server = self._end_server
 
     def job(self, name: str) -> Any:
-        spec = SimpleNamespace(user="ann", name=name)
+        spec = SimpleNamespace(user="ann", name=name, tenant="default")
         job = SimpleNamespace(
             uid=name, attempt=f"{name}.1", spec=spec, run=1, restarts=0, phase=Phase.RUNNING, title=name
         )

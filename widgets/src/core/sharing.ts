@@ -46,6 +46,27 @@ export const networkWords = (tenant: Pick<Tenant, "name" | "job_network">): stri
     ? t("Jobs of tenant {tenant} may reach other machines.", { tenant: tenant.name })
     : t("Jobs of tenant {tenant} have no network; an administrator of the hub can allow it.", { tenant: tenant.name });
 
+const KEPT: Record<string, () => string> = {
+  shared: () => t("in the tree of all"), encrypted: () => t("encrypted with a key of its own"), dedicated: () => t("in a root of its own"),
+};
+const STEPS: Record<string, () => string> = {
+  waiting: () => t("waiting for what runs"), copying: () => t("copying"), comparing: () => t("comparing the copy"),
+  removing: () => t("removing what was copied"), undoing: () => t("undoing"), failed: () => t("not done"),
+};
+
+/** How its files are kept; empty where that is as for everybody. */
+export const isolationWords = (tenant: Pick<Tenant, "isolation">): string =>
+  tenant.isolation === "shared" ? "" : t("Its datasets, models and jobs' directories are kept {how}.", { how: KEPT[tenant.isolation]?.() ?? tenant.isolation });
+
+/** Where its files are on their way to another grade of isolation, or why they did not get there; empty where neither is so. */
+export function moveWords(move: Tenant["move"]): string {
+  if (!move || move.state === "done") return "";
+  const how = { how: KEPT[move.new]?.() ?? move.new, step: STEPS[move.state]?.() ?? move.state, done: bytes(move.done), total: bytes(move.total), why: move.message };
+  if (move.state === "copying" || move.state === "comparing") return t("Its files are on their way, to be kept {how}: {step}, {done} of {total}. Nothing of the tenant starts until that is done.", how);
+  if (move.state === "failed") return t("Its files were to be kept {how}, and are where they were: {why}.", how);
+  return t("Its files are on their way, to be kept {how}: {step}. {why}", how);
+}
+
 /** "Guarantee lowered since 14:20 ...": what an idle tenant lends beyond what it is configured to; empty when all of it holds. */
 export function loweredWords(tenant: Tenant, now: number): string {
   if (!tenant.lowered) return "";

@@ -26,6 +26,15 @@ export const PLAIN = {
     hint: () => t("Outbound: other machines, never this one. What is started after the change goes by it."),
     options: () => [["", t("As the hub's settings say")], ["none", t("None")], ["outbound", t("Outbound")]],
   },
+  isolation: {
+    label: () => t("How its files are kept"),
+    hint: () => t("Datasets, models and jobs' directories; homes stay where they are. A change moves them: nothing of the tenant starts meanwhile."),
+    options: () => [["shared", t("In the tree of all")], ["encrypted", t("Encrypted, with a key of its own")], ["dedicated", t("In a root of its own")]],
+  },
+  data_root: {
+    label: () => t("Root of its own"),
+    hint: () => t("An absolute path for this tenant alone, such as /srv/tenants/red; only where its files are kept in a root of its own"),
+  },
   leavers: {
     label: () => t("Running jobs of who leaves it"),
     hint: () => t("Also of people whose account is taken away. What waits is suspended, and notebook servers end, either way."),
@@ -79,7 +88,7 @@ export function textsOf(tenant: TenantSettings): Texts {
 
 /** What a setting is of which nothing is said. */
 function unsaid(field: PlainField): string {
-  return field === "leavers" ? "finish" : field === "datasets" ? "own" : "";
+  return field === "leavers" ? "finish" : field === "datasets" ? "own" : field === "isolation" ? "shared" : "";
 }
 
 function plainTexts(of: (field: PlainField) => string): Record<PlainField, string> {
@@ -195,7 +204,8 @@ export function placeFaults(name: string, all: ReadonlyMap<string, Pick<Texts, "
 }
 
 function plainOf(texts: Texts): Partial<TenantSettings> {
-  return Object.fromEntries(PLAIN_FIELDS.map((field) => [field, plain(field).options ? texts[field] || null : texts[field]]));
+  const own = texts.isolation === "dedicated" ? texts.data_root.trim() : "";
+  return { ...Object.fromEntries(PLAIN_FIELDS.map((field) => [field, plain(field).options ? texts[field] || null : texts[field]])), data_root: own };
 }
 
 /** The body of a POST: a new tenant; what the form does not show is as the hub has it. */

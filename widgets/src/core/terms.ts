@@ -18,6 +18,7 @@ export const REASONS: Words = {
   WaitingForPreempted: () => t("waits for others to stop"),
   Reserved: () => t("the room is kept for others"),
   DiskFull: () => t("waits for room on the disk"),
+  TenantMoves: () => t("waits while its tenant's files are moved"),
   Suspended: () => t("suspended"),
   Gated: () => t("held back"),
 };
@@ -41,4 +42,4 @@ export const ORDERS: Words = {
 export const LINE_PER_TENANT: readonly string[] = ["fair", "maxmin"];
 
 /** All that a tenant is configured by. */
-export const TENANT_FIELDS = ["name", "cpu", "gpu", "ram", "rom", "gpu_kinds", "weight", "cohort", "parent", "borrowing_limit", "lending_limit", "reserved", "queue_order", "isolation", "network", "leavers", "datasets", "description"] as const;
+export const TENANT_FIELDS = ["name", "cpu", "gpu", "ram", "rom", "gpu_kinds", "weight", "cohort", "parent", "borrowing_limit", "lending_limit", "reserved", "queue_order", "isolation", "data_root", "network", "leavers", "datasets", "description"] as const;

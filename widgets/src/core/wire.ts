@@ -25,6 +25,7 @@ export interface Refusal {
     | "WaitingForPreempted"
     | "Reserved"
     | "DiskFull"
+    | "TenantMoves"
     | "Suspended"
     | "Gated";
   detail: {
@@ -369,6 +370,7 @@ export interface ServiceRotate {
  * with others as they are, as after its quota was lowered; nothing is stopped for that alone. lowered: what of its guarantee holds
  * while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured. notes: in
  * the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
+ * `isolation` is how its files are to be kept, `move` where they are on their way there, null where they never were elsewhere.
  * `network` is as configured (null: as the hub's settings say), `job_network` what its jobs have: `none` or `outbound`.
  */
 export interface Tenant {
@@ -414,6 +416,8 @@ export interface Tenant {
   lowered: LoweredGuarantee | null;
   queue_order: string;
   isolation: string;
+  data_root: string;
+  move: IsolationMove | null;
   network: string | null;
   job_network: string;
   leavers: string;
@@ -437,6 +441,23 @@ export interface LoweredGuarantee {
     [k: string]: number;
   } | null;
   message: string;
+}
+/**
+ * The last time that a tenant's files were moved from one grade of isolation to another.
+ *
+ * `state`: `waiting` for what runs, `copying`, `comparing`, `removing` what was copied, `done`; `undoing` and `failed` where it was
+ * called off or cannot be done, as `message` says. `done` and `total` are bytes of the present state.
+ */
+export interface IsolationMove {
+  state: string;
+  old: string;
+  new: string;
+  done: number;
+  total: number;
+  message: string;
+  asked_by: string;
+  asked_at: string;
+  ended_at: string | null;
 }
 /**
  * A new tenant. A quota left out (null) means: what the nodes have.
@@ -485,9 +506,13 @@ export interface TenantCreate {
    */
   queue_order?: "fair" | "fifo" | "maxmin" | "priority";
   /**
-   * how the tenant's files are kept: in the tree of all with directories of their own, encrypted with a key of its own, or in a storage root of its own; a hub on one machine has `shared` and refuses the others
+   * how the tenant's datasets, models and jobs' directories are kept: in the tree of all with directories of their own, encrypted with a key of its own, or in a root of its own. A change moves them: see `move` of the tenant. With a cluster there is `shared` alone
    */
   isolation?: "dedicated" | "encrypted" | "shared";
+  /**
+   * with `dedicated`, the absolute path of a directory for this tenant alone: empty, or one that can be made
+   */
+  data_root?: string;
   /**
    * what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started later goes by it
    */
@@ -546,9 +571,13 @@ export interface TenantUpdate {
    */
   queue_order?: "fair" | "fifo" | "maxmin" | "priority";
   /**
-   * how the tenant's files are kept: in the tree of all with directories of their own, encrypted with a key of its own, or in a storage root of its own; a hub on one machine has `shared` and refuses the others
+   * how the tenant's datasets, models and jobs' directories are kept: in the tree of all with directories of their own, encrypted with a key of its own, or in a root of its own. A change moves them: see `move` of the tenant. With a cluster there is `shared` alone
    */
   isolation?: "dedicated" | "encrypted" | "shared";
+  /**
+   * with `dedicated`, the absolute path of a directory for this tenant alone: empty, or one that can be made
+   */
+  data_root?: string;
   /**
    * what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started later goes by it
    */
@@ -1608,6 +1637,7 @@ export interface DatasetAccess {
   uid: string;
   user: string;
   name: string;
+  tenant: string;
   state: "creating" | "deleting" | "error" | "ready";
   owner: number | null;
 }

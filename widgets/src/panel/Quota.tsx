@@ -5,7 +5,7 @@ import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago, bytes, cores, ram } from "../core/format";
 import { pinned } from "../core/runs";
-import { beyondWords, loweredWords, networkWords, sharingWords, standing } from "../core/sharing";
+import { beyondWords, isolationWords, loweredWords, moveWords, networkWords, sharingWords, standing } from "../core/sharing";
 import type { Holding, Tenant, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
@@ -23,6 +23,7 @@ export function QuotaBars({ tenant, back }: {
   const beyond = beyondWords(tenant);
   const over = Object.keys(tenant.over).length > 0;
   const lowered = loweredWords(tenant, useNow(10_000));
+  const moves = moveWords(tenant.move);
   const bars = (["cpu", "gpu", "ram", "rom"] as const).map((d) => standing(tenant, d));
   return (
     <>
@@ -47,6 +48,18 @@ export function QuotaBars({ tenant, back }: {
       ) : null}
       {shares ? <p class="mlp-dim mlp-shares-line">{shares}</p> : null}
       <p class="mlp-dim mlp-network-line">{networkWords(tenant)}</p>
+      {isolationWords(tenant) ? <p class="mlp-dim mlp-isolation-line">{isolationWords(tenant)}</p> : null}
+      {moves ? (
+        <div class={`mlp-note mlp-note-${tenant.move?.state === "failed" ? "bad" : "wait"} mlp-move`} role="status">
+          <Icon name={tenant.move?.state === "failed" ? "warn" : "wait"} />
+          <div class="mlp-note-text">
+            {moves}
+            {tenant.move?.total && ["copying", "comparing"].includes(tenant.move.state) ? (
+              <progress max={tenant.move.total} value={tenant.move.done} aria-label={t("How much is done")} />
+            ) : null}
+          </div>
+        </div>
+      ) : null}
     </>
   );
 }

@@ -49,6 +49,12 @@ async def delete(call: Call) -> Tenant:
     return await call.platform.tenants.delete(call.params["tenant"], actor=call.principal.name)
 
 
+async def rotate_key(call: Call) -> Tenant:
+    """Wrap what encrypts a tenant's files by another key; the files themselves are not encrypted anew."""
+    await call.platform.relocations.rotate(call.params["tenant"], call.principal.name)
+    return await call.platform.tenants.get(call.params["tenant"])
+
+
 async def usage(call: Call) -> Usage:
     """Show a tenant's quota, who uses it, and its use over time."""
     return await call.platform.tenants.usage(call.params["tenant"])
@@ -177,6 +183,16 @@ ROUTES = (
         W,
         body=TenantUpdate,
         reply=TenantPreview,
+    ),
+    Route(
+        "POST",
+        f"{_TENANT}:rotate-key",
+        rotate_key,
+        "Change the key of an encrypted tenant",
+        Relation.PLATFORM,
+        W,
+        reply=Tenant,
+        recent=True,
     ),
     Route("DELETE", _TENANT, delete, "Delete a tenant", Relation.PLATFORM, W, reply=Tenant, recent=True),
     Route("GET", f"{_TENANT}/usage", usage, "A tenant's use", Relation.MEMBER, R, reply=Usage),

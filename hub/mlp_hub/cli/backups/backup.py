@@ -14,6 +14,8 @@ from mlp_hub.cli import database, state_dir
 from mlp_hub.cli.backups import archive, dumps, manifest
 from mlp_hub.cli.backups.archive import Counted
 from mlp_hub.cli.errors import CommandFailed, UsageFailure
+from mlp_hub.domain.tenant import DEDICATED
+from mlp_hub.isolation import tenant_roots
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -65,7 +67,7 @@ def backup(settings: Settings, file: Path, *, files: bool) -> int:
         ) from error
     finally:
         part.unlink(missing_ok=True)
-    _tell(file, counted, told, files=files)
+    _tell(settings, file, counted, told, files=files)
     return 0
 
 
@@ -85,6 +87,11 @@ def _write(settings: Settings, part: Path, *, files: bool, compress: bool) -> Co
         for name, copy in copies.items():
             writer.file(f"databases/{name}", copy)
         writer.tree("secrets", settings.secrets_dir)
+        # where tenants' files lie, and what opens them; never what is mounted
+        for kept in ("places", "keys"):
+            writer.tree(f"isolation/{kept}", settings.isolation_dir / kept)
+        if (settings.isolation_dir / "id").exists():
+            writer.file("isolation/id", settings.isolation_dir / "id")
         if settings.uid_file.exists():  # the numbers to which people's files belong
             writer.file(settings.uid_file.name, settings.uid_file)
         if files:
@@ -94,12 +101,23 @@ def _write(settings: Settings, part: Path, *, files: bool, compress: bool) -> Co
         return writer.counted
 
 
-def _tell(file: Path, counted: Counted, told: Counted, *, files: bool) -> None:
+def dedicated(settings: Settings) -> dict[str, str]:
+    """Return the roots of tenants that have one of their own, which is in no backup."""
+    roots = tenant_roots(settings.data_dir, settings.isolation_dir, settings.master_key_file)
+    kept = {tenant: roots.entry(tenant).kept for tenant in roots.tenants()}
+    return {tenant: how.root for tenant, how in kept.items() if how.grade == DEDICATED}
+
+
+def _tell(settings: Settings, file: Path, counted: Counted, told: Counted, *, files: bool) -> None:
     _say(
         f"{file}: {counted.files} files, {_size(counted.size)}, {_size(file.stat().st_size)} on disk; read back, all as written"
     )
     if not files:
         _say("Without people's homes and jobs' outputs.")
+    for tenant, root in dedicated(settings).items():
+        _say(
+            f"The files of tenant {tenant} are not in it: they lie in {root}, which is backed up as a volume of its own."
+        )
     if told.changed:
         _say(
             f"{told.changed} files changed or went while they were read; they are in it as they were at some moment."

@@ -43,6 +43,7 @@ from mlp_hub.executors.local.usage import ProcessMeter
 from mlp_hub.executors.local.watch import Watch, Watched
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence, Fenced
+from mlp_hub.executors.mounted.grades import MountedTenantFiles
 from mlp_hub.executors.mounted.prepare import make_directories, show_model
 from mlp_hub.executors.mounted.reading import MountedLogs
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
@@ -82,7 +83,7 @@ class LocalExecutor(Fenced, MountedLogs):
 
     `run_root` holds a run directory per attempt, `directories` homes and jobs. `python` is the interpreter of the jobs' environment. `binds`
     are seen in every sandbox, as the directory of the platform's sockets. `servers_root` holds the run directories of
-    notebook servers, by user.
+    notebook servers, by user. `platform` are paths that no tenant's files may be kept in.
     """
 
     name = "local"
@@ -100,6 +101,7 @@ class LocalExecutor(Fenced, MountedLogs):
         python: str | None = None,
         binds: Sequence[Bind] = (),
         servers_root: str | Path | None = None,
+        platform: Sequence[Path] = (),
     ) -> None:
         self._root = str(run_root)
         os.makedirs(self._root, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -109,7 +111,9 @@ class LocalExecutor(Fenced, MountedLogs):
         self._servers_root = servers_root
         self._fence = Fence(self._root)
         MountedLogs.__init__(self, directories)
-        self.workspace = MountedWorkspace(directories, self._fence)
+        self.workspace = MountedWorkspace(
+            directories, self._fence, tenants=MountedTenantFiles(directories, self._fence, platform)
+        )
         self._fork_server = ForkServer()
         self._meter = ProcessMeter()
         self._callbacks: list[Callable[[str], None]] = []

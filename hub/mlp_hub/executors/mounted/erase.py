@@ -31,17 +31,22 @@ def remove_directory(path: Path, goes_on: Callable[[], None] = lambda: None) -> 
     except FileNotFoundError:
         return
     with above:
-        try:
-            found = above.stat(path.name)
-        except FileNotFoundError:
-            return
-        if not stat.S_ISDIR(found.st_mode):
-            above.remove(path.name)
-            return
-        _open_up(path.name, above)
-        with above.inside(path.name) as top:
-            _empty_all(top, goes_on)
-        above.remove_folder(path.name)
+        remove_directory_in(above, path.name, goes_on)
+
+
+def remove_directory_in(above: Folder, name: str, goes_on: Callable[[], None] = lambda: None) -> None:
+    """Remove what lies in an open directory in the same way."""
+    try:
+        found = above.stat(name)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(found.st_mode):
+        above.remove(name)
+        return
+    _open_up(name, above)
+    with above.inside(name) as top:
+        _empty_all(top, goes_on)
+    above.remove_folder(name)
 
 
 def turn_of(most: int, goes_on: Callable[[], None]) -> Callable[[], None]:

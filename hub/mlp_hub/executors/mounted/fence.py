@@ -15,8 +15,9 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Superseded
@@ -26,6 +27,14 @@ _DIGITS = 20
 """Given: digits of the epoch in its file, which is always as long."""
 _LOOK_S = 0.01
 """Tuning: seconds between two tries for the lock: processor time, for how soon who waits goes on."""
+
+
+class Acting(Protocol):
+    """A fence, as threads act under it."""
+
+    def acting(self, epoch: int) -> AbstractContextManager[None]:
+        """Act under this epoch. Raises `Superseded` where a newer one was seen."""
+        ...
 
 
 class Fence:

@@ -24,13 +24,17 @@ def make_directories(
     As root: the directory is ours and sticky, its user may make files in it; `log` and `code` are ours, or with `ranks_log`
     the log is the user's, whose ranks write it themselves.
     """
+    with directories.using(spec.of, write=True):
+        _make_directories(spec, directories, root=root, ranks_log=ranks_log)
+
+
+def _make_directories(spec: LaunchSpec, directories: Directories, *, root: bool, ranks_log: bool) -> None:
     # a user may have jobs before the first notebook server
     home, job = Path(directories.home(spec.user)), directories.workspace(spec.of)
     ensure_home(home.parent, home.name, spec.uid if root else None)
     os.makedirs(job, exist_ok=True)  # noqa: PTH103 - all above the job's directory is ours
     for mount in spec.data:
-        stored = directories.stored(mount.of)
-        ensure_stored(directories.root, stored.parent.parent.name, stored.parent.name, stored.name)
+        ensure_stored(directories.roots.path(mount.of.tenant), *directories.below(mount.of))
     own = (*OWN, "log") if ranks_log else OWN
     with Folder.at(job) as workspace:
         if root and spec.uid is not None:
@@ -45,7 +49,7 @@ def make_directories(
 
 def model_directory(spec: LaunchSpec, directories: Directories) -> Path:
     """Return the directory of the model that the attempt sees; its user's, whatever it is called."""
-    return directories.stored(StoredPlace("model", spec.user, spec.model or ""))
+    return directories.stored(StoredPlace("model", spec.user, spec.model or "", spec.tenant))
 
 
 def show_model(spec: LaunchSpec, directories: Directories, *, root: bool) -> None:

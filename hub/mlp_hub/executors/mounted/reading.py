@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from mlp_hub.executors.base import AttemptKey, LogChunk
 from mlp_hub.executors.following import follow
@@ -30,19 +29,19 @@ class MountedLogs:
         self, attempt: AttemptKey, rank: int, since: int = 0, limit: int = 1000, until: int | None = None
     ) -> LogChunk:
         """Read a rank's log from a cursor on, up to another one."""
-        return await self._read(logs.read_log, self._log_of(attempt), rank, since, limit, until)
+        return await self._read(attempt, logs.read_log, rank, since, limit, until)
 
     async def tail_log(
         self, attempt: AttemptKey, rank: int, count: int, until: int | None = None
     ) -> LogChunk:
         """Read the last `count` lines of a rank's log, up to a cursor; `offset` is the one behind them."""
-        return await self._read(logs.tail_log, self._log_of(attempt), rank, count, until)
+        return await self._read(attempt, logs.tail_log, rank, count, until)
 
     async def read_new(
         self, attempt: AttemptKey, cursors: Mapping[int, int], limit: int = 1000
     ) -> Sequence[LogChunk]:
         """Read on from the cursors of these ranks, of those that have written."""
-        return await self._read(logs.read_new, self._log_of(attempt), cursors, limit)
+        return await self._read(attempt, logs.read_new, cursors, limit)
 
     def follow_log(
         self, attempt: AttemptKey, cursors: Mapping[int, int], limit: int = 1000
@@ -50,8 +49,11 @@ class MountedLogs:
         """Look at the files again and again, which costs less than being told of each line."""
         return follow(lambda at: self.read_new(attempt, at, limit), cursors, limit)
 
-    def _log_of(self, attempt: AttemptKey) -> str:
-        return self._directories.workspace(attempt.of)
+    async def _read(
+        self, attempt: AttemptKey, work: Callable[Concatenate[str, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        def read() -> T:
+            with self._directories.using(attempt.of) as workspace:
+                return work(str(workspace), *args, **kwargs)
 
-    async def _read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, partial(work, *args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self._readers, read)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Concatenate, ParamSpec, TypeVar
 
 from mlp_hub.beneath import look
 from mlp_hub.domain.model import ModelFormat
-from mlp_hub.domain.storage import ARRIVING
 from mlp_hub.executors.mounted import copying, fetching, spool
 from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, turn_of
+from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
 from mlp_hub.executors.mounted.model_formats import recognise
 from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_of
+from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
     DirectoryPage,
@@ -34,9 +34,12 @@ from mlp_hub.executors.workspace import (
     Sizes,
     Space,
     SpoolBatch,
+    SpoolLot,
     StoredPlace,
 )
 
+P = ParamSpec("P")
+T = TypeVar("T")
 COPIES = 2
 """Tuning: models that are copied at a time: more at once, for the disk that jobs write to as well."""
 FETCHES = 4
@@ -47,19 +50,19 @@ CHARGED = 4
 """Tuning: directories that are measured to the end at a time: a huge one delays fewer others, for the disk that jobs write to as well."""
 
 
-class Acting(Protocol):
-    """A fence, as threads act under it."""
-
-    def acting(self, epoch: int) -> AbstractContextManager[None]:
-        """Act under this epoch. Raises `Superseded` where a newer one was seen."""
-        ...
-
-
 class MountedWorkspace:
     """Files of users and jobs below these directories; what removes some acts under the executor's `fence`."""
 
-    def __init__(self, directories: Directories, fence: Acting, *, measures: bool = True) -> None:
+    def __init__(
+        self,
+        directories: Directories,
+        fence: Acting,
+        *,
+        measures: bool = True,
+        tenants: TenantFiles | None = None,
+    ) -> None:
         self.directories = directories
+        self.tenants = tenants
         self.measures = measures
         self._fence = fence
         # each its own, since they may take minutes, and others start jobs meanwhile
@@ -80,51 +83,56 @@ class MountedWorkspace:
 
     async def newest_checkpoint(self, of: JobRun) -> float | None:
         """Return when the newest file among the run's checkpoints was written."""
-        return await asyncio.to_thread(newest_checkpoint, self.directories.at(of))
+        return await asyncio.to_thread(self._with, of, newest_checkpoint)
 
     async def spooled(self, of: JobRun, after: Mapping[str, int]) -> AsyncIterator[SpoolBatch]:
         """Yield the points that the run's processes spooled; their files stay, since their writers know no reader."""
         allowance = spool.ByteAllowance()
-        lots = spool.read_all(self.directories.at(of), after, allowance)
-        while (lot := await asyncio.to_thread(next, lots, None)) is not None:
+        lots: list[Iterator[SpoolLot]] = []
+
+        def more(path: Path) -> SpoolLot | None:
+            if not lots:
+                lots.append(spool.read_all(path, after, allowance))
+            return next(lots[0], None)
+
+        while (lot := await asyncio.to_thread(self._with, of, more)) is not None:
             yield SpoolBatch(lot)
         if allowance.left <= 0:
             yield SpoolBatch([], spool.MOST_BYTES)
 
     async def files(self, of: Place | StoredPlace, path: str, after: str, limit: int) -> DirectoryPage:
         """List a directory of a run or a home."""
-        return await asyncio.to_thread(list_directory, self.directories.at(of), path, after, limit)
+        return await asyncio.to_thread(self._with, of, list_directory, path, after, limit)
 
     async def open_file(self, of: Place | StoredPlace, path: str) -> MountedFile:
         """Open a plain file of a run or a home."""
-        return await asyncio.to_thread(open_file, self.directories.at(of), path)
+        return await asyncio.to_thread(self._with, of, open_file, path)
 
     async def erase(self, of: Place, epoch: int, goes_on: Callable[[], None]) -> None:
         """Remove a run's directory with its log, or a home."""
 
         def remove() -> None:
-            with self._fence.acting(epoch):
-                remove_directory(self.directories.at(of), goes_on)
+            with self._fence.acting(epoch), self.directories.using(of, write=True) as path:
+                remove_directory(path, goes_on)
 
         await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
 
     async def disk_size(self, of: Place) -> int:
         """Measure what a run's directory or a home takes on the disk."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._charger, measured, self.directories.at(of)
-        )
+        return await asyncio.get_running_loop().run_in_executor(self._charger, self._with, of, measured)
 
     async def stored_size(self, of: StoredPlace) -> int:
         """Add up the lengths of the files of something that is stored."""
 
         def measure() -> int:
-            return sum(map(length_of, self._all_of(of)))
+            with self.directories.using(of):
+                return sum(map(length_of, self.directories.all_of(of)))
 
         return await asyncio.get_running_loop().run_in_executor(self._eraser, measure)
 
     async def extent(self, of: Place, path: str) -> Extent:
         """Add up the files at a path below a run or a home."""
-        return await asyncio.to_thread(copying.extent_of, self.directories.at(of), path)
+        return await asyncio.to_thread(self._with, of, copying.extent_of, path)
 
     async def keep(
         self, of: Place, path: str, to: StoredPlace, *, most: int, epoch: int, goes_on: Callable[[], None]
@@ -132,9 +140,12 @@ class MountedWorkspace:
         """Copy the files at a path, and tell what they are."""
 
         def keep() -> tuple[Extent, ModelFormat]:
-            with self._fence.acting(epoch):
-                target = self.directories.stored(to)
-                extent = copying.copy(self.directories.at(of), path, target, most, goes_on)
+            with (
+                self._fence.acting(epoch),
+                self.directories.using(to, write=True) as target,
+                self.directories.using(of) as source,
+            ):
+                extent = copying.copy(source, path, target, most, goes_on)
                 return extent, recognise(target)
 
         return await asyncio.get_running_loop().run_in_executor(self._copier, keep)
@@ -145,8 +156,9 @@ class MountedWorkspace:
         """Copy a source, in a process of its own."""
 
         def fetch() -> Extent:
-            with self._fence.acting(epoch):
-                return fetching.fetch(self.directories.root, source, to, owner, steps)
+            roots = self.directories.roots
+            with self._fence.acting(epoch), roots.using(to.tenant, write=True) as root:
+                return fetching.fetch(root, source, to, owner, steps)
 
         return await asyncio.get_running_loop().run_in_executor(self._fetcher, fetch)
 
@@ -154,9 +166,9 @@ class MountedWorkspace:
         """Remove the files of something that is stored."""
 
         def remove() -> None:
-            with self._fence.acting(epoch):
+            with self._fence.acting(epoch), self.directories.using(of, write=True):
                 turn = turn_of(MOST_REMOVED, goes_on)
-                for path in self._all_of(of):
+                for path in self.directories.all_of(of):
                     remove_directory(path, turn)
 
         await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
@@ -170,11 +182,6 @@ class MountedWorkspace:
         work = partial(self._sizes, wait_s, hurry=hurry)
         return await asyncio.get_running_loop().run_in_executor(self._meter, work)
 
-    def _all_of(self, of: StoredPlace) -> tuple[Path, Path]:
-        """Return the directory of something that is stored, and that of what is on its way there."""
-        stored = self.directories.stored(of)
-        return stored, stored.parent / ARRIVING / stored.name
-
     def devices(self) -> set[int]:
         """Return the numbers of the file systems; blocks."""
         found = set()
@@ -184,6 +191,17 @@ class MountedWorkspace:
             except OSError:
                 continue
         return found
+
+    def _with(
+        self,
+        of: Place | StoredPlace,
+        work: Callable[Concatenate[Path, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Work on the directory of a place while that stays where it is."""
+        with self.directories.using(of) as path:
+            return work(path, *args, **kwargs)
 
     def _spaces(self) -> dict[str, Space]:
         here = {"jobs": self.directories.jobs, "homes": self.directories.homes}

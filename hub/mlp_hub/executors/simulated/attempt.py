@@ -109,7 +109,7 @@ def to_json(attempt: SimulatedAttempt) -> dict[str, Any]:
     """Return an attempt as the journal has it."""
     plain = {name: getattr(attempt, name) for name in SimulatedAttempt.__slots__}
     plain["script"] = {name: getattr(attempt.script, name) for name in Script.__slots__}
-    plain["of"] = [attempt.of.user, attempt.of.job, attempt.of.run]
+    plain["of"] = [attempt.of.user, attempt.of.job, attempt.of.run, attempt.of.tenant]
     return plain
 
 

@@ -35,6 +35,7 @@ from mlp_hub.executors.base import (
 from mlp_hub.executors.following import follow
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence, Fenced
+from mlp_hub.executors.mounted.grades import MountedTenantFiles
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo, Taint
 from mlp_hub.executors.simulated.attempt import DONE, Script, SimulatedAttempt, from_json, to_json
@@ -89,7 +90,12 @@ class SimulatedExecutor(Fenced):
         self._armed_for = 0.0
         self._journal = journal
         self._fence = Fence(None if journal is None else journal.parent)
-        self.workspace = MountedWorkspace(directories, self._fence, measures=makes_directories)
+        self.workspace = MountedWorkspace(
+            directories,
+            self._fence,
+            measures=makes_directories,
+            tenants=MountedTenantFiles(directories, self._fence),
+        )
         self.starts: list[str] = []  # every attempt that was really started, in order
         self.failing_starts = 0  # so many of the next starts fail, for tests
         self._out: TextIO | None = None
@@ -134,9 +140,14 @@ class SimulatedExecutor(Fenced):
     async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Begin the attempt unless it was ever begun or forgotten; `CannotStart` where its nodes are not ours."""
         if self.makes_directories:
-            await asyncio.to_thread(_make_directories, self._directories.workspace(spec.of))
+            await asyncio.to_thread(self._make_directories, spec)
         with self._fence.acting(epoch):
             self._start(spec)
+
+    def _make_directories(self, spec: LaunchSpec) -> None:
+        with self._directories.using(spec.of, write=True) as workspace:
+            for part in ("ckpt", "log", "metrics", "code"):
+                (workspace / part).mkdir(parents=True, exist_ok=True)
 
     def _start(self, spec: LaunchSpec) -> None:
         if spec.attempt in self._attempts or spec.attempt in self._forgotten:
@@ -396,8 +407,3 @@ def _rank_end(
     if failure is not None and failure.rank == rank:
         return "failed", failure.exit_code, failure.signal
     return "stopped", None, signal.SIGTERM if ran else None
-
-
-def _make_directories(workspace: str) -> None:
-    for part in ("ckpt", "log", "metrics", "code"):
-        Path(workspace, part).mkdir(parents=True, exist_ok=True)

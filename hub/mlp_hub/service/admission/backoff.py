@@ -5,6 +5,8 @@ Who waits is not tried meanwhile, and others pass. Who runs goes on, and is neit
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlp_hub.service.support.backoff import KeyedBackoff
 
 
@@ -14,9 +16,11 @@ class JobBackoff:
     def __init__(self, backoff_s: float, most_s: float) -> None:
         self._backoff: KeyedBackoff[str] = KeyedBackoff(backoff_s, most_s)
         self._until: dict[str, float] = {}
+        self.held: Callable[[str], bool] = lambda _: False
+        """Which others, that wait, are left alone until somebody says otherwise."""
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._until
+        return uid in self._until or self.held(uid)
 
     def put(self, uid: str, now: float) -> float:
         """Leave a job alone; return for how long."""

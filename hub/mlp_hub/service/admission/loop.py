@@ -91,12 +91,14 @@ class Admission:
         self._queues = Queues()
         self._seen = SeenNodes()
         self._waits = Waits(board, clock)
+        self._backoff.held = self._is_held
         self.decisions = DecisionLog(board.db)
         self._starts = starts
         self._changed = changed
         self._kept: KeptCore | None = None
         self._planning = False
         self._anew = False
+        self._held_tenants: Mapping[str, Verdict] = {}
         self._dirty: dict[str, None] = {}
         self._holders: Holders | None = None
         self._holders_changed = True
@@ -150,6 +152,22 @@ class Admission:
         self._waits.held = why
         self._anew = why is None  # all are looked at again, and what was written down of them is put right
         self._wake.set()
+
+    def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
+        """Let nothing of these tenants start, for these reasons, until others are told; what runs goes on, and others pass."""
+        self._held_tenants = dict(why)
+        self._anew = True
+        self._wake.set()
+
+    def _is_held(self, uid: str) -> bool:
+        """Whether a workload waits whose tenant is held."""
+        if not self._waits.tenants:
+            return False
+        job = self._board.waiting.get(uid)
+        tenant = (
+            job.spec.tenant if job is not None else self.pending[uid].tenant if uid in self.pending else None
+        )
+        return tenant in self._waits.tenants
 
     @property
     def held(self) -> Verdict | None:
@@ -210,6 +228,8 @@ class Admission:
             kept = await self._up_to_date(now)
             held = self._waits.held is not None
             plan, explanations = self._held_plan(kept, now) if held else await self._plan(kept, now)
+            if not held:
+                plan.waits += self._waits.news_of_held()
             stored = await self._store(kept, plan, explanations, now)
         except BaseException:
             self._forget()  # what the core believes may not be what is stored
@@ -229,6 +249,7 @@ class Admission:
         """Return the core as of this moment."""
         if self._anew:
             self._anew = False
+            self._waits.tenants = self._held_tenants  # here alone: within a cycle it stays the same
             self._forget()
         if self._holders_changed or self._holders is None:
             self._holders_changed = False

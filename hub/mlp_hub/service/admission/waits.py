@@ -27,6 +27,8 @@ class Waits:
         self._asked: dict[str, Wait] = {}  # of requests, when the queue was last told to be another one
         self.held: Verdict | None = None
         """Why nobody may start now, whatever the core says; None where somebody may."""
+        self.tenants: Mapping[str, Verdict] = {}
+        """Why nothing of these tenants may start, which the core therefore does not know of."""
 
     @property
     def said(self) -> Mapping[str, Wait]:
@@ -37,6 +39,8 @@ class Waits:
         """Return why each of these jobs waits, of those that do; without a core, as it was last written down."""
         held = self.held
         found = self._of(kept, uids)
+        if self.tenants:
+            found |= self._of_held(uids)
         if held is None:
             return found
         return {u: w if w.verdict.reason in _OWN else replace(w, verdict=held) for u, w in found.items()}
@@ -56,6 +60,29 @@ class Waits:
         """Return why a job waits for which others are being stopped."""
         there = [job.ref for uid in admit.after if (job := self._board.holding.get(uid)) is not None]
         return Wait(admit.uid, waits_for_preempted(there, tuple(j.uid for j in there), for_it=True), 1)
+
+    def _of_held(self, uids: Sequence[str]) -> dict[str, Wait]:
+        """Return why those of them wait whose tenants are held, in the order in which they came."""
+        places: dict[str, int] = {}
+        asked, found = set(uids), {}
+        for uid, job in self._board.waiting.items():
+            why = self.tenants.get(job.spec.tenant)
+            if why is not None:
+                places[job.spec.tenant] = places.get(job.spec.tenant, 0) + 1
+                if uid in asked:
+                    found[uid] = Wait(uid, why, places[job.spec.tenant])
+        return found
+
+    def news_of_held(self) -> list[Wait]:
+        """Return the reasons of those whose tenants are held, as far as they were not said before."""
+        if not self.tenants:
+            return []
+        found = self._of_held(list(self._board.waiting))
+        return [
+            w
+            for uid, w in found.items()
+            if (said := self._said.get(uid)) is None or said.verdict is not w.verdict
+        ]
 
     def news(self, kept: KeptCore, plan: AdmissionPlan) -> list[Wait]:
         """Return the reasons that are to be written down: those that are new or not of the kind said before."""

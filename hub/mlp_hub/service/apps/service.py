@@ -93,7 +93,7 @@ class AppService:
         own = {} if asked.runtime in {None, *BUILT_IN} else await self._jobs.runtimes_of(tenant)
         runtime = validation.runtime_for(asked.runtime or "plain", own)
         _check_runtime(runtime)
-        version = await self._board.db.read(lambda tx: _version(tx, context, user, asked.model_name))
+        version = await self._board.db.read(lambda tx: _version(tx, context, user, tenant, asked.model_name))
         spec = spec_of(asked, version, runtime.name)
         now = self._clock()
         new = App(
@@ -111,7 +111,7 @@ class AppService:
 
         def work(tx: Tx) -> App:
             _tenant(tx, user, tenant)
-            _version(tx, context, user, names.reference(spec.model, version) if version else "")
+            _version(tx, context, user, tenant, names.reference(spec.model, version) if version else "")
             found = tx.apps.find(context, user, asked.name)
             if found is not None:
                 app = _changed(found, new, replaces=asked.replace)
@@ -353,7 +353,7 @@ def _tenant(tx: Tx, user: str, asked: str | None) -> str:
     return tenant
 
 
-def _version(tx: Tx, context: TenantContext, user: str, model: str) -> int:
+def _version(tx: Tx, context: TenantContext, user: str, tenant: str, model: str) -> int:
     """Return the version of a model that is meant and ready; 0 where none is."""
     if not model:
         return 0
@@ -361,6 +361,16 @@ def _version(tx: Tx, context: TenantContext, user: str, model: str) -> int:
     found = None if parsed is None else tx.models.find(context, user, *parsed)
     if found is None:
         raise not_found("model", model)
+    if found.item.tenant != tenant:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "model {name} is of tenant {theirs}, and the app of {tenant}; deploy it in {theirs}",
+                name=found.item.name,
+                theirs=found.item.tenant,
+                tenant=tenant,
+            ),
+        )
     if found.phase is not ModelPhase.READY:
         raise Refused(
             Reason.WRONG_STATE,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
-from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.errors import OutOfReach, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.service.datasets.sources import DataSources
@@ -76,6 +76,9 @@ class SourceCopies:
                 await self._acts.fetch(source, place_of(now.item), owner, _Steps(self, uid))
             except CopyStopped:
                 return
+            except OutOfReach as away:  # nobody's fault: it waits for that however long it takes
+                await self._waits(uid, away.message)
+                raise
             except Refused as refused:
                 self._failed.pop(uid, None)
                 await self._end(uid, P.ERROR, refused.message)
@@ -94,10 +97,22 @@ class SourceCopies:
                 await self._end(uid, P.READY, NOTHING)
 
     def _opened(self, tx: Tx, found: Dataset) -> tuple[OpenSource, int | None]:
+        if tx.relocations.under_way(found.item.tenant) is not None:
+            raise OutOfReach(
+                msg("its tenant's files are being moved; it is copied when that is done, without being asked")
+            )
         user = tx.users.get(found.item.user)
         number = 0 if user is None else user.number
         owner = None if self._first_uid is None else self._first_uid + number
         return self._sources.opened(tx, found), owner
+
+    async def _waits(self, uid: str, why: Message) -> None:
+        def work(tx: Tx) -> None:
+            now = tx.datasets.get(SYSTEM, uid)
+            if now is not None and now.is_copied and now.message != why:
+                tx.datasets.put(replace(now, message=why))
+
+        await self._db.write(work)
 
     async def _end(self, uid: str, phase: DatasetPhase, message: Message) -> None:
         def work(tx: Tx) -> None:
@@ -124,7 +139,7 @@ class SourceCopies:
         def work(tx: Tx) -> None:
             now = tx.datasets.get(SYSTEM, uid)
             if now is not None and now.is_copied:
-                tx.datasets.put(replace(now, progress=percent))
+                tx.datasets.put(replace(now, progress=percent, message=NOTHING))
 
         await self._db.write(work)
 

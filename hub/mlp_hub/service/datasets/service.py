@@ -230,6 +230,8 @@ class DatasetService:
 
         def work(tx: Tx) -> tuple[Dataset, int]:
             found, owner = _existing(tx, context, user, name), tx.users.get(user)
+            if write:
+                _check_stays(tx, found)
             return found, 0 if owner is None else owner.number
 
         found, number = await self._db.read(work)
@@ -245,7 +247,14 @@ class DatasetService:
         item = found.item
         if write:
             self._worker.heard(item.uid, self._clock())
-        return api.DatasetAccess(uid=item.uid, user=user, name=name, state=_STATES[found.phase], owner=owner)
+        return api.DatasetAccess(
+            uid=item.uid,
+            user=user,
+            name=name,
+            tenant=item.tenant,
+            state=_STATES[found.phase],
+            owner=owner,
+        )
 
     # -------------------------------------------- what is said by who holds the files
 
@@ -338,6 +347,19 @@ def _copied(found: Dataset) -> Refused:
             url=url,
         ),
     )
+
+
+def _check_stays(tx: Tx, found: Dataset) -> None:
+    if tx.relocations.under_way(found.item.tenant) is not None:
+        raise Refused(
+            Reason.TENANT_MOVES,
+            msg(
+                "dataset {name} cannot be written to while the files of tenant {tenant} are being moved; try again when that is done",
+                name=found.item.name,
+                tenant=found.item.tenant,
+            ),
+            retry_after=30,
+        )
 
 
 def _existing(tx: Tx, context: TenantContext, user: str, name: str) -> Dataset:

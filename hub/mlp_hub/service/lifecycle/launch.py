@@ -68,7 +68,7 @@ def launch_spec(
         network=network,
         file_max=policy.disk.file,
         data=tuple(
-            DataMount(StoredPlace(StoredKind.DATASET.value, use.user, use.name), path)
+            DataMount(StoredPlace(StoredKind.DATASET.value, use.user, use.name, job.spec.tenant), path)
             for path, use in seen.items()
         ),
         brought=spec.brought,

@@ -53,4 +53,4 @@ class StoredWorker:
 
 def place_of(item: StoredItem) -> StoredPlace:
     """Return where the files of something that is stored lie."""
-    return StoredPlace(item.kind.value, item.user, item.name)
+    return StoredPlace(item.kind.value, item.user, item.name, item.tenant)

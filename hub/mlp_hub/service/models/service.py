@@ -59,11 +59,12 @@ class ModelService:
     async def register(self, context: TenantContext, user: str, asked: api.ModelCreate) -> api.Model:
         """Take in the next version of a model, with its room kept; durable when this returns, and copied after that."""
         job, run, path = source.parse(user, asked.src)
+        of_job = ""
         if job:
             found = await self._db.read(lambda tx: source.find_job(tx, context, user, job, run))
-            run = found.run
+            run, of_job = found.run, found.spec.tenant
         origin = ModelSource(path, job, run or 0)
-        extent = await self._executor.workspace.extent(source_place(user, origin), path)
+        extent = await self._executor.workspace.extent(source_place(user, origin, of_job), path)
         now = self._clock()
         uid = self._uids.make(now)
 

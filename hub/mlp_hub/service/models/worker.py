@@ -80,7 +80,7 @@ class ModelWorker(StoredWorker):
 
         try:
             extent, kind = await self._acts.keep(
-                source_place(found.item.user, found.source),
+                source_place(found.item.user, found.source, found.item.tenant),
                 found.source.path,
                 place_of(found.item),
                 most=found.item.reserved,
@@ -133,6 +133,6 @@ def no_model(kind: ModelFormat) -> Message:
     )
 
 
-def source_place(user: str, source: ModelSource) -> Place:
-    """Return what a source's path lies below."""
-    return JobRun(user, source.job, source.run) if source.job else Home(user)
+def source_place(user: str, source: ModelSource, tenant: str) -> Place:
+    """Return what a source's path lies below; a model is of the tenant of its job."""
+    return JobRun(user, source.job, source.run, tenant) if source.job else Home(user)

@@ -9,7 +9,7 @@ from mlp_hub.executors.workspace import JobRun
 
 def run_of(job: Job) -> JobRun:
     """Return the run that a job is."""
-    return JobRun(job.spec.user, job.spec.name, job.run)
+    return JobRun(job.spec.user, job.spec.name, job.run, job.spec.tenant)
 
 
 def attempt_of(job: Job) -> AttemptKey:

@@ -66,7 +66,10 @@ class Previews:
         clock: Callable[[], float],
         nodes: Callable[[], Sequence[NodeInfo]] = tuple,
         idle: IdlePolicy = _NEVER,
+        *,
+        isolation: Callable[[Tenant, Tenant], Awaitable[Message | None]] | None = None,
     ) -> None:
+        self._isolation = isolation
         self._db = db
         self._snapshot = snapshot
         self._clock = clock
@@ -77,6 +80,11 @@ class Previews:
     async def of(self, name: str, asked: api.TenantUpdate) -> preview_api.TenantPreview:
         """Say what the update would mean; it is refused as the update itself would be."""
         tenant = tenant_from(asked, name)
+
+        before = await self._db.read(lambda tx: tx.tenants.get(name))
+        if before is None:
+            raise not_found("tenant", name)
+        moves = None if self._isolation is None else await self._isolation(before, tenant)
 
         def check(tx: Tx) -> tuple[Tenant, list[BookedWindow]]:
             before = tx.tenants.get(name)
@@ -98,7 +106,10 @@ class Previews:
         then, windows = await self._db.read(check)
         async with self._turns.turn(name):
             snapshot = await self._snapshot()
-            return await asyncio.to_thread(preview, snapshot, then, self._clock(), windows)
+            found = await asyncio.to_thread(preview, snapshot, then, self._clock(), windows)
+        if moves is not None:
+            found.notes.append(preview_api.PreviewNote(tone="wait", text=Text(moves)))
+        return found
 
 
 def preview(

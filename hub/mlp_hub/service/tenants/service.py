@@ -12,8 +12,9 @@ from mlp_api import types as api
 from mlp_api.said import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.domain.tenant import DEFAULT_TENANT, Member, Role, Tenant
+from mlp_hub.domain.tenant import DEFAULT_TENANT, Isolation, Member, Role, Tenant
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.service.quota.accounting import Quotas, tree_of
 from mlp_hub.service.quota.lending import LentOut, Share, kinds_in, lent_out, shares_in
 from mlp_hub.service.quota.refusals import holder_of
@@ -22,7 +23,7 @@ from mlp_hub.service.quota.wire import holding_to
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.bus import Broker
 from mlp_hub.service.support.told import told
-from mlp_hub.service.tenants import wire
+from mlp_hub.service.tenants import isolation, wire
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.service.tenants.removal import stop_running, suspend_all_left, suspend_of_nobody, suspend_waiting
 from mlp_hub.service.tenants.syncing import GROUP, LOCAL, LeftOut, Sync, sync_of
@@ -44,7 +45,9 @@ class TenantService:
     after every change that may let waiting work start; `review` decides anew what of a changed tenant's guarantee holds;
     `windows` looks whether booked windows still fit, and returns sentences on those for which that has changed.
     `board` has the jobs that are put aside when their user leaves a tenant; `left` is called after that. `job_network`
-    is the network of jobs of tenants that say nothing. `groups` says what the groups of people mean.
+    is the network of jobs of tenants that say nothing. `groups` says what the groups of people mean. `files` are the trees of
+    tenants' files, None where there is only that of all; `relocate` is told whose files may have to go elsewhere, and `moved` says how
+    many bytes of them are done.
     """
 
     def __init__(
@@ -60,6 +63,9 @@ class TenantService:
         left: Callable[[], None] = lambda: None,
         job_network: str = "none",
         groups: GroupPolicy | None = None,
+        files: TenantFiles | None = None,
+        relocate: Callable[[str], None] = lambda _: None,
+        moved: Callable[[str], int] = lambda _: 0,
     ) -> None:
         self._db = db
         self._board = board or Board(db, Broker())
@@ -70,6 +76,7 @@ class TenantService:
         self._left = left
         self._job_network = job_network
         self._groups = groups or GroupPolicy()
+        self._files, self._relocate, self._moved = files, relocate, moved
         self.left_out = LeftOut(db, clock)
         self.changed = changed
 
@@ -107,18 +114,31 @@ class TenantService:
     async def create(self, asked: api.TenantCreate, *, actor: str = SYSTEM) -> api.Tenant:
         """Make a tenant. Raises `Conflict` for a name that is taken, `Invalid` for values that do not fit together."""
         tenant = wire.tenant_from(asked, asked.name)
+        await self.check_isolation(tenant)
 
         def work(tx: Tx) -> api.Tenant:
             check_sharing(tx, tenant)
+            isolation.check_free(tx, tenant)
             if not self._insert(tx, tenant):
                 raise Refused(
                     Reason.CONFLICT,
                     msg("there is a tenant {name} already; use another name", name=tenant.name),
                 )
+            isolation.begin(tx, Isolation(), tenant, actor, self._clock())
             self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=_described(tenant))
             return self._one(tx, tenant, self._windows(tx))
 
-        return await self._write(work)
+        made = await self._write(work)
+        self._relocate(made.name)
+        return made
+
+    async def check_isolation(self, tenant: Tenant) -> None:
+        """Raise `Invalid` for a grade of isolation, or a root, that cannot be had here; for one that it has already nothing is looked at."""
+        kept, others = await self._db.read(
+            lambda tx: (tx.tenants.get(tenant.name), isolation.kept_by_others(tx, tenant.name))
+        )
+        if kept is None or kept.kept != tenant.kept:
+            await isolation.check_place(self._files, tenant, others)
 
     async def update(self, name: str, asked: api.TenantUpdate, *, actor: str = SYSTEM) -> api.Tenant:
         """Make the tenant what is described; what is left out takes its default.
@@ -136,18 +156,24 @@ class TenantService:
                 ),
             )
         tenant = wire.tenant_from(asked, name)
+        await self.check_isolation(tenant)
 
         def work(tx: Tx) -> api.Tenant:
             before = _existing(tx, name)
             after = replace(tenant, idle_since=before.idle_since, lowered=before.lowered)
             check_sharing(tx, after)
+            if after.kept != before.kept:
+                isolation.check_free(tx, after)
+                isolation.begin(tx, before.kept, after, actor, self._clock())
             if after != before:
                 tx.tenants.update(after)
                 self._note(tx, actor, "tenant.update", name, tenant=name, detail=_difference(before, after))
                 self._review(tx)
             return self._one(tx, _existing(tx, name), self._windows(tx))
 
-        return await self._write(work)
+        changed = await self._write(work)
+        self._relocate(name)
+        return changed
 
     async def delete(self, name: str, *, actor: str = SYSTEM) -> api.Tenant:
         """Remove a tenant that nobody uses. Raises `NotFound`, and `WrongState` with what still uses it."""
@@ -159,6 +185,7 @@ class TenantService:
                     Reason.WRONG_STATE,
                     msg("the default tenant cannot be deleted: everybody without a tenant is in it"),
                 )
+            isolation.check_shared(tx, name)
             last = self._one(tx, tenant)
             for kind, user in tx.stored.owners_in(
                 name
@@ -363,6 +390,7 @@ class TenantService:
         shares: Mapping[str, Share],
     ) -> Sequence[api.Tenant]:
         counts, members = tx.jobs.counts(), tx.members.counts()
+        moves = {move.tenant: move for move in tx.relocations.all()}
         shown = []
         for tenant in tenants:
             running, waiting = counts.get(tenant.name, (0, 0))
@@ -378,6 +406,7 @@ class TenantService:
                     running=running,
                     waiting=waiting,
                     job_network=self._job_network,
+                    move=wire.move_to(moves.get(tenant.name), self._moved(tenant.name)),
                 )
             )
         return shown
@@ -524,6 +553,7 @@ def _described(tenant: Tenant) -> dict[str, object]:
         "free",
         "notes",
         "job_network",
+        "move",
     }
     return {
         f: getattr(shown, f)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlp_api import types as api
 from mlp_api.said import Text
-from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.relocation import Relocation
 from mlp_hub.domain.resources import Quota, Resources, units
 from mlp_hub.domain.tenant import Lowering, Member, Tenant
 from mlp_hub.service.quota.lending import Share
@@ -19,10 +19,11 @@ from mlp_hub.service.support.units import (
     kinds_from,
     limit_from,
     limit_to,
+    maybe_when,
     when,
 )
 from mlp_hub.store.records import UsageSample
-from mlp_language.message import NOTHING, Message, msg
+from mlp_language.message import NOTHING, Message
 
 AS_ASKED = tuple(
     f.name
@@ -34,18 +35,7 @@ AS_ASKED = tuple(
 
 
 def tenant_from(asked: api.TenantCreate, name: str) -> Tenant:
-    """Return the tenant that is described.
-
-    Raises `Invalid` for a limit that is not a finite amount, and for a grade of isolation that cannot be had here.
-    """
-    if asked.isolation != "shared":
-        text = msg(
-            "isolation {isolation} cannot be had on this hub: it keeps the files of all tenants in one tree, each "
-            "user's in directories that only their own sandboxes see; choose shared, or give the tenant a hub of its own "
-            "(another MLP_HOME, on storage of its own)",
-            isolation=asked.isolation,
-        )
-        raise Refused(Reason.INVALID, text)
+    """Return the tenant that is described. Raises `Invalid` for a limit that is not a finite amount."""
     return Tenant(
         name=name,
         quota=Quota(
@@ -73,6 +63,7 @@ def tenant_to(
     waiting: int = 0,
     notes: Sequence[Message] = (),
     job_network: str = "none",
+    move: api.IsolationMove | None = None,
 ) -> api.Tenant:
     """Return a tenant with what is in use of it, and how it stands to those that it shares with.
 
@@ -106,7 +97,25 @@ def tenant_to(
         running=running,
         waiting=waiting,
         notes=[Text(n) for n in notes],
+        move=move,
         **_as_asked(tenant),
+    )
+
+
+def move_to(relocation: Relocation | None, done: int) -> api.IsolationMove | None:
+    """Return where a tenant's files are on their way; None where they were never moved."""
+    if relocation is None:
+        return None
+    return api.IsolationMove(
+        state=relocation.phase.value,
+        old=relocation.old.grade,
+        new=relocation.new.grade,
+        done=min(done, relocation.total) if relocation.under_way else relocation.total,
+        total=relocation.total,
+        message=Text(relocation.message),
+        asked_by=relocation.asked_by,
+        asked_at=when(relocation.asked_at),
+        ended_at=maybe_when(relocation.ended_at),
     )
 
 

@@ -123,6 +123,12 @@ class Jobs(Repo):
         query = within(query, context, t.c.user, t.c.tenant)
         return list(self._c.scalars(query.order_by(t.c.run)))
 
+    def runs_of(self, context: TenantContext, tenant: str) -> list[tuple[str, str, int]]:
+        """Return all runs of a tenant, those that have ended too: whose they are, their names and numbers."""
+        query = select(t.c.user, t.c.name, t.c.run).where(t.c.tenant == tenant).order_by(t.c.uid)
+        query = within(query, context, t.c.user, t.c.tenant)
+        return [(row.user, row.name, row.run) for row in self._c.execute(query)]
+
     def page(
         self,
         context: TenantContext,

@@ -47,6 +47,10 @@ class StoredItems(Repo):
         """Return all homes."""
         return self._all(t.c.kind == StoredKind.HOME.value)
 
+    def of_tenant(self, tenant: str) -> list[StoredItem]:
+        """Return the datasets and models of a tenant."""
+        return self._all(t.c.tenant == tenant, t.c.kind.not_in(_MEASURED))
+
     def users_without_home(self) -> list[str]:
         """Return the users whose home was never measured."""
         mine = select(t.c.user).where(t.c.kind == StoredKind.HOME.value)

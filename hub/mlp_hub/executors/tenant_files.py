@@ -1,0 +1,104 @@
+"""Interface to trees of tenants' files: which can be had here, and how one is moved into another.
+
+It is a part of the workspace, whose owner alone knows where files are. Nothing here waits on the event loop, and whatever was begun
+may be begun again after any death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mlp_hub.domain.tenant import Isolation
+from mlp_hub.executors.places import Belonging
+from mlp_language.message import Message
+
+
+class MovedWrongError(Exception):
+    """What cannot be moved, or was not moved as it is; `message` says which and why."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A tenant's way from one tree to another."""
+
+    tenant: str
+    old: Isolation
+    new: Isolation
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRoom:
+    """Bytes that are to be copied, and those that are free where they go."""
+
+    needed: int
+    free: int
+
+
+class TenantFiles(Protocol):
+    """Trees of tenants' files. `epoch` and `goes_on` are as in the workspace; `did` is told bytes from any thread."""
+
+    async def check(self, tenant: str, kept: Isolation, others: Mapping[str, Isolation]) -> None:
+        """Refuse a way to keep files that cannot be had here, or is another's; changes nothing."""
+        ...
+
+    async def enter(self, tenant: str, kept: Isolation, *, held: bool, epoch: int) -> None:
+        """Have all look there for a tenant's files; while it is `held` nobody changes them."""
+        ...
+
+    async def entered(self) -> Mapping[str, tuple[Isolation, bool]]:
+        """Return the tenants of which that was said, with what, and whether they are held."""
+        ...
+
+    async def is_quiet(self, tenant: str) -> bool:
+        """Whether nobody of the platform is at a tenant's files at this moment."""
+        ...
+
+    async def room(self, way: Crossing, what: Iterable[Belonging], epoch: int) -> TreeRoom:
+        """Make the new tree where it is missing, and tell how much goes into it. Raises OSError, MovedWrongError."""
+        ...
+
+    async def copy(
+        self,
+        way: Crossing,
+        what: Sequence[Belonging],
+        epoch: int,
+        goes_on: Callable[[], None],
+        did: Callable[[int], None],
+    ) -> None:
+        """Copy what is not there yet."""
+        ...
+
+    async def compare(
+        self,
+        way: Crossing,
+        what: Sequence[Belonging],
+        epoch: int,
+        goes_on: Callable[[], None],
+        did: Callable[[int], None],
+    ) -> None:
+        """Raise MovedWrongError unless both trees have the same; all is on the disk when this returns."""
+        ...
+
+    async def dissolve(
+        self, tenant: str, kept: Isolation, what: Sequence[Belonging], epoch: int, goes_on: Callable[[], None]
+    ) -> None:
+        """Remove what there is of a tenant in a tree, and the tree where it is the tenant's own."""
+        ...
+
+    async def rotate(self, tenant: str, epoch: int) -> None:
+        """Give an encrypted tenant another key. Raises OSError."""
+        ...
+
+    async def mounted(self) -> Sequence[str]:
+        """Return the tenants whose encrypted files are mounted."""
+        ...
+
+    async def rest(self, tenant: str, idle_s: float) -> bool:
+        """Take a mount away unless somebody was at the files for so many seconds; whether it is gone."""
+        ...

@@ -1,0 +1,143 @@
+"""Keys of tenants whose files are encrypted: each in a file of its own, wrapped by one master key that is a secret of the hub.
+
+A key never leaves this process but through a pipe. Both rotations can be killed at any point: a file holds the new key before
+anything needs it, and the old one until nothing does.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+BYTES = 32
+"""Given: bytes of a key of AES-256."""
+_NONCE = 12
+
+
+class KeyUnknownError(ValueError):
+    """There is no key of a tenant, or none of the master keys opens it."""
+
+
+class KeyStore:
+    """Wrapped keys in `directory`; `master` is the file of the master keys, the newest first: two while one is rotated."""
+
+    def __init__(self, directory: Path, master: Path) -> None:
+        self._directory, self._master = directory, master
+
+    def ensure(self, tenant: str) -> None:
+        """Make a key for a tenant that has none."""
+        with self._alone():
+            if not self._file(tenant).exists():
+                self._keep(tenant, [secrets.token_hex(BYTES)])
+
+    def keys(self, tenant: str) -> list[str]:
+        """Return a tenant's keys, the newest first; a second one while it is rotated. Raises `KeyUnknownError`."""
+        try:
+            wrapped = json.loads(self._file(tenant).read_text())["keys"]
+        except (OSError, ValueError, KeyError) as error:
+            raise KeyUnknownError(f"there is no key of tenant {tenant} in {self._directory}") from error
+        return [self._unwrap(tenant, one) for one in wrapped]
+
+    def forget(self, tenant: str) -> None:
+        """Remove a tenant's key: what is encrypted with it can never be read again."""
+        with self._alone():
+            self._file(tenant).unlink(missing_ok=True)
+
+    def tenants(self) -> list[str]:
+        """Return the tenants that have a key, by name."""
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(path.stem for path in self._directory.glob("*.json"))
+        return []
+
+    def rotate(self, tenant: str, rewrap: Callable[[str, str], None]) -> None:
+        """Give a tenant another key; `rewrap` has what the old one opens opened by the new one, and may be asked again."""
+        with self._alone():
+            keys = self.keys(tenant)
+            new, old = (keys[0], keys[1]) if len(keys) > 1 else (secrets.token_hex(BYTES), keys[0])
+            self._keep(tenant, [new, old])
+            rewrap(old, new)
+            self._keep(tenant, [new])
+
+    def rotate_master(self) -> int:
+        """Wrap all keys by another master key; return how many they are."""
+        with self._alone():
+            masters = self._masters()
+            if len(masters) < 2:
+                masters = [secrets.token_bytes(BYTES), *masters]
+            self._keep_masters(masters)
+            tenants = self.tenants()
+            for tenant in tenants:
+                self._keep(tenant, self.keys(tenant))
+            self._keep_masters(masters[:1])
+            return len(tenants)
+
+    def _file(self, tenant: str) -> Path:
+        return self._directory / f"{tenant}.json"
+
+    def _keep(self, tenant: str, keys: list[str]) -> None:
+        wrapped = [self._wrap(tenant, key) for key in keys]
+        write_durably(self._file(tenant), json.dumps({"keys": wrapped}))
+
+    def _wrap(self, tenant: str, key: str) -> str:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - most hubs need it never
+
+        nonce = secrets.token_bytes(_NONCE)
+        sealed = AESGCM(self._masters(make=True)[0]).encrypt(nonce, key.encode(), tenant.encode())
+        return base64.b64encode(nonce + sealed).decode()
+
+    def _unwrap(self, tenant: str, wrapped: str) -> str:
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+        raw = base64.b64decode(wrapped)
+        for master in self._masters():
+            with contextlib.suppress(InvalidTag):
+                return AESGCM(master).decrypt(raw[:_NONCE], raw[_NONCE:], tenant.encode()).decode()
+        raise KeyUnknownError(
+            f"the key of tenant {tenant} was wrapped by another master key than {self._master} has"
+        )
+
+    def _masters(self, *, make: bool = False) -> list[bytes]:
+        try:
+            return [bytes.fromhex(line) for line in self._master.read_text().split()]
+        except FileNotFoundError:
+            if not make:
+                raise KeyUnknownError(f"the master key {self._master} is not there") from None
+        masters = [secrets.token_bytes(BYTES)]
+        self._keep_masters(masters)
+        return masters
+
+    def _keep_masters(self, masters: list[bytes]) -> None:
+        write_durably(self._master, "".join(f"{master.hex()}\n" for master in masters))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Write a file of ours, readable by us alone, so that after any death it is the old one or the new one."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(above)
+    finally:
+        os.close(above)
