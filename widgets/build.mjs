@@ -63,8 +63,8 @@ function labextension() {
     name: "mlp-hub",
     version,
     license,
-    description: "The live monitor of MLP Hub's jobs in cell outputs",
-    jupyterlab: { mimeExtension: true, _build: { load, mimeExtension: "./mimeExtension" } },
+    description: "MLP Hub's jobs: their live monitor in cell outputs, a side panel, notifications, a form to submit",
+    jupyterlab: { extension: true, mimeExtension: true, _build: { load, extension: "./extension", mimeExtension: "./mimeExtension" } },
   };
   writeFileSync(join(here, "build/labextension/package.json"), `${JSON.stringify(about, null, 2)}\n`);
 }

@@ -31,7 +31,7 @@ BODY_MAX = 1 << 20
 FRAME_MAX = 64 << 20
 ANSWER_S = 60.0
 UNSPOKEN = (1005, 1006, 1015)  # codes that say how a connection broke and are never sent
-PASSED_ON = ("Time-Zone",)
+PASSED_ON = ("Time-Zone", "Idempotency-Key")
 PASSED_BACK = (
     "Content-Type",
     "Content-Language",
@@ -43,7 +43,13 @@ PASSED_BACK = (
 _NAME = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._~%@+=-]+"
 _JOB = rf"users/{_NAME}/jobs/{_NAME}"
 HTTP: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("GET", re.compile(rf"session|users/{_NAME}/(?:quota|jobs)|{_JOB}(?:/[a-z]+|/files/content)?")),
+    (
+        "GET",
+        re.compile(
+            rf"session|runtimes|tenants/{_NAME}/queue|users/{_NAME}/(?:quota|jobs)|{_JOB}(?:/[a-z]+|/files/content)?"
+        ),
+    ),
+    ("POST", re.compile(rf"users/{_NAME}/jobs")),
     ("PUT", re.compile(rf"{_JOB}:[a-z]+")),
     ("DELETE", re.compile(_JOB)),
 )
@@ -130,7 +136,7 @@ class Http(_Asked, APIHandler):
                 self.set_header("Retry-After", "2")
                 self.finish({"msg": service_gone()})
 
-    put = delete = get
+    post = put = delete = get
 
     async def _pass(self) -> None:
         body = self.request.body or None

@@ -4,7 +4,7 @@
  * Without a service the picture that the notebook keeps is shown.
  */
 import { render } from "preact";
-import { Monitor } from "./components/Monitor";
+import { Monitor, type MonitorProps } from "./components/Monitor";
 import { Client } from "./core/api";
 import { learn } from "./core/catalogues";
 import { languageOf } from "./core/language";
@@ -17,30 +17,34 @@ import "./styles/monitor.css";
 /** How long what is drawn waits for the service to say in which language. */
 const ASKED_MS = 500;
 
+/** Asks the page's notebook server, which passes it on. */
+export const serverClient = (): Client =>
+  new Client(serverApi(document), {
+    fetch: (...args) => fetch(...args),
+    xsrf: () => serverXsrf(document),
+    origin: location.href,
+  });
+
 /** The language of the notebook's magics, which the service knows; without a service the page's. */
-async function languageOfNotebook(client: Client): Promise<string> {
+export async function languageOfNotebook(client: Client): Promise<string> {
   const late = new Promise((resolve) => setTimeout(resolve, ASKED_MS));
   await Promise.race([client.session(true).catch(() => undefined), late]);
   return languageOf(client.answeredIn) ?? languageOf(document.documentElement.lang) ?? "";
 }
 
 /** Draw job `name` of `user` into an element, in the notebook's language, whose catalogue is in a folder; what is returned takes it away. */
-export function show(el: HTMLElement, user: string, name: string, snapshot: unknown, folder: string): () => void {
+export function show(el: HTMLElement, user: string, name: string, snapshot: unknown, folder: string, onAction: MonitorProps["onAction"] = () => undefined): () => void {
   const root = document.createElement("div");
   root.className = "mlp mlp-widget";
   root.dataset["jpSuppressContextMenu"] = "";
   el.append(root);
   const free = keepKeys(root);
-  const client = new Client(serverApi(document), {
-    fetch: (...args) => fetch(...args),
-    xsrf: () => serverXsrf(document),
-    origin: location.href,
-  });
+  const client = serverClient();
   const live = liveJob(client, user, name, snapshot);
   let gone = false;
   const begin = (): void => {
     if (gone) return;
-    render(<Monitor client={client} live={live} user={user} name={name} page={false} onAction={() => undefined} />, root);
+    render(<Monitor client={client} live={live} user={user} name={name} page={false} onAction={onAction} />, root);
     live.start();
   };
   void languageOfNotebook(client)

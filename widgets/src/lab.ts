@@ -1,30 +1,22 @@
 /**
  * The live monitor as a renderer of cell outputs in JupyterLab and Notebook: what a cell shows and a notebook keeps is
- * which job it is and its picture, so the monitor is there without any kernel, before and after the job ends.
+ * which job it is and its picture, so the monitor is there without any kernel, before and after the job ends. And what Lab
+ * itself knows of jobs: `lab/plugin.tsx`.
  *
- * Built by hand as what Lab loads: a federated module whose container gives the renderer, and which takes Lumino from Lab.
+ * Built by hand as what Lab loads: a federated module whose container gives renderer and plugin, and which takes Lumino from Lab.
  */
 import { show } from "./cell";
+import { shared as sharedModule, type LuminoModule, type Shared } from "./lab/modules";
+import { plugin } from "./lab/plugin";
 
 const MIME = "application/vnd.mlp-hub.job+json";
 /** Before ipywidgets (-10), HTML (50) and text: lower ranks are preferred. */
 const RANK = -20;
 
-/** What we use of Lumino's widget, which Lab's renderers are. */
-interface LuminoWidget {
-  readonly node: HTMLElement;
-  addClass(name: string): void;
-  dispose(): void;
-}
-type LuminoModule = { Widget: new () => LuminoWidget };
-
 /** An output as Lab hands it over. */
 interface Output {
   readonly data: Readonly<Record<string, unknown>>;
 }
-
-/** Modules that Lab shares: by name and version, each with a promise of what gives it. */
-type Shared = Record<string, Record<string, { get: () => Promise<() => unknown> | (() => unknown) }>>;
 
 const record = (value: unknown): Record<string, unknown> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
@@ -49,7 +41,7 @@ function renderers({ Widget }: LuminoModule): unknown {
       if (job !== this.shown) {
         this.stop?.();
         this.shown = job;
-        this.stop = show(this.node, text(user), text(name), snapshot, script.replace(/\/[^/]*$/, ""));
+        this.stop = show(this.node, text(user), text(name), snapshot, folder);
       }
       return Promise.resolve();
     }
@@ -67,14 +59,18 @@ function renderers({ Widget }: LuminoModule): unknown {
 let shared: Shared = {};
 
 async function lumino(): Promise<LuminoModule> {
-  const [found] = Object.values(shared["@lumino/widgets"] ?? {});
+  const found = await sharedModule<LuminoModule>(shared, "@lumino/widgets");
   if (!found) throw new Error("mlp-hub: this page does not share @lumino/widgets");
-  return (await found.get())() as LuminoModule;
+  return found;
 }
 
 const script = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : "";
+const folder = script.replace(/\/[^/]*$/, "");
+let styled = false;
 
 function style(): void {
+  if (styled) return;
+  styled = true;
   const link = document.createElement("link");
   link.rel = "stylesheet";
   link.href = script.replace(/\.js(\?.*)?$/, ".css$1");
@@ -87,8 +83,9 @@ page._JUPYTERLAB["mlp-hub"] = {
   init: (scope: Shared) => {
     shared = scope;
   },
-  get: async () => {
-    const extension = renderers(await lumino());
+  get: async (what: string) => {
+    const module = await lumino();
+    const extension = what === "./extension" ? await plugin(module, shared, folder) : renderers(module);
     style();
     return () => ({ __esModule: true, default: extension });
   },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serverApi, serverXsrf } from "../src/core/server";
+import { hubPages, serverApi, serverXsrf } from "../src/core/server";
 
 const page = (config: string | null, cookie = ""): Document =>
   ({ cookie, getElementById: (id: string) => (config !== null && id === "jupyter-config-data" ? { textContent: config } : null) }) as unknown as Document;
@@ -18,4 +18,10 @@ test("a page that is not Jupyter's is no fault", () => {
 test("the XSRF token is the first cookie of exactly this name: the one of the most specific path", () => {
   assert.equal(serverXsrf(page(null, "other_xsrf=no; _xsrf=2|abc; _xsrf=later")), "2|abc");
   assert.equal(serverXsrf(page(null)), "");
+});
+
+test("the hub's pages are where the page says that its hub is, and nowhere without a hub", () => {
+  assert.equal(hubPages(page('{"hubPrefix": "/hub/", "hubHost": ""}')), "/services/mlp/");
+  assert.equal(hubPages(page('{"hubPrefix": "/base/hub/", "hubHost": "https://hub.example"}')), "https://hub.example/base/services/mlp/");
+  assert.equal(hubPages(page('{"baseUrl": "/"}')), "");
 });

@@ -11,6 +11,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import msgspec
+
+from mlp_api.jobs import JobShape
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import PRIORITIES
@@ -78,6 +81,13 @@ def for_front() -> str:
         "/** Under these each tenant has a line of its own; the others put the jobs of all tenants into one. */"
     )
     lines.append(f"export const LINE_PER_TENANT: readonly string[] = [{_listed(taking_turns)}];\n")
+    lines.append("/** What a job asks for that says nothing else. */")
+    shape = {
+        o.name: o.default
+        for o in msgspec.structs.fields(JobShape)
+        if o.default not in (msgspec.NODEFAULT, None)
+    }
+    lines.append(f"export const SUBMIT = {json.dumps(shape)} as const;\n")
     lines.append("/** All that a tenant is configured by. */")
     lines.append(f"export const TENANT_FIELDS = [{_listed(TenantCreate.__struct_fields__)}] as const;\n")
     return "\n".join(lines)

@@ -220,6 +220,9 @@ def test_a_request_passes_with_the_servers_token_and_nothing_of_the_browsers(
         ("GET", f"{JOB}/files/content?path=ckpt%2Fa%20b"),
         ("GET", "/users/ann/jobs"),
         ("GET", "/users/ann/quota"),
+        ("GET", "/tenants/red/queue"),
+        ("GET", "/runtimes"),
+        ("POST", "/users/ann/jobs"),
         ("DELETE", JOB),
         ("GET", "/users/a%40b/jobs/x-1.y_z"),
     ],
@@ -239,7 +242,19 @@ def test_what_the_monitor_asks_for_passes_as_it_is_written(
         ("PUT", "/users/ann"),
         ("DELETE", "/users/ann"),
         ("GET", "/tenants"),
-        ("POST", "/users/ann/jobs"),
+        ("GET", "/tenants/red"),
+        ("GET", "/tenants/red/members"),
+        ("GET", "/tenants/red/runtimes"),
+        ("GET", "/tenants/../queue"),
+        ("POST", "/tenants/red/queue"),
+        ("POST", "/runtimes"),
+        ("POST", "/users/ann/tokens"),
+        ("POST", "/users/ann/models"),
+        ("POST", "/users/ann/jobs/digits:cancel"),
+        ("POST", "/users/ann%2fjobs/x/jobs"),
+        ("POST", "/users/ann/jobs/"),
+        ("PUT", "/users/ann/jobs"),
+        ("DELETE", "/users/ann/jobs"),
         ("PUT", JOB),
         ("POST", f"{JOB}/metrics"),
         ("PUT", f"{JOB}/files/content"),
@@ -260,6 +275,33 @@ def test_what_the_monitor_asks_for_passes_as_it_is_written(
 def test_nothing_else_passes(server: Server, service: Service, method: str, path: str) -> None:
     assert server.http.request(method, path).status_code in (404, 405)
     assert not service.asked
+
+
+def test_a_submission_passes_with_its_key_and_nothing_else_of_the_browsers(
+    server: Server, service: Service
+) -> None:
+    told = {"Idempotency-Key": "k1", "X-Tenant-ID": "red", "Content-Type": "text/plain"}
+    answer = server.http.post("/users/ann/jobs", json={"name": "digits", "entry": "train.py"}, headers=told)
+    assert answer.status_code == 200
+    (asked,) = service.asked
+    assert asked["what"] == "POST /services/mlp/api/v1/users/ann/jobs"
+    assert asked["headers"]["Idempotency-Key"] == "k1"
+    assert asked["headers"]["Content-Type"] == "application/json"
+    assert "X-Tenant-Id" not in asked["headers"]
+    assert json.loads(asked["body"]) == {"name": "digits", "entry": "train.py"}
+
+
+def test_no_page_of_another_origin_submits(server: Server, service: Service) -> None:
+    with httpx.Client(trust_env=False, follow_redirects=True) as browser:
+        browser.get(f"{server.base}/login")
+        browser.get(f"{server.base}/api/status?token={LOGIN}")
+        url = f"{server.base}/mlp/api/v1/users/ann/jobs"
+        # a form of another page sends the cookies, and cannot know the token that must come with them
+        for headers in ({}, {"Origin": "http://evil.example"}, {"X-XSRFToken": "guessed"}):
+            assert browser.post(url, content="{}", headers=headers).status_code in (403, 404)
+        assert not service.asked
+        own = {"X-XSRFToken": browser.cookies["_xsrf"]}
+        assert browser.post(url, json={}, headers=own).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/session", JOB, "/nothing"])

@@ -1,15 +1,25 @@
 /** The notebook server of the page that a widget is in. */
 
+/** What it wrote into its page. */
+function told(page: Document): Readonly<Record<string, unknown>> {
+  try {
+    return JSON.parse(page.getElementById("jupyter-config-data")?.textContent ?? "{}") as Record<string, unknown>;
+  } catch {
+    return {}; // not a page of Jupyter's
+  }
+}
+
 /** Where it passes requests to MLP Hub on: below its own base, which Lab and Notebook write into their pages. */
 export function serverApi(page: Document): string {
-  let base = "/";
-  try {
-    const config = JSON.parse(page.getElementById("jupyter-config-data")?.textContent ?? "{}") as { baseUrl?: unknown };
-    if (typeof config.baseUrl === "string") base = config.baseUrl;
-  } catch {
-    // not a page of Jupyter's
-  }
-  return `${base.replace(/\/+$/, "")}/mlp/api/v1`;
+  const { baseUrl } = told(page);
+  return `${(typeof baseUrl === "string" ? baseUrl : "/").replace(/\/+$/, "")}/mlp/api/v1`;
+}
+
+/** Where MLP Hub's pages are, with a slash at the end; empty where no hub started the server. */
+export function hubPages(page: Document): string {
+  const { hubPrefix, hubHost } = told(page);
+  if (typeof hubPrefix !== "string" || !hubPrefix) return "";
+  return `${typeof hubHost === "string" ? hubHost : ""}${hubPrefix.replace(/hub\/?$/, "")}services/mlp/`;
 }
 
 /** Its XSRF token, anew each time: another login in another tab changes it. */

@@ -5,10 +5,11 @@ import { Empty, ErrorBox, HeadingLevel, Loading, StateBadge, Table, type Column 
 import { useLoad, useNow } from "../components/hooks";
 import { Monitor } from "../components/Monitor";
 import { paths } from "../core/api";
-import { sizeWords, starts } from "../core/format";
+import { sizeWords } from "../core/format";
 import { liveJob } from "../core/live";
 import { keepingWords } from "../core/keeping";
-import { isFinal, isWaiting, workersWords } from "../core/phase";
+import { noteOf } from "../core/notes";
+import { isFinal, workersWords } from "../core/phase";
 import { reference, title } from "../core/runs";
 import { timing } from "../core/spans";
 import type { Job } from "../core/wire";
@@ -23,16 +24,6 @@ const EVERY = 4000;
 const FILES_EVERY = 20_000;
 const PAGE = 100;
 const MOST = 1000;
-
-function note(job: Job, now: number): string {
-  if (job.failure) return job.failure.message || job.failure.cause;
-  if (isWaiting(job.phase)) {
-    const place = job.position !== null ? t("position {n}", { n: job.position }) : "";
-    const start = job.expected_start ? t("expected {time}", { time: starts(job.expected_start, now) }) : "";
-    return [job.message, place, start].filter(Boolean).join(" · ");
-  }
-  return job.phase === "running" && job.progress ? `${job.progress} %` : job.message;
-}
 
 /** Which job it is, as a link to its page. */
 export function Named({ job }: { job: Pick<Job, "user" | "name" | "run"> }): JSX.Element {
@@ -54,7 +45,7 @@ export function JobsPage(): JSX.Element {
   const columns: Column<Job>[] = [
     { title: t("Name"), cell: (j) => <Named job={j} />, kind: "name" },
     { title: t("State"), cell: (j) => <StateBadge phase={j.phase} />, kind: "tight" },
-    { title: t("Note"), hideTitle: true, cell: (j) => <span class="mlp-clip" title={note(j, now)}>{note(j, now)}</span>, kind: "grow" },
+    { title: t("Note"), hideTitle: true, cell: (j) => <span class="mlp-clip" title={noteOf(j, now)}>{noteOf(j, now)}</span>, kind: "grow" },
     { title: t("Tenant"), cell: (j) => j.tenant, kind: "low" },
     { title: t("Shape"), cell: (j) => [j.runtime, workersWords(j), sizeWords(j)].join(t(", ")), kind: "low" },
     { title: t("Time"), cell: (j) => timing(j, now), kind: "num" },

@@ -1,68 +1,18 @@
 /** What my tenants may use and who uses it; and a token for scripts. */
 import type { JSX } from "preact";
-import { BarLegend, Chip, Empty, ErrorBox, Icon, Loading, QuotaBar, Table, type Column } from "../components/basics";
+import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
+import { QuotaBars } from "../components/QuotaBars";
 import { paths } from "../core/api";
 import { ago, bytes, cores, ram } from "../core/format";
 import { pinned } from "../core/runs";
-import { beyondWords, isolationWords, loweredWords, moveWords, networkWords, sharingWords, standing } from "../core/sharing";
-import type { Holding, Tenant, Usage } from "../core/wire";
+import type { Holding, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
 import { href, hubPage, Link } from "./address";
 import { n, t } from "../core/language";
 
 const APPLIER: Record<string, () => string> = { dm: () => t("data"), jm: () => t("job"), am: () => t("app"), mm: () => t("model"), sp: () => t("notebook"), st: () => t("storage") };
-
-export function QuotaBars({ tenant, back }: {
-  tenant: Tenant;
-  /** When it is expected inside its quota again, where the reader may know. */
-  back?: string;
-}): JSX.Element {
-  const shares = sharingWords(tenant);
-  const beyond = beyondWords(tenant);
-  const over = Object.keys(tenant.over).length > 0;
-  const lowered = loweredWords(tenant, useNow(10_000));
-  const moves = moveWords(tenant.move);
-  const bars = (["cpu", "gpu", "ram", "rom"] as const).map((d) => standing(tenant, d));
-  return (
-    <>
-      <div class="mlp-quotas">
-        <QuotaBar name={t("CPU")} of={standing(tenant, "cpu")} show={cores} />
-        <QuotaBar name={t("GPU")} of={standing(tenant, "gpu")} show={cores} />
-        <QuotaBar name={t("Memory")} of={standing(tenant, "ram")} show={ram} />
-        <QuotaBar name={t("Storage")} of={standing(tenant, "rom")} show={bytes} />
-      </div>
-      <BarLegend bars={bars} />
-      {beyond ? (
-        <div class={`mlp-note mlp-note-${over ? "bad" : "wait"} mlp-beyond`} role="note">
-          <Icon name={over ? "warn" : "wait"} />
-          <div class="mlp-note-text">{t("{text}.", { text: [beyond, over ? back : ""].filter(Boolean).join(t(". ")) })}</div>
-        </div>
-      ) : null}
-      {lowered ? (
-        <div class="mlp-note mlp-note-wait mlp-lowered">
-          <Icon name="idle" />
-          <div class="mlp-note-text">{lowered}</div>
-        </div>
-      ) : null}
-      {shares ? <p class="mlp-dim mlp-shares-line">{shares}</p> : null}
-      <p class="mlp-dim mlp-network-line">{networkWords(tenant)}</p>
-      {isolationWords(tenant) ? <p class="mlp-dim mlp-isolation-line">{isolationWords(tenant)}</p> : null}
-      {moves ? (
-        <div class={`mlp-note mlp-note-${tenant.move?.state === "failed" ? "bad" : "wait"} mlp-move`} role="status">
-          <Icon name={tenant.move?.state === "failed" ? "warn" : "wait"} />
-          <div class="mlp-note-text">
-            {moves}
-            {tenant.move?.total && ["copying", "comparing"].includes(tenant.move.state) ? (
-              <progress max={tenant.move.total} value={tenant.move.done} aria-label={t("How much is done")} />
-            ) : null}
-          </div>
-        </div>
-      ) : null}
-    </>
-  );
-}
 
 export function Holdings({ holdings, linkUser }: { holdings: Holding[]; linkUser: (user: string) => boolean }): JSX.Element {
   const now = useNow(10_000);

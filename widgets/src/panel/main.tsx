@@ -8,6 +8,7 @@ import { base } from "./address";
 import "uplot/dist/uPlot.min.css";
 import "../styles/base.css";
 import "../styles/monitor.css";
+import "../styles/fields.css";
 import "../styles/panel.css";
 
 const root = document.getElementById("app");

@@ -1,0 +1,67 @@
+"""JupyterLab itself knows of jobs: panel, status bar, tab, a notification at the end, and a script submitted by its form."""
+
+from __future__ import annotations
+
+import os
+
+from playwright.sync_api import Browser, expect
+
+from browser import log_in, new_context, open_lab, shot
+from live_hub import LiveHub
+
+WAITS = """import pathlib, time
+while not pathlib.Path("{name}.go").exists():
+    time.sleep(0.1)
+"""
+
+
+def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_a_script_is_submitted_by_a_form(
+    hub: LiveHub, browser: Browser
+) -> None:
+    hub.add_user("lea")
+    context = new_context(browser)
+    page = context.new_page()
+    log_in(page, hub, "lea")
+    open_lab(page, hub, "lea")
+    home = hub.homes / "lea"
+    (home / "train.py").write_text("print('trained')\n")
+    owner = home.stat()
+    os.chown(home / "train.py", owner.st_uid, owner.st_gid)
+
+    hub.submit("lea", "watched", WAITS.format(name="watched"))
+    hub.wait_phase("lea", "watched", "running")
+    status = page.locator(".mlp-lab-status button")
+    expect(status).to_have_text("Jobs: 1 running, 0 waiting")
+    status.click()
+    panel = page.locator("#mlp-hub-jobs")
+    row = panel.get_by_role("list", name="My jobs, newest first").get_by_role("button")
+    expect(row).to_contain_text("watched")
+    expect(panel.get_by_role("region", name="Tenant default")).to_contain_text("CPU")
+    row.click()
+    tab = page.locator(".mlp-lab-tab .mlp-monitor")
+    expect(tab).to_have_attribute("data-phase", "running")
+    shot(page, "lab-jobs")
+
+    (home / "watched.go").touch()
+    told = page.get_by_role("alert").filter(has_text="Job watched has finished")
+    expect(told).to_have_count(1)
+    expect(tab).to_have_attribute("data-phase", "finished")
+    expect(status).to_have_text("Jobs: 0 running, 0 waiting")
+    shot(page, "lab-jobs-ended")
+
+    page.get_by_role("tab", name="File Browser").click()
+    page.locator(".jp-DirListing-item", has_text="train.py").click(button="right")
+    page.get_by_text("Submit as a job …", exact=True).click()
+    form = page.get_by_role("dialog", name="Submit train.py as a job")
+    expect(form.get_by_label("Name", exact=True)).to_have_value("train")
+    form.get_by_label("Workers", exact=True).fill("none")
+    form.get_by_role("button", name="Submit job").click()
+    expect(form.get_by_label("Workers", exact=True)).to_have_attribute("aria-invalid", "true")
+    shot(page, "lab-submit-form")
+    form.get_by_label("Workers", exact=True).fill("1")
+    page.keyboard.press("Enter")
+    hub.wait_phase("lea", "train", "finished")
+    expect(page.locator(".mlp-lab-tab .mlp-monitor", has_text="train")).to_have_attribute(
+        "data-phase", "finished"
+    )
+    context.close()

@@ -1,0 +1,269 @@
+/**
+ * What JupyterLab and Notebook know of jobs: side panel, tabs, status bar, notifications, commands, and a form to submit a script.
+ * Every token is optional: Notebook has no tabs, launcher or status bar, and then the hub's pages stand in.
+ */
+import { render, type JSX } from "preact";
+import { languageOfNotebook, serverClient, show } from "../cell";
+import { spoken, useLanguage } from "../components/language";
+import { learn } from "../core/catalogues";
+import { t } from "../core/language";
+import { reference } from "../core/runs";
+import { hubPages } from "../core/server";
+import { runnable } from "../core/submitform";
+import { counts, Watch, type News } from "../core/watching";
+import type { Job } from "../core/wire";
+import { shared, type Application, type ApputilsModule, type Args, type Files, type Launcher, type LuminoModule, type LuminoWidget, type Palette, type Restorer, type Shared, type StatusBar, type UiModule } from "./modules";
+import { Panel, useWatch } from "./Panel";
+import { SubmitForm } from "./SubmitForm";
+import "../styles/fields.css";
+import "../styles/lab.css";
+
+const SHOW = "mlp-hub:show-jobs";
+const OPEN = "mlp-hub:open-job";
+const SUBMIT = "mlp-hub:submit";
+const SUBMIT_CHOSEN = "mlp-hub:submit-chosen";
+const PAGE = "mlp-hub:open-page";
+const CATEGORY = "MLP Hub";
+const PANEL_ID = "mlp-hub-jobs";
+/** Milliseconds that a notification of something good stays. */
+const SEEN_MS = 10_000;
+const RANK = 450;
+
+const ICON =
+  '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><path class="jp-icon3" fill="#616161" d="M2 2.5h8v2.6H2zM2 6.7h12v2.6H2zM2 10.9h5v2.6H2z"/></svg>';
+
+const PAGES: Readonly<Record<string, { label: () => string; path: string }>> = {
+  jobs: { label: () => t("Open the jobs page of MLP Hub"), path: "" },
+  quota: { label: () => t("Open the quota page of MLP Hub"), path: "quota" },
+  me: { label: () => t("Open my page of MLP Hub"), path: "me" },
+};
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** A file of Lab as a path in the home: without the drive that it may be on. */
+const inHome = (path: string): string => path.replace(/^[^/:]*:/, "").replace(/^\/+/, "");
+
+function Status({ watch, show: onClick }: { watch: Watch; show: () => void }): JSX.Element | null {
+  useLanguage();
+  const { jobs } = useWatch(watch);
+  if (!jobs) return null;
+  const { running, waiting } = counts(jobs);
+  const said = t("Jobs: {running} running, {waiting} waiting", { running, waiting });
+  return (
+    <button type="button" title={t("Show my jobs")} onClick={onClick}>
+      {said}
+    </button>
+  );
+}
+
+/** The plugin, as Lab takes it: tokens are compared by what they are, so they come from the modules that the page shares. */
+export async function plugin(lumino: LuminoModule, scope: Shared, folder: string): Promise<unknown> {
+  const [application, apputils, launcher, statusbar, filebrowser, ui] = await Promise.all([
+    shared<{ ILabShell?: unknown; ILayoutRestorer?: unknown }>(scope, "@jupyterlab/application"),
+    shared<ApputilsModule>(scope, "@jupyterlab/apputils"),
+    shared<{ ILauncher?: unknown }>(scope, "@jupyterlab/launcher"),
+    shared<{ IStatusBar?: unknown }>(scope, "@jupyterlab/statusbar"),
+    shared<{ IFileBrowserFactory?: unknown }>(scope, "@jupyterlab/filebrowser"),
+    shared<UiModule>(scope, "@jupyterlab/ui-components"),
+  ]);
+  const tokens = {
+    shell: application?.ILabShell,
+    restorer: application?.ILayoutRestorer,
+    palette: apputils?.ICommandPalette,
+    launcher: launcher?.ILauncher,
+    status: statusbar?.IStatusBar,
+    files: filebrowser?.IFileBrowserFactory,
+  };
+  const names = (Object.keys(tokens) as (keyof typeof tokens)[]).filter((name) => tokens[name]);
+  return {
+    id: "mlp-hub:jobs",
+    description: "Jobs of MLP Hub: a side panel, tabs, the status bar, notifications and a form to submit.",
+    autoStart: true,
+    optional: names.map((name) => tokens[name]),
+    activate: (app: Application, ...found: unknown[]) => {
+      const given = Object.fromEntries(names.map((name, at) => [name, found[at] ?? null]));
+      activate(app, { ...given, lumino, apputils, ui } as unknown as Parts, folder);
+    },
+  };
+}
+
+interface Parts {
+  lumino: LuminoModule;
+  apputils: ApputilsModule | null;
+  ui: UiModule | null;
+  /** Lab's own shell: there are tabs, and somebody sits there for long. */
+  shell?: unknown;
+  restorer?: Restorer | null;
+  palette?: Palette | null;
+  launcher?: Launcher | null;
+  status?: StatusBar | null;
+  files?: Files | null;
+}
+
+function activate(app: Application, parts: Parts, folder: string): void {
+  const { lumino, apputils } = parts;
+  const lab = Boolean(parts.shell);
+  const client = serverClient();
+  const pages = hubPages(document);
+  const icon = parts.ui ? new parts.ui.LabIcon({ name: "mlp-hub:jobs", svgstr: ICON }) : undefined;
+  const pageOf = (user: string, name: string): string => `${pages}jobs/${encodeURIComponent(user)}/${encodeURIComponent(name)}`;
+  const open = (user: string, name: string): void => {
+    if (lab) void app.commands.execute(OPEN, { user, name });
+    else if (pages) window.open(pageOf(user, name), "_blank", "noopener");
+  };
+  const tell = (news: News): void => {
+    apputils?.Notification.emit(news.text, news.kind, {
+      autoClose: news.kind === "success" || news.kind === "info" ? SEEN_MS : false,
+      actions: [{ label: t("Show job"), callback: () => open(news.job.user, reference(news.job)) }],
+    });
+  };
+  const watch = new Watch(
+    client,
+    {
+      later: (fn, ms) => {
+        const timer = setTimeout(fn, ms);
+        return () => clearTimeout(timer);
+      },
+      hidden: () => document.hidden,
+    },
+    // of several pages of Notebook each would tell
+    lab ? tell : () => undefined,
+  );
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && (lab || panel.isVisible)) void watch.hurry();
+  });
+
+  const draw = (visible: boolean): void =>
+    render(<Panel client={client} watch={watch} visible={visible} open={open} pages={pages} />, panel.node);
+  class Side extends lumino.Widget {
+    constructor() {
+      super();
+      this.id = PANEL_ID;
+      this.addClass("mlp");
+      this.addClass("mlp-lab-side");
+      this.title.icon = icon;
+      this.title.caption = t("Jobs");
+    }
+    // Lumino calls these
+    onAfterShow(): void {
+      if (!lab) watch.start();
+      draw(true);
+    }
+    onAfterHide(): void {
+      if (!lab) watch.stop();
+      draw(false);
+    }
+  }
+  const panel = new Side();
+  app.shell.add(panel, "left", { rank: RANK });
+  parts.restorer?.add(panel, PANEL_ID);
+
+  const tabs = lab && apputils ? new apputils.WidgetTracker({ namespace: "mlp-hub-jobs" }) : null;
+  const shown = new WeakMap<LuminoWidget, { user: string; name: string }>();
+  class Tab extends lumino.Widget {
+    private readonly end: () => void;
+    constructor(user: string, name: string) {
+      super();
+      this.id = `mlp-hub-job-${user}-${name}`;
+      this.addClass("mlp-lab-tab");
+      this.title.label = name;
+      this.title.caption = t("Job {job} of {user}", { job: name, user });
+      this.title.icon = icon;
+      this.title.closable = true;
+      this.node.tabIndex = -1;
+      this.end = show(this.node, user, name, null, folder, (action, job) => {
+        void watch.hurry();
+        if (action === "resubmit") open(job.user, reference(job));
+        else if (action === "delete") this.dispose();
+      });
+    }
+    onActivateRequest(): void {
+      this.node.focus();
+    }
+    override dispose(): void {
+      this.end();
+      super.dispose();
+    }
+  }
+  const openTab = (args: Args): void => {
+    const [user, name] = [text(args["user"]), text(args["name"])];
+    if (!user || !name) return;
+    const there = tabs?.find((one) => shown.get(one)?.user === user && shown.get(one)?.name === name);
+    const tab = there ?? new Tab(user, name);
+    if (!there) {
+      shown.set(tab, { user, name });
+      app.shell.add(tab, "main");
+      void tabs?.add(tab);
+    }
+    app.shell.activateById(tab.id);
+  };
+
+  let form: (() => void) | null = null;
+  const submit = (path: string): void => {
+    form?.();
+    const root = document.createElement("div");
+    root.className = "mlp";
+    document.body.append(root);
+    form = () => {
+      render(null, root);
+      root.remove();
+      form = null;
+    };
+    const done = (job: Job): void => {
+      void watch.hurry();
+      if (!lab) return;
+      form?.();
+      open(job.user, reference(job));
+    };
+    render(<SubmitForm client={client} path={inHome(path)} onDone={done} onClose={() => form?.()} pageOf={lab || !pages ? null : pageOf} />, root);
+  };
+  const current = (): string => text(app.shell.currentWidget?.context?.path);
+  const chosen = (): string => parts.files?.tracker.currentWidget?.selectedItems().next().value?.path ?? "";
+
+  const { commands } = app;
+  commands.addCommand(SHOW, {
+    label: () => t("Show my jobs"),
+    icon,
+    isVisible: () => lab || Boolean(pages),
+    execute: () => {
+      if (lab) app.shell.activateById(PANEL_ID);
+      else window.open(pages, "_blank", "noopener");
+    },
+  });
+  commands.addCommand(OPEN, { label: () => t("Open a job's monitor"), isVisible: () => false, execute: openTab });
+  commands.addCommand(SUBMIT, {
+    label: () => t("Submit this script as a job …"),
+    isEnabled: () => runnable(current()),
+    execute: () => submit(current()),
+  });
+  commands.addCommand(SUBMIT_CHOSEN, {
+    label: () => t("Submit as a job …"),
+    icon,
+    isEnabled: () => runnable(chosen()),
+    execute: () => submit(chosen()),
+  });
+  commands.addCommand(PAGE, {
+    label: (args) => PAGES[text(args["page"])]?.label() ?? "",
+    isVisible: () => Boolean(pages),
+    execute: (args) => window.open(pages + (PAGES[text(args["page"])]?.path ?? ""), "_blank", "noopener"),
+  });
+  app.contextMenu.addItem({ command: SUBMIT_CHOSEN, selector: '.jp-DirListing-item[data-file-type="python"]', rank: 4 });
+  for (const command of [SHOW, SUBMIT]) parts.palette?.addItem({ command, category: CATEGORY });
+  for (const page of Object.keys(PAGES)) parts.palette?.addItem({ command: PAGE, category: CATEGORY, args: { page } });
+  parts.launcher?.add({ command: SHOW, category: "Other", rank: 50 });
+  if (tabs) parts.restorer?.restore(tabs, { command: OPEN, args: (tab) => shown.get(tab) ?? {}, name: (tab) => tab.id });
+  if (parts.status && lab) {
+    const item = new lumino.Widget();
+    item.addClass("mlp-lab-status");
+    parts.status.registerStatusItem("mlp-hub:jobs", { item, align: "left", rank: RANK, isActive: () => true });
+    render(<Status watch={watch} show={() => void commands.execute(SHOW)} />, item.node);
+  }
+  void languageOfNotebook(client)
+    .then((tag) => learn(tag, folder))
+    .then(() => {
+      spoken();
+      panel.title.caption = t("Jobs");
+      commands.notifyCommandChanged();
+      if (lab) watch.start();
+    });
+}

@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nameOf, read, runnable, seconds, textsOf } from "../src/core/submitform";
+import { SUBMIT } from "../src/core/terms";
+
+test("a form that nobody touched asks for the defaults of the contract", () => {
+  const { body, faults } = read("work/train.py", textsOf("work/train.py"));
+  assert.deepEqual(faults, {});
+  assert.deepEqual(body, { name: "train", entry: "work/train.py", workers: SUBMIT.workers, cpu: SUBMIT.cpu, gpu: SUBMIT.gpu, ram: SUBMIT.ram });
+});
+
+test("what is written is sent", () => {
+  const { body } = read("a.py", { name: "lr-0.1", runtime: "mpi", workers: "2:8", cpu: "0.5", gpu: "1", ram: "2 GiB", tenant: "red", time_limit: "1h30m" });
+  assert.deepEqual(body, { name: "lr-0.1", entry: "a.py", runtime: "mpi", workers: "2:8", cpu: 0.5, gpu: 1, ram: 2048, tenant: "red", time_limit: 5400 });
+});
+
+test("each field that is wrong says what would be right, and nothing is sent", () => {
+  const { body, faults } = read("a.py", { name: "-a b", runtime: "", workers: "8:2", cpu: "0", gpu: "x", ram: "much", tenant: "", time_limit: "5" });
+  assert.equal(body, null);
+  assert.deepEqual(Object.keys(faults).sort(), ["cpu", "gpu", "name", "ram", "time_limit", "workers"]);
+  assert.match(faults.time_limit ?? "", /30m/);
+});
+
+test("lengths of time have a unit", () => {
+  assert.deepEqual(["90s", "30m", "1h 30m", "1d", "5", "m", "400d", "0s"].map(seconds), [90, 1800, 5400, 86_400, null, null, null, null]);
+});
+
+test("a job is called as its file", () => {
+  assert.deepEqual(["a/b/train_2.py", "my model.py", ".py", "数据.py"].map(nameOf), ["train_2", "my-model", "job", "job"]);
+});
+
+test("scripts are run, notebooks are not yet", () => {
+  assert.deepEqual(["a.py", "a.ipynb", "", "py"].map(runnable), [true, false, false, false]);
+});
