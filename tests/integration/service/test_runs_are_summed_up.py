@@ -11,6 +11,7 @@ from mlp_api.jobs import Provenance, Resubmit
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.runs import ListedRun, RunsAct, RunUpdate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import Rig, play
 from waiting import until
 
@@ -19,14 +20,14 @@ LONG = {"DURATION": 600}
 
 async def report(rig: Rig, name: str, *losses: float, first: int = 1) -> None:
     points = [MetricPoint(n=n, t=float(n), v={"loss": v, "step": n}) for n, v in enumerate(losses, first)]
-    await rig.platform.metrics.append("ann", name, MetricBatch(source="0.0.a", points=points))
+    await rig.platform.metrics.append(SYSTEM, "ann", name, MetricBatch(source="0.0.a", points=points))
 
 
 async def summed(rig: Rig, name: str, last: float | None, *, ended: bool = False) -> ListedRun:
     """Return the run once its last loss is so."""
 
     async def look() -> ListedRun | None:
-        run = (await rig.platform.runs.get("ann", name)).run
+        run = (await rig.platform.runs.get(SYSTEM, "ann", name)).run
         metric = run.metrics.get("loss")
         final = rig.db.read_now(lambda tx: tx.runs.summary(run.uid)).final
         return run if metric is not None and metric.last == last and final is ended else None
@@ -49,8 +50,8 @@ def test_a_run_is_summed_up_while_it_runs_and_for_good_when_it_ends(tmp_path: Pa
         run = await summed(rig, "digits", 0.5, ended=True)
         assert run.metrics["loss"].best == 0.5
         assert run.duration_s is not None
-        await rig.platform.metrics.delete("ann", "digits")
-        assert (await rig.platform.runs.get("ann", "digits")).run.metrics == {}
+        await rig.platform.metrics.delete(SYSTEM, "ann", "digits")
+        assert (await rig.platform.runs.get(SYSTEM, "ann", "digits")).run.metrics == {}
 
     play(tmp_path, story)
 
@@ -85,12 +86,12 @@ def test_what_a_run_was_is_kept_with_its_script_variables_environment_and_commit
             params={"deep": True}, provenance=said,
         )  # fmt: skip
         await rig.until("digits", "finished")
-        found = await rig.platform.runs.get("ann", "digits")
+        found = await rig.platform.runs.get(SYSTEM, "ann", "digits")
         assert (found.program, found.entry, found.args) == ("print(1)\n", "train.py", ["--epochs", "5"])
         assert (found.environment, found.run.commit, found.run.dirty) == (said.environment, "a" * 40, True)
         assert found.run.params == {"deep": True}
         await rig.submit("cell", sim={"DURATION": 0.05}, env={"NOTEBOOK_VARIABLES": variables})
-        cell = await rig.platform.runs.get("ann", "cell")
+        cell = await rig.platform.runs.get(SYSTEM, "ann", "cell")
         assert (cell.program, cell.run.params, cell.run.commit) == ("x", {"lr": 0.5}, None)
 
     play(tmp_path, story)
@@ -109,7 +110,7 @@ def test_exactly_the_same_runs_again_and_what_is_other_is_told(tmp_path: Path) -
 
         async def refused(changes: Resubmit) -> Refused:
             with pytest.raises(Refused) as caught:
-                await jobs.resubmit("ann", "digits@1", changes)
+                await jobs.resubmit(SYSTEM, "ann", "digits@1", changes)
             return caught.value
 
         both = await refused(Resubmit(exactly=True, cpu=2.0))
@@ -119,11 +120,13 @@ def test_exactly_the_same_runs_again_and_what_is_other_is_told(tmp_path: Path) -
         )
         assert other.reason is Reason.CONFLICT
         assert "-numpy==2.0, +numpy==2.1" in other.msg
-        assert (await jobs.resubmit("ann", "digits@1", Resubmit(exactly=True, provenance=said))).run == 2
+        assert (
+            await jobs.resubmit(SYSTEM, "ann", "digits@1", Resubmit(exactly=True, provenance=said))
+        ).run == 2
         await rig.until("digits", "finished")
         (home / "train.py").write_text("print(2)\n")
         assert "train.py is not what it was when digits ran" in (await refused(Resubmit(exactly=True))).msg
-        again = await jobs.resubmit("ann", "digits@1", Resubmit(params={"lr": 0.2}, args=["--fast"]))
+        again = await jobs.resubmit(SYSTEM, "ann", "digits@1", Resubmit(params={"lr": 0.2}, args=["--fast"]))
         assert (again.params, again.args) == ({"lr": 0.2}, ["--fast"])
 
     play(tmp_path, story)
@@ -134,10 +137,12 @@ def test_another_value_of_a_notebooks_variable_becomes_that_variable(tmp_path: P
         env = {"NOTEBOOK_VARIABLES": '{"lr":0.5,"sizes":[1,2]}', "SIM_DURATION": "0.05"}
         await rig.submit("cell", env=env, params={"deep": True})
         await rig.until("cell", "finished")
-        again = await rig.platform.jobs.resubmit("ann", "cell", Resubmit(params={"lr": 0.1, "deep": False}))
+        again = await rig.platform.jobs.resubmit(
+            SYSTEM, "ann", "cell", Resubmit(params={"lr": 0.1, "deep": False})
+        )
         assert json.loads(again.env["NOTEBOOK_VARIABLES"]) == {"lr": 0.1, "sizes": [1, 2]}
         assert again.params == {"deep": False}
-        found = await rig.platform.runs.search(user="ann", search="lr<0.2")
+        found = await rig.platform.runs.search(SYSTEM, user="ann", search="lr<0.2")
         assert [(r.name, r.run) for r in found.runs] == [("cell", 2)]
 
     play(tmp_path, story)
@@ -148,22 +153,24 @@ def test_many_runs_are_tagged_cancelled_and_deleted_each_with_its_answer(tmp_pat
         runs = rig.platform.runs
         for name in ("a", "b"):
             await rig.submit(name, sim=LONG)
-        told = await runs.act("ann", RunsAct(act="tag", runs=["a", "b", "c"], tags=["keep", "new"]))
+        told = await runs.act(SYSTEM, "ann", RunsAct(act="tag", runs=["a", "b", "c"], tags=["keep", "new"]))
         assert [(one.run, one.reason) for one in told] == [("a", ""), ("b", ""), ("c", "NotFound")]
-        await runs.act("ann", RunsAct(act="untag", runs=["b"], tags=["new"]))
-        assert [r.tags for r in (await runs.search(user="ann", sort="name")).runs] == [
+        await runs.act(SYSTEM, "ann", RunsAct(act="untag", runs=["b"], tags=["new"]))
+        assert [r.tags for r in (await runs.search(SYSTEM, user="ann", sort="name")).runs] == [
             ["keep", "new"],
             ["keep"],
         ]
-        await runs.update("ann", "a", RunUpdate(note="the first"))
-        full = await runs.act("ann", RunsAct(act="tag", runs=["a"], tags=[f"t{n}" for n in range(19)]))
+        await runs.update(SYSTEM, "ann", "a", RunUpdate(note="the first"))
+        full = await runs.act(
+            SYSTEM, "ann", RunsAct(act="tag", runs=["a"], tags=[f"t{n}" for n in range(19)])
+        )
         assert full[0].reason == "Invalid"
-        told = await runs.act("ann", RunsAct(act="cancel", runs=["a", "a", "b"]))
+        told = await runs.act(SYSTEM, "ann", RunsAct(act="cancel", runs=["a", "a", "b"]))
         assert [one.reason for one in told] == ["", ""]
         await rig.until("a", "cancelled")
-        told = await runs.act("ann", RunsAct(act="delete", runs=["a", "nobody"]))
+        told = await runs.act(SYSTEM, "ann", RunsAct(act="delete", runs=["a", "nobody"]))
         assert [one.reason for one in told] == ["", "NotFound"]
         with pytest.raises(Refused, match="which tags"):
-            await runs.act("ann", RunsAct(act="tag", runs=["b"]))
+            await runs.act(SYSTEM, "ann", RunsAct(act="tag", runs=["b"]))
 
     play(tmp_path, story)

@@ -11,6 +11,7 @@ from mlp_hub.domain.job import Job, JobSpec, Phase, Target, Trial
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.run import MetricSummary, Origin, RunSummary, UsedDataset
 from mlp_hub.domain.runquery import parse, parse_order
+from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.store import Database
 from mlp_hub.store.repos.runs import sha256_of
 
@@ -48,11 +49,22 @@ def filled(db: Database) -> Database:
 
 
 def found(
-    db: Database, line: str = "", sort: str = "submitted", user: str | None = "ann", tenant: str | None = None
+    db: Database,
+    line: str = "",
+    sort: str = "submitted",
+    user: str | None = "ann",
+    tenant: str | None = None,
+    context: TenantContext = SYSTEM,
 ) -> list[int]:
     with db.reading() as tx:
         uids = tx.runs.search(
-            user=user, tenant=tenant, terms=parse(line), order=parse_order(sort), now=1000.0, most=100
+            context,
+            user=user,
+            tenant=tenant,
+            terms=parse(line),
+            order=parse_order(sort),
+            now=1000.0,
+            most=100,
         )
     return [int(u) for u in uids]
 
@@ -124,6 +136,15 @@ def test_a_tenants_runs_are_of_all_its_members_without_apps(filled: Database) ->
     assert found(filled, "user=bob", user=None, tenant="red") == [5]
 
 
+def test_nothing_is_found_but_what_is_within(filled: Database) -> None:
+    ann, leads = TenantContext("ann"), TenantContext("rita", frozenset({"red"}))
+    assert found(filled, user=None, tenant="red", context=ann) == [1, 2, 3, 4]
+    assert found(filled, user=None, tenant="red", context=leads) == [1, 2, 3, 4, 5]
+    assert found(filled, context=TenantContext("bob", frozenset({"blue"}))) == []
+    with filled.reading() as tx:
+        assert [row.uid for row in tx.runs.rows(ann, [uid(1), uid(5)])] == [uid(1)]
+
+
 def test_a_state_that_is_none_is_refused_with_those_there_are(filled: Database) -> None:
     with pytest.raises(Refused, match=r"there is no state sunny; choose one of .*running"):
         found(filled, "state=sunny")
@@ -137,7 +158,7 @@ def test_a_row_tells_all_and_goes_with_its_job(filled: Database) -> None:
         for number in (1, 2):
             tx.runs.put_origin(uid(number), Origin("a" * 40, True, environment, program, data), texts)
     with filled.reading() as tx:
-        one, trial = tx.runs.rows([uid(1), uid(99), uid(3)])
+        one, trial = tx.runs.rows(SYSTEM, [uid(1), uid(99), uid(3)])
         assert (one.tags, one.commit, one.dirty, one.environment) == (
             ("baseline", "x%"),
             "a" * 40,
@@ -157,7 +178,7 @@ def test_a_row_tells_all_and_goes_with_its_job(filled: Database) -> None:
         tx.jobs.remove(uid(2))
         assert tx.runs.sweep(10) == 2
         assert tx.runs.text(environment) is None
-        assert tx.runs.rows([uid(1)]) == []
+        assert tx.runs.rows(SYSTEM, [uid(1)]) == []
         assert not tx.runs.put_summary(uid(1), RunSummary()), "it is gone"
 
 
