@@ -852,6 +852,17 @@ export interface JobCreate {
     [k: string]: boolean | number | string;
   };
   replace?: boolean;
+  provenance?: Provenance | null;
+}
+/**
+ * What a client says of where it submits from; all of it are claims, kept to be shown and compared.
+ *
+ * The git commit of the directory, whether files in it have changed since, and the environment as lines NAME==VERSION.
+ */
+export interface Provenance {
+  commit?: string | null;
+  dirty?: boolean | null;
+  environment?: string | null;
 }
 /**
  * A job with its status. `phase` is the fine life cycle, `state` the coarse one.
@@ -982,6 +993,9 @@ export interface Failure {
 }
 /**
  * What is to be other than it was; what is left out stays.
+ *
+ * `params` are put over those that it had, `args` take the place of all. With `exactly` nothing may be other: it is refused where
+ * the script, a dataset, or the environment of `provenance` is not what it was.
  */
 export interface Resubmit {
   workers?: number | string;
@@ -993,6 +1007,18 @@ export interface Resubmit {
    */
   priority?: string;
   time_limit?: number | null;
+  /**
+   * parameters of the program, which finds them in `mlp.params`
+   */
+  params?: {
+    [k: string]: boolean | number | string;
+  };
+  /**
+   * @maxItems 1000
+   */
+  args?: string[];
+  exactly?: boolean;
+  provenance?: Provenance | null;
 }
 /**
  * A job tells how it is doing.
@@ -1202,6 +1228,162 @@ export interface FileEntry {
   kind: "directory" | "file" | "link" | "other";
   size: number;
   modified: string;
+}
+/**
+ * Some runs of those that were found, `total` in all.
+ *
+ * `params` and `metrics` are the names that these have, the most frequent first; `next` is the cursor of the following page,
+ * null on the last.
+ */
+export interface RunPage {
+  runs: ListedRun[];
+  total: number;
+  params: string[];
+  metrics: string[];
+  next: string | null;
+}
+/**
+ * A run of a job as tables show it.
+ *
+ * `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
+ * ran. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
+ * lines) are what its client said. `sweep` and `trial` name the sweep whose trial it is, null of one that is none.
+ */
+export interface ListedRun {
+  uid: string;
+  name: string;
+  run: number;
+  user: string;
+  tenant: string;
+  state: "creating" | "deleting" | "error" | "finished" | "running";
+  phase:
+    | "queued"
+    | "admitted"
+    | "starting"
+    | "running"
+    | "suspending"
+    | "suspended"
+    | "preempting"
+    | "resizing"
+    | "finishing"
+    | "finished"
+    | "failed"
+    | "cancelling"
+    | "cancelled"
+    | "deleting";
+  progress: number;
+  params: {
+    [k: string]: boolean | number | string;
+  };
+  metrics: {
+    [k: string]: RunMetric;
+  };
+  duration_s: number | null;
+  cpu_peak: number | null;
+  ram_peak: number | null;
+  tags: string[];
+  note: string;
+  sweep: string | null;
+  trial: number | null;
+  commit: string | null;
+  dirty: boolean | null;
+  environment: string | null;
+  submitted_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+}
+/**
+ * A metric of a run: its last value, its lowest and highest, and which of these is best, by its name; null: none was finite.
+ */
+export interface RunMetric {
+  last: number | null;
+  best: number | null;
+  low: number | null;
+  high: number | null;
+}
+/**
+ * What is to be done to runs: cancel them, delete those that ended, or give and take tags.
+ */
+export interface RunsAct {
+  act: "cancel" | "delete" | "tag" | "untag";
+  /**
+   * @minItems 1
+   * @maxItems 1000
+   */
+  runs: string[];
+  /**
+   * @maxItems 20
+   */
+  tags?: string[];
+}
+/**
+ * What became of one of them: `reason` and `msg` say why nothing did, both empty where it was done.
+ */
+export interface RunOutcome {
+  run: string;
+  reason: string;
+  msg: string;
+}
+/**
+ * Curves of a run. `reported` are the points that they were made of, `more` says that there are metrics besides.
+ */
+export interface RunCurves {
+  run: ListedRun;
+  reported: number;
+  curves: Curve[];
+  more: boolean;
+}
+/**
+ * A metric of a run, of one rank, thinned out: of points side by side the lowest and the highest are kept.
+ *
+ * `x` by which it was asked for; `y` has null where the value was not finite.
+ */
+export interface Curve {
+  metric: string;
+  rank: number;
+  x: number[];
+  y: (number | null)[];
+}
+/**
+ * All that is kept of a run.
+ *
+ * `program` is its text, of a script as it was when it was submitted, null where that was not kept. `environment` are lines
+ * NAME==VERSION as its client told them.
+ */
+export interface RunDetail {
+  run: ListedRun;
+  entry: string | null;
+  program: string | null;
+  runtime: string;
+  workers: number | string;
+  cpu: number;
+  gpu: number;
+  ram: number;
+  args: string[];
+  env: {
+    [k: string]: string;
+  };
+  environment: string | null;
+  data: RunData[];
+}
+/**
+ * A dataset that a run read: `uid` is that very one, `size` its bytes when the run was submitted.
+ */
+export interface RunData {
+  user: string;
+  name: string;
+  uid: string;
+  size: number;
+}
+/**
+ * What people write of a run; what is left out stays.
+ */
+export interface RunUpdate {
+  note?: string;
+  /**
+   * @maxItems 20
+   */
+  tags?: string[];
 }
 /**
  * One point as delivered on the `job_metrics` WebSocket; further metrics are in `values`.
