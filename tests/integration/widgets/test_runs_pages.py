@@ -125,6 +125,19 @@ def test_a_zoom_is_of_all_charts_and_escape_shows_all_again(pages: Pages, front:
     expect(page.get_by_role("button", name="digits@2")).to_have_attribute("aria-pressed", "false")
 
 
+def test_curves_and_their_legend_follow_the_theme(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("compare/ann/digits@1,digits@3")
+    expect(page.locator(".mlp-overlay canvas")).to_have_count(2)
+    picture = "canvas => canvas.toDataURL()"
+    light = page.locator(".mlp-overlay canvas").first.evaluate(picture)
+    legend = page.get_by_role("list", name="Runs that are compared").locator("i").first
+    color = legend.evaluate("i => getComputedStyle(i).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    expect(legend).not_to_have_css("background-color", color)
+    script = "light => document.querySelector('.mlp-overlay canvas')?.toDataURL() !== light"
+    page.wait_for_function(script, arg=light)
+
+
 def test_a_run_runs_again_with_another_parameter(pages: Pages, front: FrontService) -> None:
     story(front)
     front.data.runs.rows[0] |= {"run": 1, "params": {"lr": 0.1, "opt": "adam"}}

@@ -50,7 +50,7 @@ export class Overlay {
     if (options.smooth > 0) this.smooth = curves.map((c) => trackOf(smoothed(c ?? empty, options.smooth)));
     const size = new ResizeObserver(() => this.rebuild());
     size.observe(host);
-    this.undo.push(() => size.disconnect(), onThemeChange(() => this.rebuild()), () => cancelAnimationFrame(this.frame));
+    this.undo.push(() => size.disconnect(), onThemeChange(() => this.rebuild(true)), () => cancelAnimationFrame(this.frame));
   }
 
   destroy(): void {
@@ -90,9 +90,10 @@ export class Overlay {
     return this.options.log ? positive(data) : data;
   }
 
-  private rebuild(): void {
+  /** Begin anew where the width is another, or in any case: a plot keeps the colours that it was made with. */
+  private rebuild(anyhow = false): void {
     const width = this.host.clientWidth;
-    if (width < 40 || this.plot?.width === width) return;
+    if (width < 40 || (!anyhow && this.plot?.width === width)) return;
     this.plot?.destroy();
     this.plot = null;
     this.draw();

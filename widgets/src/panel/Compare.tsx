@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading } from "../components/basics";
-import { useLoad } from "../components/hooks";
+import { onThemeChange, useLoad } from "../components/hooks";
 import { colorOf, Overlay } from "../components/overlay";
 import { paths, type Client } from "../core/api";
 import type { RunCurve } from "../core/compare";
@@ -102,7 +102,11 @@ export function ComparePage({ user, runs: named }: { user: string; runs: string 
 function Legend({ runs, hidden, onToggle, onLight }: { runs: ListedRun[]; hidden: ReadonlySet<string>; onToggle: (run: string) => void; onLight: (at: number | null) => void }): JSX.Element {
   const box = useRef<HTMLUListElement>(null);
   const [host, setHost] = useState<Element | null>(null);
-  useLayoutEffect(() => setHost(box.current), []);
+  const [, setTheme] = useState(0);
+  useLayoutEffect(() => {
+    setHost(box.current);
+    return onThemeChange(() => setTheme((times) => times + 1));
+  }, []);
   return (
     <ul class="mlp-compare-legend" ref={box} aria-label={t("Runs that are compared")}>
       {runs.map((run, i) => (

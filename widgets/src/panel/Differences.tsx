@@ -14,6 +14,8 @@ import { Select } from "./form";
 
 /** Runs whose programs and environments are compared: of more, their parameters and metrics alone. */
 const MOST = 12;
+/** Pixels of the names' column and of each run's at least: tables below each other have the same columns. */
+const [NAME, EACH] = [130, 90];
 const text = (value: unknown): string => (value === undefined || value === null ? "" : typeof value === "number" ? show(value) : String(value));
 
 function Rows({ caption, runs, rows, same }: { caption: string; runs: string[]; rows: [string, unknown[]][]; same: string }): JSX.Element {
@@ -22,7 +24,7 @@ function Rows({ caption, runs, rows, same }: { caption: string; runs: string[]; 
       <h2 class="mlp-h-section">{caption}</h2>
       {rows.length === 0 ? <p class="mlp-dim">{same}</p> : (
         <div class="mlp-table-box mlp-differences" tabIndex={0} role="region" aria-label={caption}>
-          <table class="mlp-table">
+          <table class="mlp-table" style={{ minWidth: `${NAME + EACH * runs.length}px` }}>
             <caption class="mlp-hidden">{caption}</caption>
             <thead><tr><th scope="col"><span class="mlp-hidden">{t("What")}</span></th>{runs.map((r) => <th key={r} scope="col" class="mlp-col-num">{r}</th>)}</tr></thead>
             <tbody>{rows.map(([name, values]) => <tr key={name}><th scope="row">{name}</th>{values.map((v, i) => <td key={runs[i]} class="mlp-col-num">{text(v)}</td>)}</tr>)}</tbody>
