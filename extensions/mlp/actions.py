@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp import apps as app_words
-from mlp import picture, tables, words
+from mlp import compared, picture, provenance, tables, words
 from mlp.client import Client
 from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
@@ -20,7 +20,7 @@ from mlp.format import clock_time
 from mlp.handle import Job, JobList, listed
 from mlp.history import FINAL
 from mlp.language import say
-from mlp.options import BY_NAME, SHAPE, SIZE
+from mlp.options import AGAIN, BY_NAME, SHAPE
 from mlp.verbs import AUTO, ParsedLine
 from mlp.words import sentences
 from mlp_language.catalogue import LANGUAGES
@@ -146,11 +146,12 @@ def language(client: Client, call: ParsedLine) -> tables.Sentences:
 def steer(client: Client, call: ParsedLine) -> Outcomes:
     """Cancel, suspend, resume, resubmit or delete several; one refusal does not stop the others."""
     verb = call.verb.name
-    size = {o.name: call.given[o.name] for o in SIZE if o.name in call.given}
+    size = {o.name: call.given[o.name] for o in AGAIN if o.name in call.given}
+    told = {**size, "provenance": provenance.told()} if verb == "resubmit" else size
     lines, data, failed = [], [], []
     for name in select(client, call):
         try:
-            after = _delete(client, name) if verb == "delete" else client.act(verb, name, size=size)
+            after = _delete(client, name) if verb == "delete" else client.act(verb, name, size=told)
         except Unauthorized:
             raise
         except MLPError as error:
@@ -265,6 +266,32 @@ def models(client: Client, call: ParsedLine) -> Any:
     return tables.Sentences(lines, gone)
 
 
+def runs(client: Client, call: ParsedLine) -> Any:
+    """Search runs, show one, or write notes and tags."""
+    act, *names = call.names or [""]
+    if act == "show" and names:
+        return compared.RunPicture(client.run(names[0]))
+    if act == "note" and names:
+        return compared.written(client.write_run(names[0], {"note": " ".join(names[1:])}))
+    if act in {"tag", "untag"} and names:
+        found = compared.ActedOn(client.act_on_runs(act, names[:1], names[1:]))
+        if found.failed:
+            raise found.failed
+        return found
+    given = call.given
+    search, sort, tenant = " ".join(call.names), given.get("sort", "-submitted"), given.get("tenant")
+    if given.get("csv"):
+        return compared.Csv(client.runs_csv(search, sort, tenant=tenant))
+    return compared.RunsTable(client.runs(search, sort, tenant=tenant), asked=search)
+
+
+def compare(client: Client, call: ParsedLine) -> Any:
+    """Lay runs side by side."""
+    return compared.compare(
+        client, call.names, by=call.given.get("by", "step"), metric=call.given.get("metric")
+    )
+
+
 def data(client: Client, call: ParsedLine) -> Any:
     """List, push, pull or remove datasets and their files."""
     from mlp import data as sets  # noqa: PLC0415 - who steers jobs needs none of it
@@ -359,6 +386,8 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "offer": offer,
     "language": language,
     "models": models,
+    "runs": runs,
+    "compare": compare,
     "data": data,
     "apps": apps,
     "token": token,

@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote as _quote
@@ -271,6 +271,46 @@ class Client:
         """Cancel, suspend, resume or resubmit; `size` is what a job is submitted again with."""
         path = f"{self.job_path(name, user)}:{verb}"
         return _object(self.request("PUT", path, dict(size or {}), _key() if verb == "resubmit" else None))
+
+    def runs(
+        self, search: str = "", sort: str = "-submitted", *, tenant: str | None = None, most: int = 10_000
+    ) -> Json:
+        """Return the runs for which a search holds, over all pages, with `total` and the names of their parameters and metrics."""
+        path = self._runs(tenant)
+        found: Json = {}
+        cursor: str | None = None
+        while True:
+            page = self.get(path, search=search, sort=sort, limit=min(most, 1000), cursor=cursor)
+            if found:
+                page["runs"] = found["runs"] + page["runs"]
+                page |= {key: found[key] for key in ("params", "metrics")}
+            found, cursor = page, page.get("next")
+            if not cursor or len(found["runs"]) >= most:
+                return found
+
+    def runs_csv(self, search: str = "", sort: str = "-submitted", *, tenant: str | None = None) -> bytes:
+        """Return them as CSV."""
+        return self.request("GET", f"{self._runs(tenant)}:csv", search=search, sort=sort).body
+
+    def _runs(self, tenant: str | None = None) -> str:
+        return f"/users/{quote(self.user)}/runs" if tenant is None else f"/tenants/{quote(tenant)}/runs"
+
+    def run(self, name: str, user: str | None = None) -> Json:
+        """Return all that is kept of a run."""
+        return _object(self.request("GET", f"/users/{quote(user or self.user)}/runs/{quote(name)}"))
+
+    def write_run(self, name: str, change: Mapping[str, Any]) -> Json:
+        """Write a run's `note` or `tags`."""
+        return _object(self.request("PUT", f"{self._runs()}/{quote(name)}", dict(change)))
+
+    def act_on_runs(self, act: str, runs: Sequence[str], tags: Sequence[str] = ()) -> list[Json]:
+        """Cancel, delete, tag or untag many; return what became of each."""
+        body = {"act": act, "runs": list(runs), **({"tags": list(tags)} if tags else {})}
+        return list(self.request("PUT", f"{self._runs()}:act", body).json())
+
+    def curves(self, name: str, *, by: str = "step", points: int = 500, metric: str | None = None) -> Json:
+        """Return a run's curves, thinned out."""
+        return dict(self.get(f"{self._runs()}/{quote(name)}/curves", by=by, points=points, metric=metric))
 
     def delete(self, name: str, user: str | None = None) -> Json:
         """Delete a job that has ended."""

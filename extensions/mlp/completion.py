@@ -67,8 +67,10 @@ def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
         # what is pushed, and where to is pulled, are files here: a shell knows them
         named = {"ls": 1, "pull": 1, "push": 2}.get(before[0])
         return lookup("datasets") if named in {None, len(before)} else ()
-    if takes in {"job", "jobs", "files", "file"}:
+    if takes in {"job", "jobs", "several", "files", "file"}:
         return lookup("jobs")
+    if takes == "runs":
+        return lookup("jobs") if before else ("show", "note", "tag", "untag")
     return {"shell": tuple(SCRIPTS), "model": ACTS, "app": APP_ACTS, "language": languages()}.get(takes, ())
 
 

@@ -11,14 +11,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mlp import follow, picture, program, tables, words
+from mlp import follow, picture, program, provenance, tables, words
 from mlp.client import Client
 from mlp.errors import JobFailed, JobTimeout, Refused, UsageError
 from mlp.fetching import fetch
 from mlp.format import memory, span
 from mlp.history import FINAL, History
 from mlp.language import say, says
-from mlp.options import BY_NAME, SHAPE, SIZE, SUBMIT, Option
+from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, Option
 from mlp.verbs import STATE
 
 Json = dict[str, Any]
@@ -240,10 +240,11 @@ class Job:
         """Queue it again after a suspend."""
         return self._act("resume")
 
-    def resubmit(self, /, **size: Any) -> Job:
-        """Run it again, as the next run of its name and from then on this object, with other `workers`, `cpu`, `gpu`, `ram`, `priority` or `time_limit` where they are given."""
-        given = parse(size, SIZE, "resubmit")
-        self.data = self._client.act("resubmit", self.reference, self.user, size=given)
+    def resubmit(self, /, **other: Any) -> Job:
+        """Run it again, as the next run of its name and from then on this object, with other `workers`, `cpu`, `gpu`, `ram`, `priority`, `time_limit` or `params` where they are given; or `exactly=True`."""
+        given = parse(other, AGAIN, "resubmit")
+        told = {**given, "provenance": provenance.told()}
+        self.data = self._client.act("resubmit", self.reference, self.user, size=told)
         if note := words.seconds_meant(given):
             sys.stderr.write(f"{note}\n")
         return self
@@ -280,8 +281,10 @@ class Log(list[Json]):
 def send(client: Client, body: Json, *, named: bool) -> Job:
     """Submit a request. While a run of its name has not ended, that one is returned, with a `note` that says so.
 
-    A name of ours that is in use gets a number instead.
+    A name of ours that is in use gets a number instead. What was told of where it comes from goes along.
     """
+    if told := provenance.told():
+        body = {**body, "provenance": told}
     try:
         return Job(client, client.submit(body))
     except Refused as refused:
@@ -365,6 +368,20 @@ def dry_run(client: Client, body: Json) -> tables.Sentences:
         [say("Would submit {what}: {shape}", what=what, shape=shape), *offered.lines],
         {"request": body, "offer": offered.data},
     )
+
+
+def runs(search: str = "", sort: str = "-submitted") -> Any:
+    """Return your runs for which a search holds, as `lr<0.1 accuracy>=0.9 tag=best`; `.to_frame()` makes a DataFrame of them."""
+    from mlp import compared  # noqa: PLC0415 - who submits needs none of it
+
+    return compared.RunsTable(Client.from_env().runs(search, sort))
+
+
+def compare(*names: str, by: str = "step", metric: str | None = None) -> Any:
+    """Lay runs side by side: curves, and what of parameters, program and environment is not the same."""
+    from mlp import compared  # noqa: PLC0415 - likewise
+
+    return compared.compare(Client.from_env(), names, by=by, metric=metric)
 
 
 def get_job(name: str) -> Job:

@@ -346,6 +346,22 @@ SIZE: tuple[Option, ...] = tuple(
     for o in SUBMIT
     if o.name in {"workers", "cpu", "gpu", "ram", "priority", "time_limit"}
 )
+"""What size a job may be submitted again with."""
+
+AGAIN: tuple[Option, ...] = (
+    *SIZE,
+    replace(
+        next(o for o in SUBMIT if o.name == "params"),
+        help=lambda: say("a parameter that is to be another; may be repeated"),
+        shown_default=lambda: say("as before"),
+    ),
+    Option(
+        "exactly",
+        lambda: say("refuse where script, data or environment are not what they were"),
+        None,
+        False,
+    ),
+)
 """What a job may be submitted again with."""
 
 BY_NAME: Mapping[str, Option] = {o.name: o for o in (*SUBMIT, WITH)}

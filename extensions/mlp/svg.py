@@ -46,23 +46,43 @@ def spark(ys: list[float], width: int = 24) -> str:
     )
 
 
+PALETTE = ("#2a6fdb", "#d9622b", "#23895b", "#a34fc4", "#b08900", "#c2375f", "#3b8ea5", "#6f6f6f")
+"""Of several curves: the widget's."""
+Points = list[tuple[float, float]]
+
+
 def curve(name: str, xs: list[float], ys: list[Any], colour: str = COLOUR) -> str:
     """Draw a curve; a title on top, the last value beside it."""
-    points = [
+    points = _points(xs, ys)
+    return _drawn(name, [(points, colour)], number(points[-1][1]) if points else "")
+
+
+def overlay(name: str, curves: list[tuple[list[float], list[Any]]]) -> str:
+    """Draw curves over each other, each in the colour of its place."""
+    lines = [(_points(xs, ys), PALETTE[i % len(PALETTE)]) for i, (xs, ys) in enumerate(curves)]
+    return _drawn(name, lines, "")
+
+
+def _points(xs: list[float], ys: list[Any]) -> Points:
+    return [
         (x, float(y))
         for x, y in zip(xs, ys, strict=False)
         if isinstance(y, (int, float)) and abs(y) <= LARGEST
     ]
+
+
+def _drawn(name: str, lines: list[tuple[Points, str]], last: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
         'font-family="system-ui,sans-serif" font-size="11" fill="#848484">'
     )
     shown = escape(name if len(name) <= 28 else name[:27] + "…")
     title = f'<text x="{LEFT}" y="15" font-weight="600">{shown}</text>'
-    if not points:
+    every = [p for points, _ in lines for p in points]
+    if not every:
         return f"{head}{title}</svg>"
-    x0, x1 = min(p[0] for p in points), max(p[0] for p in points)
-    y0, y1 = min(p[1] for p in points), max(p[1] for p in points)
+    x0, x1 = min(p[0] for p in every), max(p[0] for p in every)
+    y0, y1 = min(p[1] for p in every), max(p[1] for p in every)
     if y1 - y0 < 1e-12 * max(abs(y0), abs(y1), 1e-300):
         pad = abs(y0) * 0.1 or 1.0
         y0, y1 = y0 - pad, y1 + pad
@@ -74,9 +94,8 @@ def curve(name: str, xs: list[float], ys: list[Any], colour: str = COLOUR) -> st
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (y - y0) / (y1 - y0)
 
     parts = [head, title]
-    parts.append(
-        f'<text x="{WIDTH - RIGHT}" y="15" text-anchor="end" fill="{colour}">{number(points[-1][1])}</text>'
-    )
+    if last:
+        parts.append(f'<text x="{WIDTH - RIGHT}" y="15" text-anchor="end" fill="{lines[0][1]}">{last}</text>')
     for tick in ticks(y0, y1):
         at = f"{py(tick):.1f}"
         parts.append(f'<path d="M{LEFT} {at}H{WIDTH - RIGHT}" stroke="#848484" stroke-opacity=".25"/>')
@@ -85,16 +104,15 @@ def curve(name: str, xs: list[float], ys: list[Any], colour: str = COLOUR) -> st
         parts.append(
             f'<text x="{px(tick):.1f}" y="{HEIGHT - 5}" text-anchor="{anchor}">{number(tick)}</text>'
         )
-    if len(points) == 1:
-        parts.append(
-            f'<circle cx="{px(points[0][0]):.1f}" cy="{py(points[0][1]):.1f}" r="3" fill="{colour}"/>'
-        )
-    else:
-        path = "L".join(f"{px(x):.1f} {py(y):.1f}" for x, y in points)
-        parts.append(
-            f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6" stroke-linejoin="round"/>'
-        )
+    parts += [_line([(px(x), py(y)) for x, y in points], colour) for points, colour in lines if points]
     return "".join([*parts, "</svg>"])
+
+
+def _line(points: Points, colour: str) -> str:
+    if len(points) == 1:
+        return f'<circle cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="3" fill="{colour}"/>'
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6" stroke-linejoin="round"/>'
 
 
 def data_uri(svg: str) -> str:

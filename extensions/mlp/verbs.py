@@ -12,7 +12,7 @@ from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
-from mlp.options import SHAPE, SIZE, SUBMIT, WITH, Option, duration, name, ram
+from mlp.options import AGAIN, SHAPE, SUBMIT, WITH, Option, duration, name, ram
 from mlp.words import SCOPE_PREFIX, sentences
 
 MAGIC, COMMAND = "%mlp", "mlp"
@@ -143,9 +143,35 @@ SCOPE = Option(
 )
 
 
+def _by(text: object) -> str:
+    if text not in {"step", "epoch", "time"}:
+        raise ValueError(say("is no axis; right: {choices}", choices="step, epoch, time"))
+    return str(text)
+
+
+SORT = Option(
+    "sort", lambda: say("the column to sort by, - before it for the highest first"), str, None, "COLUMN",
+    shown_default=lambda: "-submitted",
+)  # fmt: skip
+CSV = Option("csv", lambda: say("write them as CSV"), None, False)
+OF_RUNS = Option(
+    "tenant",
+    lambda: say("all members' runs, of a tenant that you administer"),
+    name,
+    None,
+    "NAME",
+    "-t",
+    "tenants",
+)
+BY = Option("by", lambda: say("what the curves run along"), _by, "step", "AXIS", choices="step epoch time")
+METRIC = Option(
+    "metric", lambda: say("only this metric"), str, None, "NAME", shown_default=lambda: say("all")
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, job, jobs, files, file, model, data, app, secret, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, job, jobs, runs, several, files, file, model, data, app, secret, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -168,7 +194,10 @@ VERBS: tuple[Verb, ...] = (
     Verb("suspend", lambda: say("stop jobs for now, giving back what they hold"), "jobs", (STATE, TENANT)),
     Verb("resume", lambda: say("queue suspended jobs again"), "jobs", (STATE, TENANT)),
     Verb(
-        "resubmit", lambda: say("run jobs again, in another size if you like"), "jobs", (STATE, TENANT, *SIZE)
+        "resubmit",
+        lambda: say("run jobs again, exactly or with something other"),
+        "jobs",
+        (STATE, TENANT, *AGAIN),
     ),
     Verb("delete", lambda: say("remove ended jobs with their files"), "jobs", (STATE, TENANT)),
     Verb(
@@ -177,6 +206,8 @@ VERBS: tuple[Verb, ...] = (
         "model",
         (ANY_FILES, OF_MODELS),
     ),
+    Verb("runs", lambda: say("search your runs, write notes and tags"), "runs", (SORT, OF_RUNS, CSV)),
+    Verb("compare", lambda: say("lay runs side by side"), "several", (BY, METRIC)),
     Verb(
         "data",
         lambda: say("list datasets, push and pull their files, copy object stores, remove them"),
@@ -236,6 +267,10 @@ TAKES: dict[str, Callable[[], str]] = {
         "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME...",
         stages="|".join(STAGES),
     ),
+    "runs": lambda: say(
+        "[lr<0.1 tag=best WORD ...] | show NAME | note NAME TEXT | tag NAME TAG... | untag NAME TAG..."
+    ),
+    "several": lambda: say("NAME NAME... (names or NAME@RUN)"),
     "data": lambda: say(
         "[ls [NAME[:PATH]]] | push FROM [NAME[:PATH]] | pull NAME[:PATH] [TO] | add s3://BUCKET/PREFIX NAME | sync NAME | "
         "rm NAME[:PATH]..."
@@ -385,6 +420,8 @@ def _check_names(call: ParsedLine, surface: str) -> None:
     if verb.takes == "job" and count != 1:
         raise UsageError(say("one job is needed. Right: {line}", line=line))
     _check_acts(call, line)
+    if verb.takes == "several" and count < 2:
+        raise UsageError(say("which runs? Right: {line}", line=line))
     if verb.takes in {"files", "file"} and not 1 <= count - (verb.takes == "file") <= 2:
         raise UsageError(say("which files of which job? Right: {line}", line=line))
     if verb.takes == "jobs" and not count and not call.given.keys() & {"state", "tenant"}:

@@ -47,6 +47,10 @@ Params = Annotated[
     dict[Annotated[str, Meta(pattern=PARAM_PATTERN)], ParamValue],
     Meta(max_length=100, description="parameters of the program, which finds them in `mlp.params`"),
 ]
+Arguments = Annotated[list[Annotated[str, Meta(max_length=65_536)]], Meta(max_length=1000)]
+COMMIT_PATTERN = r"^[0-9a-f]{40}([0-9a-f]{24})?$(?!\n)"
+Commit = Annotated[str, Meta(pattern=COMMIT_PATTERN, max_length=64)]
+Environment = Annotated[str, Meta(max_length=262_144)]
 DataNames = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=500)]],
     Meta(
@@ -80,6 +84,17 @@ class JobShape(Request, kw_only=True):
     data: DataNames = field(default_factory=list)
 
 
+class Provenance(Request):
+    """What a client says of where it submits from; all of it are claims, kept to be shown and compared.
+
+    The git commit of the directory, whether files in it have changed since, and the environment as lines NAME==VERSION.
+    """
+
+    commit: Commit | None = None
+    dirty: bool | None = None
+    environment: Environment | None = None
+
+
 class JobCreate(JobShape, kw_only=True):
     """A job to run: `entry` is a path in the user's home, or `code` the program's text; exactly one of them.
 
@@ -90,18 +105,21 @@ class JobCreate(JobShape, kw_only=True):
     name: JobName
     entry: Path | None = None
     code: Code | None = None
-    args: Annotated[list[Annotated[str, Meta(max_length=65_536)]], Meta(max_length=1000)] = field(
-        default_factory=list
-    )
+    args: Arguments = field(default_factory=list)
     env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
         default_factory=dict
     )
     params: Params = field(default_factory=dict)
     replace: bool = False
+    provenance: Provenance | None = None
 
 
 class Resubmit(Request):
-    """What is to be other than it was; what is left out stays."""
+    """What is to be other than it was; what is left out stays.
+
+    `params` are put over those that it had, `args` take the place of all. With `exactly` nothing may be other: it is refused where
+    the script, a dataset, or the environment of `provenance` is not what it was.
+    """
 
     workers: Workers | UnsetType = UNSET
     cpu: Cpu | UnsetType = UNSET
@@ -109,6 +127,10 @@ class Resubmit(Request):
     ram: Ram | UnsetType = UNSET
     priority: Name | UnsetType = UNSET
     time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | UnsetType | None = UNSET
+    params: Params | UnsetType = UNSET
+    args: Arguments | UnsetType = UNSET
+    exactly: bool | UnsetType = UNSET
+    provenance: Provenance | UnsetType | None = UNSET
 
 
 class Heartbeat(Request):

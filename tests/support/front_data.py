@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from front_files import FrontFiles
 from front_programs import services
+from front_runs import FrontRuns
 from front_shapes import (
     GIB,
     SCHEDULING,
@@ -71,6 +72,7 @@ class Data:
         ]  # fmt: skip
         why = "no model was found in it, but notes.txt"
         self.datasets = FrontFiles()
+        self.runs = FrontRuns()
         self.models: list[Json] = [
             model("big", state="creating", format="", files=9000, size=7 << 30),
             model("digits", 2, stage="production"),
@@ -360,7 +362,7 @@ class Data:
 
     # --------------------------------------------------------------- REST
 
-    def answer(self, method: str, path: str, body: Json) -> tuple[int, Any]:
+    def answer(self, method: str, path: str, body: Json, query: Json | None = None) -> tuple[int, Any]:
         """Answer a request as the service would."""
         parts = [unquote(p) for p in path.strip("/").split("/")]
         verb = ""
@@ -390,6 +392,11 @@ class Data:
                 return 200, found
             case "GET", ["users", _, "jobs" | "models", _, "files"], "":
                 return 200, self.files
+            case _, ["users", _, "runs", *_], _:
+                return self.runs.answer(method, parts, verb, body, query or {})
+            case "PUT", ["users", _, "jobs", _], "resubmit" if body:
+                self.runs.again.append(body)
+                return self._job(method, parts[1], parts[3], verb)
             case _, ["users", _, "datasets", *_], _:
                 return self.datasets.answer(method, parts, verb, body)
             case "GET", ["users", name, "apps"], "":

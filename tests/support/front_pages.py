@@ -15,6 +15,8 @@ LOOKS = {"light": (False, 1280), "dark": (True, 1280), "narrow": (False, 420)}
 PAGES = {
     "jobs": ("", "mnist-tf"),
     "job": ("jobs/ann/digits", "Curves"),
+    "runs": ("runs", "run 3"),
+    "compare": ("compare/ann/digits@1,digits@3", "Packages that differ"),
     "datasets": ("datasets", "pets"),
     "dataset": ("datasets/ann/pets", "labels.csv"),
     "models": ("models", "digits@2"),

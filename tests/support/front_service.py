@@ -211,7 +211,8 @@ class Rest(RequestHandler):
             status, body = data.forced[key]
         else:
             sent = json.loads(self.request.body) if self.request.body else {}
-            status, body = data.answer(str(self.request.method), path, sent)
+            asked = {key: self.get_query_argument(key) for key in self.request.query_arguments}
+            status, body = data.answer(str(self.request.method), path, sent, asked)
             if name := self.get_query_argument("name", ""):
                 body = [j for j in body if j["name"] == name]
         self.set_status(status)

@@ -15,6 +15,7 @@ import msgspec
 from mlp_api.apps import MODEL_OR_NONE_PATTERN, REPLICAS_PATTERN
 from mlp_api.datasets import DATASET_PATTERN, ONCE_PATTERN
 from mlp_api.jobs import (
+    COMMIT_PATTERN,
     JOB_NAME_PATTERN,
     JOB_PATTERN,
     PARAM_PATTERN,
@@ -22,6 +23,7 @@ from mlp_api.jobs import (
     SOURCE_PATTERN,
     VARIABLE_PATTERN,
 )
+from mlp_api.runs import TAG_PATTERN
 from mlp_api.secrets import KEY_PATTERN
 from mlp_api.types import CURSOR_PATTERN, LINE_PATTERN, NAME_PATTERN
 from mlp_hub.domain.errors import Reason, Refused
@@ -52,6 +54,8 @@ PATTERN_WORDS = {
     VARIABLE_PATTERN: msg("letters, digits and _, not beginning with a digit, at most 128 characters"),
     LINE_PATTERN: msg("one line of text without control characters"),
     CURSOR_PATTERN: msg("what X-Next-Cursor of the page before held"),
+    TAG_PATTERN: msg('one word of at most 50 characters without spaces, commas and "'),
+    COMMIT_PATTERN: msg("a commit of git: 40 or 64 digits and letters a to f"),
     SOURCE_PATTERN: msg("RANK.RESTART.RANDOM such as 0.0.k3x9"),
 }
 _KIND_WORDS = {

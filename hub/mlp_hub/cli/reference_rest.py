@@ -60,6 +60,7 @@ _TITLES = {
     "bookings": "Booked windows",
     "runtimes": "Runtimes",
     "jobs": "Jobs",
+    "runs": "Runs",
     "datasets": "Datasets",
     "secrets": "Secrets",
     "metrics": "Metrics",

@@ -48,6 +48,8 @@ from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.service.reasons.decisions import KEPT_S, DecisionLog
 from mlp_hub.service.relocations.worker import RelocationWorker
+from mlp_hub.service.runs.service import RunService
+from mlp_hub.service.runs.summaries import Summaries
 from mlp_hub.service.secrets.service import SecretService
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
@@ -73,6 +75,8 @@ SWEEP_EVERY_S = 30.0
 """Tuning: seconds between two sweeps of what is old: sooner with less, cheaper with more."""
 MOST_SWEPT = 1000
 """Tuning: entries of the audit log that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
+MOST_TEXTS_SWEPT = 100
+"""Tuning: texts of runs that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 TOKEN_USES_S = 400 * 24 * 3600
 """Tuning: seconds that it is kept from where a token was used: longer than tokens usually hold, for how many rows there are."""
 PLACE_S = 120.0
@@ -169,6 +173,8 @@ class Platform:
             self._charges.full,
             self.runtimes.of_tenant,
         )
+        self.runs = RunService(self.board, self.jobs, clock)
+        self._summaries = Summaries(self.board, self.metrics.points)
         self.cluster_queue = ClusterQueue(self.board, self.admission, self.forecasts)
         self._brought: BroughtIntake | None = None
         if executor.brought is not None:
@@ -344,6 +350,7 @@ class Platform:
         self._images.begin()
         await self.admission.start()
         await self.retention.start()
+        self._summaries.start()
         await self.disk.start()
         self.metrics.start_reading()
         await self.lease.confirm()  # whoever took it meanwhile is not to be hidden by this one
@@ -372,6 +379,7 @@ class Platform:
         await self.metrics.stop_reading()
         await self.disk.stop()
         await self.retention.stop()
+        await self._summaries.stop()
         await self.admission.stop()
         await self.queue.stop()
         self.apps.stop()
@@ -390,6 +398,7 @@ class Platform:
         await self.disk.stop()
         await self.former_members_servers.stop()
         await self.retention.stop()
+        await self._summaries.stop()
         await self.jobs.stop()
         await self.admission.stop()
         await self.queue.stop()
@@ -486,5 +495,6 @@ class Platform:
         tx.sessions.sweep(self._clock())
         tx.app_gate.sweep(self._clock())
         tx.token_uses.sweep(self._clock() - TOKEN_USES_S)
+        tx.runs.sweep(MOST_TEXTS_SWEPT)
         if self.policy.keep.audit_s is not None:
             tx.audit.sweep(self._clock() - self.policy.keep.audit_s, MOST_SWEPT)

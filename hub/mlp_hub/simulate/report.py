@@ -116,7 +116,7 @@ class Tally:
         self._gpu.held += run.line.per_worker.gpu * workers
 
     def gives(self, run: Run, workers: int, now: float) -> None:
-        """Note that it gives that back, which it held since `run.placed_at`."""
+        """Note that it gives that back, which it held since it was placed."""
         self._advance(now)
         each = run.line.per_worker
         self._cpu.held -= each.cpu * workers

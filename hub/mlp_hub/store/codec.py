@@ -191,6 +191,14 @@ def _past_of(job: Job) -> str | None:
     return dumps(told if job.stages == NO_TIMES else (*told, job.stages))
 
 
+def ran_of(row: Any) -> float:
+    """Return how long all attempts that are over ran, of a row with a job's times and `past`."""
+    ran = _past(row).ran
+    if row.started_at is None or row.finished_at is None:
+        return ran
+    return float(ran + max(row.finished_at - row.started_at, 0.0))
+
+
 def _past(row: Any) -> Past:
     if row.past is not None:
         past: Past = _past_decoder.decode(row.past)

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from mlp_hub.domain.job import Phase, RankStatus
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.run import MetricSummary, ParamValue
 from mlp_hub.domain.runtime import Runtime
 from mlp_language.message import Message
 
@@ -215,3 +217,39 @@ class StoredSession:
     user: str
     masked: bytes
     expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """What a job's row says of how a run goes, or went: `ran` are the seconds of all attempts that are over."""
+
+    phase: Phase
+    ran: float
+    ranks: Sequence[RankStatus]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as tables show it; what was worked out is None until it is."""
+
+    uid: str
+    user: str
+    name: str
+    run: int
+    tenant: str
+    phase: Phase
+    progress: int
+    submitted_at: float
+    started_at: float | None
+    finished_at: float | None
+    ran: float | None
+    cpu_peak: float | None
+    ram_peak: int | None
+    commit: str | None
+    dirty: bool | None
+    environment: str | None
+    note: str
+    tags: tuple[str, ...]
+    params: Mapping[str, ParamValue]
+    metrics: Mapping[str, MetricSummary]
+    trial: tuple[str, int] | None  # its sweep's name, and which of its trials

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0031"
+REVISION = "0032"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -211,6 +211,65 @@ metric_source = Table(  # how far the points of one reporting process are stored
     Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
     Column("source", String(64), primary_key=True),
     Column("last", BigInteger, nullable=False),
+)
+
+run_origin = Table(  # where a run came from; missing where its client said nothing
+    "run_origin",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("commit", String(64)),
+    Column("dirty", Boolean),
+    Column("environment", String(64)),  # sha256 of a run_text
+    Column("program", String(64)),
+    Column("data", Text, nullable=False),
+    Column("bytes", BigInteger, nullable=False),  # of its texts, also where others have them too
+    Index(None, "environment"),
+    Index(None, "program"),
+)
+
+run_text = Table(  # freezes of environments and programs, each once however many runs have it
+    "run_text",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("text", Text, nullable=False),
+)
+
+run_value = Table(  # parameters of runs, and what became of their metrics
+    "run_value",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("kind", String(8), primary_key=True),  # param, metric
+    Column("name", String(100), primary_key=True),
+    Column("number", Double),  # of a metric the last
+    Column("best", Double),
+    Column("low", Double),
+    Column("high", Double),
+    Column("text", Text, nullable=False),  # of a parameter its value as JSON; of a metric the rank
+)
+
+run_summary = Table(  # worked out while a run goes on, and for good when it has ended
+    "run_summary",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("seq", BigInteger, nullable=False),  # up to which point
+    Column("final", Boolean, nullable=False),
+    Column("ran", Double),
+    Column("cpu_peak", Double),
+    Column("ram_peak", BigInteger),
+)
+
+run_note = Table(  # what people wrote of a run
+    "run_note",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("note", Text, nullable=False),
+)
+
+run_tag = Table(
+    "run_tag",
+    metadata,
+    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+    Column("tag", String(50), primary_key=True),
 )
 
 resource_request = Table(

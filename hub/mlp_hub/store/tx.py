@@ -26,6 +26,7 @@ from mlp_hub.store.repos.misc import (
 )
 from mlp_hub.store.repos.models import Models
 from mlp_hub.store.repos.relocations import Relocations
+from mlp_hub.store.repos.runs import Runs
 from mlp_hub.store.repos.runtimes import Runtimes
 from mlp_hub.store.repos.secrets import Secrets
 from mlp_hub.store.repos.service_accounts import ServiceAccountsRepo
@@ -55,6 +56,11 @@ class Tx:
     def ended(self) -> EndedJobs:
         """How much is stored of the jobs that ended, and since when they have."""
         return EndedJobs(self.connection)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """What runs were, what became of them, and what people write of them."""
+        return Runs(self.connection)
 
     @cached_property
     def events(self) -> Events:

@@ -18,6 +18,7 @@ from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
 from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
+from mlp_api.runs import RunsAct, RunUpdate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.secrets import SecretSet
 from mlp_api.types import MemberUpdate, TenantUpdate
@@ -320,6 +321,8 @@ VALID: dict[Any, dict[str, Any]] = {
     MemberUpdate: {"role": "admin"},
     ModelCreate: {"name": "theirs", "src": "jobs/digits/ckpt"},
     ModelStageChange: {"stage": "production"},
+    RunUpdate: {"note": "mine"},
+    RunsAct: {"act": "cancel", "runs": ["theirs"]},
     TenantUpdate: {"weight": 9},
     TokenCreate: {"note": "theirs"},
     TokenAsk: {"note": "theirs"},

@@ -12,6 +12,7 @@ from mlp_api.apps import AppScale
 from mlp_api.datasets import DatasetHeartbeat
 from mlp_api.jobs import Heartbeat, Resubmit
 from mlp_api.models import ModelCreate
+from mlp_api.runs import RunsAct, RunUpdate
 from mlp_hub.api.authorize import authorize
 from mlp_hub.api.principal import CallerKind, Principal, parse_scopes
 from mlp_hub.api.routes import Relation
@@ -79,6 +80,10 @@ CASES: dict[str, Case] = {
     "points": lambda p, c: p.metrics.some(c, "ann", "digits", 0, 9),
     "finish": lambda p, c: p.metrics.finish(c, "ann", "digits"),
     "forget": lambda p, c: p.metrics.delete(c, "ann", "digits"),
+    "run": lambda p, c: p.runs.get(c, "ann", "digits"),
+    "note": lambda p, c: p.runs.update(c, "ann", "digits", RunUpdate(note="mine")),
+    "curves": lambda p, c: p.runs.curves(c, "ann", "digits"),
+    "curves of several": lambda p, c: p.runs.curves_of(c, "ann", "digits,digits@1"),
     "model": lambda p, c: p.models.get(c, "ann", "net"),
     "stage": lambda p, c: p.models.move(c, "ann", "net", "production", actor="eve"),
     "model files": lambda p, c: p.models.files(c, "ann", "net", "", after="", limit=9),
@@ -124,9 +129,24 @@ def test_lists_are_empty_but_for_what_is_within(rig: ApiRig) -> None:
             await p.datasets.list(context, "ann"),
             await p.apps.list(context, "ann"),
         ]
-        return [len(one[0]) for one in found]
+        runs = [await p.runs.search(context, user="ann"), await p.runs.named(context, "ann", "digits")]
+        return [*(len(one[0]) for one in found), *(len(page.runs) for page in runs)]
 
-    assert rig.run(lists(TenantContext("eve"))) == [0, 0, 0, 0]
+    assert rig.run(lists(TenantContext("eve"))) == [0] * 6
     leads = rig.run(lists(TenantContext("rita", frozenset({"red"}))))
     assert leads[:3] == rig.run(lists(TenantContext("ann")))[:3]
     assert all(leads[:3])
+    assert leads[4:] == rig.run(lists(TenantContext("ann")))[4:] != [0, 0]
+
+
+@pytest.mark.parametrize("act", ["cancel", "delete", "tag", "untag"])
+def test_what_is_done_to_many_is_done_to_none_that_is_not_within(rig: ApiRig, act: str) -> None:
+    rig.site("ann", rig.ann)
+    tags = ["mine"] if "tag" in act else []
+
+    async def done() -> list[str]:
+        asked = RunsAct(act=act, runs=["digits"], tags=tags)  # type: ignore[arg-type]
+        outcomes = await rig.service.platform.runs.act(TenantContext("eve"), "ann", asked)
+        return [one.reason for one in outcomes]
+
+    assert rig.run(done()) == ["NotFound"]

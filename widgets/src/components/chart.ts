@@ -39,16 +39,18 @@ interface Colors {
   text: string;
   grid: string;
   palette: string[];
+  dark: boolean;
   font: string;
 }
 
-function colors(host: Element): Colors {
+export function colors(host: Element): Colors {
   const style = getComputedStyle(host);
   const get = (name: string, other: string): string => style.getPropertyValue(name).trim() || other;
   return {
     text: get("--mlp-dim", "#666"),
     grid: get("--mlp-grid", "#ddd"),
     palette: get("--mlp-dark", "0") === "1" ? DARK : LIGHT,
+    dark: get("--mlp-dark", "0") === "1",
     font: `11px ${get("--mlp-font", "sans-serif")}`,
   };
 }
@@ -290,7 +292,7 @@ function few(u: uPlot, s: number): boolean {
 }
 
 /** A y range with a little air, also where all values are the same. */
-function calm(_u: uPlot, min: number | null, max: number | null): [number, number] {
+export function calm(_u: uPlot, min: number | null, max: number | null): [number, number] {
   if (min === null || max === null) return [0, 1];
   const air = (max - min) * 0.06 || Math.abs(max) * 0.1 || 1;
   return [min >= 0 && min - air < 0 ? 0 : min - air, max + air];
@@ -305,7 +307,7 @@ function near(column: (number | null)[] | undefined, at: number): number | null 
   return null;
 }
 
-function short(n: number | null): string {
+export function short(n: number | null): string {
   if (n === null) return "";
   if (Math.abs(n) >= 1e6) return `${trim(n / 1e6, 1)}M`;
   return Math.abs(n) >= 1e4 ? `${trim(n / 1e3, 1)}k` : trim(n, 2);

@@ -229,6 +229,14 @@ const enc = encodeURIComponent;
 export const paths = {
   jobs: (user: string): string => `/users/${enc(user)}/jobs`,
   job: (user: string, job: string): string => `/users/${enc(user)}/jobs/${enc(job)}`,
+  runs: (user: string, search: string, sort: string, start: number, limit: number): string =>
+    `/users/${enc(user)}/runs?search=${enc(search)}&sort=${enc(sort)}&start=${start}&limit=${limit}`,
+  runsNamed: (user: string, runs: string[]): string => `/users/${enc(user)}/runs?runs=${enc(runs.join(","))}`,
+  runsCsv: (user: string, search: string, sort: string): string => `/users/${enc(user)}/runs:csv?search=${enc(search)}&sort=${enc(sort)}`,
+  runsAct: (user: string): string => `/users/${enc(user)}/runs:act`,
+  run: (user: string, run: string): string => `/users/${enc(user)}/runs/${enc(run)}`,
+  runCurves: (user: string, runs: string[], by: string, metric: string, points: number): string =>
+    `/users/${enc(user)}/runs:curves?runs=${enc(runs.join(","))}&by=${by}&metric=${enc(metric)}&points=${points}`,
   models: (user: string): string => `/users/${enc(user)}/models`,
   model: (user: string, model: string): string => `/users/${enc(user)}/models/${enc(model)}`,
   datasets: (user: string): string => `/users/${enc(user)}/datasets`,

@@ -17,6 +17,7 @@ import { rich, useLanguage } from "../components/language";
 import { useHub } from "./context";
 import { Files } from "../components/Files";
 import { PageHead, Select } from "./form";
+import { RunDetails } from "./RunDetails";
 import { go, href, Link } from "./address";
 import { n, t } from "../core/language";
 
@@ -146,6 +147,7 @@ export function JobPage({ user, name }: { user: string; name: string }): JSX.Ele
           />
         </HeadingLevel.Provider>
       </div>
+      <RunDetails user={user} name={name} />
       <Files client={client} of={paths.job(user, name)} every={FILES_EVERY} />
     </>
   );

@@ -4,6 +4,7 @@ import { t } from "../core/language";
 import type { Session } from "../core/wire";
 import { AppPage, AppsPage } from "./Apps";
 import { AuditPage } from "./Audit";
+import { ComparePage } from "./Compare";
 import { DatasetPage, DatasetsPage } from "./Datasets";
 import { JobPage, JobsPage } from "./Jobs";
 import { MePage } from "./Me";
@@ -12,6 +13,7 @@ import { NodesPage } from "./Nodes";
 import { QueuePage } from "./Queue";
 import { QuotaPage } from "./Quota";
 import { NewTenantPage, TenantPage, TenantsPage } from "./Tenants";
+import { RunsPage } from "./Runs";
 import { UsersPage } from "./Users";
 import { WhatIfPage } from "./WhatIf";
 
@@ -39,6 +41,11 @@ const PAGES: Page[] = [
   {
     path: "jobs/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <JobPage key={`${user}/${name}`} user={user} name={name} />,
     under: (session, user) => (user === session.username ? "" : "admin/queue"),
+  },
+  { path: "runs", title: () => t("Runs"), page: () => <RunsPage />, entries: one },
+  {
+    path: "compare/:/:", title: () => t("Compare"), page: (user = "", runs = "") => <ComparePage key={`${user}/${runs}`} user={user} runs={runs} />,
+    under: () => "runs",
   },
   { path: "datasets", title: () => t("Datasets"), page: () => <DatasetsPage />, entries: one },
   {

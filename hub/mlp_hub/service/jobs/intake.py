@@ -10,6 +10,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Job, Target
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.jobs.kept import NOTHING_KEPT, KeptRun, keep
 from mlp_hub.service.jobs.validation import still_there
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.state.board import Board, Changes
@@ -40,6 +41,7 @@ class _New:
     job: Job
     once: Once | None
     replaces: bool
+    kept: KeptRun = NOTHING_KEPT
 
 
 class Intake:
@@ -61,14 +63,16 @@ class Intake:
         """
         return await self._board.db.read(lambda tx: _answered(tx, user, once))
 
-    async def take(self, job: Job, once: Once | None = None, *, replaces: bool = False) -> Job:
+    async def take(
+        self, job: Job, once: Once | None = None, *, replaces: bool = False, kept: KeptRun = NOTHING_KEPT
+    ) -> Job:
         """Store a job as the next run of its name and return it, or the one that the same request made before.
 
         It is durable when this returns. With `replaces` the earlier runs are deleted. Raises `Refused` when a run of its name
         has not ended, or so much is open already that it finds no room.
         """
         try:
-            return await self._lots.put(_New(job, once, replaces))
+            return await self._lots.put(_New(job, once, replaces, kept))
         except Refused:
             raise
         except Exception as error:
@@ -127,6 +131,9 @@ def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Excepti
     for job in new:
         answers[job.uid] = job if job.uid in stored else _raced()
     new = [job for job in new if job.uid in stored]
+    kept = {one.job.uid: one.kept for one in plain}
+    for job in new:
+        keep(tx, job, kept[job.uid])
     changes.jobs += new
     if new:
         changes.add_events(tx, [(job.uid, _submission(job)) for job in new], new[0].submitted_at)
@@ -194,6 +201,7 @@ def _insert_once(tx: Tx, changes: Changes, one: _New, once: Once) -> Job | Excep
     tx.users.ensure(user, now)
     if not tx.jobs.insert(job):
         return _raced()
+    keep(tx, job, one.kept)
     changes.jobs.append(job)
     changes.add_event(tx, job.uid, now, _submission(job))
     tx.idempotency.put(user, once.key, Remembered(once.fingerprint, job.uid), now)

@@ -10,6 +10,7 @@ from msgspec import UNSET, structs
 from mlp_api import jobs as jobs_api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import FINAL, HOLDING, PHASES, WAITING, Job, JobSpec, Phase, State, Target, state_of
+from mlp_hub.domain.run import Origin
 from mlp_hub.domain.runtime import BUILT_IN, Runtime, RuntimeState
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor, LogChunk
@@ -24,6 +25,7 @@ from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import validation, wire
 from mlp_hub.service.jobs.history import LOOKS_BACK, last_stop, suspended_at
 from mlp_hub.service.jobs.intake import Intake, Once
+from mlp_hub.service.jobs.kept import check_same, kept_of, with_params
 from mlp_hub.service.jobs.stages import STEPS, attempts_of
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.metrics.service import MetricsService
@@ -125,13 +127,14 @@ class JobService:
         job = None if once is None else await self._intake.answered(user, once)
         return None if job is None else self._to_wire(job)
 
-    async def _take(
+    async def _take(  # noqa: PLR0917 - each is needed
         self,
         user: str,
         asked: jobs_api.JobCreate,
         once: Once | None,
         language: str,
         again: Runtime | None = None,
+        exactly: Job | None = None,
     ) -> jobs_api.Job:
         spec = await self._checked(user, asked, again)
         if language != DEFAULT:
@@ -139,7 +142,20 @@ class JobService:
         await self._check_home(user)
         await self._full.check(user, spec.tenant)
         await self._feasibility.check(spec)
-        return self._to_wire(await self._intake.take(self._new(spec), once, replaces=asked.replace))
+        if exactly is not None:
+            await self._check_same(exactly, spec, asked.provenance)
+        kept = await kept_of(self._executor.workspace, spec, asked.provenance)
+        return self._to_wire(
+            await self._intake.take(self._new(spec), once, replaces=asked.replace, kept=kept)
+        )
+
+    async def _check_same(self, job: Job, spec: JobSpec, said: jobs_api.Provenance | None) -> None:
+        def work(tx: Tx) -> tuple[Origin, str | None]:
+            origin = tx.runs.origin(job.uid)
+            return origin, tx.runs.text(origin.environment)
+
+        origin, before = await self._board.db.read(work)
+        await check_same(self._executor.workspace, job, spec, origin, before, said)
 
     async def resubmit(
         self,
@@ -151,7 +167,7 @@ class JobService:
         idempotency_key: str | None = None,
         language: str = DEFAULT,
     ) -> jobs_api.Job:
-        """Submit the same again as the next run of its name, in another size where one is given. Keys are as for `submit`."""
+        """Submit the same again as the next run of its name, with what is to be other. Keys are as for `submit`."""
         given = {} if changes is None else {f: getattr(changes, f) for f in changes.__struct_fields__}
         other = {field: value for field, value in given.items() if value is not UNSET}
         # by what was asked: which run `name` is may be another one by now
@@ -171,9 +187,19 @@ class JobService:
                     what=job.spec.brought.title,
                 ),
             )
-        return await self._take(
-            user, structs.replace(wire.create_of(job.spec), **other), once, language, job.spec.own_runtime
-        )
+        exactly = bool(other.pop("exactly", False))
+        if exactly and other.keys() - {"provenance"}:
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "exactly and {others} are both given; leave out exactly to run it again with something other",
+                    others=", ".join(sorted(other.keys() - {"provenance"})),
+                ),
+            )
+        if "params" in other:
+            other |= with_params(job.spec, other["params"])
+        wanted = structs.replace(wire.create_of(job.spec), **other)
+        return await self._take(user, wanted, once, language, job.spec.own_runtime, job if exactly else None)
 
     async def submit_brought(self, found: BroughtJob) -> Job:
         """Take in a job that its user made past the hub, once for each; raises `Refused` where it may not run."""

@@ -262,6 +262,7 @@ class Carrier:
                 (job.uid, batch.source), None
             )  # a gap: its process sends it again, or its spool has it
         if done.accepted and job.phase in FINAL:
+            tx.runs.reopen(job.uid)
             tx.ended.put(tx.ended.measure([job.uid]))
         return done
 

@@ -115,6 +115,7 @@ class MetricsService:
         def work(tx: Tx) -> None:
             tx.metrics.delete(job.uid)
             tx.metrics.close(job.uid)  # for those that are still on their way
+            tx.runs.forget_metrics(job.uid)
             tx.ended.put(tx.ended.measure([job.uid]))
 
         await self._board.db.write(work)

@@ -32,6 +32,7 @@ class PointStore:
         self._clock = clock
         self._points_max = points_max
         self._progress = progress
+        self.on_stored: Callable[[str], None] = _nobody  # whoever works something out of a job's points
 
     def store(self, tx: Tx, changes: Changes, uid: str, source: str, points: Sequence[Sample]) -> Appended:
         """Store those that follow without a gap; the timeline says when the job has all that it may have."""
@@ -48,6 +49,7 @@ class PointStore:
         """Send points that are stored to who watches the job."""
         if not done.accepted:
             return
+        self.on_stored(uid)
         topic = job_topic(uid)
         if self._board.broker.watched(topic):
             points = done.points()
@@ -58,6 +60,10 @@ class PointStore:
             if progress is not None and math.isfinite(progress):
                 self._progress(uid, round(max(0.0, min(100.0, progress))))
                 break
+
+
+def _nobody(uid: str) -> None:
+    """Hear of points, where nobody works anything out."""
 
 
 def frame_of(point: StoredPoint) -> dict[str, object]:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, LargeBinary, Table, cast, delete, func, se
 from mlp_hub.domain.job import FINAL
 from mlp_hub.store.records import Kept
 from mlp_hub.store.repos.base import Repo
-from mlp_hub.store.tables import decision, job, job_event, job_metrics, metric_source
+from mlp_hub.store.tables import decision, job, job_event, job_metrics, metric_source, run_origin
 from mlp_hub.store.tables import ended_job as t
 
 _FINAL = [p.value for p in sorted(FINAL)]
@@ -34,7 +34,7 @@ class EndedJobs(Repo):
         return list(self._c.scalars(query))
 
     def measure(self, uids: Sequence[str]) -> list[Kept]:
-        """Add up what is stored of those of these jobs that ended: program, timeline, decisions, metrics."""
+        """Add up what is stored of those of these jobs that ended: program, timeline, decisions, metrics, texts."""
         j = job.c
         texts = (j.spec, j.message, j.placement, j.failure, j.ranks)
         own = sum((func.coalesce(self._bytes(c), 0) for c in texts[1:]), self._bytes(texts[0]))
@@ -47,6 +47,7 @@ class EndedJobs(Repo):
             self._of_each(uids, decision, self._bytes(decision.c.text)),
             self._of_each(uids, job_metrics, func.length(job_metrics.c.payload)),
             self._of_each(uids, metric_source, self._bytes(metric_source.c.source)),
+            self._of_each(uids, run_origin, run_origin.c.bytes),
         ]
         return [
             Kept(row.uid, row.user, row.ended_at, int(row.bytes) + sum(part.get(row.uid, 0) for part in more))

@@ -1,0 +1,166 @@
+"""Runs on the wire: what each was and became, its curves thinned out, and what is done to many at once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from mlp_api.jobs import JOB_PATTERN, JobState
+from mlp_api.said import Text
+from mlp_api.types import LINE_PATTERN, Request, Response
+
+TAG_PATTERN = r"^[^\s,\"\x00-\x1f\x7f]{1,50}$(?!\n)"
+Tag = Annotated[str, Meta(pattern=TAG_PATTERN, max_length=50)]
+Tags = Annotated[list[Tag], Meta(max_length=20)]
+Note = Annotated[str, Meta(max_length=2000)]
+RunReference = Annotated[str, Meta(pattern=JOB_PATTERN, max_length=60)]
+Search = Annotated[
+    str,
+    Meta(
+        max_length=1000,
+        description="terms that must all hold: lr<0.1, best.accuracy>=0.9, tag=baseline, state=finished, name=digits-*, "
+        "duration>5m, or a word of names, tags and notes",
+    ),
+]
+SortBy = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=120,
+        description="submitted, finished, name, run, state, duration, cpu_peak, ram_peak, note, tenant, user, or a parameter or "
+        "metric: lr, param.lr, metric.loss, best.loss; with - before it from the highest down",
+    ),
+]
+MetricName = Annotated[str, Meta(min_length=1, max_length=100, pattern=LINE_PATTERN)]
+
+
+class RunMetric(Response):
+    """A metric of a run: its last value, its lowest and highest, and which of these is best, by its name; null: none was finite."""
+
+    last: float | None
+    best: float | None
+    low: float | None
+    high: float | None
+
+
+class ListedRun(Response):
+    """A run of a job as tables show it.
+
+    `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
+    ran. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
+    lines) are what its client said. `sweep` and `trial` name the sweep whose trial it is, null of one that is none.
+    """
+
+    uid: str
+    name: str
+    run: int
+    user: str
+    tenant: str
+    state: JobState
+    phase: str
+    progress: int
+    params: dict[str, bool | int | float | str]
+    metrics: dict[str, RunMetric]
+    duration_s: float | None
+    cpu_peak: float | None
+    ram_peak: int | None
+    tags: list[str]
+    note: str
+    sweep: str | None
+    trial: int | None
+    commit: str | None
+    dirty: bool | None
+    environment: str | None
+    submitted_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class RunPage(Response):
+    """Some runs of those that were found, `total` in all.
+
+    `params` and `metrics` are the names that these have, the most frequent first; `next` is the cursor of the following page,
+    null on the last.
+    """
+
+    runs: list[ListedRun]
+    total: int
+    params: list[str]
+    metrics: list[str]
+    next: str | None
+
+
+class RunData(Response):
+    """A dataset that a run read: `uid` is that very one, `size` its bytes when the run was submitted."""
+
+    user: str
+    name: str
+    uid: str
+    size: int
+
+
+class RunDetail(Response):
+    """All that is kept of a run.
+
+    `program` is its text, of a script as it was when it was submitted, null where that was not kept. `environment` are lines
+    NAME==VERSION as its client told them.
+    """
+
+    run: ListedRun
+    entry: str | None
+    program: str | None
+    runtime: str
+    workers: int | str
+    cpu: float
+    gpu: float
+    ram: int
+    args: list[str]
+    env: dict[str, str]
+    environment: str | None
+    data: list[RunData]
+
+
+class RunUpdate(Request):
+    """What people write of a run; what is left out stays."""
+
+    note: Note | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+
+
+class RunsAct(Request):
+    """What is to be done to runs: cancel them, delete those that ended, or give and take tags."""
+
+    act: Literal["cancel", "delete", "tag", "untag"]
+    runs: Annotated[list[RunReference], Meta(min_length=1, max_length=1000)]
+    tags: Tags = field(default_factory=list)
+
+
+class RunOutcome(Response):
+    """What became of one of them: `reason` and `msg` say why nothing did, both empty where it was done."""
+
+    run: str
+    reason: str
+    msg: Text
+
+
+class Curve(Response):
+    """A metric of a run, of one rank, thinned out: of points side by side the lowest and the highest are kept.
+
+    `x` by which it was asked for; `y` has null where the value was not finite.
+    """
+
+    metric: str
+    rank: int
+    x: list[float]
+    y: list[float | None]
+
+
+class RunCurves(Response):
+    """Curves of a run. `reported` are the points that they were made of, `more` says that there are metrics besides."""
+
+    run: ListedRun
+    reported: int
+    curves: list[Curve]
+    more: bool

@@ -1,0 +1,1 @@
+"""Runs: what they were, what became of them, and comparing them."""

@@ -1,0 +1,162 @@
+"""Sums up runs: last and best of each metric, duration, peak use. While a run goes on now and then, when it ended for good.
+
+What is stored says up to which point it counts, so a run is taken up where it was left, whoever was killed. A turn sums up a
+few; where nothing is reported and nothing ends, nothing is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from mlp_hub.domain.job import FINAL, HOLDING, Job, RankStatus
+from mlp_hub.domain.run import RunSummary, summed
+from mlp_hub.service.metrics.storing import PointStore
+from mlp_hub.service.state.board import Board
+from mlp_hub.store.tx import Tx
+
+log = logging.getLogger(__name__)
+EVERY_S = 2.0
+"""Tuning: seconds between two turns: fresher columns with less, cheaper with more."""
+MOST_AT_ONCE = 50
+"""Tuning: runs that are summed up in one transaction: size of a lot, for how long others wait behind it."""
+MOST_FOUND = 10_000
+"""Tuning: ended runs that are looked up at a time, after a start."""
+PAGE = 20_000
+"""Tuning: points of one run that are read at a time."""
+TROUBLED_S = 30.0
+"""Tuning: seconds until the next turn after an error."""
+
+
+class Summaries:
+    """Keeps the summaries of runs up to date."""
+
+    def __init__(self, board: Board, points: PointStore) -> None:
+        self._board = board
+        self._due: dict[str, None] = {}  # reported something, or ended
+        self._more = True  # ended ones may be left that are not known here
+        self._something = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        points.on_stored = self.note
+
+    def start(self) -> None:
+        """Begin; what was left by who was killed is found first."""
+        if self._task is None:
+            self._more = True
+            self._due.update(
+                dict.fromkeys(uid for uid, job in self._board.jobs.items() if job.phase in HOLDING)
+            )
+            self._board.on_change(self._changed)
+            self._something.set()
+            self._task = asyncio.ensure_future(self._run())
+
+    async def stop(self) -> None:
+        """Sum up no more; who leads next goes on."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self._due.clear()
+
+    def note(self, uid: str) -> None:
+        """Hear that a run has reported something."""
+        if self._task is not None:
+            self._due[uid] = None
+            self._something.set()
+
+    def _changed(self, job: Job, before: Job | None) -> None:
+        if job.phase in FINAL and (before is None or before.phase is not job.phase):
+            if len(self._due) < MOST_FOUND:
+                self._due[job.uid] = None
+            else:
+                self._more = True
+            self._something.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            try:
+                more = await self.turn()
+            except asyncio.CancelledError:
+                raise
+            except Exception:  # what is wrong may pass; nothing depends on it
+                log.exception("summing up runs failed; it is tried again")
+                await asyncio.sleep(TROUBLED_S)
+                more = self._more = True
+            if more:
+                self._something.set()
+                await asyncio.sleep(0)
+            else:
+                await asyncio.sleep(EVERY_S)
+
+    async def turn(self) -> bool:
+        """Sum up some; return whether there are more."""
+        if not self._due and self._more:
+            found = await self._board.db.read(lambda tx: tx.runs.unsummed(MOST_FOUND))
+            self._more = len(found) == MOST_FOUND
+            self._due.update(dict.fromkeys(found))
+        uids = list(self._due)[:MOST_AT_ONCE]
+        if not uids:
+            return False
+        for uid in uids:
+            del self._due[uid]
+        try:
+            new = await self._board.db.read(lambda tx: _summed_up(tx, uids))
+            if new:
+                await self._board.db.write(lambda tx: _store(tx, new), durable=False)
+        except BaseException:
+            self._due.update(dict.fromkeys(uids))
+            raise
+        # who has more points than are read at a time comes again
+        self._due.update(dict.fromkeys(uid for uid, one, whole in new if not whole))
+        return bool(self._due)
+
+
+N = TypeVar("N", int, float)
+Summed = Sequence[tuple[str, RunSummary, bool]]
+
+
+def _summed_up(tx: Tx, uids: Sequence[str]) -> Summed:
+    """Return (uid, its summary now, whether all points are in it) of those that are there."""
+    found = []
+    for uid in uids:
+        end = tx.runs.end(uid)
+        if end is None:
+            continue
+        known = tx.runs.summary(uid)
+        points = tx.metrics.since(uid, known.seq, PAGE)
+        whole = len(points) < PAGE
+        metrics = summed(known.metrics, ((p.rank, p.values) for p in points))
+        ended = end.phase in FINAL and whole
+        cpu, ram = _peaks(end.ranks)
+        new = replace(
+            known,
+            seq=points[-1].seq if points else known.seq,
+            final=ended,
+            ran=end.ran if ended else None,
+            cpu_peak=_most(known.cpu_peak, cpu),
+            ram_peak=_most(known.ram_peak, ram),
+            metrics=metrics,
+        )
+        found.append((uid, new, whole))
+    return found
+
+
+def _store(tx: Tx, new: Summed) -> None:
+    for uid, summary, _ in new:
+        tx.runs.put_summary(uid, summary)
+
+
+def _peaks(ranks: Sequence[RankStatus]) -> tuple[float | None, int | None]:
+    """Return the most that one rank used: at its peak where that is known, else of what it uses now."""
+    cpu = [value for r in ranks for value in (r.cpu_peak, r.cpu) if value is not None]
+    ram = [value for r in ranks for value in (r.ram_peak, r.ram) if value is not None]
+    return max(cpu, default=None), max(ram, default=None)
+
+
+def _most(one: N | None, other: N | None) -> N | None:
+    return other if one is None else one if other is None else max(one, other)

@@ -1,0 +1,117 @@
+"""Runs to what crosses the wire, and to CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from mlp_api import runs as runs_api
+from mlp_hub.domain.job import state_of
+from mlp_hub.domain.run import MetricSummary
+from mlp_hub.service.support.units import maybe_when, when
+from mlp_hub.store.records import RunRow
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def run_to(row: RunRow, now: float) -> runs_api.ListedRun:
+    """Return a run as tables show it."""
+    trial = row.trial or (None, None)
+    return runs_api.ListedRun(
+        uid=row.uid,
+        name=row.name,
+        run=row.run,
+        user=row.user,
+        tenant=row.tenant,
+        state=state_of(row.phase).value,
+        phase=row.phase.value,
+        progress=row.progress,
+        params=dict(row.params),
+        metrics={name: _metric(name, one) for name, one in row.metrics.items()},
+        duration_s=_duration(row, now),
+        cpu_peak=row.cpu_peak,
+        ram_peak=row.ram_peak,
+        tags=list(row.tags),
+        note=row.note,
+        sweep=trial[0],
+        trial=trial[1],
+        commit=row.commit,
+        dirty=row.dirty,
+        environment=row.environment,
+        submitted_at=when(row.submitted_at),
+        started_at=maybe_when(row.started_at),
+        finished_at=maybe_when(row.finished_at),
+    )
+
+
+def _metric(name: str, one: MetricSummary) -> runs_api.RunMetric:
+    return runs_api.RunMetric(last=one.last, best=one.best(name), low=one.low, high=one.high)
+
+
+def _duration(row: RunRow, now: float) -> float | None:
+    if row.ran is not None:
+        return round(row.ran, 3)
+    if row.started_at is None:
+        return None
+    return round(max((row.finished_at or now) - row.started_at, 0.0), 3)
+
+
+FIXED = (
+    "name",
+    "run",
+    "user",
+    "tenant",
+    "state",
+    "duration_s",
+    "cpu_peak",
+    "ram_peak",
+    "tags",
+    "note",
+    "sweep",
+    "trial",
+    "commit",
+    "dirty",
+    "submitted_at",
+    "started_at",
+    "finished_at",
+)
+
+
+def csv_head(params: Sequence[str], metrics: Sequence[str]) -> bytes:
+    """Return the first line: fixed columns, then `param.NAME`, `metric.NAME` and `best.NAME`."""
+    measured = [f"{kind}.{name}" for name in metrics for kind in ("metric", "best")]
+    return _lines([[*FIXED, *(f"param.{name}" for name in params), *measured]])
+
+
+def csv_lines(runs: Iterable[runs_api.ListedRun], params: Sequence[str], metrics: Sequence[str]) -> bytes:
+    """Return a line for each run."""
+    lines: list[list[object]] = []
+    for run in runs:
+        line: list[object] = []
+        for name in FIXED:
+            value = getattr(run, name)
+            if name == "tags":
+                value = " ".join(value)
+            elif name.endswith("_at") and value is not None:
+                value = value.isoformat()
+            line.append(value)
+        line += [run.params.get(name) for name in params]
+        for name in metrics:
+            one = run.metrics.get(name)
+            line += [None, None] if one is None else [one.last, one.best]
+        lines.append(line)
+    return _lines(lines)
+
+
+def _lines(lines: Iterable[Sequence[object]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerows([_cell(value) for value in line] for line in lines)
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: object) -> object:
+    """Return what a spreadsheet takes for a text, never for a formula."""
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value

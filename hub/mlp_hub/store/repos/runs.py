@@ -1,0 +1,281 @@
+"""What runs were and what became of them, beside their jobs: origins, parameters, summaries, notes and tags."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import bindparam, delete, exists, func, or_, select, update
+
+from mlp_hub.domain.job import FINAL, Phase, RankStatus, Trial
+from mlp_hub.domain.run import MetricSummary, Origin, ParamValue, RunSummary, UsedDataset
+from mlp_hub.domain.runquery import RunOrder, Term
+from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.store import codec
+from mlp_hub.store.records import RunEnd, RunRow
+from mlp_hub.store.repos import run_search
+from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks, within
+from mlp_hub.store.tables import job, run_note, run_origin, run_summary, run_tag, run_text, run_value
+
+METRIC, PARAM, SWEEP = "metric", "param", "sweep"
+_FINAL = [p.value for p in sorted(FINAL)]
+_data = msgspec.json.Decoder(tuple[UsedDataset, ...])
+_SUMMED = select(run_summary).where(run_summary.c.job == bindparam("job"))
+_METRICS = select(run_value).where(run_value.c.job == bindparam("job"), run_value.c.kind == METRIC)
+
+
+def sha256_of(text: str) -> str:
+    """Return by what a text is kept once."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+class Runs(Repo):
+    """What is kept of a run goes with its job; texts that no run has any more go in `sweep`."""
+
+    __slots__ = ()
+
+    # --------------------------------------------------------------- kept
+
+    def put_origin(self, uid: str, origin: Origin, texts: Iterable[str] = ()) -> None:
+        """Note where a run came from, with the texts that it names by their sha256."""
+        size = 0
+        for text in texts:
+            size += len(text.encode("utf-8", "replace"))
+            row = {"sha256": sha256_of(text), "text": codec.text(text)}
+            self._c.execute(self._insert(run_text).on_conflict_do_nothing(index_elements=["sha256"]), row)
+        self._c.execute(
+            self._upsert(run_origin, ("job",)),
+            {
+                "job": uid,
+                "commit": origin.commit,
+                "dirty": origin.dirty,
+                "environment": origin.environment,
+                "program": origin.program,
+                "data": codec.dumps(origin.data),
+                "bytes": size,
+            },
+        )
+
+    def put_params(self, uid: str, params: Mapping[str, ParamValue]) -> None:
+        """Note a new run's parameters."""
+        rows = [
+            {
+                "job": uid,
+                "kind": PARAM,
+                "name": codec.text(name),
+                "number": None if isinstance(value, str | bool) else float(value),
+                "best": None,
+                "low": None,
+                "high": None,
+                "text": codec.dumps(value),
+            }
+            for name, value in params.items()
+        ]
+        if rows:
+            self._c.execute(self._upsert(run_value, ("job", "kind", "name")), rows)
+
+    def put_trial(self, uid: str, trial: Trial) -> None:
+        """Note which trial of which sweep a new run is."""
+        row = {"job": uid, "kind": SWEEP, "name": trial.name, "number": float(trial.number)}
+        row |= {"best": None, "low": None, "high": None, "text": trial.sweep}
+        self._c.execute(self._upsert(run_value, ("job", "kind", "name")), row)
+
+    def origin(self, uid: str) -> Origin:
+        """Return where a run came from."""
+        row = self._c.execute(select(run_origin).where(run_origin.c.job == uid)).first()
+        if row is None:
+            return Origin()
+        return Origin(row.commit, row.dirty, row.environment, row.program, _data.decode(row.data))
+
+    def text(self, sha256: str | None) -> str | None:
+        """Return a text that is kept."""
+        if sha256 is None:
+            return None
+        found: str | None = self._c.scalar(select(run_text.c.text).where(run_text.c.sha256 == sha256))
+        return found
+
+    def sweep(self, most: int) -> int:
+        """Forget texts that no run has any more, `most` of them at most; return how many."""
+        of = run_origin.c
+        used = exists().where(or_(of.environment == run_text.c.sha256, of.program == run_text.c.sha256))
+        found = list(self._c.scalars(select(run_text.c.sha256).where(~used).limit(most)))
+        for part in chunks(found):
+            self._c.execute(delete(run_text).where(run_text.c.sha256.in_(part)))
+        return len(found)
+
+    # -------------------------------------------------------------- summed
+
+    def unsummed(self, most: int) -> list[str]:
+        """Return jobs that ended and are not summed up for good, `most` of them at most."""
+        query = (
+            select(job.c.uid)
+            .outerjoin(run_summary, (run_summary.c.job == job.c.uid) & run_summary.c.final)
+            .where(job.c.phase.in_(_FINAL), run_summary.c.job.is_(None))
+            .limit(most)
+        )
+        return list(self._c.scalars(query))
+
+    def summary(self, uid: str) -> RunSummary:
+        """Return what is worked out of a run so far."""
+        row = self._c.execute(_SUMMED, {"job": uid}).first()
+        if row is None:
+            return RunSummary()
+        metrics = {m.name: _metric(m) for m in self._c.execute(_METRICS, {"job": uid})}
+        return RunSummary(row.seq, bool(row.final), row.ran, row.cpu_peak, row.ram_peak, metrics)
+
+    def end(self, uid: str) -> RunEnd | None:
+        """Return what a job's row says of its times and ranks, without its program; None where it is gone."""
+        c = job.c
+        columns = (c.phase, c.started_at, c.finished_at, c.queued_at, c.admitted_at, c.past, c.ranks)
+        row = self._c.execute(select(*columns).where(c.uid == uid)).first()
+        if row is None:
+            return None
+        ranks = msgspec.json.decode(row.ranks, type=tuple[RankStatus, ...])
+        return RunEnd(Phase(row.phase), codec.ran_of(row), ranks)
+
+    def put_summary(self, uid: str, summary: RunSummary) -> bool:
+        """Store what was worked out, unless the job is gone."""
+        if self._c.scalar(select(job.c.uid).where(job.c.uid == uid)) is None:
+            return False
+        self._c.execute(
+            self._upsert(run_summary, ("job",)),
+            {
+                "job": uid,
+                "seq": summary.seq,
+                "final": summary.final,
+                "ran": summary.ran,
+                "cpu_peak": summary.cpu_peak,
+                "ram_peak": summary.ram_peak,
+            },
+        )
+        rows = [
+            {
+                "job": uid,
+                "kind": METRIC,
+                "name": codec.text(name),
+                "number": one.last,
+                "best": one.best(name),
+                "low": one.low,
+                "high": one.high,
+                "text": str(one.rank),
+            }
+            for name, one in summary.metrics.items()
+        ]
+        if rows:
+            self._c.execute(self._upsert(run_value, ("job", "kind", "name")), rows)
+        return True
+
+    def reopen(self, uid: str) -> None:
+        """Have a run that had ended summed up once more: points of it came late."""
+        self._c.execute(update(run_summary).where(run_summary.c.job == uid).values(final=False))
+
+    def forget_metrics(self, uid: str) -> None:
+        """Forget what became of a run's metrics: its points are deleted."""
+        self._c.execute(delete(run_value).where(run_value.c.job == uid, run_value.c.kind == METRIC))
+
+    # ------------------------------------------------------------- written
+
+    def write(self, uid: str, *, note: str | None = None, tags: Iterable[str] | None = None) -> None:
+        """Set a run's note, and its tags; what is None stays."""
+        if note is not None:
+            self._c.execute(self._upsert(run_note, ("job",)), {"job": uid, "note": codec.text(note)})
+        if tags is not None:
+            self._c.execute(delete(run_tag).where(run_tag.c.job == uid))
+            rows = [{"job": uid, "tag": codec.text(tag)} for tag in dict.fromkeys(tags)]
+            if rows:
+                self._c.execute(run_tag.insert(), rows)
+
+    def tags(self, uid: str) -> list[str]:
+        """Return a run's tags by name."""
+        return list(
+            self._c.scalars(select(run_tag.c.tag).where(run_tag.c.job == uid).order_by(run_tag.c.tag))
+        )
+
+    # --------------------------------------------------------------- found
+
+    def search(
+        self,
+        context: TenantContext,
+        *,
+        user: str | None,
+        tenant: str | None,
+        terms: Sequence[Term],
+        order: RunOrder,
+        now: float,
+        most: int,
+    ) -> list[str]:
+        """Return the uids of a user's or a tenant's runs for which all terms hold, in this order, `most` at most."""
+        query = within(
+            run_search.query_of(user, tenant, terms, order, now), context, job.c.user, job.c.tenant
+        )
+        return [row[0] for row in self._c.execute(query.limit(most))]
+
+    def names(self, uids: Sequence[str]) -> dict[str, list[str]]:
+        """Return, by kind, which parameters and metrics these runs have, the most frequent first."""
+        counted: dict[tuple[str, str], int] = {}
+        for part in chunks(uids):
+            query = (
+                select(run_value.c.kind, run_value.c.name, func.count())
+                .where(run_value.c.job.in_(part), run_value.c.kind.in_((PARAM, METRIC)))
+                .group_by(run_value.c.kind, run_value.c.name)
+            )
+            for kind, name, n in self._c.execute(query):
+                counted[kind, name] = counted.get((kind, name), 0) + int(n)
+        found: dict[str, list[str]] = {PARAM: [], METRIC: []}
+        for kind, name in sorted(counted, key=lambda key: (-counted[key], key)):
+            found[kind].append(name)
+        return found
+
+    def rows(self, context: TenantContext, uids: Sequence[str]) -> list[RunRow]:
+        """Return these runs in this order; who is gone is left out."""
+        found: dict[str, Any] = {}
+        params: dict[str, dict[str, ParamValue]] = {}
+        metrics: dict[str, dict[str, MetricSummary]] = {}
+        tags: dict[str, list[str]] = {}
+        trials: dict[str, tuple[str, int]] = {}
+        for at in range(0, len(uids), MOST_NAMES):
+            part = uids[at : at + MOST_NAMES]
+            query = within(run_search.rows_of(part), context, job.c.user, job.c.tenant)
+            found |= {row.uid: row for row in self._c.execute(query)}
+            for v in self._c.execute(select(run_value).where(run_value.c.job.in_(part))):
+                if v.kind == PARAM:
+                    params.setdefault(v.job, {})[v.name] = codec.loads(v.text)
+                elif v.kind == SWEEP:
+                    trials[v.job] = v.name, int(v.number)
+                else:
+                    metrics.setdefault(v.job, {})[v.name] = _metric(v)
+            tagged = select(run_tag).where(run_tag.c.job.in_(part)).order_by(run_tag.c.tag)
+            for row in self._c.execute(tagged):
+                tags.setdefault(row.job, []).append(row.tag)
+        return [
+            RunRow(
+                uid=row.uid,
+                user=row.user,
+                name=row.name,
+                run=row.run,
+                tenant=row.tenant,
+                phase=Phase(row.phase),
+                progress=row.progress,
+                submitted_at=row.submitted_at,
+                started_at=row.started_at,
+                finished_at=row.finished_at,
+                ran=row.ran,
+                cpu_peak=row.cpu_peak,
+                ram_peak=row.ram_peak,
+                commit=row.commit,
+                dirty=row.dirty,
+                environment=row.environment,
+                note=row.note or "",
+                tags=tuple(tags.get(row.uid, ())),
+                params=params.get(row.uid, {}),
+                metrics=metrics.get(row.uid, {}),
+                trial=trials.get(row.uid),
+            )
+            for row in (found[uid] for uid in uids if uid in found)
+        ]
+
+
+def _metric(row: Any) -> MetricSummary:
+    return MetricSummary(int(row.text), row.number, row.low, row.high)

@@ -1,0 +1,154 @@
+"""Runs in the panel: ten thousand in a table that is searched, sorted, chosen from; two over each other; one run again."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser import shot
+from front_pages import LOOKS, Pages, fits, story
+from front_service import FrontService
+
+
+def rows(page: Page) -> list[str]:
+    """The runs that are drawn."""
+    return page.locator(".mlp-run-row .mlp-col-name").all_inner_texts()
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_runs_are_listed_and_compared_in_every_look(pages: Pages, front: FrontService, look: str) -> None:
+    dark, width = LOOKS[look]
+    page = pages.panel("runs", dark=dark, width=width)
+    expect(page.locator(".mlp-run-row")).to_have_count(4)
+    expect(page.locator("main")).to_contain_text('<b>odd</b> & "quoted"')
+    expect(page.locator("main b")).to_have_count(0)
+    for number in (0, 2):
+        page.locator(".mlp-run-row input").nth(number).check()
+    expect(page.get_by_role("group", name="With the selected runs")).to_contain_text("2 selected")
+    shot(page, f"panel-runs-{look}")
+    assert fits(page)
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".mlp-overlay canvas")).to_have_count(2)
+    expect(page.get_by_role("list", name="Runs that are compared")).to_contain_text("digits@2")
+    expect(page.get_by_role("table", name="Packages that differ")).to_contain_text("2.4")
+    expect(page.get_by_label("Programs, line by line")).to_contain_text("loss=1 / (step + 2)")
+    page.get_by_label("Smoothing").select_option("0.9")
+    shot(page, f"panel-compare-{look}", full=True)
+    assert fits(page)
+    assert not pages.unexpected()
+
+
+def test_ten_thousand_are_searched_sorted_and_only_those_in_view_are_drawn(
+    pages: Pages, front: FrontService
+) -> None:
+    front.data.runs.rows = front.data.runs.some(10_000)
+    page = pages.panel("runs")
+    expect(page.locator("main")).to_contain_text(re.compile("10,?000 runs"))
+    assert len(rows(page)) < 60
+    page.locator(".mlp-runs-box").evaluate("box => { box.scrollTop = box.scrollHeight }")
+    expect(page.locator(".mlp-run-row .mlp-col-name", has_text="run 1").last).to_be_visible()
+    page.get_by_label("Search runs").fill("lr<0.0101 digits")
+    expect(page.locator("main")).to_contain_text(re.compile("9,?991 runs"))
+    page.get_by_role("button", name="lr", exact=True).click()
+    expect(page.locator(".mlp-run-row").first).to_contain_text("run 10")
+    expect(page.get_by_role("columnheader", name="lr")).to_have_attribute("aria-sort", "descending")
+    page.get_by_role("button", name="lr ↓").click()
+    expect(page.locator(".mlp-run-row").first).to_contain_text("run 10000")
+    page.get_by_label("Search runs").fill("nowhere")
+    expect(page.locator(".mlp-empty")).to_contain_text("No run fits this search")
+
+
+def test_columns_are_chosen_and_kept(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("runs")
+    expect(page.get_by_role("columnheader", name="opt")).to_be_visible()
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("checkbox", name="opt").uncheck()
+    page.get_by_role("checkbox", name="Last loss").check()
+    expect(page.get_by_role("columnheader", name="opt")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_role("columnheader", name="Last loss")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="opt")).to_have_count(0)
+
+
+def test_many_are_tagged_and_deleted_by_keyboard_and_who_stays_is_told(
+    pages: Pages, front: FrontService
+) -> None:
+    page = pages.panel("runs")
+    first = page.get_by_role("checkbox", name="Select digits run 4")
+    first.focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("checkbox", name="Select digits run 3")).to_be_focused()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Tag", exact=True).press("Enter")
+    page.get_by_role("textbox", name="Tags").fill("keep, later")
+    page.keyboard.press("Enter")
+    expect(page.locator(".mlp-run-row").first).to_contain_text("keep later")
+    assert front.data.runs.acts == [
+        {"act": "tag", "runs": ["digits@4", "digits@3"], "tags": ["keep", "later"]}
+    ]
+    page.get_by_role("checkbox", name="Select all 4 runs").check()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("alert")).to_contain_text("digits@1: it is running; cancel it first")
+    expect(page.locator(".mlp-run-row")).to_have_count(1)
+
+
+def test_a_service_that_is_away_and_no_runs_are_told(pages: Pages, front: FrontService) -> None:
+    front.data.runs.rows.clear()
+    page = pages.panel("runs")
+    expect(page.locator(".mlp-empty")).to_contain_text("%%mlp submit --param lr=0.1")
+    front.data.forced["GET /users/ann/runs"] = (503, {"msg": "the database is away"})
+    page = pages.panel("runs")
+    expect(page.get_by_role("alert")).to_contain_text("the database is away")
+
+
+def test_a_zoom_is_of_all_charts_and_escape_shows_all_again(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("compare/ann/digits@1,digits@2,digits@3")
+    expect(page.locator(".mlp-overlay canvas")).to_have_count(2)
+    plot = page.locator(".mlp-overlay .u-over").first
+    box = plot.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 50, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 150, box["y"] + 60, steps=4)
+    page.mouse.up()
+    again = page.get_by_role("button", name="Show all")
+    expect(again).to_be_visible()
+    again.focus()
+    page.keyboard.press("Escape")
+    expect(again).to_have_count(0)
+    page.get_by_role("button", name="digits@2").click()
+    expect(page.get_by_role("button", name="digits@2")).to_have_attribute("aria-pressed", "false")
+
+
+def test_curves_and_their_legend_follow_the_theme(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("compare/ann/digits@1,digits@3")
+    expect(page.locator(".mlp-overlay canvas")).to_have_count(2)
+    picture = "canvas => canvas.toDataURL()"
+    light = page.locator(".mlp-overlay canvas").first.evaluate(picture)
+    legend = page.get_by_role("list", name="Runs that are compared").locator("i").first
+    color = legend.evaluate("i => getComputedStyle(i).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    expect(legend).not_to_have_css("background-color", color)
+    script = "light => document.querySelector('.mlp-overlay canvas')?.toDataURL() !== light"
+    page.wait_for_function(script, arg=light)
+
+
+def test_a_run_runs_again_with_another_parameter(pages: Pages, front: FrontService) -> None:
+    story(front)
+    front.data.runs.rows[0] |= {"run": 1, "params": {"lr": 0.1, "opt": "adam"}}
+    page = pages.panel("jobs/ann/digits")
+    part = page.get_by_role("region", name="What this run was")
+    expect(part).to_contain_text("lr=0.1, opt=adam")
+    part.get_by_role("button", name="Run again with").click()
+    page.get_by_label("lr", exact=True).fill("0.2")
+    page.get_by_role("dialog").get_by_role("button", name="Run again").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    part.get_by_role("button", name="Run again exactly").click()
+    expect(page.locator(".mlp-toast").last).to_contain_text("Submitted again")
+    assert json.loads(json.dumps(front.data.runs.again))[0] == {"params": {"lr": 0.2}}
+    assert front.data.runs.again[-1] == {"exactly": True}

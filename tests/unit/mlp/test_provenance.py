@@ -1,0 +1,53 @@
+"""Where a run is submitted from: the environment by names of what is installed, the commit by git, and nothing that hangs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlp import provenance
+
+
+def git(directory: Path, *words: str) -> None:
+    who = ["-c", "user.email=a@example.org", "-c", "user.name=a"]
+    subprocess.run(["git", *who, "-C", str(directory), *words], check=True, capture_output=True)
+
+
+def test_the_environment_is_what_is_installed_and_known_anew_when_that_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "My_pkg-1.2.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "nothing")])
+    assert provenance.environment().splitlines()[1:] == ["my-pkg==1.2"]
+    (tmp_path / "other-3.0.egg-info").mkdir()
+    assert provenance.environment().splitlines()[1:] == ["my-pkg==1.2", "other==3.0"]
+
+
+def test_the_commit_is_that_of_the_directory_and_changes_are_told(tmp_path: Path) -> None:
+    assert provenance.commit(tmp_path) == {}
+    git(tmp_path, "init")
+    assert provenance.commit(tmp_path) == {}, "there is none yet"
+    (tmp_path / "train.py").write_text("x")
+    git(tmp_path, "add", "train.py")
+    git(tmp_path, "commit", "-m", "one")
+    (tmp_path / "below").mkdir()
+    found = provenance.commit(tmp_path / "below")
+    assert (len(found["commit"]), found["dirty"]) == (40, False)
+    (tmp_path / "train.py").write_text("y")
+    assert provenance.commit(tmp_path)["dirty"] is True
+
+
+def test_a_git_that_hangs_or_is_not_there_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert provenance.commit(tmp_path) == {}
+    script = tmp_path / "git"
+    script.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(provenance, "GIT_S", 0.05)
+    assert provenance.commit(tmp_path) == {}

@@ -1,0 +1,161 @@
+/** One metric of many runs over each other: uPlot, thinned to its width, drawn at most once a frame. */
+import uPlot from "uplot";
+import { smoothed, trackOf, type RunCurve } from "../core/compare";
+import { perRank, positive, type Aligned, type Range } from "../core/decimate";
+import { metric as show } from "../core/format";
+import { STEPS, tickWords } from "../core/timeaxis";
+import type { Track } from "../core/series";
+import { calm, colors, short } from "./chart";
+import { onThemeChange } from "./hooks";
+
+export interface OverlayOptions {
+  log: boolean;
+  /** From 0, as reported, to below 1. */
+  smooth: number;
+  time: boolean;
+  /** Charts with one key have one cursor. */
+  group: string;
+}
+
+const HEIGHT = 240;
+/** Runs up to which the one under the cursor is marked by points: each costs an element. */
+const MARKED = 20;
+const GOLDEN = 137.508;
+
+/** The colour of a run by its place: the palette's first, then hues that lie far apart. */
+export function colorOf(at: number, host: Element): string {
+  const c = colors(host);
+  return c.palette[at] ?? `hsl(${Math.round(at * GOLDEN) % 360}, 60%, ${c.dark ? 68 : 42}%)`;
+}
+
+export class Overlay {
+  private plot: uPlot | null = null;
+  private raw: Track[] = [];
+  private smooth: Track[] = [];
+  private frame = 0;
+  private range: Range | null = null;
+  private lit: number | null = null;
+  private readonly undo: (() => void)[] = [];
+
+  constructor(
+    private readonly host: HTMLElement,
+    /** null: this run has no such metric. */
+    curves: (RunCurve | null)[],
+    private readonly options: OverlayOptions,
+    private readonly zoomed: (range: Range | null) => void,
+    private readonly read: (values: (number | null)[], x: number | null) => void,
+  ) {
+    const empty: RunCurve = { x: [], y: [] };
+    this.raw = curves.map((c) => trackOf(c ?? empty));
+    if (options.smooth > 0) this.smooth = curves.map((c) => trackOf(smoothed(c ?? empty, options.smooth)));
+    const size = new ResizeObserver(() => this.rebuild());
+    size.observe(host);
+    this.undo.push(() => size.disconnect(), onThemeChange(() => this.rebuild(true)), () => cancelAnimationFrame(this.frame));
+  }
+
+  destroy(): void {
+    for (const fn of this.undo) fn();
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  /** Show a part of the x axis; null: all. */
+  zoom(range: Range | null): void {
+    this.range = range;
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  /** Have one run stand out. */
+  light(at: number | null): void {
+    if (at === this.lit) return;
+    this.lit = at;
+    this.plot?.redraw(false);
+  }
+
+  /** Draw now; for who measures. */
+  draw(): void {
+    const width = this.host.clientWidth;
+    if (width < 40) return;
+    const data = this.data(width);
+    if (!this.plot) this.plot = new uPlot(this.plotOptions(width), data as uPlot.AlignedData, this.host);
+    else this.plot.setData(data as uPlot.AlignedData, true);
+    this.host.dataset["points"] = String(data[0].length);
+  }
+
+  private data(width: number): Aligned {
+    // both at once: they share their x values
+    const tracks = [...this.raw, ...this.smooth];
+    const data = perRank(tracks, "time", Math.max(50, Math.min(width - 56, 600)), this.range);
+    return this.options.log ? positive(data) : data;
+  }
+
+  /** Begin anew where the width is another, or in any case: a plot keeps the colours that it was made with. */
+  private rebuild(anyhow = false): void {
+    const width = this.host.clientWidth;
+    if (width < 40 || (!anyhow && this.plot?.width === width)) return;
+    this.plot?.destroy();
+    this.plot = null;
+    this.draw();
+  }
+
+  private plotOptions(width: number): uPlot.Options {
+    const c = colors(this.host);
+    const n = this.raw.length;
+    const faint = this.smooth.length > 0;
+    const line = (at: number, behind: boolean): uPlot.Series => ({
+      stroke: (): string => {
+        const color = colorOf(at, this.host);
+        return this.lit !== null && this.lit !== at ? c.grid : color;
+      },
+      width: behind ? 1 : n > 50 ? 1 : 1.5, alpha: behind ? 0.3 : 1, spanGaps: true, pxAlign: 0,
+      points: { show: (u, s) => (u.data[s]?.length ?? 0) <= 40, size: 4 },
+    });
+    const series = [{}, ...this.raw.map((_, i) => line(i, faint)), ...this.smooth.map((_, i) => line(i, false))];
+    const axis = { stroke: c.text, font: c.font, grid: { stroke: c.grid, width: 1 }, ticks: { show: false }, gap: 4 };
+    return {
+      width,
+      height: HEIGHT,
+      legend: { show: false },
+      padding: [8, 8, 0, 0],
+      scales: { x: { time: false }, y: this.options.log ? { distr: 3 } : { range: calm } },
+      series,
+      axes: [
+        this.options.time
+          ? { ...axis, size: 22, space: 70, incrs: STEPS, values: (_u, v) => tickWords(v) }
+          : { ...axis, size: 22, space: 70, values: (_u, v) => v.map(short) },
+        { ...axis, size: 48, space: 28, values: (_u, v) => v.map((value) => (value === null ? "" : show(value))) },
+      ],
+      cursor: {
+        y: false, points: { show: n <= MARKED, size: 6 }, drag: { x: true, y: false, setScale: false },
+        sync: { key: this.options.group },
+      },
+      hooks: {
+        setCursor: [(u) => this.told(u)],
+        setSelect: [(u) => {
+          if (u.select.width < 4) return;
+          const range = { min: u.posToVal(u.select.left, "x"), max: u.posToVal(u.select.left + u.select.width, "x") };
+          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          this.zoomed(range);
+        }],
+        ready: [(u) => u.over.addEventListener("dblclick", () => this.zoomed(null))],
+      },
+    };
+  }
+
+  private told(u: uPlot): void {
+    const at = u.cursor.idx;
+    if (at === null || at === undefined || (u.cursor.left ?? -1) < 0) return this.read([], null);
+    const first = 1 + (this.smooth.length ? this.raw.length : 0);
+    const values = this.raw.map((_, i) => near(u.data[first + i] as (number | null)[] | undefined, at));
+    this.read(values, u.data[0][at] ?? null);
+  }
+}
+
+function near(column: (number | null)[] | undefined, at: number): number | null {
+  for (let i = at; column && i >= 0 && i > at - 50; i -= 1) {
+    const value = column[i];
+    if (value !== null && value !== undefined) return value;
+  }
+  return null;
+}

@@ -1,0 +1,164 @@
+/** Runs over each other: curves with one legend and one zoom; what of parameters, program and environment differs. */
+import type { JSX } from "preact";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Empty, ErrorBox, Loading } from "../components/basics";
+import { onThemeChange, useLoad } from "../components/hooks";
+import { colorOf, Overlay } from "../components/overlay";
+import { paths, type Client } from "../core/api";
+import type { RunCurve } from "../core/compare";
+import type { Range } from "../core/decimate";
+import { metric as show, trim } from "../core/format";
+import { n, t } from "../core/language";
+import { reference, title } from "../core/runs";
+import { elapsed } from "../core/timeaxis";
+import type { ListedRun, RunCurves, RunPage } from "../core/wire";
+import { href, Link } from "./address";
+import { useHub } from "./context";
+import { Differences } from "./Differences";
+import { PageHead, Select } from "./form";
+
+type By = "step" | "epoch" | "time";
+const BATCH = 25;
+const FEW = 20;
+const MOST = 200;
+const [POINTS_FEW, POINTS_MANY] = [1000, 400];
+const SHOWN = 4;
+const AXES = new Set(["step", "epoch", "progress"]);
+const SMOOTH: [string, () => string][] = [["0", () => t("Not smoothed")], ["0.6", () => t("Smoothed a little")], ["0.9", () => t("Smoothed")], ["0.97", () => t("Smoothed a lot")]];
+
+/** Curves of all runs, by metric, loaded a batch at a time. */
+async function curvesOf(client: Client, user: string, runs: string[], by: By, metric: string): Promise<RunCurves[]> {
+  const parts: string[][] = [];
+  for (let at = 0; at < runs.length; at += BATCH) parts.push(runs.slice(at, at + BATCH));
+  const points = runs.length > FEW ? POINTS_MANY : POINTS_FEW;
+  const found = await Promise.all(parts.map((part) => client.get<RunCurves[]>(paths.runCurves(user, part, by, metric, points))));
+  return found.flat();
+}
+
+async function runsOf(client: Client, user: string, names: string[]): Promise<ListedRun[]> {
+  const parts: string[][] = [];
+  for (let at = 0; at < names.length; at += BATCH) parts.push(names.slice(at, at + BATCH));
+  return (await Promise.all(parts.map((part) => client.get<RunPage>(paths.runsNamed(user, part))))).flatMap((page) => page.runs);
+}
+
+export function ComparePage({ user, runs: named }: { user: string; runs: string }): JSX.Element {
+  const { client } = useHub();
+  const names = useMemo(() => [...new Set(named.split(",").filter(Boolean))].slice(0, MOST), [named]);
+  const [by, setBy] = useState<By>("step");
+  const [smooth, setSmooth] = useState("0");
+  const [log, setLog] = useState(false);
+  const [range, setRange] = useState<Range | null>(null);
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [lit, setLit] = useState<number | null>(null);
+  const [picked, setPicked] = useState<string[] | null>(null);
+  const runs = useLoad(`compare ${user} ${named}`, () => runsOf(client, user, names));
+  const listed = runs.data ?? [];
+  const found = useMemo(() => listed.map(reference), [runs.data]);
+  const metrics = useMemo(() => [...new Set(listed.flatMap((r) => Object.keys(r.metrics)))].filter((m) => !AXES.has(m)), [runs.data]);
+  const shown = (picked ?? metrics.slice(0, listed.length > FEW ? 1 : SHOWN)).filter((m) => metrics.includes(m));
+  const pick = (metric: string, on: boolean): void => setPicked(metrics.filter((m) => (m === metric ? on : shown.includes(m))));
+  const toggle = (run: string): void => {
+    const next = new Set(hidden);
+    if (!next.delete(run)) next.add(run);
+    setHidden(next);
+  };
+  const zoomBy = (event: KeyboardEvent): void => {
+    if (event.key !== "Escape" || !range) return;
+    event.preventDefault();
+    setRange(null);
+  };
+  return (
+    <div onKeyDown={zoomBy}>
+      <p class="mlp-crumbs"><Link to={href("runs")}>{t("Runs")}</Link><span aria-hidden="true"> / </span>{t("Compare")}</p>
+      <PageHead title={t("Compare")} sub={n("1 run", "{n} runs", names.length)}>
+        <Select label={t("Along")} name="by" hideLabel value={by} onChange={(v) => { setBy(v as By); setRange(null); }} options={[["step", t("By step")], ["epoch", t("By epoch")], ["time", t("By time")]]} />
+        <Select label={t("Smoothing")} name="smooth" hideLabel value={smooth} onChange={setSmooth} options={SMOOTH.map(([key, text]) => [key, text()])} />
+        <button type="button" class="mlp-toggle" aria-pressed={log} onClick={() => setLog(!log)}>{t("Log scale")}</button>
+        {range ? <button type="button" class="mlp-button mlp-small" onClick={() => setRange(null)}>{t("Show all")}</button> : null}
+      </PageHead>
+      {runs.error ? <ErrorBox error={runs.error} retry={() => void runs.reload()} /> : null}
+      {names.length < 2 ? <Empty title={t("Select two runs at least on the page Runs")} /> : !runs.data ? (runs.error ? null : <Loading what={t("Loading runs")} lines={6} />) : (
+        <>
+          <Legend runs={listed} hidden={hidden} onToggle={toggle} onLight={setLit} />
+          {metrics.length > 1 ? (
+            <fieldset class="mlp-metrics-list">
+              <legend class="mlp-hidden">{t("Which metrics are shown")}</legend>
+              {metrics.map((m) => <label key={m}><input type="checkbox" checked={shown.includes(m)} onChange={(e) => pick(m, e.currentTarget.checked)} /> {m}</label>)}
+            </fieldset>
+          ) : null}
+          {metrics.length === 0 ? <Empty title={t("None of them has reported anything")} /> : (
+            <div class="mlp-charts mlp-overlays">
+              {shown.map((m) => <OverlayBox key={m} user={user} names={found} metric={m} by={by} smooth={Number(smooth)} log={log} range={range} onZoom={setRange} hidden={hidden} lit={lit} />)}
+            </div>
+          )}
+          <p class="mlp-dim mlp-chart-note">{t("Drag over a chart to zoom in all of them, double-click or Escape shows all again.")}</p>
+          <Differences user={user} runs={listed} names={found} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function Legend({ runs, hidden, onToggle, onLight }: { runs: ListedRun[]; hidden: ReadonlySet<string>; onToggle: (run: string) => void; onLight: (at: number | null) => void }): JSX.Element {
+  const box = useRef<HTMLUListElement>(null);
+  const [host, setHost] = useState<Element | null>(null);
+  const [, setTheme] = useState(0);
+  useLayoutEffect(() => {
+    setHost(box.current);
+    return onThemeChange(() => setTheme((times) => times + 1));
+  }, []);
+  return (
+    <ul class="mlp-compare-legend" ref={box} aria-label={t("Runs that are compared")}>
+      {runs.map((run, i) => (
+        <li key={run.uid}>
+          <button
+            type="button" aria-pressed={!hidden.has(reference(run))} title={t("Show or hide {run}", { run: title(run) })} onClick={() => onToggle(reference(run))}
+            onMouseEnter={() => onLight(i)} onMouseLeave={() => onLight(null)} onFocus={() => onLight(i)} onBlur={() => onLight(null)}
+          >
+            <i style={{ background: host ? colorOf(i, host) : "" }} /> {reference(run)}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function OverlayBox({ user, names, metric, by, smooth, log, range, onZoom, hidden, lit }: {
+  user: string; names: string[]; metric: string; by: By; smooth: number; log: boolean; range: Range | null; onZoom: (range: Range | null) => void;
+  hidden: ReadonlySet<string>; lit: number | null;
+}): JSX.Element {
+  const { client } = useHub();
+  const loaded = useLoad(`curves ${user} ${names.join()} ${metric} ${by}`, () => curvesOf(client, user, names, by, metric));
+  const host = useRef<HTMLDivElement>(null);
+  const chart = useRef<Overlay | null>(null);
+  const [read, setRead] = useState<{ values: (number | null)[]; x: number | null }>({ values: [], x: null });
+  const told = useCallback((values: (number | null)[], x: number | null) => setRead({ values, x }), []);
+  useEffect(() => {
+    if (!host.current || !loaded.data) return undefined;
+    const curves = loaded.data.map((c): RunCurve | null => (hidden.has(reference(c.run)) ? null : c.curves.find((one) => one.metric === metric) ?? null));
+    const made = new Overlay(host.current, curves, { log, smooth, time: by === "time", group: "mlp-compare" }, onZoom, told);
+    chart.current = made;
+    made.zoom(range);
+    return () => {
+      chart.current = null;
+      made.destroy();
+    };
+  }, [loaded.data, metric, by, smooth, log, hidden]);
+  useEffect(() => chart.current?.zoom(range), [range]);
+  useEffect(() => chart.current?.light(lit), [lit]);
+  const none = loaded.data?.every((c) => !c.curves.some((one) => one.metric === metric && one.x.length));
+  const values = read.values.map((value, i) => ({ value, run: names[i] ?? "" })).filter((v) => v.value !== null).slice(0, FEW);
+  return (
+    <figure class="mlp-chart mlp-overlay" data-metric={metric}>
+      <figcaption>
+        <span class="mlp-chart-name" title={metric}>{metric}</span>
+        <span class="mlp-chart-at">{read.x === null ? "" : by === "time" ? t("after {span}", { span: elapsed(read.x) }) : `${by === "epoch" ? t("epoch") : t("step")} ${trim(read.x, 4)}`}</span>
+      </figcaption>
+      {loaded.error ? <ErrorBox error={loaded.error} retry={() => void loaded.reload()} /> : null}
+      {!loaded.data && !loaded.error ? <Loading what={t("Loading curves")} lines={3} /> : null}
+      {none ? <p class="mlp-dim">{by === "epoch" ? t("None of them reports epochs") : t("No curve of this metric")}</p> : null}
+      <div ref={host} class="mlp-plot" role="img" aria-label={t("Curves of {name} of {n} runs", { name: metric, n: names.length })} />
+      {values.length ? <ul class="mlp-legend">{values.map((v) => <li key={v.run}>{v.run} <b>{show(v.value)}</b></li>)}</ul> : null}
+    </figure>
+  );
+}
