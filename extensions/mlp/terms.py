@@ -22,6 +22,7 @@ REASONS: Mapping[str, Callable[[], str]] = {
     "Reserved": lambda: say("the room is kept for others"),
     "DiskFull": lambda: say("waits for room on the disk"),
     "Suspended": lambda: say("suspended"),
+    "StoppedEarly": lambda: say("stopped early"),
     "Gated": lambda: say("held back"),
 }
 ORDERS: Mapping[str, Callable[[], str]] = {

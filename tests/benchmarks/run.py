@@ -39,6 +39,7 @@ MODULES = (
     "bench_login",
     "bench_apps",
     "bench_data",
+    "bench_sweep",
     "bench_kube_jobs",
     "bench_kube_spawn",
     "bench_kube_gangs",

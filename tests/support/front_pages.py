@@ -15,6 +15,8 @@ LOOKS = {"light": (False, 1280), "dark": (True, 1280), "narrow": (False, 420)}
 PAGES = {
     "jobs": ("", "mnist-tf"),
     "job": ("jobs/ann/digits", "Curves"),
+    "sweeps": ("sweeps", "search"),
+    "sweep": ("sweeps/ann/search@1", "Trials, the best first"),
     "datasets": ("datasets", "pets"),
     "dataset": ("datasets/ann/pets", "labels.csv"),
     "models": ("models", "digits@2"),
@@ -103,10 +105,11 @@ class Pages:
         width: int = 1000,
         height: int = 900,
         language: str = "en",
+        kind: str = "job",
     ) -> Page:
         theme = "dark" if dark else "light"
         return self.open(
-            f"/harness/widget.html?name={name}&theme={theme}&lang={language}",
+            f"/harness/widget.html?name={name}&theme={theme}&lang={language}&kind={kind}",
             dark=dark,
             width=width,
             height=height,

@@ -4,9 +4,13 @@
  *
  * Built by hand as what Lab loads: a federated module whose container gives the renderer, and which takes Lumino from Lab.
  */
-import { show } from "./cell";
+import { show, showSweep } from "./cell";
 
-const MIME = "application/vnd.mlp-hub.job+json";
+/** What an output shows, by its kind, and what draws it. */
+const KINDS = {
+  job: { mime: "application/vnd.mlp-hub.job+json", draw: show },
+  sweep: { mime: "application/vnd.mlp-hub.sweep+json", draw: showSweep },
+};
 /** Before ipywidgets (-10), HTML (50) and text: lower ranks are preferred. */
 const RANK = -20;
 
@@ -31,7 +35,8 @@ const record = (value: unknown): Record<string, unknown> =>
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-function renderers({ Widget }: LuminoModule): unknown {
+function renderer({ Widget }: LuminoModule, kind: keyof typeof KINDS): unknown {
+  const { mime, draw } = KINDS[kind];
   class Monitor extends Widget {
     private stop: (() => void) | null = null;
     private shown = "";
@@ -44,12 +49,12 @@ function renderers({ Widget }: LuminoModule): unknown {
     /** Called again when the kernel renews what the notebook keeps; who looks at the monitor keeps what they opened. */
     renderModel(output: Output): Promise<void> {
       // a notebook is anybody's text: only these are taken from it, never an address to ask
-      const { user, name, snapshot } = record(output.data[MIME]);
+      const { user, name, snapshot } = record(output.data[mime]);
       const job = JSON.stringify([user, name]);
       if (job !== this.shown) {
         this.stop?.();
         this.shown = job;
-        this.stop = show(this.node, text(user), text(name), snapshot, script.replace(/\/[^/]*$/, ""));
+        this.stop = draw(this.node, text(user), text(name), snapshot, script.replace(/\/[^/]*$/, ""));
       }
       return Promise.resolve();
     }
@@ -60,8 +65,8 @@ function renderers({ Widget }: LuminoModule): unknown {
       super.dispose();
     }
   }
-  const rendererFactory = { safe: true, mimeTypes: [MIME], defaultRank: RANK, createRenderer: () => new Monitor() };
-  return { id: "mlp-hub:job", rendererFactory, rank: RANK, dataType: "json" };
+  const rendererFactory = { safe: true, mimeTypes: [mime], defaultRank: RANK, createRenderer: () => new Monitor() };
+  return { id: `mlp-hub:${kind}`, rendererFactory, rank: RANK, dataType: "json" };
 }
 
 let shared: Shared = {};
@@ -88,7 +93,8 @@ page._JUPYTERLAB["mlp-hub"] = {
     shared = scope;
   },
   get: async () => {
-    const extension = renderers(await lumino());
+    const found = await lumino();
+    const extension = [renderer(found, "job"), renderer(found, "sweep")];
     style();
     return () => ({ __esModule: true, default: extension });
   },

@@ -5,7 +5,7 @@ export function job(change: Partial<Job> = {}): Job {
   return {
     name: "digits", run: 1, user: "ann", tenant: "red", runtime: "mpi", entry: "train.py", code: null, args: [], env: {},
     workers: 2, ps: 0, cpu: 1, gpu: 0, gpu_kind: null, ram: 512, priority: "normal", time_limit: null, retries: 0,
-    checkpoint_every: null, topology: null, tensorboard: "on", data: [], uid: "u1", state: "running", phase: "running", reason: null, message: "",
+    checkpoint_every: null, topology: null, tensorboard: "on", data: [], params: {}, sweep: null, trial: null, uid: "u1", state: "running", phase: "running", reason: null, message: "",
     progress: 0, restarts: 0, position: null, expected_start: null, ranks: [], failure: null, detail: {},
     submitted_at: "2026-01-01T10:00:00Z", queued_at: null, admitted_at: null, started_at: null, finished_at: null,
     waiting_since: null, waited_s: 0, ran_s: 0, progress_from: 0, progress_since: null, source: null, version: 1, ...change,

@@ -16,6 +16,7 @@ from mlp_hub.domain.job import HOLDING, JOB_MACHINE, Phase
 from mlp_hub.domain.ledger import HELD, RELEASE_MACHINE, REQUEST_MACHINE, RequestPhase
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.model import HOLDING_MODELS, MODEL_MACHINE, ModelPhase
+from mlp_hub.domain.sweep import SWEEP_MACHINE, SweepPhase
 
 _PHASES = """# Phases
 
@@ -27,6 +28,7 @@ _LIVES: tuple[tuple[str, Machine[Any], type[StrEnum], Collection[str]], ...] = (
     ("Datasets", DATASET_MACHINE, DatasetPhase, HOLDING_DATASETS),
     ("Models", MODEL_MACHINE, ModelPhase, HOLDING_MODELS),
     ("Apps", APP_MACHINE, AppPhase, ()),
+    ("Sweeps", SWEEP_MACHINE, SweepPhase, ()),
     ("Resource requests", REQUEST_MACHINE, RequestPhase, HELD),
     ("Releases that name an amount, not a request", RELEASE_MACHINE, RequestPhase, ()),
     ("Departures of users", DEPARTURE_MACHINE, DeparturePhase, ()),

@@ -19,6 +19,7 @@ export const REASONS: Words = {
   Reserved: () => t("the room is kept for others"),
   DiskFull: () => t("waits for room on the disk"),
   Suspended: () => t("suspended"),
+  StoppedEarly: () => t("stopped early"),
   Gated: () => t("held back"),
 };
 

@@ -11,6 +11,7 @@ import { ModelPage, ModelsPage } from "./Models";
 import { NodesPage } from "./Nodes";
 import { QueuePage } from "./Queue";
 import { QuotaPage } from "./Quota";
+import { SweepPage, SweepsPage } from "./Sweeps";
 import { NewTenantPage, TenantPage, TenantsPage } from "./Tenants";
 import { UsersPage } from "./Users";
 import { WhatIfPage } from "./WhatIf";
@@ -39,6 +40,11 @@ const PAGES: Page[] = [
   {
     path: "jobs/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <JobPage key={`${user}/${name}`} user={user} name={name} />,
     under: (session, user) => (user === session.username ? "" : "admin/queue"),
+  },
+  { path: "sweeps", title: () => t("Sweeps"), page: () => <SweepsPage />, entries: one },
+  {
+    path: "sweeps/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <SweepPage key={`${user}/${name}`} user={user} name={name} />,
+    under: () => "sweeps",
   },
   { path: "datasets", title: () => t("Datasets"), page: () => <DatasetsPage />, entries: one },
   {

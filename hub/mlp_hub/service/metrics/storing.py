@@ -32,6 +32,8 @@ class PointStore:
         self._clock = clock
         self._points_max = points_max
         self._progress = progress
+        self.listeners: list[Callable[[str], None]] = []
+        """Called with the uid of a job whose points were stored."""
 
     def store(self, tx: Tx, changes: Changes, uid: str, source: str, points: Sequence[Sample]) -> Appended:
         """Store those that follow without a gap; the timeline says when the job has all that it may have."""
@@ -48,6 +50,8 @@ class PointStore:
         """Send points that are stored to who watches the job."""
         if not done.accepted:
             return
+        for listener in self.listeners:
+            listener(uid)
         topic = job_topic(uid)
         if self._board.broker.watched(topic):
             points = done.points()
