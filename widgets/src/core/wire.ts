@@ -26,6 +26,7 @@ export interface Refusal {
     | "Reserved"
     | "DiskFull"
     | "Suspended"
+    | "StoppedEarly"
     | "Gated";
   detail: {
     [k: string]: unknown;
@@ -1202,6 +1203,197 @@ export interface FileEntry {
   kind: "directory" | "file" | "link" | "other";
   size: number;
   modified: string;
+}
+/**
+ * A sweep: one program, run with many parameters, each a trial; all else is what a job says, and of each trial.
+ *
+ * `grid` has values to be tried, each with each. `search` has spaces to choose from: `uniform(0, 1)`, `loguniform(1e-5, 1)`, `int(1, 8)`,
+ * `logint(1, 1024)`, `choice(a, b, c)`; then a budget is needed: `trials`, `core_hours`, `deadline`, or several of them. `array` is
+ * `0-31%8` instead: a trial for each index, at most 8 at a time. The program finds what was chosen in `mlp.params`. `metric` is what it
+ * reports by `mlp.report`, and `goal` which values are better; `stop` ends trials that are worse than others at the same step, from the
+ * value number `warmup` on. At most `parallel` trials run at a time, otherwise as many as there is room for.
+ */
+export interface SweepCreate {
+  runtime?: string | null;
+  workers?: number | string;
+  ps?: number;
+  cpu?: number;
+  gpu?: number;
+  gpu_kind?: string | null;
+  ram?: number;
+  tenant?: string | null;
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  priority?: string;
+  time_limit?: number | null;
+  retries?: number;
+  checkpoint_every?: number | null;
+  topology?: string | null;
+  tensorboard?: "off" | "on";
+  /**
+   * datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too
+   *
+   * @maxItems 32
+   */
+  data?: string[];
+  /**
+   * letters, digits, -, _ and ., not beginning with - or ., 1 to 43 characters
+   */
+  name: string;
+  entry?: string | null;
+  code?: string | null;
+  /**
+   * @maxItems 1000
+   */
+  args?: string[];
+  env?: {
+    [k: string]: string;
+  };
+  /**
+   * parameters of the program, which finds them in `mlp.params`
+   */
+  params?: {
+    [k: string]: boolean | number | string;
+  };
+  replace?: boolean;
+  grid?: {
+    [k: string]: (boolean | number | string)[];
+  };
+  search?: {
+    [k: string]: string;
+  };
+  array?: string | null;
+  trials?: number | null;
+  metric?: string | null;
+  goal?: ("max" | "min") | null;
+  stop?: "asha" | "median" | "none";
+  warmup?: number;
+  sampler?: "random" | "tpe";
+  seed?: number;
+  parallel?: number | null;
+  core_hours?: number | null;
+  deadline?: number | null;
+}
+/**
+ * A sweep with what became of it. `best` is the best trial so far, null before any has a value.
+ *
+ * `trials` are those that were made; a list of sweeps leaves them out. `budget_trials`, `budget_core_hours` and `deadline` are its
+ * budget, `core_hours` what it has taken. `array` says that it is one, whose parameter is `index`.
+ */
+export interface Sweep {
+  name: string;
+  run: number;
+  user: string;
+  tenant: string;
+  uid: string;
+  state: "cancelled" | "deleting" | "ending" | "failed" | "finished" | "running";
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  runtime: string;
+  entry: string | null;
+  code: string | null;
+  args: string[];
+  priority: string;
+  workers: number | string;
+  cpu: number;
+  gpu: number;
+  ram: number;
+  grid: {
+    [k: string]: (boolean | number | string)[];
+  };
+  search: {
+    [k: string]: string;
+  };
+  array: boolean;
+  metric: string | null;
+  goal: ("max" | "min") | null;
+  stop: "asha" | "median" | "none";
+  warmup: number;
+  sampler: "random" | "tpe";
+  parallel: number | null;
+  budget_trials: number;
+  budget_core_hours: number | null;
+  deadline: string | null;
+  core_hours: number;
+  counts: SweepCounts;
+  best: SweepTrial | null;
+  trials: SweepTrial[];
+  submitted_at: string;
+  ended_at: string | null;
+}
+/**
+ * How many of its trials are so; those that go on wait or run.
+ */
+export interface SweepCounts {
+  waiting: number;
+  running: number;
+  finished: number;
+  stopped: number;
+  failed: number;
+  cancelled: number;
+  left: number;
+}
+/**
+ * A trial. `job` is what its job is called, null while it is not there; `value` is what it reported last.
+ *
+ * `steps` counts the values that it reported, `core_hours` are what it took, so far while it goes on.
+ */
+export interface SweepTrial {
+  number: number;
+  params: {
+    [k: string]: boolean | number | string;
+  };
+  state: "cancelled" | "failed" | "finished" | "planned" | "running" | "stopped";
+  job: string | null;
+  phase: string | null;
+  value: number | null;
+  steps: number;
+  core_hours: number;
+  ended_at: string | null;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * What a sweep would be and take: `at_a_time` trials at once as things are now.
+ *
+ * `core_hours` and `expected_end` are null where nobody can know; `because` says why, or where they come from.
+ */
+export interface SweepPreview {
+  trials: number;
+  at_a_time: number;
+  core_hours: number | null;
+  core_hours_most: number | null;
+  trial_s: number | null;
+  expected_start: string | null;
+  expected_end: string | null;
+  because: string;
+  tenant: string;
+}
+/**
+ * Values of the metric of one trial, as [step, value]; of many every n-th.
+ */
+export interface SweepCurve {
+  trial: number;
+  points: number[][];
+}
+/**
+ * So much more of its budget: trials, core-hours, or seconds from now; a sweep that has ended goes on.
+ */
+export interface SweepExtend {
+  trials?: number | null;
+  core_hours?: number | null;
+  deadline?: number | null;
 }
 /**
  * One point as delivered on the `job_metrics` WebSocket; further metrics are in `values`.

@@ -57,8 +57,9 @@ class Sweeps(Repo):
 
         A page holds fewer than `limit` where programs are long: about `PAGE_BYTES` of them, and one at least.
         """
-        query = select(s.c.uid, func.length(s.c.spec).label("size"))
-        query = within(query, context, s.c.user, s.c.tenant).where(s.c.user == user)
+        query = within(
+            select(s.c.uid, func.length(s.c.spec).label("size")), context, s.c.user, s.c.tenant
+        ).where(s.c.user == user)
         if tenant is not None:
             query = query.where(s.c.tenant == tenant)
         if before is not None:
