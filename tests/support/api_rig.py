@@ -261,7 +261,7 @@ class ApiRig:
 
         def is_there() -> bool:
             found = self.ask("GET", f"/users/{user}/sweeps/search", token=token)
-            if found.status == 200:
+            if found.status == 200 and found.json["state"] not in ("finished", "failed", "cancelled"):
                 return bool(found.json["state"] == "running")
             self.sweep(user, "search", token)
             return True
