@@ -4,6 +4,7 @@
     mlp.params.lr                        what --param lr=0.1, or a sweep, says the program is to run with
     mlp.submit("train.py", workers=2)    a Job: .wait() .logs() .metrics() .why() .result() .watch()
     mlp.data_path("digits")              where a dataset is, in a job and in a notebook
+    mlp.sweep("train.py", grid={"lr": [0.1, 0.01]}, metric="accuracy", goal="max")     a Sweep: .best .trials .wait() .extend()
     mlp.jobs()  mlp.job(name)  mlp.quota()  mlp.offer(workers=4)
     mlp.data.push("photos", "pets")      datasets: .push() .pull() .ls() .rm()
     await mlp.aio.submit(...)            the same from asyncio
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from mlp.progressing import progress as progress
     from mlp.reporting import flush as flush
     from mlp.reporting import report as report
+    from mlp.sweeping import Sweep as Sweep
+    from mlp.sweeping import get_sweep as get_sweep
+    from mlp.sweeping import sweep as sweep
+    from mlp.sweeping import sweeps as sweeps
 
 _ERRORS = (
     "JobFailed",
@@ -64,7 +69,11 @@ _HOME = {
     "quota": "handle.quota",
     "report": "reporting.report",
     "runs": "handle.runs",
+    "Sweep": "sweeping.Sweep",
+    "get_sweep": "sweeping.get_sweep",
     "submit": "handle.submit",
+    "sweep": "sweeping.sweep",
+    "sweeps": "sweeping.sweeps",
     "variables": "program.variables",
     **{name: f"errors.{name}" for name in _ERRORS},
 }
@@ -72,8 +81,10 @@ _HOME = {
 __all__ = [  # noqa: PLE0604 - made of constants
     "Client",
     "Job",
+    "Sweep",
     "data_path",
     "flush",
+    "get_sweep",
     "job",
     "jobs",
     "offer",
@@ -82,6 +93,8 @@ __all__ = [  # noqa: PLE0604 - made of constants
     "quota",
     "report",
     "submit",
+    "sweep",
+    "sweeps",
     "variables",
     *_ERRORS,
 ]

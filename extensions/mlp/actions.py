@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp import apps as app_words
-from mlp import compared, picture, provenance, tables, words
+from mlp import compared, picture, provenance, sweeping, tables, words
 from mlp.client import Client
 from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
@@ -151,7 +151,7 @@ def steer(client: Client, call: ParsedLine) -> Outcomes:
     lines, data, failed = [], [], []
     for name in select(client, call):
         try:
-            after = _delete(client, name) if verb == "delete" else client.act(verb, name, size=told)
+            after = _steered(client, verb, name, told)
         except Unauthorized:
             raise
         except MLPError as error:
@@ -168,6 +168,18 @@ def steer(client: Client, call: ParsedLine) -> Outcomes:
     if len(failed) == 1 and len(lines) == 1:
         raise failed[0]
     return Outcomes([*lines, *filter(None, [words.seconds_meant(size)])], data, failed)
+
+
+def _steered(client: Client, verb: str, name: str, size: Json) -> Json:
+    """Cancel or delete a sweep where no job is called so; all else is of jobs."""
+    try:
+        return _delete(client, name) if verb == "delete" else client.act(verb, name, size=size)
+    except Refused as error:
+        if error.reason != "NotFound" or verb not in {"cancel", "delete"}:
+            raise
+        with contextlib.suppress(Refused):
+            return client.act_sweep(verb, name) if verb == "cancel" else client.delete_sweep(name)
+        raise
 
 
 def _again(job: str, after: Json) -> str:
@@ -332,6 +344,11 @@ def apps(client: Client, call: ParsedLine) -> Any:
     return app_words.act(client, call.names, call.given)
 
 
+def sweeps(client: Client, call: ParsedLine) -> Any:
+    """List, show, cancel, extend or remove sweeps."""
+    return sweeping.act(client, call.names, call.given)
+
+
 def token(client: Client, call: ParsedLine) -> Any:
     """List, make, rotate or end tokens."""
     act, *names = call.names or ["list"]
@@ -390,6 +407,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "compare": compare,
     "data": data,
     "apps": apps,
+    "sweeps": sweeps,
     "token": token,
     "secret": secret,
     **dict.fromkeys(SUITS, steer),

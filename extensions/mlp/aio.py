@@ -81,6 +81,13 @@ class AsyncClient:
     secrets = _asked(Client.secrets)
     set_secret = _asked(Client.set_secret)
     remove_secret = _asked(Client.remove_secret)
+    start_sweep = _asked(Client.start_sweep)
+    preview_sweep = _asked(Client.preview_sweep)
+    sweeps = _asked(Client.sweeps)
+    sweep = _asked(Client.sweep)
+    sweep_curves = _asked(Client.sweep_curves)
+    act_sweep = _asked(Client.act_sweep)
+    delete_sweep = _asked(Client.delete_sweep)
     apps = _asked(Client.apps)
     runs = _asked(Client.runs)
     runs_csv = _asked(Client.runs_csv)
@@ -229,6 +236,8 @@ async def submit(entry: str | None = None, *, wait: bool = False, **options: Any
     """Submit a job with the options of `mlp.submit`; with `wait`, return it when it has finished well."""
     if options.get("dry_run"):
         raise TypeError("a dry run makes no job: mlp.submit(..., dry_run=True)")
+    if options.get("array") is not None:
+        raise TypeError("an array is many jobs: mlp.submit(..., array=...)")
     found = AsyncJob(await asyncio.to_thread(handle.submit, entry, **options))
     if wait:
         await found.wait()

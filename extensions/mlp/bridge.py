@@ -42,6 +42,7 @@ PASSED_BACK = (
 )
 _NAME = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._~%@+=-]+"
 _JOB = rf"users/{_NAME}/jobs/{_NAME}"
+_SWEEP = rf"users/{_NAME}/sweeps/{_NAME}"
 HTTP: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "GET",
@@ -52,6 +53,8 @@ HTTP: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("POST", re.compile(rf"users/{_NAME}/jobs")),
     ("PUT", re.compile(rf"{_JOB}:[a-z]+")),
     ("DELETE", re.compile(_JOB)),
+    ("GET", re.compile(rf"{_SWEEP}(?:/curves)?")),
+    ("PUT", re.compile(rf"{_SWEEP}:[a-z]+")),
 )
 SOCKETS = re.compile(rf"{_JOB}:stream")
 _ENCODED = re.compile(r"%(?:2e|2f|5c|00)", re.IGNORECASE)

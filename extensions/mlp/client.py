@@ -372,6 +372,39 @@ class Client:
         """Return the entries of a directory of a job."""
         return list(self.pages(f"{self.job_path(name, user)}/files", path=path, limit=1000))
 
+    def sweep_path(self, name: str = "", user: str | None = None) -> str:
+        """Return where a sweep of a user's is in the API, yours where none is said; without a name all of them."""
+        return f"/users/{quote(user or self.user)}/sweeps{'/' if name else ''}{quote(name)}"
+
+    def start_sweep(self, create: Json) -> Json:
+        """Start a sweep; a repeated delivery of this one call makes one."""
+        return _object(self.request("POST", self.sweep_path(), create, _key()))
+
+    def preview_sweep(self, create: Json) -> Json:
+        """Return what a sweep would be and take."""
+        return _object(self.request("POST", f"{self.sweep_path()}:preview", create))
+
+    def sweeps(self, /, **query: Any) -> list[Json]:
+        """Return your sweeps, the newest first, without their trials."""
+        return list(self.pages(self.sweep_path(), **query))
+
+    def sweep(self, name: str, user: str | None = None) -> Json:
+        """Return a sweep with its trials: its latest run, or NAME@RUN."""
+        return _object(self.request("GET", self.sweep_path(name, user)))
+
+    def sweep_curves(self, name: str, user: str | None = None, most: int = 100) -> list[Json]:
+        """Return what the trials of a sweep reported of its metric."""
+        found = self.get(f"{self.sweep_path(name, user)}/curves", most=most)
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    def act_sweep(self, verb: str, name: str, user: str | None = None, more: Json | None = None) -> Json:
+        """Cancel a sweep, or extend it."""
+        return _object(self.request("PUT", f"{self.sweep_path(name, user)}:{verb}", more))
+
+    def delete_sweep(self, name: str) -> Json:
+        """Delete a sweep with the jobs of its trials."""
+        return _object(self.request("DELETE", self.sweep_path(name)))
+
     def app_path(self, name: str = "") -> str:
         """Return the path of an app of the user's, or of all."""
         return f"/users/{quote(self.user)}/apps" + (f"/{quote(name)}" if name else "")

@@ -21,6 +21,7 @@ from mlp.language import say
 
 if TYPE_CHECKING:
     from mlp.handle import Job
+    from mlp.sweeping import Sweep
 
 
 class MLPError(Exception):
@@ -107,7 +108,7 @@ class JobFailed(MLPError):  # noqa: N818 - what happened
         """What it is, in a word or two."""
         return say("Job failed")
 
-    def __init__(self, job: Job, msg: str) -> None:
+    def __init__(self, job: Job | Sweep, msg: str) -> None:
         super().__init__(msg)
         self.job = job
 

@@ -342,6 +342,10 @@ def submit(
     given = parse(options, SUBMIT, "submit")
     body = program.build(given, entry=entry, code=code, args=args, variables=variables)
     client = Client.from_env()
+    if given.get("array") is not None:
+        from mlp import sweeping  # noqa: PLC0415 - it knows jobs, which need not know it
+
+        return sweeping.begin(client, sweeping.as_array(body, given), given)
     if given.get("dry_run"):
         return dry_run(client, body)
     job = send(client, body, named="name" in given)
@@ -438,7 +442,7 @@ def offer(**options: Any) -> tables.Sentences:
     return tables.offer(Client.from_env().offer({k: v for k, v in shape.items() if v != BY_NAME[k].default}))
 
 
-def _describe(function: Callable[..., Any], summary: str, table: Sequence[Option]) -> None:
+def describe(function: Callable[..., Any], summary: str, table: Sequence[Option]) -> None:
     """Give a function the signature and the help of the option table."""
     fixed = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     made = [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default) for o in table]
@@ -447,13 +451,11 @@ def _describe(function: Callable[..., Any], summary: str, table: Sequence[Option
     function.__doc__ = "\n".join([summary, "", *rows])
 
 
-_describe(
+describe(
     submit,
     "Submit a job and return it at once as a `Job` (with `wait`, when it has finished well).\n\n"
     "    entry: a script in your home; or code: the program's text; args: the script's arguments\n"
     "    variables: sent along as JSON; in a program's text they are variables, a script reads `mlp.variables()`",
     SUBMIT,
 )
-_describe(
-    offer, "Return what a job of this shape would get: start now or when, on what, at what cost.", SHAPE
-)
+describe(offer, "Return what a job of this shape would get: start now or when, on what, at what cost.", SHAPE)

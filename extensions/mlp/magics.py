@@ -8,12 +8,13 @@ from typing import Any
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
-from mlp import actions, display, program, words
+from mlp import actions, display, program, sweepdisplay, sweeping, words
 from mlp.client import Client
 from mlp.completion import Remembering, complete
 from mlp.errors import JobFailed, MLPError, UsageError
 from mlp.handle import Job, dry_run, send
 from mlp.language import say
+from mlp.sweepoptions import starts
 from mlp.verbs import MAGIC, ParsedLine, find, overview, parse, usage
 from mlp.words import sentences
 
@@ -43,22 +44,26 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
             sys.stdout.write(usage(find(said[0], MAGIC), MAGIC) + "\n")
             return None
         call = parse(said, MAGIC)
-        if cell is not None and call.verb.name != "submit":
+        if cell is not None and call.verb.name not in {"submit", "sweep"}:
             raise UsageError(
                 say(
-                    "a cell's text is a program: %%mlp submit. For {verb} write {command}",
+                    "a cell's text is a program: %%mlp submit or %%mlp sweep. For {verb} write {command}",
                     verb=call.verb.name,
                     command=f"%mlp {line}",
                 )
             )
         if call.verb.name == "submit":
             return self.submit(call, cell)
+        if call.verb.name == "sweep" and (cell is not None or starts(call.given)):
+            return self.sweep(call, cell)
         client = Client.from_env()
         with actions.hinting(client, call):
             return self.steer(client, call)
 
     def steer(self, client: Client, call: ParsedLine) -> Any:
         """Do all but submit."""
+        if call.verb.name == "sweep":
+            return self.show_sweep(client, call)
         if call.verb.name == "watch":
             self.watch(client, call)
             return None
@@ -80,25 +85,10 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
             raise UsageError(say("--wait stays until the end, --detach leaves at once: one of them"))
         if not call.names and cell is None:
             raise UsageError(say("nothing to run: %mlp submit SCRIPT, or %%mlp submit on top of a program"))
-        script = call.names[0] if call.names else None
-        if script is not None and cell is not None and cell.strip():
-            raise UsageError(
-                say(
-                    "either {script} or the cell's text, not both: %mlp submit {script} with one %",
-                    script=script,
-                )
-            )
-        body = program.build(
-            given,
-            entry=script,
-            # the magic's line stays as a comment, so that line numbers in errors are the cell's
-            code=None
-            if script is not None or cell is None or not cell.strip()
-            else f"# %%mlp submit\n{cell}",
-            args=call.rest,
-            variables=self.variables(given.get("with", ())),
-        )
+        body = self.program(call, cell)
         client = Client.from_env()
+        if given.get("array") is not None:
+            return self.begin(client, sweeping.as_array(body, given), call)
         if given.get("dry_run"):
             return dry_run(client, body)
         job = send(client, body, named="name" in given)
@@ -117,6 +107,78 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
             display.show_submitted(job)
         return None
 
+    def program(self, call: ParsedLine, cell: str | None) -> dict[str, Any]:
+        """Make the body of a job of a cell or a script."""
+        script = call.names[0] if call.names else None
+        if script is not None and cell is not None and cell.strip():
+            raise UsageError(
+                say(
+                    "either {script} or the cell's text, not both: {command} with one %",
+                    script=script,
+                    command=f"%mlp {call.verb.name} {script}",
+                )
+            )
+        return program.build(
+            call.given,
+            entry=script,
+            # the magic's line stays as a comment, so that line numbers in errors are the cell's
+            code=None
+            if script is not None or cell is None or not cell.strip()
+            else f"# %%mlp {call.verb.name}\n{cell}",
+            args=call.rest,
+            variables=self.variables(call.given.get("with", ())),
+        )
+
+    def sweep(self, call: ParsedLine, cell: str | None) -> Any:
+        """Start a sweep of a cell or a script."""
+        given = call.given
+        if not starts(given):
+            raise UsageError(
+                say(
+                    'nothing to try: add --grid lr=0.1,0.01 or --search "dropout=uniform(0, 0.5)" --trials 20'
+                )
+            )
+        if not call.names and cell is None:
+            raise UsageError(say("nothing to run: %mlp sweep SCRIPT, or %%mlp sweep on top of a program"))
+        return self.begin(Client.from_env(), sweeping.completed(self.program(call, cell), given), call)
+
+    def begin(self, client: Client, body: dict[str, Any], call: ParsedLine) -> Any:
+        """Start a sweep and show it; with --wait stay until it ends."""
+        given = call.given
+        found = sweeping.begin(client, body, {**given, "wait": False}, sys.stdout)
+        if not isinstance(found, sweeping.Sweep):
+            return found
+        self.space()["_mlp"] = found
+        if given.get("detach"):
+            line = say(
+                "{name} was started. Follow it: {command}",
+                name=found.title,
+                command=f"%mlp sweep {found.reference}",
+            )
+            sys.stdout.write(f"{line}\n")
+            return None
+        sweepdisplay.show(found, started=not given.get("wait"))
+        if given.get("wait"):
+            try:
+                found.wait()
+            except KeyboardInterrupt:
+                return None
+            if found.state == "failed":
+                raise JobFailed(found, str(found.data.get("message")))
+        return None
+
+    def show_sweep(self, client: Client, call: ParsedLine) -> Any:
+        """Show a sweep again; all of them where none is named."""
+        if not call.names:
+            return sweeping.listed(client.sweeps())
+        found = sweeping.Sweep(client, client.sweep(call.names[0]))
+        self.space()["_mlp"] = found
+        try:
+            sweepdisplay.show(found)
+        except KeyboardInterrupt:
+            return None
+        return None
+
     def wait(self, job: Job) -> None:
         """Stay until the job ends; one that did not finish well fails the cell."""
         try:
@@ -127,7 +189,11 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
 
     def watch(self, client: Client, call: ParsedLine) -> None:
         """Show a job live."""
-        job = Job(client, client.job(call.names[0]))
+        found = sweeping.job_or_sweep(client, call.names[0])
+        if isinstance(found, sweeping.Sweep):
+            self.show_sweep(client, call)
+            return
+        job = found
         self.remember(job)
         try:
             display.show(job)

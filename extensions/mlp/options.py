@@ -91,7 +91,9 @@ def job_name(text: object) -> str:
     return text
 
 
-def _number(low: float, high: float, unit: Callable[[], str]) -> Callable[[object], float]:
+def number(low: float, high: float, unit: Callable[[], str]) -> Callable[[object], float]:
+    """Return what parses a number from `low` to `high`."""
+
     def parse(text: object) -> float:
         try:
             value = float(text)  # type: ignore[arg-type]
@@ -105,7 +107,9 @@ def _number(low: float, high: float, unit: Callable[[], str]) -> Callable[[objec
     return parse
 
 
-def _whole(low: int, high: int, what: Callable[[], str]) -> Callable[[object], int]:
+def whole(low: int, high: int, what: Callable[[], str]) -> Callable[[object], int]:
+    """Return what parses a whole number from `low` to `high`."""
+
     def parse(text: object) -> int:
         try:
             value = int(str(text))
@@ -130,7 +134,9 @@ def ram(text: object) -> int:
     return value
 
 
-def _word(limit: int) -> Callable[[object], str]:
+def word(limit: int) -> Callable[[object], str]:
+    """Return what checks a word of so many characters at most."""
+
     def parse(text: object) -> str:
         if not isinstance(text, str) or not 0 < len(text) <= limit:
             raise ValueError(say("must be a word of at most {n} characters", n=limit))
@@ -239,6 +245,13 @@ def data(value: object) -> list[str]:
     return texts
 
 
+def array(text: object) -> str:
+    """Check the indices of an array."""
+    if not isinstance(text, str) or not re.fullmatch(r"[\d,:\- ]+(%\d+)?", text):
+        raise ValueError(say("is no array; right: 0-31, 0-30:2, 1,5,9, or 0-31%8 for 8 at a time"))
+    return text
+
+
 def names(text: object) -> tuple[str, ...]:
     """Split `lr,batch`."""
     found = tuple(p.strip() for p in str(text).split(",") if p.strip())
@@ -297,17 +310,17 @@ SUBMIT: tuple[Option, ...] = (
     Option("runtime", lambda: say("{runtimes}, or one of your tenant's (see the verb runtimes)", runtimes=", ".join(RUNTIMES)), name, None, "NAME", "-r", "runtimes",
            shown_default=lambda: say("mpi with --workers > 1, else plain")),
     Option("workers", lambda: say("ranks; a range starts with as many as fit"), workers, 1, "N|MIN:MAX", "-w"),
-    Option("cpu", lambda: say("cores per rank"), _number(0.1, 1_000_000, lambda: say("cores")), 1.0, "CORES"),
-    Option("gpu", lambda: say("devices per rank"), _number(0, 100_000, lambda: say("devices")), 0.0, "DEVICES"),
-    Option("gpu_kind", lambda: say("kind of device"), _word(64), None, "KIND", shown_default=lambda: say("any")),
+    Option("cpu", lambda: say("cores per rank"), number(0.1, 1_000_000, lambda: say("cores")), 1.0, "CORES"),
+    Option("gpu", lambda: say("devices per rank"), number(0, 100_000, lambda: say("devices")), 0.0, "DEVICES"),
+    Option("gpu_kind", lambda: say("kind of device"), word(64), None, "KIND", shown_default=lambda: say("any")),
     Option("ram", lambda: say("memory per rank"), ram, 1024, "MIB", shown_default=lambda: say("1024 MiB")),
-    Option("ps", lambda: say("parameter servers (tf)"), _whole(0, 1000, lambda: say("parameter servers")), 0, "N"),
+    Option("ps", lambda: say("parameter servers (tf)"), whole(0, 1000, lambda: say("parameter servers")), 0, "N"),
     Option("tenant", lambda: say("whose quota it uses"), name, None, "NAME", "-t", "tenants", shown_default=lambda: say("yours")),
     Option("priority", lambda: say("class of priority"), name, "normal", "CLASS", choices=" ".join(PRIORITIES)),
     Option("time_limit", lambda: say("end an attempt after this time"), duration, None, "30m|2h|1d", shown_default=lambda: say("none")),
-    Option("retries", lambda: say("restarts after a failure"), _whole(0, 100, lambda: say("retries")), 0, "N"),
+    Option("retries", lambda: say("restarts after a failure"), whole(0, 100, lambda: say("retries")), 0, "N"),
     Option("checkpoint_every", lambda: say("how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY"), duration, None, "30m|2h", shown_default=lambda: say("none")),
-    Option("topology", lambda: say("where ranks go"), _word(100), None, "RULE", choices=" ".join(TOPOLOGIES),
+    Option("topology", lambda: say("where ranks go"), word(100), None, "RULE", choices=" ".join(TOPOLOGIES),
            also=lambda: say("required:LABEL (on nodes with one value of that label), preferred:LABEL (so if it can be had)"),
            shown_default=lambda: say("bin-pack")),
     Option("tensorboard", lambda: say("whether TensorBoard's event files that its program writes are drawn"), _switch, "on", "on|off", choices="on off"),
@@ -317,6 +330,8 @@ SUBMIT: tuple[Option, ...] = (
            many=True, written="--param", shown_default=lambda: say("none")),
     Option("data", lambda: say("a dataset that its program reads below /data, and at PATH where one is given; may be repeated"), data, None,
            "[USER/]NAME[:PATH]", many=True, shown_default=lambda: say("none")),
+    Option("array", lambda: say("a job for each index, as one entry; the program finds its own in mlp.params.index and MLP_ARRAY_INDEX"), array, None,
+           "0-31[%8]", wire=False, shown_default=lambda: say("none")),
     Option("name", lambda: say("used again, when it has ended, it is the next run of that name; earlier runs stay"), job_name, None,
            "NAME", "-n", shown_default=lambda: say("runtime and date")),
     Option("replace", lambda: say("delete the earlier runs of the name"), None, False),

@@ -37,7 +37,7 @@ _PRE = (
     "margin:4px 0;padding:6px 8px;border:1px solid rgba(128,128,128,.3);border-radius:4px;"
     "white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px;text-align:left"
 )
-_FRAME = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 14px;max-width:960px;text-align:left"
+FRAME = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 14px;max-width:960px;text-align:left"
 _CELL = "padding:1px 12px 1px 0;text-align:left"
 
 
@@ -82,7 +82,7 @@ def html(snapshot: Json) -> str:
     phase = str(job.get("phase", "unknown"))
     colour = TONES.get(phase, "#b7791f")
     parts = [
-        f'<div class="mlp-picture" style="{_FRAME}">',
+        f'<div class="mlp-picture" style="{FRAME}">',
         f'<div><b style="font-size:1.1em">{escape(words.title(job))}</b>',
         f' <span style="color:{colour};font-weight:600">{escape(words.state(job))}</span></div>',
         f'<div style="opacity:.75">{escape(" · ".join(facts(job)))}</div>',

@@ -23,6 +23,7 @@ REASONS: Mapping[str, Callable[[], str]] = {
     "DiskFull": lambda: say("waits for room on the disk"),
     "TenantMoves": lambda: say("waits while its tenant's files are moved"),
     "Suspended": lambda: say("suspended"),
+    "StoppedEarly": lambda: say("stopped early"),
     "Gated": lambda: say("held back"),
 }
 ORDERS: Mapping[str, Callable[[], str]] = {

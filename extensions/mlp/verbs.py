@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
-from mlp.options import AGAIN, SHAPE, SUBMIT, WITH, Option, duration, name, ram
+from mlp.options import AGAIN, SHAPE, SIZE, SUBMIT, WITH, Option, duration, name, ram
+from mlp.sweepoptions import EXTEND, SWEEP
+from mlp.sweepoptions import right_call as right_sweep_call
 from mlp.words import SCOPE_PREFIX, sentences
 
 MAGIC, COMMAND = "%mlp", "mlp"
@@ -117,6 +119,7 @@ TENANT_SECRET = Option(
     "-t",
     "tenants",
 )
+OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this tenant (ls)"))
 STAGES = ("none", "staging", "production", "archived")
 SERVICE = Option(
     "service",
@@ -171,7 +174,7 @@ METRIC = Option(
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, job, jobs, runs, several, files, file, model, data, app, secret, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, secret, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -183,6 +186,15 @@ class Verb:
 _COMMAND_ONLY = frozenset({COMMAND})
 VERBS: tuple[Verb, ...] = (
     Verb("submit", lambda: say("run a cell or a script as a job"), "script", (*SUBMIT, WITH)),
+    Verb(
+        "sweep",
+        lambda: say("run a cell or a script with many parameters, or show such a sweep"),
+        "sweep",
+        (*SWEEP, WITH),
+    ),
+    Verb(
+        "sweeps", lambda: say("list, show, cancel, extend and remove sweeps"), "sweeps", (OF_SWEEPS, *EXTEND)
+    ),
     Verb("jobs", lambda: say("list your jobs"), "", (STATE, TENANT)),
     Verb("job", lambda: say("show one job as it is now"), "job"),
     Verb("watch", lambda: say("follow a job, from its beginning"), "job"),
@@ -256,6 +268,8 @@ def languages() -> tuple[str, ...]:
 
 TAKES: dict[str, Callable[[], str]] = {
     "script": lambda: say("[SCRIPT] [options] [-- ARGUMENTS]"),
+    "sweep": lambda: say("[SCRIPT] --grid NAME=V,V|--search NAME=SPACE [options] [-- ARGUMENTS] | NAME"),
+    "sweeps": lambda: say("[ls] | show NAME | trials NAME | cancel NAME... | extend NAME | rm NAME..."),
     "job": lambda: say("NAME (its latest run) or NAME@RUN"),
     "jobs": lambda: say("NAME... (names, NAME@RUN, patterns like digits-* or digits@*, or a filter)"),
     "files": lambda: say("NAME [DIRECTORY]"),
@@ -398,7 +412,7 @@ def _unknown(flag: str, verb: Verb, surface: str, known: dict[str, Option]) -> O
         hint = say("Did you mean {near}?", near=near[0])
     else:
         hint = say("It has: {options}.", options=has) if has else say("It has no options.")
-    if verb.takes == "script":
+    if verb.takes in {"script", "sweep"}:
         hint = sentences(hint, say("Arguments of the script itself go after --"))
     said = say("{command} has no option {option}.", command=f"{surface} {verb.name}", option=flag)
     raise UsageError(sentences(said, hint))
@@ -407,9 +421,9 @@ def _unknown(flag: str, verb: Verb, surface: str, known: dict[str, Option]) -> O
 def _check_names(call: ParsedLine, surface: str) -> None:
     verb, count = call.verb, len(call.names)
     line = f"{surface} {verb.name} {TAKES[verb.takes]()}".rstrip()
-    if call.rest and verb.takes != "script":
+    if call.rest and verb.takes not in {"script", "sweep"}:
         raise UsageError(say("nothing goes after -- here. Right: {line}", line=line))
-    if verb.takes == "script" and count > 1:
+    if verb.takes in {"script", "sweep"} and count > 1:
         raise UsageError(
             say(
                 "{second}: arguments of the script go after --, as in: {first} -- {second}",
@@ -441,6 +455,8 @@ def _check_acts(call: ParsedLine, line: str) -> None:
         raise UsageError(say("what about datasets? Right: {line}", line=line))
     if call.verb.takes == "secret" and not _secret_call(call):
         raise UsageError(say("what about secrets? Right: {line}", line=line))
+    if call.verb.takes == "sweeps" and not right_sweep_call(call.names, call.given):
+        raise UsageError(say("what about sweeps? Right: {line}", line=line))
     if call.verb.takes == "app" and not right_app_call(call.names, call.given):
         raise UsageError(say("what about apps? Right: {line}", line=line))
     if call.verb.takes == "token" and not _token_call(call):

@@ -250,6 +250,24 @@ class ApiRig:
 
         wait_for(is_there, message=f"for the app of {user}")
 
+    def sweep(self, user: str, name: str, token: str) -> None:
+        """Start a sweep of one trial, which runs until it is ended."""
+        shape = {"code": "x", "cpu": 0.1, "ram": 100, "env": {"SIM_DURATION": "600"}, "grid": {"lr": [0.1]}}
+        made = self.ask("POST", f"/users/{user}/sweeps", {"name": name, **shape}, token=token)
+        assert made.status == 201, made.body
+
+    def search(self, user: str, token: str) -> None:
+        """Let the user have a sweep called search, also where a test shut them out, which takes it away."""
+
+        def is_there() -> bool:
+            found = self.ask("GET", f"/users/{user}/sweeps/search", token=token)
+            if found.status == 200 and found.json["state"] not in ("finished", "failed", "cancelled"):
+                return bool(found.json["state"] == "running")
+            self.sweep(user, "search", token)
+            return True
+
+        wait_for(is_there, message=f"for the sweep of {user}")
+
     def until(self, user: str, name: str, *phases: str) -> dict[str, Any]:
         """Wait until the job is in one of the phases."""
 

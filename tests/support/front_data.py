@@ -28,6 +28,7 @@ from front_shapes import (
     why_of,
     work,
 )
+from sweep_shapes import curves, sweep
 
 SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
 
@@ -102,6 +103,7 @@ class Data:
             waiting=2,
             description="Vision",
         )
+        self.sweep: Json = sweep()
         self.previews: list[Json] = []  # what was asked
         default = tenant(
             "default", cpu=None, gpu=None, ram=None, rom=None, cpu_inuse=0.4, ram_inuse=2048, members=4
@@ -399,6 +401,16 @@ class Data:
                 return self._job(method, parts[1], parts[3], verb)
             case _, ["users", _, "datasets", *_], _:
                 return self.datasets.answer(method, parts, verb, body)
+            case "GET", ["users", "ann", "sweeps"], "":
+                return 200, [{**sweep(), "trials": []}, sweep("older", "finished", run=2)]
+            case "GET", ["users", "ann", "sweeps", "search@1"], "":
+                return 200, self.sweep
+            case "PUT", ["users", "ann", "sweeps", "search@1"], "cancel" | "extend":
+                self.sweep = {**self.sweep, "state": "ending" if verb == "cancel" else "running"}
+                self.sweep["budget_trials"] += (body or {}).get("trials", 0)
+                return 200, self.sweep
+            case "GET", ["users", "ann", "sweeps", "search@1", "curves"], "":
+                return 200, curves()
             case "GET", ["users", name, "apps"], "":
                 return 200, [a for a in self.apps if a["user"] == name]
             case "GET", ["users", user, "apps", name], "":

@@ -17,6 +17,8 @@ PAGES = {
     "job": ("jobs/ann/digits", "Curves"),
     "runs": ("runs", "run 3"),
     "compare": ("compare/ann/digits@1,digits@3", "Packages that differ"),
+    "sweeps": ("sweeps", "search"),
+    "sweep": ("sweeps/ann/search@1", "Trials, the best first"),
     "datasets": ("datasets", "pets"),
     "dataset": ("datasets/ann/pets", "labels.csv"),
     "models": ("models", "digits@2"),
@@ -105,10 +107,11 @@ class Pages:
         width: int = 1000,
         height: int = 900,
         language: str = "en",
+        kind: str = "job",
     ) -> Page:
         theme = "dark" if dark else "light"
         return self.open(
-            f"/harness/widget.html?name={name}&theme={theme}&lang={language}",
+            f"/harness/widget.html?name={name}&theme={theme}&lang={language}&kind={kind}",
             dark=dark,
             width=width,
             height=height,

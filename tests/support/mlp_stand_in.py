@@ -132,7 +132,7 @@ class StandIn:
         routes = [
             (rf"{API}/auth", Auth), (rf"{API}/users/([^/]+)/preferences", Preferences), (rf"{API}/users/([^/]+)/jobs", Jobs), (one, OneJob), (rf"{one}:stream", Stream),
             (rf"{one}:([a-z]+)", Verb), (rf"{one}/(why|events|attempts|decisions|logs)", About), (rf"{API}/users/([^/]+)/quota", Quota),
-            (rf"{API}/users/([^/]+)/job_metrics/([^/]+)", Metrics), (rf"{API}/(offer|tenants|runtimes)", Lists),
+            (rf"{API}/users/([^/]+)/job_metrics/([^/]+)", Metrics), (rf"{API}/(offer|tenants|runtimes)", Lists), (rf"{API}/users/([^/]+)/sweeps/([^/:]+)(?::[a-z]+)?", NoSweep),
         ]  # fmt: skip
         app = Application([(p, h, {"world": self}) for p, h in routes], log_function=lambda _: None)
         self._server = HTTPServer(app)
@@ -288,6 +288,15 @@ class OneJob(Base):
                 return
             del self.world.jobs[self.world.key(name)]
             self.reply(job)
+
+
+class NoSweep(Base):
+    """Nobody has a sweep here."""
+
+    def get(self, user: str, name: str) -> None:
+        self.refuse("NotFound", f"there is no sweep {name}")
+
+    put = delete = get
 
 
 class Verb(Base):

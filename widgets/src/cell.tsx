@@ -1,14 +1,16 @@
 /**
- * The live monitor of one job in a cell's output. All data comes over the browser's own connection to the notebook
+ * The live monitor of one job, or one sweep, in a cell's output. All data comes over the browser's own connection to the notebook
  * server, which passes it on from the service beside all kernels; so a busy, restarted or dead kernel changes nothing.
  * Without a service the picture that the notebook keeps is shown.
  */
-import { render } from "preact";
+import { render, type JSX } from "preact";
 import { Monitor, type MonitorProps } from "./components/Monitor";
+import { SweepMonitor } from "./components/SweepMonitor";
 import { Client } from "./core/api";
 import { learn } from "./core/catalogues";
 import { languageOf } from "./core/language";
 import { liveJob } from "./core/live";
+import { readableSweep } from "./core/sweep";
 import { serverApi, serverXsrf } from "./core/server";
 import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
@@ -32,31 +34,58 @@ export async function languageOfNotebook(client: Client): Promise<string> {
   return languageOf(client.answeredIn) ?? languageOf(document.documentElement.lang) ?? "";
 }
 
-/** Draw job `name` of `user` into an element, in the notebook's language, whose catalogue is in a folder; what is returned takes it away. */
-export function show(el: HTMLElement, user: string, name: string, snapshot: unknown, folder: string, onAction: MonitorProps["onAction"] = () => undefined): () => void {
+/** What is drawn into a cell, and what ends with it. */
+interface Drawn {
+  view: (client: Client) => JSX.Element;
+  begin?: () => void;
+  end?: () => void;
+}
+
+/** Draw into an element, in the notebook's language, whose catalogue is in a folder; what is returned takes it away. */
+function draw(el: HTMLElement, folder: string, make: (client: Client) => Drawn): () => void {
   const root = document.createElement("div");
   root.className = "mlp mlp-widget";
   root.dataset["jpSuppressContextMenu"] = "";
   el.append(root);
   const free = keepKeys(root);
   const client = serverClient();
-  const live = liveJob(client, user, name, snapshot);
+  const drawn = make(client);
   let gone = false;
   const begin = (): void => {
     if (gone) return;
-    render(<Monitor client={client} live={live} user={user} name={name} page={false} onAction={onAction} />, root);
-    live.start();
+    render(drawn.view(client), root);
+    drawn.begin?.();
   };
   void languageOfNotebook(client)
     .then((tag) => learn(tag, folder))
     .then(begin);
   return () => {
     gone = true;
-    live.stop();
+    drawn.end?.();
     render(null, root);
     free();
     root.remove();
   };
+}
+
+/** Draw job `name` of `user`. */
+export function show(el: HTMLElement, user: string, name: string, snapshot: unknown, folder: string, onAction: MonitorProps["onAction"] = () => undefined): () => void {
+  return draw(el, folder, (client) => {
+    const live = liveJob(client, user, name, snapshot);
+    return {
+      view: () => <Monitor client={client} live={live} user={user} name={name} page={false} onAction={onAction} />,
+      begin: () => live.start(),
+      end: () => live.stop(),
+    };
+  });
+}
+
+/** Draw sweep `name` of `user`; a trial is named as the magics name it. */
+export function showSweep(el: HTMLElement, user: string, name: string, snapshot: unknown, folder: string): () => void {
+  const job = (of: string): JSX.Element => <span title={`%mlp watch ${of}`}>{of}</span>;
+  return draw(el, folder, () => ({
+    view: (client) => <SweepMonitor client={client} user={user} name={name} page={false} saved={readableSweep(snapshot)} job={job} />,
+  }));
 }
 
 /**

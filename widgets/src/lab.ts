@@ -5,11 +5,15 @@
  *
  * Built by hand as what Lab loads: a federated module whose container gives renderer and plugin, and which takes Lumino from Lab.
  */
-import { show } from "./cell";
+import { show, showSweep } from "./cell";
 import { shared as sharedModule, type LuminoModule, type Shared } from "./lab/modules";
 import { plugin } from "./lab/plugin";
 
-const MIME = "application/vnd.mlp-hub.job+json";
+/** What an output shows, by its kind, and what draws it. */
+const KINDS = {
+  job: { mime: "application/vnd.mlp-hub.job+json", draw: show },
+  sweep: { mime: "application/vnd.mlp-hub.sweep+json", draw: showSweep },
+};
 /** Before ipywidgets (-10), HTML (50) and text: lower ranks are preferred. */
 const RANK = -20;
 
@@ -23,7 +27,8 @@ const record = (value: unknown): Record<string, unknown> =>
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-function renderers({ Widget }: LuminoModule): unknown {
+function renderer({ Widget }: LuminoModule, kind: keyof typeof KINDS): unknown {
+  const { mime, draw } = KINDS[kind];
   class Monitor extends Widget {
     private stop: (() => void) | null = null;
     private shown = "";
@@ -36,12 +41,12 @@ function renderers({ Widget }: LuminoModule): unknown {
     /** Called again when the kernel renews what the notebook keeps; who looks at the monitor keeps what they opened. */
     renderModel(output: Output): Promise<void> {
       // a notebook is anybody's text: only these are taken from it, never an address to ask
-      const { user, name, snapshot } = record(output.data[MIME]);
+      const { user, name, snapshot } = record(output.data[mime]);
       const job = JSON.stringify([user, name]);
       if (job !== this.shown) {
         this.stop?.();
         this.shown = job;
-        this.stop = show(this.node, text(user), text(name), snapshot, folder);
+        this.stop = draw(this.node, text(user), text(name), snapshot, folder);
       }
       return Promise.resolve();
     }
@@ -52,8 +57,8 @@ function renderers({ Widget }: LuminoModule): unknown {
       super.dispose();
     }
   }
-  const rendererFactory = { safe: true, mimeTypes: [MIME], defaultRank: RANK, createRenderer: () => new Monitor() };
-  return { id: "mlp-hub:job", rendererFactory, rank: RANK, dataType: "json" };
+  const rendererFactory = { safe: true, mimeTypes: [mime], defaultRank: RANK, createRenderer: () => new Monitor() };
+  return { id: `mlp-hub:${kind}`, rendererFactory, rank: RANK, dataType: "json" };
 }
 
 let shared: Shared = {};
@@ -85,7 +90,7 @@ page._JUPYTERLAB["mlp-hub"] = {
   },
   get: async (what: string) => {
     const module = await lumino();
-    const extension = what === "./extension" ? await plugin(module, shared, folder) : renderers(module);
+    const extension = what === "./extension" ? await plugin(module, shared, folder) : [renderer(module, "job"), renderer(module, "sweep")];
     style();
     return () => ({ __esModule: true, default: extension });
   },

@@ -88,6 +88,7 @@ def _run(call: ParsedLine) -> int:
 
     mine: dict[str, Callable[[ParsedLine], int]] = {
         "submit": own.submit,
+        "sweep": own.sweep,
         "login": login.login,
         "logout": login.logout,
         "whoami": login.whoami,

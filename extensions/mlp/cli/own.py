@@ -4,17 +4,73 @@ from __future__ import annotations
 
 import getpass
 import sys
+from typing import Any
 
-from mlp import cli, display, program, words
+from mlp import cli, display, program, sweepdisplay, sweeping, words
 from mlp.client import Client
 from mlp.completion import SCRIPTS
 from mlp.errors import UsageError
 from mlp.handle import Job, dry_run, send
 from mlp.language import say
 from mlp.logtail import follow_lines
+from mlp.sweepoptions import starts
 from mlp.verbs import ParsedLine
 
 ACCESS_KEY, SECRET_KEY = "access_key_id", "secret_access_key"
+
+
+def _body(call: ParsedLine) -> dict[str, Any]:
+    """Make the body of a job of a script, or of what comes from standard input."""
+    if not call.names:
+        raise UsageError(say("nothing to run: {command}", command=f"mlp {call.verb.name} SCRIPT"))
+    if call.names[0] == "-":
+        return program.build(call.given, code=sys.stdin.read(), args=call.rest)
+    return program.build(call.given, entry=call.names[0], args=call.rest)
+
+
+def sweep(call: ParsedLine) -> int:
+    """Start a sweep and return at once, or with its end; or show one that is there."""
+    given = call.given
+    if not starts(given):
+        client = Client.from_env()
+        if not call.names:
+            cli.show(sweeping.listed(client.sweeps()), as_json=bool(given.get("json")))
+            return cli.DONE
+        found = sweeping.Sweep(client, client.sweep(call.names[0]))
+        if given.get("wait"):
+            return _sweep_to_the_end(found, as_json=bool(given.get("json")))
+        cli.show(found, as_json=bool(given.get("json")))
+        return cli.DONE
+    return _begin(sweeping.completed(_body(call), given), call)
+
+
+def _begin(body: dict[str, Any], call: ParsedLine) -> int:
+    given, as_json = call.given, bool(call.given.get("json"))
+    found = sweeping.begin(Client.from_env(), body, {**given, "wait": False})
+    if not isinstance(found, sweeping.Sweep):
+        cli.show(found, as_json=as_json)
+        return cli.DONE
+    if given.get("wait"):
+        return _sweep_to_the_end(found, as_json=as_json)
+    if as_json:
+        cli.show(found, as_json=True)
+    else:
+        line = say(
+            "{name} was started. Follow it: {command}",
+            name=found.title,
+            command=f"mlp watch {found.reference}",
+        )
+        sys.stdout.write(f"{found.reference if given.get('detach') else line}\n")
+    return cli.DONE
+
+
+def _sweep_to_the_end(found: sweeping.Sweep, *, as_json: bool) -> int:
+    if as_json:
+        found.wait()
+        cli.show(found, as_json=True)
+    else:
+        sweepdisplay.watch_text(found)
+    return cli.DONE if found.state == "finished" else cli.JOB_FAILED
 
 
 def submit(call: ParsedLine) -> int:
@@ -23,12 +79,9 @@ def submit(call: ParsedLine) -> int:
     as_json = bool(given.get("json"))
     if given.get("wait") and given.get("detach"):
         raise UsageError(say("--wait stays until the end, --detach leaves at once: one of them"))
-    if not call.names:
-        raise UsageError(say("nothing to run: mlp submit SCRIPT"))
-    if call.names[0] == "-":
-        body = program.build(given, code=sys.stdin.read(), args=call.rest)
-    else:
-        body = program.build(given, entry=call.names[0], args=call.rest)
+    body = _body(call)
+    if given.get("array") is not None:
+        return _begin(sweeping.as_array(body, given), call)
     client = Client.from_env()
     if given.get("dry_run"):
         cli.show(dry_run(client, body), as_json=as_json)
@@ -50,7 +103,11 @@ def submit(call: ParsedLine) -> int:
 
 def watch(client: Client, call: ParsedLine) -> int:
     """Follow a job to its end."""
-    return _to_the_end(Job(client, client.job(call.names[0])), as_json=bool(call.given.get("json")))
+    as_json = bool(call.given.get("json"))
+    found = sweeping.job_or_sweep(client, call.names[0])
+    if isinstance(found, sweeping.Sweep):
+        return _sweep_to_the_end(found, as_json=as_json)
+    return _to_the_end(found, as_json=as_json)
 
 
 def set_secret(client: Client, call: ParsedLine) -> int:

@@ -25,6 +25,7 @@ from mlp_api.jobs import (
 )
 from mlp_api.runs import TAG_PATTERN
 from mlp_api.secrets import KEY_PATTERN
+from mlp_api.sweeps import SWEEP_NAME_PATTERN
 from mlp_api.types import CURSOR_PATTERN, LINE_PATTERN, NAME_PATTERN
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import Message, msg, verbatim
@@ -48,6 +49,9 @@ PATTERN_WORDS = {
     KEY_PATTERN: msg("letters, digits and _, not beginning with a digit, at most 64 characters"),
     ONCE_PATTERN: msg("digits and a to f: a hexadecimal number"),
     JOB_NAME_PATTERN: JOB_NAME_WORDS,
+    SWEEP_NAME_PATTERN: msg(
+        "letters, digits, -, _ and ., beginning with a letter, a digit or _, at most 43 characters"
+    ),
     JOB_PATTERN: msg("NAME or NAME@RUN, the name of {name}", name=JOB_NAME_WORDS),
     RANGE_PATTERN: msg('a whole number such as 4 (in JSON without quotes), or MIN:MAX such as "2:8"'),
     PARAM_PATTERN: msg("letters, digits, _, . and -, beginning with a letter or _, at most 64 characters"),

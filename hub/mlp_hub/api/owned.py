@@ -39,6 +39,11 @@ KINDS: dict[str, Owned] = {
         lambda platform: platform.jobs.tenant_of,
         lambda platform, context, user, name: platform.jobs.get(context, user, name),
     ),
+    "sweep": Owned(
+        re.compile(JOB_PATTERN),
+        lambda platform: platform.sweeps.tenant_of,
+        lambda platform, context, user, name: platform.sweeps.get(context, user, name),
+    ),
     "model": Owned(
         re.compile(MODEL_PATTERN),
         lambda platform: platform.models.tenant_of,

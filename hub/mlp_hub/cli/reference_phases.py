@@ -17,6 +17,7 @@ from mlp_hub.domain.ledger import HELD, RELEASE_MACHINE, REQUEST_MACHINE, Reques
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.model import HOLDING_MODELS, MODEL_MACHINE, ModelPhase
 from mlp_hub.domain.relocation import RELOCATION_MACHINE, RelocationPhase
+from mlp_hub.domain.sweep import SWEEP_MACHINE, SweepPhase
 
 _PHASES = """# Phases
 
@@ -29,6 +30,7 @@ _LIVES: tuple[tuple[str, Machine[Any], type[StrEnum], Collection[str]], ...] = (
     ("Models", MODEL_MACHINE, ModelPhase, HOLDING_MODELS),
     ("Apps", APP_MACHINE, AppPhase, ()),
     ("Relocations of tenants' files", RELOCATION_MACHINE, RelocationPhase, ()),
+    ("Sweeps", SWEEP_MACHINE, SweepPhase, ()),
     ("Resource requests", REQUEST_MACHINE, RequestPhase, HELD),
     ("Releases that name an amount, not a request", RELEASE_MACHINE, RequestPhase, ()),
     ("Departures of users", DEPARTURE_MACHINE, DeparturePhase, ()),

@@ -65,6 +65,7 @@ _TITLES = {
     "secrets": "Secrets",
     "metrics": "Metrics",
     "models": "Models",
+    "sweeps": "Sweeps",
     "apps": "Apps",
     "app_gate": "Ways into apps",
     "streams": "WebSockets",

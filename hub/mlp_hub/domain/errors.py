@@ -127,6 +127,11 @@ class Reason(StrEnum):
         "It was suspended and waits to be resumed.",
         msg("being resumed"),
     )
+    STOPPED_EARLY = (
+        "StoppedEarly",
+        "stopped early",
+        "It is a trial of a sweep, and others were better at the same step; its quota was given back.",
+    )
     GATED = (
         "Gated",
         "held back",
@@ -218,6 +223,7 @@ NOT_THERE: Mapping[str, Message] = {
     "member": msg("there is no member {name}"),
     "runtime": msg("there is no runtime {name}"),
     "secret": msg("there is no secret {name}"),
+    "sweep": msg("there is no sweep {name}"),
     "tenant": msg("there is no tenant {name}"),
     "user": msg("there is no user {name}"),
 }

@@ -205,11 +205,12 @@ Param = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The trial of a sweep that a job is: that sweep's uid and name, and which of its trials, from 0 on."""
+    """The trial of a sweep that a job is: that sweep's uid and name, which of its trials, from 0 on, and its index in an array."""
 
     sweep: str
     name: str
     number: int
+    index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

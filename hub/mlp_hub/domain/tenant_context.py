@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TenantContext:
-    """Whose jobs, datasets, models and apps may be come to: `user`'s own, and those of everybody in `tenants`; None: in all.
+    """Whose jobs, sweeps, datasets, models and apps may be come to: `user`'s own, and those of everybody in `tenants`; None: in all.
 
     Nothing but this bounds what a query returns, so that what a handler forgets to check is not there.
     """

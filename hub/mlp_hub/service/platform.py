@@ -56,6 +56,8 @@ from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
 from mlp_hub.service.state.frames import Frame
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.sweeps.service import SweepService
+from mlp_hub.service.sweeps.worker import SweepWorker
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.service.tenants.preview import Previews
@@ -271,6 +273,13 @@ class Platform:
         )
         self.departures.running.append(self.apps)
         self.app_usage = KeptUsage(db, self._app_worker.busy)
+        self.sweeps = SweepService(
+            self.board,
+            self.jobs,
+            SweepWorker(self.queue, self.board, self.jobs, self.metrics, clock),
+            clock,
+        )
+        self.departures.running.append(self.sweeps)
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, executor, clock)
         self.audit = AuditLog(db)
@@ -345,6 +354,7 @@ class Platform:
         await self.models.start()
         await self.datasets.start()
         await self.apps.start()
+        await self.sweeps.start()
         self._places.look_soon()
         await self.departures.start()
         self._images.begin()
@@ -383,6 +393,7 @@ class Platform:
         await self.admission.stop()
         await self.queue.stop()
         self.apps.stop()
+        self.sweeps.stop()
         await self.reconciler.stop()
         self.board.stop()
 
@@ -403,6 +414,7 @@ class Platform:
         await self.admission.stop()
         await self.queue.stop()
         self.apps.stop()
+        self.sweeps.stop()
         await self.reconciler.stop()
         await self.metrics.stop()
         self.board.stop()

@@ -111,6 +111,8 @@ def job_row(job: Job) -> Values:
         "spec": dumps(job.spec),
         "submitted_at": job.submitted_at,
         "version": job.version,
+        "sweep": None if job.spec.trial is None else job.spec.trial.sweep,
+        "trial": None if job.spec.trial is None else job.spec.trial.number,
         **job_state(job),
     }
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0032"
+REVISION = "0033"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -154,9 +154,12 @@ job = Table(
     Column("ran_before", Double),  # null when it was not resized since it was admitted
     Column("past", Text),  # what it waited and ran in all; null when the columns above tell that
     Column("version", Integer, nullable=False),
+    Column("sweep", String(26)),  # the uid of the sweep that it is a trial of, and which; null of all others
+    Column("trial", Integer),
     UniqueConstraint("user", "name", "run"),
     Index(None, "phase"),
     Index(None, "tenant", "uid"),
+    Index(None, "sweep", "trial", unique=True),
 )
 
 ended_job = Table(  # what is stored of each job that ended; worked out once, since it changes no more and takes long to add up
@@ -514,6 +517,38 @@ app_use = Table(  # what was asked of an `app`, or of all of a `tenant`; `run` i
     Column("run", String(32), nullable=False),
     Column("counted", Text, nullable=False),
     Column("before", Text),
+)
+
+sweep = Table(
+    "sweep",
+    metadata,
+    Column("uid", String(26), primary_key=True),
+    Column("user", String(255), nullable=False),
+    Column("name", String(50), nullable=False),
+    Column("run", Integer, nullable=False),
+    Column("tenant", String(50), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("budget", Text, nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("ended_at", Double),
+    Column("not_before", Double, nullable=False),
+    Column("message", Text, nullable=False),
+    UniqueConstraint("user", "name", "run"),
+    Index(None, "tenant"),
+    Index(None, "phase"),
+)
+
+sweep_trial = Table(
+    "sweep_trial",
+    metadata,
+    Column("sweep", String(26), ForeignKey("sweep.uid", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("job", String(26)),  # null until it is known to be there
+    Column("state", String(16), nullable=False),
+    Column("data", Text, nullable=False),  # its parameters, and what was reported
+    Column("message", Text, nullable=False),
 )
 
 setting = Table(

@@ -32,6 +32,7 @@ from mlp_hub.store.repos.secrets import Secrets
 from mlp_hub.store.repos.service_accounts import ServiceAccountsRepo
 from mlp_hub.store.repos.sessions import BrowserSessions
 from mlp_hub.store.repos.stored import StoredItems
+from mlp_hub.store.repos.sweeps import Sweeps
 from mlp_hub.store.repos.tenants import Members, Tenants, Users
 from mlp_hub.store.repos.token_uses import TokenUsesRepo
 
@@ -131,6 +132,11 @@ class Tx:
     def apps(self) -> Apps:
         """The apps; their replicas are among the jobs."""
         return Apps(self.connection)
+
+    @cached_property
+    def sweeps(self) -> Sweeps:
+        """The sweeps with their trials, whose jobs are among the jobs."""
+        return Sweeps(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:

@@ -21,6 +21,7 @@ from mlp_api.models import ModelCreate, ModelStageChange
 from mlp_api.runs import RunsAct, RunUpdate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.secrets import SecretSet
+from mlp_api.sweeps import SweepCreate, SweepExtend
 from mlp_api.types import MemberUpdate, TenantUpdate
 from mlp_api.users import (
     AdminRight,
@@ -50,6 +51,7 @@ THERE = {
     "service": "ci",
     "dataset": "pets",
     "app": "site",
+    "sweep": "search",
     "key": "mine",
     "secret": "mine",
 }
@@ -112,6 +114,9 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         if "key" in route.params:
             rig.key("ann", name, THERE["key"], rig.ann)
         return {**THERE, "app": name}
+    if "sweep" in route.params:
+        rig.sweep("ann", name, rig.ann)
+        return {**THERE, "sweep": name}
     if "secret" in route.params:
         whose = f"/tenants/{THERE['tenant']}" if "tenant" in route.params else f"/users/{THERE['user']}"
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
@@ -147,10 +152,12 @@ def reached(route: Route, status: int, reason: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def _a_site(rig: ApiRig, request: pytest.FixtureRequest) -> None:
-    """Let ann have an app where one is asked for: a test that shuts her out takes it away."""
+    """Let ann have an app or a sweep where one is asked for: a test that shuts her out takes it away."""
     route = getattr(request.node, "callspec", None) and request.node.callspec.params.get("route")
     if route is not None and "app" in route.params:
         rig.site("ann", rig.ann)
+    if route is not None and "sweep" in route.params:
+        rig.search("ann", rig.ann)
 
 
 @pytest.fixture(autouse=True)
@@ -316,6 +323,8 @@ VALID: dict[Any, dict[str, Any]] = {
     Heartbeat: {"state": "running", "progress": 1},
     Resubmit: {"workers": 1},
     JobCreate: {"name": "theirs", "code": "x"},
+    SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},
+    SweepExtend: {"trials": 1},
     DatasetCreate: {"name": "theirs", "size": 1},
     DatasetHeartbeat: {"state": "error", "progress": 1},
     MemberUpdate: {"role": "admin"},
@@ -397,6 +406,14 @@ def test_anothers_app_answers_as_one_that_is_not_there(rig: ApiRig, route: Route
     body = None if route.body is None else VALID[route.body]
     there = ask(rig, route, who, THERE, body)
     compared(there, ask(rig, route, who, {**THERE, "app": "sitz"}, body), "site", "sitz")
+
+
+@each(r for r in ROUTES if "sweep" in r.params)
+@pytest.mark.parametrize("who", ["bob-token", "blue-token"])
+def test_anothers_sweep_answers_as_one_that_is_not_there(rig: ApiRig, route: Route, who: str) -> None:
+    body = None if route.body is None else VALID[route.body]
+    there = ask(rig, route, who, THERE, body)
+    compared(there, ask(rig, route, who, {**THERE, "sweep": "searcx"}, body), "search", "searcx")
 
 
 @each(r for r in ROUTES if "tenant" in r.params)

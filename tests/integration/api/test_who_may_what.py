@@ -104,11 +104,14 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         "dataset": "pets",
         "model": "net",
         "app": "site",
+        "sweep": "search",
         "key": "mine",
         "secret": "mine",
     }
     if "app" in route.params:
         rig.site(asker.user, asker.owner)
+    if "sweep" in route.params:
+        rig.search(asker.user, asker.owner)
     if route.method == "GET" or route.body is not None or not asker.caller.may(route):
         return there
     name = f"new{next(_numbers)}"
@@ -126,6 +129,9 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         if "key" in route.params:
             rig.key(asker.user, name, there["key"], asker.owner)
         return {**there, "app": name}
+    if "sweep" in route.params:
+        rig.sweep(asker.user, name, asker.owner)
+        return {**there, "sweep": name}
     if "secret" in route.params:
         whose = f"/tenants/{there['tenant']}" if "tenant" in route.params else f"/users/{there['user']}"
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)

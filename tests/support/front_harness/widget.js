@@ -18,13 +18,14 @@ class Widget {
 const extension = window._JUPYTERLAB["mlp-hub"];
 extension.init({ "@lumino/widgets": { "2.7.1": { get: async () => () => ({ Widget }) } } });
 const { default: rendered } = (await extension.get("./mimeExtension"))();
-const factory = rendered.rendererFactory;
+const factories = Object.fromEntries(rendered.map((one) => [one.id, one.rendererFactory]));
 
-/** Show a job in an output of its own. */
-window.output = async (name) => {
+/** Show a job, or a sweep, in an output of its own. */
+window.output = async (name, kind = "job") => {
+  const factory = factories[`mlp-hub:${kind}`];
   const widget = factory.createRenderer({});
   const snapshot = JSON.parse(sessionStorage.getItem("snapshot") ?? "null");
   await widget.renderModel({ data: { [factory.mimeTypes[0]]: { user: "ann", name, snapshot } } });
   document.getElementById("cell").append(widget.node);
 };
-await window.output(query.get("name") ?? "digits");
+await window.output(query.get("name") ?? "digits", query.get("kind") ?? "job");

@@ -32,6 +32,7 @@ ANYBODY = {
 OF_ANOTHERS_JOB = {
     "PUT /users/{user}/jobs/{job}:cancel": "an admin of the tenant can free what a member's job holds",
     "PUT /users/{user}/jobs/{job}:suspend": "same",
+    "PUT /users/{user}/sweeps/{sweep}:cancel": "same, of all trials of a sweep",
 }
 """What who is not its owner may do to a job, besides looking."""
 FOR_THE_PLATFORM = {
@@ -83,6 +84,10 @@ OTHER_SCOPES = {
     "PUT /gateway:admit": (scopes.GATEWAY, "asked by the gateway to apps, with a token for that alone"),
     "PUT /gateway:enter": (scopes.GATEWAY, "same"),
     "PUT /gateway:used": (scopes.GATEWAY, "same"),
+    "POST /users/{user}/sweeps:preview": (
+        scopes.JOBS_READ,
+        "it looks, though what it looks at is too much for an address",
+    ),
     "POST /simulate": (scopes.CLUSTER_READ, "runs beside the hub and changes nothing"),
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
 }
@@ -104,7 +109,7 @@ def allowed(route: Route) -> set[Relation]:
     if name in FOR_THE_PLATFORM:
         return {Relation.PLATFORM}
     looks = route.method == "GET"
-    if "job" in route.params:
+    if {"job", "sweep"} & set(route.params):
         return {Relation.OWNED} if looks or name in OF_ANOTHERS_JOB else {Relation.SELF}
     if {"model", "dataset", "app"} & set(route.params):
         return {Relation.OWNED} if looks else {Relation.SELF}
@@ -126,7 +131,7 @@ def expected_scope(route: Route) -> str | None:
         return scopes.LEDGER_WRITE
     looks = route.method == "GET"
     first = route.path.strip("/").replace(":", "/").split("/")[0]
-    if "job" in route.params or route.path.partition(":")[0].endswith(("/jobs", "/runs")):
+    if {"job", "sweep"} & set(route.params) or route.path.partition(":")[0].endswith(("/jobs", "/runs", "/sweeps")):
         return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
     if "model" in route.params or route.path.endswith("/models"):
         return scopes.MODELS_READ if looks else scopes.MODELS_WRITE

@@ -155,7 +155,7 @@ def test_a_state_that_is_none_is_refused_with_those_that_are(world, capsys):
 
 
 def test_a_hint_is_given_for_what_is_near_alone(world, capsys):
-    for flag, hint in (("--wrokers", "Did you mean --workers?"), ("--array", "It has: ")):
+    for flag, hint in (("--wrokers", "Did you mean --workers?"), ("--quux", "It has: ")):
         assert main(["submit", "a.py", flag, "2"]) == 2
         assert hint in capsys.readouterr().err
 

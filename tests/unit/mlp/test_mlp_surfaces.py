@@ -18,7 +18,7 @@ from mlp_api.jobs import JobCreate, JobShape
 from mlp_hub.domain import runtime as service_runtimes
 from mlp_hub.domain.job import Phase, State
 
-HERE_ONLY = {"wait", "detach", "dry_run"}
+HERE_ONLY = {"wait", "detach", "dry_run", "array"}
 SAMPLES = Path(mlp.__file__).parent / "samples"
 VALUES = {
     "runtime": "tf", "workers": "2:4", "cpu": "0.5", "gpu": "1", "gpu_kind": "a100", "ram": "2G", "ps": "1",
@@ -187,7 +187,7 @@ def test_there_is_a_completion_script_for_each_shell_that_help_names():
 
 def test_sample_notebooks_hold_lines_that_parse_and_programs_that_compile_and_no_outputs():
     found = sorted(SAMPLES.glob("*.ipynb"))
-    assert len(found) == 3
+    assert len(found) == 5
     for path in found:
         for cell in json.loads(path.read_text())["cells"]:
             text = "".join(cell["source"])

@@ -40,6 +40,7 @@ OF_THE_CLIENT = {
     "pages",
     "job_path",
     "model_path",
+    "sweep_path",
     "told",
     "unreachable",
 }

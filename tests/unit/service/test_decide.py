@@ -35,7 +35,7 @@ def outline(actions: list[d.Action]) -> list[str]:
     return [a.new.phase.value if isinstance(a, Move) else type(a).__name__ for a in actions]
 
 
-LEAVE = ["Collect", "Forget", "Sweep"]
+LEAVE = ["Collect", "Forget", "SweepPoints"]
 TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
     (P.QUEUED, T.RUN, A.ABSENT, []),
     (P.QUEUED, T.SUSPEND, A.ABSENT, ["suspended"]),

@@ -62,9 +62,9 @@ def test_ranks_are_told_where_event_files_are_not_to_be_drawn() -> None:
 
 
 def test_ranks_are_told_their_parameters_and_which_trial_they_are() -> None:
-    env = launched(params={"lr": 0.1, "deep": True, "name": "a b"}, trial=Trial("uid", "search", 7)).env
+    env = launched(params={"lr": 0.1, "deep": True, "name": "a b"}, trial=Trial("uid", "search", 7, 12)).env
     assert env["MLP_PARAMS"] == '{"lr":0.1,"deep":true,"name":"a b"}'
-    assert (env["MLP_SWEEP"], env["MLP_TRIAL"]) == ("search", "7")
+    assert (env["MLP_SWEEP"], env["MLP_TRIAL"], env["MLP_ARRAY_INDEX"]) == ("search", "7", "12")
 
 
 def test_the_users_variables_are_among_them_and_replace_none_of_the_platforms() -> None:

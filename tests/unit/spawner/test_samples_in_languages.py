@@ -26,7 +26,7 @@ def cells(notebook: bytes, kind: str) -> list[tuple[Any, str]]:
 
 
 def test_there_are_samples() -> None:
-    assert len(SAMPLES) == 3
+    assert len(SAMPLES) == 5
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)

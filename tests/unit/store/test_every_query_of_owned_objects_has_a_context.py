@@ -20,11 +20,12 @@ from mlp_hub.store.repos.datasets import Datasets
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.models import Models
 from mlp_hub.store.repos.runs import Runs
+from mlp_hub.store.repos.sweeps import Sweeps
 from mlp_hub.store.tx import Tx
 
 ROOT = Path(mlp_hub.__file__).parent
-OWNED = (Jobs, Datasets, Models, Apps, Runs)
-ROWS = ("Job", "EndedJob", "Dataset", "ModelVersion", "App", "RunRow")
+OWNED = (Jobs, Datasets, Models, Apps, Runs, Sweeps)
+ROWS = ("Job", "EndedJob", "Dataset", "ModelVersion", "App", "RunRow", "Sweep", "SweepTrial")
 """What the objects that users own are in Python: who returns one of them says of whom."""
 TELLS_NO_ROW = {
     Jobs: {
@@ -41,6 +42,7 @@ TELLS_NO_ROW = {
         "origin", "text", "tags", "names", "end", "summary",  # what is beside jobs whose uids the caller has
         "unsummed", "sweep",  # of all, for who sums up and who looks after what nobody has any more
     },
+    Sweeps: {"count", "put", "remove", "put_trials"},
 }  # fmt: skip
 """Methods that are not asked for rows; of any other it is wrong to have no context."""
 MAKES = {"api/authorize.py", "api/gatekeeper.py", "domain/tenant_context.py", "service/storage/data.py"}
@@ -79,7 +81,7 @@ def test_every_method_that_returns_owned_objects_asks_for_whose() -> None:
 def test_the_list_of_owned_repositories_is_whole() -> None:
     """A kind of object that users own (`api/owned.py`) has a repository here."""
     there = {name for name, made in vars(Tx).items() if made.__class__.__name__ == "cached_property"}
-    assert {"jobs", "datasets", "models", "apps", "runs"} <= there
+    assert {"jobs", "datasets", "models", "apps", "runs", "sweeps"} <= there
     for name, tree in modules():
         if not name.startswith("store/"):
             taken = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]

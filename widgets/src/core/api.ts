@@ -237,6 +237,8 @@ export const paths = {
   run: (user: string, run: string): string => `/users/${enc(user)}/runs/${enc(run)}`,
   runCurves: (user: string, runs: string[], by: string, metric: string, points: number): string =>
     `/users/${enc(user)}/runs:curves?runs=${enc(runs.join(","))}&by=${by}&metric=${enc(metric)}&points=${points}`,
+  sweeps: (user: string): string => `/users/${enc(user)}/sweeps`,
+  sweep: (user: string, sweep: string): string => `/users/${enc(user)}/sweeps/${enc(sweep)}`,
   models: (user: string): string => `/users/${enc(user)}/models`,
   model: (user: string, model: string): string => `/users/${enc(user)}/models/${enc(model)}`,
   datasets: (user: string): string => `/users/${enc(user)}/datasets`,

@@ -20,6 +20,7 @@ export const REASONS: Words = {
   DiskFull: () => t("waits for room on the disk"),
   TenantMoves: () => t("waits while its tenant's files are moved"),
   Suspended: () => t("suspended"),
+  StoppedEarly: () => t("stopped early"),
   Gated: () => t("held back"),
 };
 

@@ -12,6 +12,7 @@ import { ModelPage, ModelsPage } from "./Models";
 import { NodesPage } from "./Nodes";
 import { QueuePage } from "./Queue";
 import { QuotaPage } from "./Quota";
+import { SweepPage, SweepsPage } from "./Sweeps";
 import { NewTenantPage, TenantPage, TenantsPage } from "./Tenants";
 import { RunsPage } from "./Runs";
 import { UsersPage } from "./Users";
@@ -46,6 +47,11 @@ const PAGES: Page[] = [
   {
     path: "compare/:/:", title: () => t("Compare"), page: (user = "", runs = "") => <ComparePage key={`${user}/${runs}`} user={user} runs={runs} />,
     under: () => "runs",
+  },
+  { path: "sweeps", title: () => t("Sweeps"), page: () => <SweepsPage />, entries: one },
+  {
+    path: "sweeps/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <SweepPage key={`${user}/${name}`} user={user} name={name} />,
+    under: () => "sweeps",
   },
   { path: "datasets", title: () => t("Datasets"), page: () => <DatasetsPage />, entries: one },
   {

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from mlp_api.files import FileEntry
 from mlp_api.jobs import (
+    JOB_PATTERN,
     Event,
     Heartbeat,
     Job,
@@ -38,11 +39,12 @@ FOLLOW_EVERY_S = 0.3
 
 
 class JobQuery(ListPage, forbid_unknown_fields=True):
-    """Which jobs; of one `name` all its runs."""
+    """Which jobs; of one `name` all its runs, of a `sweep` its trials, which are not listed otherwise."""
 
     state: JobState | None = None
     tenant: Name | None = None
     name: JobName | None = None
+    sweep: Annotated[str, Meta(pattern=JOB_PATTERN, max_length=60)] | None = None
 
 
 class LogQuery(Struct, forbid_unknown_fields=True):
@@ -86,6 +88,9 @@ async def list_(call: Call) -> Reply:
         tenant=query.tenant,
         state=query.state,
         name=query.name,
+        sweep=None
+        if query.sweep is None
+        else await call.platform.sweeps.uid_of(call.context, call.user, query.sweep),
         **query.asked,
     )
     if not jobs and query.tenant is not None and query.name is None:

@@ -236,6 +236,27 @@ class JobService:
         await self._feasibility.check(spec)
         return await self._intake.take(self._new(spec))
 
+    async def checked_trial(self, user: str, asked: jobs_api.JobCreate, language: str = DEFAULT) -> JobSpec:
+        """Return what a trial of a sweep runs, but for its parameters; raises `Refused` where it could never run."""
+        spec = await self._checked(user, asked)
+        if language != DEFAULT:
+            spec = replace(spec, language=language)
+        await self._check_home(user)
+        await self._full.check(user, spec.tenant)
+        await self._feasibility.check(spec)
+        return spec
+
+    async def submit_trial(self, spec: JobSpec) -> Job:
+        """Take in a trial of a sweep as a job like all others; raises `Refused` where it may not run now."""
+        await self._check_home(spec.user)
+        await self._full.check(spec.user, spec.tenant)
+        await self._feasibility.check(spec)
+        return await self._intake.take(self._new(spec))
+
+    async def offer_of(self, spec: JobSpec) -> tuple[Why, dict[str, int]]:
+        """Say of a job that was checked what `offer` does: why it would wait and until when, and its ranks by node."""
+        return await self._forecasts.offer(spec, self._uids.make(self._clock()))
+
     async def check_replica(self, spec: JobSpec) -> None:
         """Raise `Refused` where a replica of an app could never run."""
         await validation.check_runtime(
@@ -325,10 +346,11 @@ class JobService:
         tenant: str | None = None,
         state: str | None = None,
         name: str | None = None,
+        sweep: str | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
-        """Return jobs, the newest first, and the cursor of the next page."""
+        """Return jobs, the newest first, and the cursor of the next page: those of a `sweep` by its uid, else none that is a trial."""
         phases = None
         if state is not None:
             if state not in set(State):
@@ -347,6 +369,8 @@ class JobService:
                 tenants=tenants,
                 phases=phases,
                 replicas=False,
+                trials=sweep is not None or name is not None,
+                sweep=sweep,
                 limit=limit,
                 cursor=cursor,
             )

@@ -39,6 +39,8 @@ def launch_spec(
         env["MLP_PARAMS"] = msgspec.json.encode(dict(spec.params)).decode()
     if spec.trial is not None:
         env |= {"MLP_SWEEP": spec.trial.name, "MLP_TRIAL": str(spec.trial.number)}
+        if spec.trial.index is not None:
+            env["MLP_ARRAY_INDEX"] = str(spec.trial.index)
     if spec.tensorboard == "off":
         env["MLP_TENSORBOARD"] = spec.tensorboard
     seen = targets(spec.data, spec.user)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.changed import changed
+from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import ALIVE, JOB_MACHINE, Cause, Failure, Job, Phase, RankStatus, Target, wait_ends
 from mlp_hub.domain.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
 from mlp_hub.executors.base import AttemptPhase, Observation
@@ -55,7 +56,7 @@ class Collect:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class SweepPoints:
     """Take in the metric points that were reported and never delivered."""
 
 
@@ -76,11 +77,12 @@ class CheckAgain:
     at: float
 
 
-Action = Move | Update | Start | Stop | Collect | Sweep | Forget | Erase | CheckAgain
+Action = Move | Update | Start | Stop | Collect | SweepPoints | Forget | Erase | CheckAgain
 A = AttemptPhase
 P = Phase
 T = Target
 _GONE = frozenset({A.ABSENT, A.STOPPED, A.LOST})
+_TO_CANCELLED = frozenset({P.CANCELLING, P.CANCELLED})
 _NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK})
 _STOPPING: Mapping[Target, tuple[Phase, Message]] = {
     T.CANCEL: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
@@ -179,6 +181,8 @@ def _move(
 
 def _moved(job: Job, phase: Phase, message: Message, reason: str | None, **changes: object) -> Job:
     JOB_MACHINE.check(job.phase, phase, name=job.title)
+    if job.reason == Reason.STOPPED_EARLY and phase in _TO_CANCELLED:
+        reason, message = job.reason, job.message  # whoever asked for its end said why
     return changed(job, phase=phase, reason=reason, message=message, **changes)
 
 
@@ -438,7 +442,7 @@ def _see_to_its_end(t: _Turn) -> list[Action]:
 
 def _leave(move: Move) -> list[Action]:
     """Nothing of the attempt is alive, and what it left is taken in, before what it held is given back."""
-    return [Collect(), Forget(), Sweep(), move]
+    return [Collect(), Forget(), SweepPoints(), move]
 
 
 def _runs(t: _Turn) -> Move:

@@ -183,7 +183,7 @@ class Reconciler:
                 case d.Forget():
                     await self._acts.forget(job.attempt)
                     again = again or seen.phase is not AttemptPhase.ABSENT
-                case d.Sweep():
+                case d.SweepPoints():
                     await self._metrics.sweep(job, self._executor.workspace)
                 case d.Erase():
                     await self._erase(job)

@@ -32,7 +32,8 @@ class PointStore:
         self._clock = clock
         self._points_max = points_max
         self._progress = progress
-        self.on_stored: Callable[[str], None] = _nobody  # whoever works something out of a job's points
+        self.listeners: list[Callable[[str], None]] = []
+        """Called with the uid of a job whose points were stored."""
 
     def store(self, tx: Tx, changes: Changes, uid: str, source: str, points: Sequence[Sample]) -> Appended:
         """Store those that follow without a gap; the timeline says when the job has all that it may have."""
@@ -49,7 +50,8 @@ class PointStore:
         """Send points that are stored to who watches the job."""
         if not done.accepted:
             return
-        self.on_stored(uid)
+        for listener in self.listeners:
+            listener(uid)
         topic = job_topic(uid)
         if self._board.broker.watched(topic):
             points = done.points()
@@ -61,9 +63,6 @@ class PointStore:
                 self._progress(uid, round(max(0.0, min(100.0, progress))))
                 break
 
-
-def _nobody(uid: str) -> None:
-    """Hear of points, where nobody works anything out."""
 
 
 def frame_of(point: StoredPoint) -> dict[str, object]:

@@ -40,7 +40,7 @@ class Summaries:
         self._more = True  # ended ones may be left that are not known here
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        points.on_stored = self.note
+        points.listeners.append(self.note)
 
     def start(self) -> None:
         """Begin; what was left by who was killed is found first."""

@@ -27,6 +27,8 @@ WHAT_IF_S = 60.0
 """Seconds that both runs of a what-if may take together."""
 APPS_OF_USER = 50
 """Apps of one user: each is looked after as long as it is there, and has a port."""
+SWEEPS_OF_USER = 500
+"""Sweeps of one user: each has its trials for the record; delete those that nobody needs."""
 UNCONFIRMED_S = 120.0
 """Seconds that a resource request holds what it asked for until it is confirmed."""
 KEYS_OF_APP = 50

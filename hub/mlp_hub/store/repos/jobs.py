@@ -138,26 +138,29 @@ class Jobs(Repo):
         tenants: Collection[str] | None = None,
         phases: Iterable[Phase] | None = None,
         replicas: bool = True,
+        trials: bool = True,
+        sweep: str | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> tuple[list[Job], str | None]:
         """Return jobs, the newest first, and the cursor of the next page (None: this was the last).
 
-        Without `replicas` those are left out that are replicas of apps. Filters that are None let everything through; `tenants=()` nothing. A page holds fewer than `limit` where the
+        Without `replicas` those are left out that are replicas of apps, without `trials` those of sweeps; `sweep` is a uid. Filters that are None let everything through; `tenants=()` nothing. A page holds fewer than `limit` where the
         jobs' programs and arguments are long: about `PAGE_BYTES` of them, and one job at least.
         """
         query = within(select(t.c.uid), context, t.c.user, t.c.tenant)
         query = query.order_by(t.c.uid.desc()).limit(limit + 1)
-        if user is not None:
-            query = query.where(t.c.user == user)
-        if name is not None:
-            query = query.where(t.c.name == name)
+        for column, value in ((t.c.user, user), (t.c.name, name), (t.c.sweep, sweep)):
+            if value is not None:
+                query = query.where(column == value)
         if tenants is not None:
             query = query.where(t.c.tenant.in_(list(tenants)))
         if phases is not None:
             query = query.where(t.c.phase.in_([p.value for p in phases]))
         if not replicas:
             query = query.where(_OF_PEOPLE)
+        if not trials:
+            query = query.where(t.c.sweep.is_(None))
         if cursor is not None:
             query = query.where(t.c.uid < cursor)
         jobs: list[Job] = []
@@ -188,6 +191,18 @@ class Jobs(Repo):
         query = within(select(t), context, t.c.user, t.c.tenant)
         query = query.where(t.c.user == user, named).order_by(t.c.uid)
         return [codec.job_of(row) for row in self._c.execute(query)]
+
+    def of_trial(self, context: TenantContext, sweep: str, number: int) -> Job | None:
+        """Return the job that is this trial of a sweep."""
+        query = within(select(t), context, t.c.user, t.c.tenant)
+        row = self._c.execute(query.where(t.c.sweep == sweep, t.c.trial == number)).first()
+        return None if row is None else codec.job_of(row)
+
+    def of_sweep(self, context: TenantContext, sweep: str) -> list[tuple[str, Phase]]:
+        """Return (uid, phase) of the jobs of a sweep that are there, the oldest first."""
+        query = within(select(t.c.uid, t.c.phase), context, t.c.user, t.c.tenant)
+        query = query.where(t.c.sweep == sweep).order_by(t.c.uid)
+        return [(row.uid, Phase(row.phase)) for row in self._c.execute(query)]
 
     def active(self, context: TenantContext) -> list[Job]:
         """Return all jobs that are not final (the deleting ones included), the oldest first."""

@@ -1,0 +1,130 @@
+"""From a sweep that is asked for to what is tried; each refusal with the value, the limit and the way out."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from mlp_api import sweeps as api
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.job import JobSpec
+from mlp_hub.domain.resources import units
+from mlp_hub.domain.space import Grid, check_grid, parse_array, parse_space
+from mlp_hub.domain.sweep import MOST_TRIALS, Budget, SweepSpec
+from mlp_language.message import Message, msg
+
+LEAST_S = 1.0
+"""Given: seconds that a trial takes at least, whatever it does."""
+
+
+def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
+    """Return what is tried; raises `Refused` for what cannot be meant. `job` is what each trial runs."""
+    parallel = asked.parallel
+    if asked.array is not None:
+        if asked.grid or asked.search:
+            _refuse(
+                msg("array and {other} are both given; an array has its indices only", other="grid or search")
+            )
+        indices, most = parse_array(asked.array)
+        grid: Grid = (("index", indices),)
+        parallel = most if parallel is None else parallel
+    else:
+        grid = check_grid(asked.grid)
+    search = parse_space(asked.search)
+    _check_names(grid, tuple(name for name, _ in search), job)
+    if not grid and not search:
+        _refuse(
+            msg("nothing to try: give grid (as in lr=0.1,0.01) or search (as in dropout=uniform(0, 0.5))")
+        )
+    if asked.metric is None:
+        for name, given in (("goal", asked.goal is not None), ("stop", asked.stop != "none")):
+            if given:
+                _refuse(
+                    msg(
+                        "{name} without metric compares nothing; say which value that mlp.report reports is meant",
+                        name=name,
+                    )
+                )
+        if search and asked.sampler == "tpe":
+            _refuse(msg("a search needs a metric and a goal, or sampler random, which looks at no result"))
+    elif asked.goal is None:
+        _refuse(msg("is more {metric} better, or less? Give goal: max or min", metric=asked.metric))
+    spec = SweepSpec(
+        job=job,
+        grid=grid,
+        search=search,
+        metric=asked.metric or "",
+        maximize=asked.goal == "max",
+        sampler=asked.sampler,
+        stop=asked.stop,
+        warmup=asked.warmup,
+        parallel=parallel,
+        seed=asked.seed,
+        array=asked.array is not None,
+    )
+    points = spec.points
+    if points is not None and points > MOST_TRIALS and (asked.trials or points) > MOST_TRIALS:
+        _refuse(
+            msg(
+                "the grid has {n} points, and a sweep at most {most} trials; give fewer values, or trials to try the first of them",
+                n=points,
+                most=MOST_TRIALS,
+            )
+        )
+    return spec
+
+
+def budget_of(asked: api.SweepCreate, spec: SweepSpec, now: float) -> Budget:
+    """Return the budget; raises `Refused` where there is none, or it cannot hold one trial."""
+    points = spec.points
+    if points is None and asked.trials is None and asked.core_hours is None and asked.deadline is None:
+        _refuse(msg("the space has no end: say how much may be tried, with trials, core_hours or deadline"))
+    if points is not None and asked.trials is not None and asked.trials > points:
+        _refuse(
+            msg(
+                "{trials} trials are more than the {n} points that there are; leave trials out to try all",
+                trials=asked.trials,
+                n=points,
+            )
+        )
+    job = spec.job
+    cores = units(job.per_worker.cpu) * job.ranks_min
+    limit = job.time_limit
+    if asked.core_hours is not None:
+        least = cores * LEAST_S / 3600
+        needed = least if limit is None else cores * limit / 3600
+        if asked.core_hours < needed:
+            _refuse(
+                msg(
+                    "{n} core-hours cannot hold one trial, which may take {needed} ({cores} cores for {s} s); give more, or a shorter time_limit",
+                    n=f"{asked.core_hours:g}",
+                    needed=f"{needed:.4g}",
+                    cores=f"{cores:g}",
+                    s=limit or 1,
+                )
+            )
+    if asked.deadline is not None and limit is not None and asked.deadline < limit:
+        _refuse(
+            msg(
+                "a deadline in {n} s cannot hold one trial, whose time_limit is {s} s; give a later one, or a shorter time_limit",
+                n=asked.deadline,
+                s=limit,
+            )
+        )
+    deadline = None if asked.deadline is None else now + asked.deadline
+    return Budget(asked.trials or points or MOST_TRIALS, asked.core_hours, deadline)
+
+
+def _check_names(grid: Grid, searched: tuple[str, ...], job: JobSpec) -> None:
+    named = [*(name for name, _ in grid), *searched, *job.params]
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice is not None:
+        _refuse(
+            msg(
+                "parameter {name} is given twice: in grid, search and params each has a place in one of them",
+                name=twice,
+            )
+        )
+
+
+def _refuse(text: Message) -> NoReturn:
+    raise Refused(Reason.INVALID, text)

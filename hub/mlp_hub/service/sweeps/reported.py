@@ -1,0 +1,72 @@
+"""What trials that go on report of the metric that their sweep is about, as far as it was read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mlp_hub.store.records import StoredPoint
+
+MOST_KEPT = 256
+"""Tuning: values of one trial that are kept once it has ended: a curve that is drawn has no more."""
+MOST_NAMES = 20
+"""Safety: names of reported values that a refusal could list."""
+RESOURCES = ("epoch", "step")
+"""Given: names of values that say how far a trial is; the first of them that it reports counts, else its values are counted."""
+
+
+@dataclass(slots=True)
+class Reported:
+    """Values of one trial by step, the first of each step; those of one rank, the first that reports any."""
+
+    metric: str
+    seq: int = 0
+    rank: int | None = None
+    by: str | None = None  # which value says how far it is; empty: they are counted
+    curve: dict[int, float] = field(default_factory=dict)
+    last: float | None = None
+    names: dict[str, None] = field(default_factory=dict)
+
+    def take(self, points: Sequence[StoredPoint]) -> list[tuple[int, float]]:
+        """Take in further points; return the values that are new."""
+        fresh: list[tuple[int, float]] = []
+        for point in points:
+            self.seq = point.seq
+            if len(self.names) < MOST_NAMES:
+                self.names.update(dict.fromkeys(point.values))
+            value = point.values.get(self.metric)
+            if value is None or (self.rank is not None and point.rank != self.rank):
+                continue
+            self.rank = point.rank
+            self.last = float(value)
+            step = self._step(point)
+            if step not in self.curve:
+                self.curve[step] = self.last
+                fresh.append((step, self.last))
+        return fresh
+
+    def _step(self, point: StoredPoint) -> int:
+        if self.by is None:
+            self.by = next((name for name in RESOURCES if _is_step(point.values.get(name))), "")
+        at = point.values.get(self.by) if self.by else None
+        if at is not None and _is_step(at):
+            return int(at)
+        return len(self.curve) + 1
+
+    def kept(self) -> tuple[tuple[int, float], ...]:
+        """Return the curve as it is stored: every n-th of many values, and the last."""
+        finite = sorted((step, value) for step, value in self.curve.items() if math.isfinite(value))
+        return thinned(finite, MOST_KEPT)
+
+
+def thinned(points: Sequence[tuple[int, float]], most: int) -> tuple[tuple[int, float], ...]:
+    """Return so many of the points at most, evenly chosen, the last one among them."""
+    if len(points) <= most:
+        return tuple(points)
+    every = -(-len(points) // most)
+    return (*points[:-1][::every], points[-1])
+
+
+def _is_step(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and value >= 0 and value == int(value) and value < 2**53

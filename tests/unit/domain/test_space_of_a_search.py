@@ -1,0 +1,83 @@
+"""What may be searched, how it is written, and what is refused with which words."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.space import Choice, Range, check_grid, parse_array, parse_space, point_of, size_of
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("uniform(0, 0.5)", Range(0, 0.5)),
+        (" loguniform( 1e-5 ,1) ", Range(1e-5, 1, log=True)),
+        ("int(1,8)", Range(1, 8, whole=True)),
+        ("logint(1, 1024)", Range(1, 1024, whole=True, log=True)),
+        ("choice(adam, 2, 0.5, true)", ("adam", 2, 0.5, True)),
+    ],
+)
+def test_a_space_is_read(written: str, meant: Range | Choice) -> None:
+    assert parse_space({"x": written}) == (("x", meant),)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("", "is no space; write one of uniform"),
+        ("0.1,0.2", "is no space"),
+        ("normal(0, 1)", "is no space"),
+        ("uniform(1)", "needs a least and a greatest value"),
+        ("uniform(0, inf)", "needs two finite numbers"),
+        ("uniform(nan, 1)", "needs two finite numbers"),
+        ("uniform(a, b)", "needs two finite numbers"),
+        ("uniform(1, 0)", "is empty: 1 is not below 0"),
+        ("uniform(1, 1)", "is empty"),
+        ("int(0.5, 2)", "needs whole numbers; write uniform"),
+        ("loguniform(0, 1)", "begins at 0, and logarithms"),
+        ("choice()", "choice is empty"),
+        ("choice(a,,b)", "choice is empty"),
+        ("choice(a, a)", "a value is there twice"),
+    ],
+)
+def test_a_space_that_cannot_be_meant_is_refused_with_what_is_right(written: str, said: str) -> None:
+    with pytest.raises(Refused, match="parameter x: ") as refused:
+        parse_space({"x": written})
+    assert said in str(refused.value)
+
+
+def test_a_grid_has_each_point_once_and_its_last_parameter_varies_fastest() -> None:
+    grid = check_grid({"lr": [0.1, 0.01], "act": ["relu", "tanh", "gelu"]})
+    points = [point_of(grid, n) for n in range(size_of(grid))]
+    assert points[:2] == [{"lr": 0.1, "act": "relu"}, {"lr": 0.1, "act": "tanh"}]
+    assert len({tuple(p.items()) for p in points}) == 6
+    assert point_of(grid, 6) == points[0]
+
+
+@pytest.mark.parametrize("wrong", [[], [1, 1], [math.inf], list(range(1001))])
+def test_a_grid_with_nothing_to_try_or_too_much_is_refused(wrong: list[float]) -> None:
+    with pytest.raises(Refused, match="parameter lr: "):
+        check_grid({"lr": wrong})
+
+
+@pytest.mark.parametrize(
+    ("written", "indices", "most"),
+    [
+        ("0-3", (0, 1, 2, 3), None),
+        ("0-31%8", tuple(range(32)), 8),
+        ("1,5-7,10-20:5", (1, 5, 6, 7, 10, 15, 20), None),
+    ],
+)
+def test_an_array_is_read_as_slurm_writes_it(
+    written: str, indices: tuple[int, ...], most: int | None
+) -> None:
+    assert parse_array(written) == (indices, most)
+
+
+@pytest.mark.parametrize("wrong", ["", "a", "3-1", "0-3%0", "0-3%", "1,1", "0-1000", "0-9:0", "-3", "0-31%x"])
+def test_an_array_that_cannot_be_meant_is_refused(wrong: str) -> None:
+    with pytest.raises(Refused, match="array"):
+        parse_array(wrong)
