@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
 from mlp_api.types import IsolationMove, TenantCreate, TenantUpdate
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from platform_rig import Rig
 from waiting import until
@@ -26,7 +27,8 @@ async def furnish(rig: Rig, tenant: str = TENANT, user: str = "ann") -> None:
     await p.tenants.set_member(tenant, user)
     await p.datasets.create(user, DatasetCreate(name="pets", size=0, tenant=tenant))
     await asyncio.to_thread(_write, dataset(rig, "pets", user, tenant))
-    await p.datasets.heartbeat(user, "pets", DatasetHeartbeat(state="ready", progress=100))
+    await asyncio.to_thread(_write, arriving(rig, "pets", user, tenant))
+    await p.datasets.heartbeat(SYSTEM, user, "pets", DatasetHeartbeat(state="ready", progress=100))
     await rig.submit("fit", user, tenant=tenant)
     await rig.until("fit", "finished", user=user)
     await asyncio.to_thread(_leave_checkpoint, rig.workspace(user, "fit", tenant=tenant))
@@ -36,6 +38,11 @@ async def furnish(rig: Rig, tenant: str = TENANT, user: str = "ann") -> None:
 def dataset(rig: Rig, name: str, user: str = "ann", tenant: str = TENANT) -> Path:
     """Return the directory of a dataset, where it is now."""
     return rig.directories.stored(StoredPlace("dataset", user, name, tenant))
+
+
+def arriving(rig: Rig, name: str, user: str = "ann", tenant: str = TENANT) -> Path:
+    """Return the directory of what is on its way into a dataset, where it is now."""
+    return rig.directories.all_of(StoredPlace("dataset", user, name, tenant))[1]
 
 
 def _write(place: Path) -> None:
@@ -65,8 +72,12 @@ def content(top: Path) -> Mapping[str, str]:
 def of_tenant(rig: Rig) -> Mapping[str, str]:
     """Return all files of the tenant, where they are now."""
     with rig.roots.using(TENANT):
-        places = [dataset(rig, "pets"), rig.workspace("ann", "fit", tenant=TENANT)]
-        return {f"{place.name}/{name}": value for place in places for name, value in content(place).items()}
+        places = [dataset(rig, "pets"), arriving(rig, "pets"), rig.workspace("ann", "fit", tenant=TENANT)]
+        return {
+            f"{place.parent.name}/{place.name}/{name}": value
+            for place in places
+            for name, value in content(place).items()
+        }
 
 
 def left_in_shared(rig: Rig) -> list[str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import OutOfReach
+from mlp_hub.domain.storage import ARRIVING
 from mlp_hub.domain.tenant import DEDICATED, ENCRYPTED, Isolation
 from mlp_hub.isolation import gocryptfs
 from mlp_hub.isolation.keys import KeyStore, KeyUnknownError, write_durably
@@ -229,6 +230,8 @@ def _remove_empty(folder: Folder) -> None:
     for kind in kinds:
         with folder.inside(kind) as inner, inner.entries() as entries:
             for entry in list(entries):
+                with contextlib.suppress(OSError), inner.inside(entry.name) as mine:
+                    mine.remove_folder(ARRIVING)
                 with contextlib.suppress(OSError):
                     (inner.remove_folder if entry.is_dir(follow_symlinks=False) else inner.remove)(entry.name)
         with contextlib.suppress(OSError):

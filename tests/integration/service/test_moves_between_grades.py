@@ -11,6 +11,7 @@ import pytest
 from mlp_api.datasets import DatasetCreate
 from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.tenant_files import TreeRoom
 from platform_rig import Rig, play
 from relocating import TENANT, ask, content, dataset, furnish, left_in_shared, of_tenant, over, state
@@ -70,7 +71,7 @@ def test_what_runs_goes_on_what_is_new_waits_with_the_reason(tmp_path: Path) -> 
         await rig.submit("next", "ann", tenant=TENANT)
 
         async def waits() -> bool:
-            return (await rig.platform.jobs.get("ann", "next")).reason == "TenantMoves"
+            return (await rig.platform.jobs.get(SYSTEM, "ann", "next")).reason == "TenantMoves"
 
         await until(waits, what="the new job to wait for that reason")
         await rig.submit("theirs", "bob")
@@ -79,14 +80,14 @@ def test_what_runs_goes_on_what_is_new_waits_with_the_reason(tmp_path: Path) -> 
             id="a1", applier="sp", request_type="request", tenant=TENANT, cpu=1, ram=100, user="ann"
         )
         assert (await refusal(rig.platform.ledger.try_(asked)))[0] is Reason.TENANT_MOVES
-        write = rig.platform.datasets.access("ann", "pets", write=True)
+        write = rig.platform.datasets.access(SYSTEM, "ann", "pets", write=True)
         assert await refusal(write) == (
             Reason.TENANT_MOVES,
             "dataset pets cannot be written to while the files of tenant red are being moved; try again when that is done",
         )
-        assert (await rig.platform.datasets.access("ann", "pets", write=False)).tenant == TENANT
-        assert (await rig.platform.jobs.get("ann", "long")).phase == "running"
-        rig.end(await rig.db.read(lambda tx: tx.jobs.find("ann", running.name)))
+        assert (await rig.platform.datasets.access(SYSTEM, "ann", "pets", write=False)).tenant == TENANT
+        assert (await rig.platform.jobs.get(SYSTEM, "ann", "long")).phase == "running"
+        rig.end(await rig.db.read(lambda tx: tx.jobs.find(SYSTEM, "ann", running.name)))
         assert (await over(rig, "done", "failed")).state == "done"
         await rig.until("next", "finished")
         assert (tmp_path / "red" / "jobs" / "ann" / "next").is_dir()
@@ -276,7 +277,7 @@ def test_a_volume_that_is_not_mounted_is_never_written_beside(tmp_path: Path) ->
         await rig.submit("next", "ann", tenant=TENANT)
 
         async def told() -> bool:
-            return "mount its volume" in str((await rig.platform.jobs.get("ann", "next")).message)
+            return "mount its volume" in str((await rig.platform.jobs.get(SYSTEM, "ann", "next")).message)
 
         await until(told, what="the job to say what it waits for")
         assert list(root.iterdir()) == []
