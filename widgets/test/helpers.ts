@@ -3,7 +3,7 @@ import type { Job, Point, QueueEntry } from "../src/core/wire";
 
 export function job(change: Partial<Job> = {}): Job {
   return {
-    name: "digits", run: 1, user: "ann", tenant: "red", params: {}, sweep: null, trial: null, runtime: "mpi", entry: "train.py", code: null, args: [], env: {},
+    name: "digits", run: 1, user: "ann", tenant: "red", runtime: "mpi", entry: "train.py", code: null, args: [], env: {},
     workers: 2, ps: 0, cpu: 1, gpu: 0, gpu_kind: null, ram: 512, priority: "normal", time_limit: null, retries: 0,
     checkpoint_every: null, topology: null, tensorboard: "on", data: [], params: {}, sweep: null, trial: null, uid: "u1", state: "running", phase: "running", reason: null, message: "",
     progress: 0, restarts: 0, position: null, expected_start: null, ranks: [], failure: null, detail: {},

@@ -80,7 +80,7 @@ def test_who_is_no_admin_sees_only_their_own(pages: Pages, front: FrontService) 
     expect(page.locator("main")).to_contain_text("not for you")
     nav = page.get_by_role("navigation", name="Pages")
     expect(nav.get_by_role("link")).to_have_text(
-        ["Jobs", "Runs", "Datasets", "Models", "Apps", "Quota", "My account", "Tenant red"]
+        ["Jobs", "Runs", "Sweeps", "Datasets", "Models", "Apps", "Quota", "My account", "Tenant red"]
     )
     nav.get_by_role("link", name="Tenant red").click()
     expect(page.get_by_role("region", name="Members")).to_contain_text("bob")

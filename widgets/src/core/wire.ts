@@ -27,6 +27,7 @@ export interface Refusal {
     | "DiskFull"
     | "TenantMoves"
     | "Suspended"
+    | "StoppedEarly"
     | "Gated";
   detail: {
     [k: string]: unknown;
@@ -881,6 +882,17 @@ export interface JobCreate {
     [k: string]: boolean | number | string;
   };
   replace?: boolean;
+  provenance?: Provenance | null;
+}
+/**
+ * What a client says of where it submits from; all of it are claims, kept to be shown and compared.
+ *
+ * The git commit of the directory, whether files in it have changed since, and the environment as lines NAME==VERSION.
+ */
+export interface Provenance {
+  commit?: string | null;
+  dirty?: boolean | null;
+  environment?: string | null;
 }
 /**
  * A job with its status. `phase` is the fine life cycle, `state` the coarse one.
@@ -1011,6 +1023,9 @@ export interface Failure {
 }
 /**
  * What is to be other than it was; what is left out stays.
+ *
+ * `params` are put over those that it had, `args` take the place of all. With `exactly` nothing may be other: it is refused where
+ * the script, a dataset, or the environment of `provenance` is not what it was.
  */
 export interface Resubmit {
   workers?: number | string;
@@ -1022,6 +1037,18 @@ export interface Resubmit {
    */
   priority?: string;
   time_limit?: number | null;
+  /**
+   * parameters of the program, which finds them in `mlp.params`
+   */
+  params?: {
+    [k: string]: boolean | number | string;
+  };
+  /**
+   * @maxItems 1000
+   */
+  args?: string[];
+  exactly?: boolean;
+  provenance?: Provenance | null;
 }
 /**
  * A job tells how it is doing.
@@ -1231,6 +1258,354 @@ export interface FileEntry {
   kind: "directory" | "file" | "link" | "other";
   size: number;
   modified: string;
+}
+/**
+ * Some runs of those that were found, `total` in all.
+ *
+ * `params` and `metrics` are the names that these have, the most frequent first; `next` is the cursor of the following page,
+ * null on the last.
+ */
+export interface RunPage {
+  runs: ListedRun[];
+  total: number;
+  params: string[];
+  metrics: string[];
+  next: string | null;
+}
+/**
+ * A run of a job as tables show it.
+ *
+ * `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
+ * ran. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
+ * lines) are what its client said. `sweep` and `trial` name the sweep whose trial it is, null of one that is none.
+ */
+export interface ListedRun {
+  uid: string;
+  name: string;
+  run: number;
+  user: string;
+  tenant: string;
+  state: "creating" | "deleting" | "error" | "finished" | "running";
+  phase:
+    | "queued"
+    | "admitted"
+    | "starting"
+    | "running"
+    | "suspending"
+    | "suspended"
+    | "preempting"
+    | "resizing"
+    | "finishing"
+    | "finished"
+    | "failed"
+    | "cancelling"
+    | "cancelled"
+    | "deleting";
+  progress: number;
+  params: {
+    [k: string]: boolean | number | string;
+  };
+  metrics: {
+    [k: string]: RunMetric;
+  };
+  duration_s: number | null;
+  cpu_peak: number | null;
+  ram_peak: number | null;
+  tags: string[];
+  note: string;
+  sweep: string | null;
+  trial: number | null;
+  commit: string | null;
+  dirty: boolean | null;
+  environment: string | null;
+  submitted_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+}
+/**
+ * A metric of a run: its last value, its lowest and highest, and which of these is best, by its name; null: none was finite.
+ */
+export interface RunMetric {
+  last: number | null;
+  best: number | null;
+  low: number | null;
+  high: number | null;
+}
+/**
+ * What is to be done to runs: cancel them, delete those that ended, or give and take tags.
+ */
+export interface RunsAct {
+  act: "cancel" | "delete" | "tag" | "untag";
+  /**
+   * @minItems 1
+   * @maxItems 1000
+   */
+  runs: string[];
+  /**
+   * @maxItems 20
+   */
+  tags?: string[];
+}
+/**
+ * What became of one of them: `reason` and `msg` say why nothing did, both empty where it was done.
+ */
+export interface RunOutcome {
+  run: string;
+  reason: string;
+  msg: string;
+}
+/**
+ * Curves of a run. `reported` are the points that they were made of, `more` says that there are metrics besides.
+ */
+export interface RunCurves {
+  run: ListedRun;
+  reported: number;
+  curves: Curve[];
+  more: boolean;
+}
+/**
+ * A metric of a run, of one rank, thinned out: of points side by side the lowest and the highest are kept.
+ *
+ * `x` by which it was asked for; `y` has null where the value was not finite.
+ */
+export interface Curve {
+  metric: string;
+  rank: number;
+  x: number[];
+  y: (number | null)[];
+}
+/**
+ * All that is kept of a run.
+ *
+ * `program` is its text, of a script as it was when it was submitted, null where that was not kept. `environment` are lines
+ * NAME==VERSION as its client told them.
+ */
+export interface RunDetail {
+  run: ListedRun;
+  entry: string | null;
+  program: string | null;
+  runtime: string;
+  workers: number | string;
+  cpu: number;
+  gpu: number;
+  ram: number;
+  args: string[];
+  env: {
+    [k: string]: string;
+  };
+  environment: string | null;
+  data: RunData[];
+}
+/**
+ * A dataset that a run read: `uid` is that very one, `size` its bytes when the run was submitted.
+ */
+export interface RunData {
+  user: string;
+  name: string;
+  uid: string;
+  size: number;
+}
+/**
+ * What people write of a run; what is left out stays.
+ */
+export interface RunUpdate {
+  note?: string;
+  /**
+   * @maxItems 20
+   */
+  tags?: string[];
+}
+/**
+ * A sweep: one program, run with many parameters, each a trial; all else is what a job says, and of each trial.
+ *
+ * `grid` has values to be tried, each with each. `search` has spaces to choose from: `uniform(0, 1)`, `loguniform(1e-5, 1)`, `int(1, 8)`,
+ * `logint(1, 1024)`, `choice(a, b, c)`; then a budget is needed: `trials`, `core_hours`, `deadline`, or several of them. `array` is
+ * `0-31%8` instead: a trial for each index, at most 8 at a time. The program finds what was chosen in `mlp.params`. `metric` is what it
+ * reports by `mlp.report`, and `goal` which values are better; `stop` ends trials that are worse than others at the same step, from the
+ * value number `warmup` on. At most `parallel` trials run at a time, otherwise as many as there is room for.
+ */
+export interface SweepCreate {
+  runtime?: string | null;
+  workers?: number | string;
+  ps?: number;
+  cpu?: number;
+  gpu?: number;
+  gpu_kind?: string | null;
+  ram?: number;
+  tenant?: string | null;
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  priority?: string;
+  time_limit?: number | null;
+  retries?: number;
+  checkpoint_every?: number | null;
+  topology?: string | null;
+  tensorboard?: "off" | "on";
+  /**
+   * datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too
+   *
+   * @maxItems 32
+   */
+  data?: string[];
+  /**
+   * letters, digits, -, _ and ., not beginning with - or ., 1 to 43 characters
+   */
+  name: string;
+  entry?: string | null;
+  code?: string | null;
+  /**
+   * @maxItems 1000
+   */
+  args?: string[];
+  env?: {
+    [k: string]: string;
+  };
+  /**
+   * parameters of the program, which finds them in `mlp.params`
+   */
+  params?: {
+    [k: string]: boolean | number | string;
+  };
+  replace?: boolean;
+  provenance?: Provenance | null;
+  grid?: {
+    [k: string]: (boolean | number | string)[];
+  };
+  search?: {
+    [k: string]: string;
+  };
+  array?: string | null;
+  trials?: number | null;
+  metric?: string | null;
+  goal?: ("max" | "min") | null;
+  stop?: "asha" | "median" | "none";
+  warmup?: number;
+  sampler?: "random" | "tpe";
+  seed?: number;
+  parallel?: number | null;
+  core_hours?: number | null;
+  deadline?: number | null;
+}
+/**
+ * A sweep with what became of it. `best` is the best trial so far, null before any has a value.
+ *
+ * `trials` are those that were made; a list of sweeps leaves them out. `budget_trials`, `budget_core_hours` and `deadline` are its
+ * budget, `core_hours` what it has taken. `array` says that it is one, whose parameter is `index`.
+ */
+export interface Sweep {
+  name: string;
+  run: number;
+  user: string;
+  tenant: string;
+  uid: string;
+  state: "cancelled" | "deleting" | "ending" | "failed" | "finished" | "running";
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  runtime: string;
+  entry: string | null;
+  code: string | null;
+  args: string[];
+  priority: string;
+  workers: number | string;
+  cpu: number;
+  gpu: number;
+  ram: number;
+  grid: {
+    [k: string]: (boolean | number | string)[];
+  };
+  search: {
+    [k: string]: string;
+  };
+  array: boolean;
+  metric: string | null;
+  goal: ("max" | "min") | null;
+  stop: "asha" | "median" | "none";
+  warmup: number;
+  sampler: "random" | "tpe";
+  parallel: number | null;
+  budget_trials: number;
+  budget_core_hours: number | null;
+  deadline: string | null;
+  core_hours: number;
+  counts: SweepCounts;
+  best: SweepTrial | null;
+  trials: SweepTrial[];
+  submitted_at: string;
+  ended_at: string | null;
+}
+/**
+ * How many of its trials are so; those that go on wait or run.
+ */
+export interface SweepCounts {
+  waiting: number;
+  running: number;
+  finished: number;
+  stopped: number;
+  failed: number;
+  cancelled: number;
+  left: number;
+}
+/**
+ * A trial. `job` is what its job is called, null while it is not there; `value` is what it reported last.
+ *
+ * `steps` counts the values that it reported, `core_hours` are what it took, so far while it goes on.
+ */
+export interface SweepTrial {
+  number: number;
+  params: {
+    [k: string]: boolean | number | string;
+  };
+  state: "cancelled" | "failed" | "finished" | "planned" | "running" | "stopped";
+  job: string | null;
+  phase: string | null;
+  value: number | null;
+  steps: number;
+  core_hours: number;
+  ended_at: string | null;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * What a sweep would be and take: `at_a_time` trials at once as things are now.
+ *
+ * `core_hours` and `expected_end` are null where nobody can know; `because` says why, or where they come from.
+ */
+export interface SweepPreview {
+  trials: number;
+  at_a_time: number;
+  core_hours: number | null;
+  core_hours_most: number | null;
+  trial_s: number | null;
+  expected_start: string | null;
+  expected_end: string | null;
+  because: string;
+  tenant: string;
+}
+/**
+ * Values of the metric of one trial, as [step, value]; of many every n-th.
+ */
+export interface SweepCurve {
+  trial: number;
+  points: number[][];
+}
+/**
+ * So much more of its budget: trials, core-hours, or seconds from now; a sweep that has ended goes on.
+ */
+export interface SweepExtend {
+  trials?: number | null;
+  core_hours?: number | null;
+  deadline?: number | null;
 }
 /**
  * One point as delivered on the `job_metrics` WebSocket; further metrics are in `values`.

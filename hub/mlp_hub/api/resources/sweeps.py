@@ -20,7 +20,7 @@ class SweepQuery(ListPage, forbid_unknown_fields=True):
     tenant: Name | None = None
 
 
-class CurvesQuery(Struct, forbid_unknown_fields=True):
+class TrialCurvesQuery(Struct, forbid_unknown_fields=True):
     """How many values of each trial at most."""
 
     most: Annotated[int, Meta(ge=2, le=256)] = 100
@@ -58,7 +58,7 @@ async def get(call: Call) -> Sweep:
 
 async def curves(call: Call) -> list[SweepCurve]:
     """Give what the trials of a sweep reported of its metric."""
-    query: CurvesQuery = call.query
+    query: TrialCurvesQuery = call.query
     return await call.platform.sweeps.curves(call.context, call.user, call.params["sweep"], query.most)
 
 
@@ -85,7 +85,7 @@ ROUTES = (
     Route("POST", f"{_SWEEPS}:preview", preview, "Say what a sweep would take", Relation.SELF, JOBS_READ, body=SweepCreate, reply=SweepPreview),
     Route("GET", _SWEEPS, list_, "List a user's sweeps", Relation.SELF, JOBS_READ, query=SweepQuery, reply=list[Sweep]),
     Route("GET", _SWEEP, get, "Show a sweep", Relation.OWNED, JOBS_READ, reply=Sweep),
-    Route("GET", f"{_SWEEP}/curves", curves, "What a sweep's trials reported", Relation.OWNED, JOBS_READ, query=CurvesQuery, reply=list[SweepCurve]),
+    Route("GET", f"{_SWEEP}/curves", curves, "What a sweep's trials reported", Relation.OWNED, JOBS_READ, query=TrialCurvesQuery, reply=list[SweepCurve]),
     Route("PUT", f"{_SWEEP}:cancel", cancel, "Stop a sweep", Relation.OWNED, JOBS_WRITE, reply=Sweep),
     Route("PUT", f"{_SWEEP}:extend", extend, "Give a sweep more of its budget", Relation.SELF, JOBS_WRITE, body=SweepExtend, reply=Sweep),
     Route("DELETE", _SWEEP, delete, "Delete a sweep", Relation.SELF, JOBS_WRITE, reply=Sweep),
