@@ -12,7 +12,7 @@ from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
-from mlp.options import AGAIN, SHAPE, SIZE, SUBMIT, WITH, Option, duration, name, ram
+from mlp.options import AGAIN, SHAPE, SUBMIT, WITH, Option, duration, name, ram
 from mlp.sweepoptions import EXTEND, SWEEP
 from mlp.sweepoptions import right_call as right_sweep_call
 from mlp.words import SCOPE_PREFIX, sentences

@@ -131,7 +131,9 @@ def expected_scope(route: Route) -> str | None:
         return scopes.LEDGER_WRITE
     looks = route.method == "GET"
     first = route.path.strip("/").replace(":", "/").split("/")[0]
-    if {"job", "sweep"} & set(route.params) or route.path.partition(":")[0].endswith(("/jobs", "/runs", "/sweeps")):
+    if {"job", "sweep"} & set(route.params) or route.path.partition(":")[0].endswith(
+        ("/jobs", "/runs", "/sweeps")
+    ):
         return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
     if "model" in route.params or route.path.endswith("/models"):
         return scopes.MODELS_READ if looks else scopes.MODELS_WRITE

@@ -64,7 +64,6 @@ class PointStore:
                 break
 
 
-
 def frame_of(point: StoredPoint) -> dict[str, object]:
     """Return a point as the streams show it; JSON makes null of what is not finite."""
     return {
