@@ -251,7 +251,8 @@ class JobService:
         await self._check_home(spec.user)
         await self._full.check(spec.user, spec.tenant)
         await self._feasibility.check(spec)
-        return await self._intake.take(self._new(spec))
+        kept = await kept_of(self._executor.workspace, spec, None)
+        return await self._intake.take(self._new(spec), kept=kept)
 
     async def offer_of(self, spec: JobSpec) -> tuple[Why, dict[str, int]]:
         """Say of a job that was checked what `offer` does: why it would wait and until when, and its ranks by node."""

@@ -18,6 +18,8 @@ LEAST_S = 1.0
 
 def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
     """Return what is tried; raises `Refused` for what cannot be meant. `job` is what each trial runs."""
+    if asked.provenance is not None:
+        _refuse(msg("provenance is kept of single jobs, not of a sweep's trials; leave it out"))
     parallel = asked.parallel
     if asked.array is not None:
         if asked.grid or asked.search:
