@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
 from playwright.sync_api import TimeoutError as InVain
@@ -129,11 +130,16 @@ def ask_server(page: Page, method: str, path: str) -> Any:
 def has_kernel(page: Page) -> bool:
     """Tell whether the open notebook is connected with a kernel; a cell that is run before is only emptied.
 
-    Only the page knows: its server counts a socket that went away before it was open as a connection less, so that after a page
-    was left in the middle of a restart it says of the next page's kernel that nobody is connected.
+    The server alone cannot tell: it counts a socket that went away before it was open as a connection less, so that after a page
+    was left in the middle of a restart it says of the next page's kernel that nobody is connected. Notebook 7 has no
+    indicator, so both are asked.
     """
-    shown = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook-ExecutionIndicator").first
-    return shown.count() > 0 and shown.get_attribute("data-status") in ("idle", "busy")
+    indicator = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook-ExecutionIndicator").first
+    if indicator.count() and indicator.get_attribute("data-status") in ("idle", "busy"):
+        return True
+    shown = unquote(urlsplit(page.url).path)
+    sessions = ask_server(page, "GET", "api/sessions")
+    return any(s["kernel"]["connections"] > 0 and shown.endswith(f"/{s['path']}") for s in sessions)
 
 
 def bring_into_view(locator: Locator) -> None:
