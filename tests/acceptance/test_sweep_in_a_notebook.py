@@ -21,10 +21,9 @@ def test_a_sweep_is_watched_in_its_cell_and_is_exact_after_the_service_was_kille
     context = new_context(browser)
     page = context.new_page()
     log_in(page, hub, "sue")
-    open_lab(page, hub, "sue", SAMPLE)
+    open_lab(page, hub, "sue")
     notebook = hub.homes / "sue" / SAMPLE
     notebook.write_text(notebook.read_text().replace("--trials 18", f"--trials {TRIALS}"))
-    page.goto("about:blank")
     open_lab(page, hub, "sue", SAMPLE)
     run_cell(page, "%%mlp sweep --name")
 
