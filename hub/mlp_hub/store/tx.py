@@ -25,6 +25,7 @@ from mlp_hub.store.repos.misc import (
     Usages,
 )
 from mlp_hub.store.repos.models import Models
+from mlp_hub.store.repos.notices import Notices
 from mlp_hub.store.repos.runtimes import Runtimes
 from mlp_hub.store.repos.secrets import Secrets
 from mlp_hub.store.repos.service_accounts import ServiceAccountsRepo
@@ -124,6 +125,11 @@ class Tx:
     def apps(self) -> Apps:
         """The apps; their replicas are among the jobs."""
         return Apps(self.connection)
+
+    @cached_property
+    def notices(self) -> Notices:
+        """What people are told of their jobs, and where."""
+        return Notices(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:
