@@ -38,7 +38,16 @@ from mlp_hub.gc_tuning import spare_the_collector
 from mlp_hub.in_kafka import broker_of
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
-from mlp_hub.service.config import DAY_S, HOUR_S, MIB, DiskPolicy, KeepPolicy, MailPolicy, NoticePolicy, RunPolicy
+from mlp_hub.service.config import (
+    DAY_S,
+    HOUR_S,
+    MIB,
+    DiskPolicy,
+    KeepPolicy,
+    MailPolicy,
+    NoticePolicy,
+    RunPolicy,
+)
 from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.service.health.deaths import Deaths
 from mlp_hub.service.health.files import FilesWatch
@@ -321,9 +330,7 @@ def mail_of(settings: Settings) -> MailPolicy | None:
         return None
     host, _, port = settings.mail_server.rpartition(":")
     user, password = settings.mail_login()
-    return MailPolicy(
-        host.strip("[]"), int(port), settings.mail_security, settings.mail_from, user, password
-    )
+    return MailPolicy(host.strip("[]"), int(port), settings.mail_security, settings.mail_from, user, password)
 
 
 def notices_of(settings: Settings) -> NoticePolicy:

@@ -52,7 +52,15 @@ def _default_home(environ: Mapping[str, str]) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(LoginSettings, ClusterSettings, KeepingSettings, NoticeSettings, SchedulingSettings, EdgeSettings, StatePaths):
+class Settings(
+    LoginSettings,
+    ClusterSettings,
+    KeepingSettings,
+    NoticeSettings,
+    SchedulingSettings,
+    EdgeSettings,
+    StatePaths,
+):
     """All settings, checked. Make one by `Settings.load(os.environ)`."""
 
     home: Path = setting(None, "State directory: databases, secrets, homes, jobs, logs.", kind="path")

@@ -65,9 +65,7 @@ class QuietHours:
     def left(self, minute: float) -> float:
         """Return how many minutes of it are left at a minute of the day; 0: it is not quiet."""
         inside = (
-            self.begin <= minute < self.end
-            if self.begin < self.end
-            else not self.end <= minute < self.begin
+            self.begin <= minute < self.end if self.begin < self.end else not self.end <= minute < self.begin
         )
         return (self.end - minute) % DAY_MIN or DAY_MIN if inside else 0.0
 

@@ -27,7 +27,11 @@ LIMIT_S = 25
 """Safety: seconds after which a notice that is still being sent is given up."""
 MEMORY = 1 << 30
 """Safety: bytes of address space: what an address answers is in memory for a moment."""
-_SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"mail": mail.send, "webhook": webhook.send, "service": services.send}
+_SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "mail": mail.send,
+    "webhook": webhook.send,
+    "service": services.send,
+}
 
 
 def _done(asked: dict[str, Any]) -> dict[str, Any]:

@@ -63,5 +63,3 @@ def _is_public(host: object) -> bool:
         return is_public(str(host))
     except ValueError:
         return False  # a name, which whoever connects looks up itself
-
-

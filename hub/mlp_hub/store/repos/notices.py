@@ -65,9 +65,7 @@ class Notices(Repo):
 
     def note_sent(self, new: Channel) -> None:
         """Store how sending went, unless the channel was changed meanwhile."""
-        mine = update(c).where(
-            c.c.user == new.user, c.c.name == new.name, c.c.changed_at == new.changed_at
-        )
+        mine = update(c).where(c.c.user == new.user, c.c.name == new.name, c.c.changed_at == new.changed_at)
         self._c.execute(mine.values(sent=new.sent, **_standing(new)))
 
     def remove_channels(self, user: str, names: Collection[str]) -> None:
@@ -94,7 +92,9 @@ class Notices(Repo):
 
     def newest(self, user: str) -> int:
         """Return the number of somebody's newest notice; 0: there is none."""
-        return self._c.execute(select(func.coalesce(func.max(n.c.id), 0)).where(n.c.user == user)).scalar_one()
+        return self._c.execute(
+            select(func.coalesce(func.max(n.c.id), 0)).where(n.c.user == user)
+        ).scalar_one()
 
     def after(
         self, user: str, sent: int, limit: int, kinds: Collection[NoticeKind] | None = None
