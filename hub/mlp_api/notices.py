@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from mlp_api.said import Detail, Text
 from mlp_api.types import LINE_PATTERN, Name, Request, Response
@@ -33,10 +33,10 @@ class ChannelSet(Request):
 class NotificationsSet(Request):
     """All that somebody chooses; channels that are left out are removed."""
 
-    browser: Events = []
+    browser: Events = field(default_factory=list)
     quiet: QuietTime | None = None
     timezone: Annotated[str, Meta(min_length=1, max_length=64, pattern=LINE_PATTERN)] = "UTC"
-    channels: Annotated[list[ChannelSet], Meta(max_length=10)] = []
+    channels: Annotated[list[ChannelSet], Meta(max_length=10)] = field(default_factory=list)
 
 
 class NoticeChannel(Response):

@@ -1,5 +1,6 @@
 """Settings that say how people are told of their jobs; a part of `Settings`."""
 
+# ruff: noqa: RUF009 - `setting` makes a dataclass field
 from __future__ import annotations
 
 import stat

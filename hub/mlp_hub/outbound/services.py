@@ -16,7 +16,7 @@ SILENT_S = 10.0
 
 def only(services: Sequence[str]) -> None:
     """Know no other services than these, by the schemes of their addresses, in this process."""
-    NotificationManager().enable_only(*services)
+    NotificationManager().enable_only(*services)  # type: ignore[no-untyped-call]
 
 
 def made(address: str) -> apprise.NotifyBase | None:

@@ -215,7 +215,7 @@ class Platform:
         )
         self.secrets = SecretService(db, clock, policy.secrets_key)
         self.notices = NoticeService(
-            self.queue, self.board, self.forecasts, self.secrets, clock, policy.notices
+            self.queue, self.board, self.forecasts, self.secrets, clock=clock, policy=policy.notices
         )
         sources = DataSources(self.secrets, policy.data_endpoints)
         self.datasets = DatasetService(

@@ -45,13 +45,14 @@ class NoticeService:
         board: Board,
         forecasts: Forecasts,
         secrets: SecretService,
+        *,
         clock: Callable[[], float],
         policy: NoticePolicy,
     ) -> None:
         self._board, self._db, self._forecasts = board, board.db, forecasts
         self._secrets, self._clock, self._policy = secrets, clock, policy
         self._sender = Sender(policy)
-        self._worker = NoticeWorker(queue, self._db, secrets, self._sender, clock, policy)
+        self._worker = NoticeWorker(queue, self._db, secrets, self._sender, clock=clock, policy=policy)
         self._outbox = Outbox(self._look)
         self._expected: dict[str, float] = {}  # by job that waits, the start that was expected first
         self._testing: set[str] = set()

@@ -39,6 +39,7 @@ class NoticeWorker:
         db: Database,
         secrets: SecretService,
         sender: Sender,
+        *,
         clock: Callable[[], float],
         policy: NoticePolicy,
     ) -> None:

@@ -73,8 +73,8 @@ more read by watchers."""
 class Tells(Protocol):
     """Who tells people of moves: stores it in the transaction that stores them, returns whom, and hears when that is durable."""
 
-    def moved(self, tx: Tx, moves: Sequence[Move], now: float) -> set[str]: ...  # noqa: D102
-    def told(self, users: set[str]) -> None: ...  # noqa: D102
+    def moved(self, tx: Tx, moves: Sequence[Move], now: float) -> set[str]: ...
+    def told(self, users: set[str]) -> None: ...
 
 
 @dataclass(slots=True)

@@ -92,9 +92,8 @@ class Notices(Repo):
 
     def newest(self, user: str) -> int:
         """Return the number of somebody's newest notice; 0: there is none."""
-        return self._c.execute(
-            select(func.coalesce(func.max(n.c.id), 0)).where(n.c.user == user)
-        ).scalar_one()
+        query = select(func.coalesce(func.max(n.c.id), 0)).where(n.c.user == user)
+        return int(self._c.execute(query).scalar_one())
 
     def after(
         self, user: str, sent: int, limit: int, kinds: Collection[NoticeKind] | None = None
