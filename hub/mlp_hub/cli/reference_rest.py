@@ -62,6 +62,7 @@ _TITLES = {
     "jobs": "Jobs",
     "datasets": "Datasets",
     "secrets": "Secrets",
+    "notices": "Notifications",
     "metrics": "Metrics",
     "models": "Models",
     "apps": "Apps",

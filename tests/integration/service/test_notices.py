@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import threading
 import time
@@ -16,11 +17,36 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from mlp_api.notices import ChannelSet, NotificationsSet, QuietTime
-from mlp_hub.domain.errors import NotFound, Refused
+from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.notice import NoticeKind
 from mlp_hub.service.config import MailPolicy, NoticePolicy
 from platform_rig import FAST, Rig
-from waiting import until
+from ports import free_port
+from waiting import PATIENCE_S
+from waiting import until as until_async
+
+
+def played(story):
+    """Run a story to its end; the timeout only bounds a failing test."""
+
+    @functools.wraps(story)
+    def test(*args, **kw):
+        async def go():
+            async with asyncio.timeout(2 * PATIENCE_S):
+                await story(*args, **kw)
+
+        asyncio.run(go())
+
+    return test
+
+
+async def until(look):
+    """Wait until something is true."""
+
+    async def looked():
+        return look()
+
+    await until_async(looked)
 
 
 class Receiver(ThreadingHTTPServer):
@@ -73,16 +99,9 @@ class Inbox:
 
 @pytest.fixture
 def receiver():
-    with contextlib.closing(Receiver()) as made:
+    with Receiver() as made:
         yield made
         made.shutdown()
-
-
-def closing(made):
-    made.server_close()
-
-
-Receiver.close = closing
 
 
 def policy(*private, mail=None):
@@ -113,32 +132,39 @@ def wants(address, *events, **more):
     return NotificationsSet(channels=[channel], **more)
 
 
+@played
 async def test_a_webhook_is_told_of_starts_and_ends(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         await rig.platform.notices.put("ann", wants(receiver.url, "started", "finished", "failed"), "ann")
-        await rig.submit("digits", sim={"RUN_S": 0})
-        await rig.submit("others", user="bob", sim={"RUN_S": 0})
+        await rig.submit("digits", sim={"DURATION": 1000})
+        await rig.submit("others", user="bob", sim={"DURATION": 0})
+        await until(lambda: receiver.told)
+        rig.end(await rig.until("digits", "running"))
         await until(lambda: ("digits", "finished") in receiver.told)
         assert receiver.told == [("digits", "started"), ("digits", "finished")]
         first = receiver.got[0]["notices"][0]
         assert first["link"] == "http://hub.example.org/services/mlp/jobs/ann/digits@1"
         assert first["title"] == "digits has started"
         (shown,) = (await rig.platform.notices.get("ann")).channels
-        assert (shown.kind, shown.shown, shown.trouble) == ("webhook", receiver.url.removesuffix("/hook"), None)
+        assert (shown.kind, shown.shown, shown.trouble) == (
+            "webhook",
+            receiver.url.removesuffix("/hook"),
+            None,
+        )
 
 
+@played
 async def test_mail_comes_by_the_operators_server(tmp_path):
     inbox = Inbox()
-    smtp = Controller(inbox, hostname="127.0.0.1", port=0)
+    smtp = Controller(inbox, hostname="127.0.0.1", port=free_port())
     smtp.start()
     try:
-        port = smtp.server.sockets[0].getsockname()[1]
-        mail = MailPolicy("127.0.0.1", port, "none", "MLP Hub <hub@example.org>")
+        mail = MailPolicy("127.0.0.1", smtp.port, "none", "MLP Hub <hub@example.org>")
         async with rig_of(tmp_path, policy(mail=mail)) as rig:
             await rig.platform.notices.put("ann", wants("mailto:ann@example.org", "finished"), "ann")
-            await rig.submit("digits", sim={"RUN_S": 0})
+            await rig.submit("digits", sim={"DURATION": 0})
             await until(lambda: inbox.mails)
-            (to, found), = inbox.mails
+            ((to, found),) = inbox.mails
             assert to == ["ann@example.org"]
             assert found["Subject"] == "digits has ended"
             assert "http://hub.example.org/services/mlp/jobs/ann/digits@1" in found.get_content()
@@ -146,11 +172,12 @@ async def test_mail_comes_by_the_operators_server(tmp_path):
         smtp.stop()
 
 
+@played
 async def test_a_death_between_event_and_delivery_loses_nothing_and_repeats_nothing(tmp_path, receiver):
     receiver.status = 500
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         await rig.platform.notices.put("ann", wants(receiver.url, "finished"), "ann")
-        await rig.submit("digits", sim={"RUN_S": 0})
+        await rig.submit("digits", sim={"DURATION": 0})
         await until(lambda: receiver.tried)  # the event is stored, and it could not be told
         sender = rig.platform.notices._sender
         rig.crash()
@@ -160,18 +187,19 @@ async def test_a_death_between_event_and_delivery_loses_nothing_and_repeats_noth
         await until(lambda: receiver.told)
         assert receiver.told == [("digits", "finished")]
         await rig.restart()
-        await rig.submit("again", sim={"RUN_S": 0})
+        await rig.submit("again", sim={"DURATION": 0})
         await until(lambda: ("again", "finished") in receiver.told)
         assert receiver.told == [("digits", "finished"), ("again", "finished")]
 
 
+@played
 async def test_when_it_is_quiet_nothing_is_sent_until_it_is_over(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         now = time.gmtime(rig.clock())
         quiet = QuietTime(begin=f"{now.tm_hour:02}:00", until=f"{(now.tm_hour + 2) % 24:02}:00")
         await rig.platform.notices.put("ann", wants(receiver.url, "finished", quiet=quiet), "ann")
-        await rig.submit("digits", sim={"RUN_S": 0})
-        await rig.submit("more", sim={"RUN_S": 0})
+        await rig.submit("digits", sim={"DURATION": 0})
+        await rig.submit("more", sim={"DURATION": 0})
         known = lambda: rig.db.read_now(lambda tx: tx.notices.newest("ann"))  # noqa: E731
         await until(lambda: known() == 2)
         (new,) = await rig.platform.notices.new("ann", None, 10)
@@ -187,8 +215,10 @@ async def test_when_it_is_quiet_nothing_is_sent_until_it_is_over(tmp_path, recei
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0.0.0.0", "169.254.169.254"]
+    "host",
+    ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0.0.0.0", "169.254.169.254"],
 )
+@played
 async def test_attack_an_address_inside_is_not_spoken_to(tmp_path, receiver, host):
     async with rig_of(tmp_path, policy()) as rig:
         port = receiver.server_address[1]
@@ -199,6 +229,7 @@ async def test_attack_an_address_inside_is_not_spoken_to(tmp_path, receiver, hos
         assert not receiver.tried
 
 
+@played
 async def test_attack_a_service_of_ones_own_leads_inside(tmp_path, receiver):
     async with rig_of(tmp_path, policy()) as rig:
         port = receiver.server_address[1]
@@ -209,6 +240,7 @@ async def test_attack_a_service_of_ones_own_leads_inside(tmp_path, receiver):
             await rig.platform.notices.put("eve", wants("slack://wrong", "finished"), "eve")
 
 
+@played
 async def test_attack_a_redirect_is_not_followed(tmp_path, receiver):
     receiver.status, receiver.location = 302, "http://169.254.169.254/latest"
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
@@ -218,6 +250,7 @@ async def test_attack_a_redirect_is_not_followed(tmp_path, receiver):
         assert receiver.tried == 1
 
 
+@played
 async def test_an_address_is_sealed_and_never_shown(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         secret = "T0kenOfTheHook"
@@ -229,17 +262,18 @@ async def test_an_address_is_sealed_and_never_shown(tmp_path, receiver):
         kept = NotificationsSet(channels=[ChannelSet(name="hook", events=["finished"])])
         await rig.platform.notices.put("ann", kept, "ann")  # the address stays
         assert (await rig.platform.notices.try_out("ann", "hook")).taken
-        with pytest.raises(NotFound):
+        with pytest.raises(Refused):
             await rig.platform.notices.try_out("bob", "hook")
         stolen = replace(row, user="bob")  # who writes to the database makes it nobody else's
         await rig.db.write(lambda tx: tx.notices.put_channel(stolen))
         assert not (await rig.platform.notices.try_out("bob", "hook")).taken
 
 
+@played
 async def test_a_start_that_is_late_is_told_once(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         await rig.platform.notices.put("ann", wants(receiver.url, "late"), "ann")
-        await rig.submit("long", user="bob", cpu=4, time_limit=600, sim={"RUN_S": 1000})
+        await rig.submit("long", user="bob", cpu=4, time_limit=600, sim={"DURATION": 1000})
         job = await rig.submit("digits", cpu=4)
         await rig.platform.notices.sweep()
         waiting = rig.platform.board.waiting
@@ -253,11 +287,12 @@ async def test_a_start_that_is_late_is_told_once(tmp_path, receiver):
         assert job.name == "digits"
 
 
+@played
 async def test_who_left_is_told_nothing(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         await rig.platform.notices.put("ann", wants(receiver.url, "finished"), "ann")
         assert await rig.platform.notices.remove("ann")
         assert (await rig.platform.notices.get("ann")).channels == []
-        await rig.submit("digits", sim={"RUN_S": 0})
-        await rig.wait("digits") if hasattr(rig, "wait") else None
+        await rig.submit("digits", sim={"DURATION": 0})
+        await rig.until("digits", "finished")
         assert rig.db.read_now(lambda tx: tx.notices.newest("ann")) == 0

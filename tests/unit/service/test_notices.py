@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from mlp_hub.domain.errors import Refused
@@ -29,9 +31,9 @@ def test_quiet_hours_within_a_day():
 
 def test_it_is_quiet_where_somebody_lives():
     night = QuietHours(22 * 60, 7 * 60)
-    assert quiet_for(night, "UTC", NOON) == 0
-    assert quiet_for(night, "America/Los_Angeles", NOON) == 2 * 3600  # five in the morning
-    assert quiet_for(None, "UTC", NOON) == 0
+    assert quiet_for(night, ZoneInfo("UTC"), NOON) == 0
+    assert quiet_for(night, ZoneInfo("America/Los_Angeles"), NOON) == 2 * 3600  # five in the morning
+    assert quiet_for(None, ZoneInfo("UTC"), NOON) == 0
 
 
 def test_what_is_told_of_the_phases_that_a_job_comes_to():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from mlp_hub.domain.job import Job
@@ -71,11 +72,16 @@ def notice_of(job: Job, kind: NoticeKind, now: float, text: Message) -> Notice:
     return Notice(0, job.spec.user, kind, job.uid, job.spec.name, job.run, job.spec.tenant, now, text)
 
 
-def quiet_for(quiet: QuietHours | None, zone: str, now: float) -> float:
+async def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone, which is a file."""
+    return await asyncio.to_thread(ZoneInfo, name)
+
+
+def quiet_for(quiet: QuietHours | None, zone: tzinfo, now: float) -> float:
     """Return for how many seconds it is quiet yet, where somebody lives; 0: it is not."""
     if quiet is None:
         return 0.0
-    there = datetime.fromtimestamp(now, ZoneInfo(zone))
+    there = datetime.fromtimestamp(now, zone)
     minute = there.hour * 60 + there.minute + there.second / 60
     return quiet.left(minute) * 60
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfoNotFoundError
 
 from mlp_api import notices as api
 from mlp_api.said import Detail, Text
@@ -23,7 +23,7 @@ from mlp_hub.service.config import NoticePolicy
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.notices.addresses import parsed
-from mlp_hub.service.notices.outbox import Outbox, notice_of, quiet_for
+from mlp_hub.service.notices.outbox import Outbox, notice_of, quiet_for, zone_of
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.notices.worker import NoticeWorker, title_of
 from mlp_hub.service.secrets.service import SecretService
@@ -87,7 +87,7 @@ class NoticeService:
 
     async def put(self, user: str, asked: api.NotificationsSet, actor: str) -> api.Notifications:
         """Store all that somebody chooses. Raises `Refused`."""
-        choice = NoticeChoice(user, _kinds(asked.browser), _quiet(asked.quiet), _zone(asked.timezone))
+        choice = NoticeChoice(user, _kinds(asked.browser), _quiet(asked.quiet), await _zone(asked.timezone))
         names = [one.name for one in asked.channels]
         if len(set(names)) < len(names):
             raise Refused(Reason.INVALID, msg("two channels have one name; give each its own"))
@@ -136,7 +136,7 @@ class NoticeService:
         try:
             text = msg("This is how you are told of your jobs. Nothing has happened.")
             test = Notice(0, user, NoticeKind.FINISHED, "", "test", 1, "", self._clock(), text)
-            trouble = await self._worker.send(found, [test], Reader(zone=ZoneInfo(choice.zone)))
+            trouble = await self._worker.send(found, [test], Reader(zone=await zone_of(choice.zone)))
         finally:
             self._testing.discard(user)
         return api.ChannelTested(taken=trouble is None, trouble=None if trouble is None else Text(trouble))
@@ -151,7 +151,7 @@ class NoticeService:
             return choice, tx.notices.after(user, since, limit, kinds)
 
         choice, found = await self._db.read(work)
-        quiet = quiet_for(choice.quiet, choice.zone, self._clock()) > 0
+        quiet = quiet_for(choice.quiet, await zone_of(choice.zone), self._clock()) > 0
         return [_told(one, quiet=quiet) for one in found]
 
     async def remove(self, user: str) -> bool:
@@ -245,9 +245,9 @@ def _quiet(asked: api.QuietTime | None) -> QuietHours | None:
     return QuietHours(begin, end)
 
 
-def _zone(name: str) -> str:
+async def _zone(name: str) -> str:
     try:
-        ZoneInfo(name)
+        await zone_of(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise Refused(
             Reason.INVALID, msg("there is no time zone {name}; right: as Europe/Berlin", name=name)

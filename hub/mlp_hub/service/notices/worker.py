@@ -10,12 +10,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from mlp_hub.domain.notice import TITLES, Channel, Notice, NoticeChoice
 from mlp_hub.service.config import NoticePolicy
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
-from mlp_hub.service.notices.outbox import quiet_for
+from mlp_hub.service.notices.outbox import quiet_for, zone_of
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.secrets.service import SecretService
 from mlp_hub.service.state.leadership import LeaseLost
@@ -72,11 +71,12 @@ class NoticeWorker:
         )
         if not found:
             return None
+        zone = await zone_of(choice.zone)
         now = self._clock()
-        wait = max(channel.next_at - now, quiet_for(choice.quiet, choice.zone, now))
+        wait = max(channel.next_at - now, quiet_for(choice.quiet, zone, now))
         if wait > 0:
             return wait
-        trouble = await self.send(channel, found, Reader(language or "en", ZoneInfo(choice.zone)))
+        trouble = await self.send(channel, found, Reader(language or "en", zone))
         now, p = self._clock(), self._policy
         if trouble is None:
             new = replace(
