@@ -12,7 +12,8 @@ from mlp_api.types import LINE_PATTERN, Name, Request, Response
 
 NoticeEvent = Literal["started", "finished", "failed", "preempted", "late"]
 Events = Annotated[list[NoticeEvent], Meta(max_length=5)]
-ClockTime = Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$(?!\n)", max_length=5)]
+CLOCK_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$(?!\n)"
+ClockTime = Annotated[str, Meta(pattern=CLOCK_PATTERN, max_length=5)]
 
 
 class QuietTime(Request):

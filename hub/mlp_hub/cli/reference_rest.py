@@ -62,7 +62,7 @@ _TITLES = {
     "jobs": "Jobs",
     "datasets": "Datasets",
     "secrets": "Secrets",
-    "notices": "Notifications",
+    "notices": "Notices of jobs",
     "metrics": "Metrics",
     "models": "Models",
     "apps": "Apps",
