@@ -20,9 +20,9 @@ def right_call(names: list[str], given: dict[str, Any]) -> bool:
     return right.get(act, False)
 
 
-def events(text: str) -> list[str]:
+def events(text: object) -> list[str]:
     """Read a list of events. Raises `UsageError`."""
-    found = [one for one in text.split(",") if one]
+    found = [one for one in str(text).split(",") if one]
     for one in found:
         if one not in EVENTS:
             raise UsageError(
