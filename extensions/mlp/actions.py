@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp import apps as app_words
-from mlp import compared, picture, provenance, sweeping, tables, words
+from mlp import compared, notify_words, picture, provenance, sweeping, tables, words
 from mlp.client import Client
 from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
@@ -339,6 +339,11 @@ def secret(client: Client, call: ParsedLine) -> Any:
     return tables.Sentences([say("The secret {name} is gone.", name=one) for one in names], names)
 
 
+def notify(client: Client, call: ParsedLine) -> Any:
+    """Show or choose where one is told of one's jobs."""
+    return notify_words.act(client, list(call.names), call.given)
+
+
 def apps(client: Client, call: ParsedLine) -> Any:
     """List, show, deploy, scale or remove apps, or show what one wrote."""
     return app_words.act(client, call.names, call.given)
@@ -410,6 +415,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "sweeps": sweeps,
     "token": token,
     "secret": secret,
+    "notify": notify,
     **dict.fromkeys(SUITS, steer),
 }
 """Verbs that ask, answer and are done; `submit`, `watch` and `login` have their own ways on each surface."""

@@ -520,6 +520,19 @@ class Client:
         """Remove a secret of the user's, or of a tenant's."""
         self.request("DELETE", self._secret_path(tenant, name))
 
+    def notifications(self) -> Json:
+        """Return where the user is told of their jobs, and of what."""
+        return _object(self.request("GET", f"/users/{quote(self.user)}/notifications"))
+
+    def set_notifications(self, wanted: Json) -> Json:
+        """Choose all of that; a channel without an address keeps its own."""
+        return _object(self.request("PUT", f"/users/{quote(self.user)}/notifications", wanted))
+
+    def test_notification(self, channel: str) -> Json:
+        """Send something by a channel, and return how that went."""
+        path = f"/users/{quote(self.user)}/notifications:test"
+        return _object(self.request("POST", path, {"channel": channel}))
+
     def _secret_path(self, tenant: str | None, name: str = "") -> str:
         whose = f"/tenants/{quote(tenant)}" if tenant else f"/users/{quote(self.user)}"
         return f"{whose}/secrets" + (f"/{quote(name)}" if name else "")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mlp import notifyoptions
 from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
@@ -120,6 +121,15 @@ TENANT_SECRET = Option(
     "tenants",
 )
 OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this tenant (ls)"))
+NOTICE_EVENTS = Option(
+    "events",
+    lambda: say("of what it tells: {events} (set)", events=",".join(notifyoptions.EVENTS)),
+    notifyoptions.events,
+    None,
+    "A,B",
+    shown_default=lambda: ",".join(notifyoptions.USUAL),
+)
+ZONE = Option("timezone", lambda: say("where you live, as Europe/Berlin (quiet)"), None, None, "ZONE")
 STAGES = ("none", "staging", "production", "archived")
 SERVICE = Option(
     "service",
@@ -174,7 +184,7 @@ METRIC = Option(
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, secret, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, secret, notify, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -254,6 +264,13 @@ VERBS: tuple[Verb, ...] = (
         (TENANT_SECRET,),
         _COMMAND_ONLY,
     ),
+    Verb(
+        "notify",
+        lambda: say("choose where you are told of your jobs"),
+        "notify",
+        (NOTICE_EVENTS, ZONE),
+        _COMMAND_ONLY,
+    ),
     Verb("completion", lambda: say("print the completion script for a shell"), "shell", (), _COMMAND_ONLY),
 )
 AUTO = "auto"
@@ -276,6 +293,7 @@ TAKES: dict[str, Callable[[], str]] = {
     "file": lambda: say("NAME PATH [TO]"),
     "url": lambda: "[URL]",
     "secret": lambda: say("[ls] | set NAME [KEY...] | rm NAME..."),
+    "notify": lambda: say("[ls] | set NAME [ADDRESS] | rm NAME... | test NAME | quiet 22:00-07:00|off"),
     "token": lambda: say("list | create NAME | revoke ID... | rotate SERVICE"),
     "model": lambda: say(
         "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME...",
@@ -457,6 +475,8 @@ def _check_acts(call: ParsedLine, line: str) -> None:
         raise UsageError(say("what about secrets? Right: {line}", line=line))
     if call.verb.takes == "sweeps" and not right_sweep_call(call.names, call.given):
         raise UsageError(say("what about sweeps? Right: {line}", line=line))
+    if call.verb.takes == "notify" and not notifyoptions.right_call(call.names, call.given):
+        raise UsageError(say("what about notifications? Right: {line}", line=line))
     if call.verb.takes == "app" and not right_app_call(call.names, call.given):
         raise UsageError(say("what about apps? Right: {line}", line=line))
     if call.verb.takes == "token" and not _token_call(call):

@@ -22,7 +22,7 @@ from tornado.httpserver import HTTPServer
 from mlp_hub._origins import ONE_NAME_MEANS
 from mlp_hub.api import recent
 from mlp_hub.api.build import make_server, make_service
-from mlp_hub.api.call import API_BASES, Config
+from mlp_hub.api.call import API_BASES, BASE, Config
 from mlp_hub.api.connections import Gate, raise_descriptors
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
@@ -39,7 +39,16 @@ from mlp_hub.in_kafka import broker_of
 from mlp_hub.isolation import tenant_roots
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
-from mlp_hub.service.config import DAY_S, HOUR_S, MIB, DiskPolicy, KeepPolicy, RunPolicy
+from mlp_hub.service.config import (
+    DAY_S,
+    HOUR_S,
+    MIB,
+    DiskPolicy,
+    KeepPolicy,
+    MailPolicy,
+    NoticePolicy,
+    RunPolicy,
+)
 from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.service.health.deaths import Deaths
 from mlp_hub.service.health.files import FilesWatch
@@ -308,12 +317,33 @@ def policy_of(settings: Settings) -> RunPolicy:
         charge_files=settings.charge_files,
         secrets_key=_secrets_key(settings),
         data_endpoints=settings.data_endpoints,
+        notices=notices_of(settings),
         upload_silent_s=settings.upload_silent_hours * HOUR_S,
         metric_points_max=settings.metric_points_max,
         metric_spool_max=settings.metric_spool_max * MIB,
         first_uid=settings.uid_base if os.getuid() == 0 else None,
         api_url=api_url_of(settings),
         data_url=data_url_of(settings),
+    )
+
+
+def mail_of(settings: Settings) -> MailPolicy | None:
+    """Tell by which server mail is sent, if any."""
+    if not settings.mail_server:
+        return None
+    host, _, port = settings.mail_server.rpartition(":")
+    user, password = settings.mail_login()
+    return MailPolicy(host.strip("[]"), int(port), settings.mail_security, settings.mail_from, user, password)
+
+
+def notices_of(settings: Settings) -> NoticePolicy:
+    """Tell the platform how people are told of their jobs."""
+    return NoticePolicy(
+        mail=mail_of(settings),
+        mail_domains=settings.mail_domains,
+        services=settings.notice_services,
+        private=settings.notice_private,
+        pages=f"{settings.url.rstrip('/')}{BASE}/",
     )
 
 

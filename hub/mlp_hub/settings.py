@@ -23,6 +23,7 @@ from mlp_hub._edge_settings import EdgeSettings
 from mlp_hub._executor_kinds import EXECUTOR_KINDS, ExecutorKind
 from mlp_hub._keeping_settings import KeepingSettings
 from mlp_hub._login_settings import LoginSettings
+from mlp_hub._notice_settings import NoticeSettings
 from mlp_hub._scheduling_settings import SchedulingSettings
 from mlp_hub._setting_values import SettingsError, address, networks, parse, setting
 from mlp_hub._state_paths import StatePaths
@@ -51,7 +52,15 @@ def _default_home(environ: Mapping[str, str]) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(LoginSettings, ClusterSettings, KeepingSettings, SchedulingSettings, EdgeSettings, StatePaths):
+class Settings(
+    LoginSettings,
+    ClusterSettings,
+    KeepingSettings,
+    NoticeSettings,
+    SchedulingSettings,
+    EdgeSettings,
+    StatePaths,
+):
     """All settings, checked. Make one by `Settings.load(os.environ)`."""
 
     home: Path = setting(None, "State directory: databases, secrets, homes, jobs, logs.", kind="path")
@@ -245,6 +254,7 @@ class Settings(LoginSettings, ClusterSettings, KeepingSettings, SchedulingSettin
         )  # and addresses
         _ = settings.volume
         settings.check_login()
+        settings.check_mail()
         if settings.metrics_transport == "kafka":
             _broker_values.check_addresses(settings.kafka_bootstrap)
             _broker_values.read_security(settings.kafka_secrets)

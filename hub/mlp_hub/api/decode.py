@@ -23,6 +23,7 @@ from mlp_api.jobs import (
     SOURCE_PATTERN,
     VARIABLE_PATTERN,
 )
+from mlp_api.notices import CLOCK_PATTERN
 from mlp_api.runs import TAG_PATTERN
 from mlp_api.secrets import KEY_PATTERN
 from mlp_api.sweeps import SWEEP_NAME_PATTERN
@@ -47,6 +48,7 @@ PATTERN_WORDS = {
     REPLICAS_PATTERN: msg('a whole number such as 2 (in JSON without quotes), or MIN:MAX such as "0:2"'),
     DATASET_PATTERN: msg("a to z, 0 to 9, - and ., beginning with a letter, at most 50 characters"),
     KEY_PATTERN: msg("letters, digits and _, not beginning with a digit, at most 64 characters"),
+    CLOCK_PATTERN: msg("a time of the day, as 22:00"),
     ONCE_PATTERN: msg("digits and a to f: a hexadecimal number"),
     JOB_NAME_PATTERN: JOB_NAME_WORDS,
     SWEEP_NAME_PATTERN: msg(

@@ -23,6 +23,8 @@ TENANTS_READ = f"{PREFIX}tenants:read"
 TENANTS_WRITE = f"{PREFIX}tenants:write"
 USERS_READ = f"{PREFIX}users:read"
 USERS_WRITE = f"{PREFIX}users:write"
+NOTICES_READ = f"{PREFIX}notices:read"
+NOTICES_WRITE = f"{PREFIX}notices:write"
 CLUSTER_READ = f"{PREFIX}cluster:read"
 LEDGER_WRITE = f"{PREFIX}ledger:write"
 STORED_WRITE = f"{PREFIX}stored:write"
@@ -41,6 +43,8 @@ SCOPES: dict[str, str] = {
     TENANTS_WRITE: "Change tenants and their members.",
     USERS_READ: "Read accounts and whether they were let in.",
     USERS_WRITE: "Approve and deregister accounts, set passwords, end sessions; get a new token.",
+    NOTICES_READ: "Read what is new of one's jobs, and where one is told.",
+    NOTICES_WRITE: "Choose what one is told of one's jobs, and where.",
     CLUSTER_READ: "Read nodes and the whole queue; stand as a platform admin to every object.",
     LEDGER_WRITE: "Hold and give back quota; the platform's own parts only.",
     STORED_WRITE: "Take room for files that are written, and give it back; what holds files only.",
@@ -80,6 +84,8 @@ USER_SCOPES: tuple[str, ...] = (
     TENANTS_WRITE,
     USERS_READ,
     USERS_WRITE,
+    NOTICES_READ,
+    NOTICES_WRITE,
 )
 """What every user's role holds. The relation bounds each: own jobs, own account, tenants that they administer."""
 
@@ -94,6 +100,7 @@ SERVER_SCOPES: tuple[str, ...] = (
     DATA_READ,
     DATA_WRITE,
     TENANTS_READ,
+    NOTICES_READ,
 )
 """What a notebook server's token holds."""
 

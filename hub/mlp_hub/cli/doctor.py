@@ -18,6 +18,7 @@ from mlp_hub.cli.checks_broker import broker
 from mlp_hub.cli.checks_data import data
 from mlp_hub.cli.checks_gateway import gateway
 from mlp_hub.cli.checks_isolation import isolation
+from mlp_hub.cli.checks_mail import mail
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -37,6 +38,7 @@ CHECKS: tuple[tuple[str, Callable[[Settings], Check | list[Check]]], ...] = (
     ("certificate", certificate),
     ("database", machine.database),
     ("metrics", broker),
+    ("mail", mail),
     ("scheduler", machine.decides),
     ("hub", machine.hub),
     ("data", data),

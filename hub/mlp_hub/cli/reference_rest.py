@@ -63,6 +63,7 @@ _TITLES = {
     "runs": "Runs",
     "datasets": "Datasets",
     "secrets": "Secrets",
+    "notices": "Notices of jobs",
     "metrics": "Metrics",
     "models": "Models",
     "sweeps": "Sweeps",

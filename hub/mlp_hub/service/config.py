@@ -69,6 +69,34 @@ class BrokerPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class MailPolicy:
+    """Server that mail is sent by."""
+
+    host: str
+    port: int
+    security: str  # starttls, tls or none
+    sender: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NoticePolicy:
+    """How people are told of their jobs."""
+
+    mail: MailPolicy | None = None  # None: no mail is sent
+    mail_domains: tuple[str, ...] = ()  # that mail is sent to; empty: all
+    services: tuple[str, ...] = ()  # schemes of Apprise's addresses that people may give
+    private: tuple[str, ...] = ()  # hosts that may be at private addresses
+    pages: str = ""  # address of the platform's pages, which what is told leads to
+    keep_s: float = 14 * DAY_S  # notices are shown so long
+    together_s: float = 30.0  # what follows so soon after something was told by a channel goes together
+    retry_s: float = 10.0  # first wait after a failure; doubles
+    retry_max_s: float = HOUR_S
+    give_up_s: float = DAY_S  # what could not be told for so long is not told any more
+
+
+@dataclass(frozen=True, slots=True)
 class RunPolicy:
     """Policy of running jobs. Times in seconds."""
 
@@ -99,6 +127,7 @@ class RunPolicy:
         default="", repr=False
     )  # secrets of tenants are sealed with it; empty: none are kept
     data_endpoints: tuple[str, ...] = ()  # object stores that may be at private addresses
+    notices: NoticePolicy = field(default_factory=NoticePolicy)
     upload_silent_s: float = 0.0  # an upload that nobody was heard of for so long has failed; 0: never
     idempotency_s: float = 86_400.0  # keys are remembered so long
     open_bytes_max: int = 64 * 2**20  # of one user's jobs that have not ended, in memory

@@ -43,6 +43,7 @@ from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.models.service import ModelService
 from mlp_hub.service.models.worker import ModelWorker
 from mlp_hub.service.nodes import Nodes
+from mlp_hub.service.notices.service import NoticeService
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
@@ -243,6 +244,9 @@ class Platform:
             changed=self._room_changed,
         )
         self.secrets = SecretService(db, clock, policy.secrets_key)
+        self.notices = NoticeService(
+            self.queue, self.board, self.forecasts, self.secrets, clock=clock, policy=policy.notices
+        )
         sources = DataSources(self.secrets, policy.data_endpoints)
         self.datasets = DatasetService(
             db,
@@ -271,7 +275,7 @@ class Platform:
         self.apps = AppService(
             self.board, self.jobs, self.admission, self.forecasts, self._app_worker, executor, clock
         )
-        self.departures.running.append(self.apps)
+        self.departures.running += [self.apps, self.notices]
         self.app_usage = KeptUsage(db, self._app_worker.busy)
         self.sweeps = SweepService(
             self.board,
@@ -349,6 +353,7 @@ class Platform:
         if self._brought is not None:
             await self._brought.start()
         await self.relocations.start()
+        await self.notices.start()
         await self._charges.start()
         await self.reconciler.start()
         await self.models.start()
@@ -392,6 +397,7 @@ class Platform:
         await self._summaries.stop()
         await self.admission.stop()
         await self.queue.stop()
+        await self.notices.stop()
         self.apps.stop()
         self.sweeps.stop()
         await self.reconciler.stop()
@@ -420,6 +426,7 @@ class Platform:
         self.board.stop()
         await self.idle.stop()
         await self.board.drain()
+        await self.notices.stop()
         await self.lease.give_up()
         self.broker.close()
 
@@ -489,6 +496,7 @@ class Platform:
                 await self.idle.sweep()
                 await self.datasets.sweep()
                 await self.relocations.sweep()
+                await self.notices.sweep()
                 await self._charges.sweep()
                 await self._charges.full.warn()
                 await self.tenants.sample()

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0033"
+REVISION = "0034"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -549,6 +549,50 @@ sweep_trial = Table(
     Column("state", String(16), nullable=False),
     Column("data", Text, nullable=False),  # its parameters, and what was reported
     Column("message", Text, nullable=False),
+)
+
+notice_choice = Table(  # what people want to be told in their browser, and when not to be told anything
+    "notice_choice",
+    metadata,
+    Column("user", String(255), primary_key=True),
+    Column("browser", Text, nullable=False),
+    Column("quiet_begin", Integer),  # minutes of the day; null: it is never quiet
+    Column("quiet_end", Integer),
+    Column("zone", String(64), nullable=False),
+)
+
+notice_channel = Table(  # where else they want to be told; `sent` is the newest notice that went there
+    "notice_channel",
+    metadata,
+    Column("user", String(255), primary_key=True),
+    Column("name", String(50), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("shown", String(255), nullable=False),
+    Column("events", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("sent", Integer, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("next_at", Double, nullable=False),
+    Column("told_at", Double),
+    Column("trouble", Text),
+)
+
+notice = Table(  # what is to be told, stored with what it tells of; a number is never given twice, for channels count by it
+    "notice",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("user", String(255), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("job", String(26), nullable=False),
+    Column("name", String(50), nullable=False),
+    Column("run", Integer, nullable=False),
+    Column("tenant", String(50), nullable=False),
+    Column("at", Double, nullable=False),
+    Column("text", Text, nullable=False),
+    Index(None, "user", "id"),
+    Index(None, "at"),
+    sqlite_autoincrement=True,
 )
 
 setting = Table(

@@ -25,6 +25,7 @@ from mlp_hub.store.repos.misc import (
     Usages,
 )
 from mlp_hub.store.repos.models import Models
+from mlp_hub.store.repos.notices import Notices
 from mlp_hub.store.repos.relocations import Relocations
 from mlp_hub.store.repos.runs import Runs
 from mlp_hub.store.repos.runtimes import Runtimes
@@ -137,6 +138,11 @@ class Tx:
     def sweeps(self) -> Sweeps:
         """The sweeps with their trials, whose jobs are among the jobs."""
         return Sweeps(self.connection)
+
+    @cached_property
+    def notices(self) -> Notices:
+        """What people are told of their jobs, and where."""
+        return Notices(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:

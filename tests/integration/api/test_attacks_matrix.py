@@ -18,6 +18,7 @@ from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
 from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
+from mlp_api.notices import ChannelTest, NotificationsSet
 from mlp_api.runs import RunsAct, RunUpdate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.secrets import SecretSet
@@ -319,6 +320,8 @@ def test_the_tokens_of_the_platforms_parts_reach_their_own_routes_and_nothing_el
 
 VALID: dict[Any, dict[str, Any]] = {
     SecretSet: {"keys": {"a": "b"}},
+    NotificationsSet: {"browser": ["failed"]},
+    ChannelTest: {"channel": "team"},
     MetricBatch: {"source": "0.0.a", "points": []},
     Heartbeat: {"state": "running", "progress": 1},
     Resubmit: {"workers": 1},

@@ -9,8 +9,8 @@ from pathlib import Path
 TOP = Path(__file__).parents[3]
 WIRE, NOTEBOOKS = "hub/mlp_api", "extensions/mlp"
 ON_THE_WIRE_TOO = {
-    *("Dataset", "Fact", "Failure", "Job", "LogLine", "Member", "Node", "PreviewStop", "ServiceAccount"),
-    *("Sweep", "SweepTrial", "Taint", "Tenant", "User", "Verdict", "Why"),
+    *("Dataset", "Fact", "Failure", "Job", "LogLine", "Member", "Node", "Notice", "PreviewStop"),
+    *("ServiceAccount", "Sweep", "SweepTrial", "Taint", "Tenant", "User", "Verdict", "Why"),
 }
 IN_NOTEBOOKS_TOO = {"Job", "MLPError", "Refused", "Sweep", "Unauthorized"}
 OF_TWO_FRAMEWORKS = {"ReportCallback"}

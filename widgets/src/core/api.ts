@@ -258,6 +258,8 @@ export const paths = {
     `/users/${enc(user)}/jobs/${enc(job)}:stream?since=${since}`,
   quota: (user: string): string => `/users/${enc(user)}/quota`,
   user: (user: string): string => `/users/${enc(user)}`,
+  notifications: (user: string): string => `/users/${enc(user)}/notifications`,
+  notices: (user: string): string => `/users/${enc(user)}/notices`,
   tokens: (user: string): string => `/users/${enc(user)}/tokens`,
   leaving: (user: string): string => `/users/${enc(user)}/leaving`,
   leave: (user: string, jobs: string, files: string): string => `/users/${enc(user)}?jobs=${enc(jobs)}&files=${enc(files)}`,

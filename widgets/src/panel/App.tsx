@@ -10,6 +10,7 @@ import { choose, follow } from "./chosen";
 import { HubProvider } from "./context";
 import { PageHead } from "./form";
 import { base, href, hubPage, Link, useAddress } from "./address";
+import { Telling } from "./Notifications";
 import { entries, place, type Place } from "./pages";
 import { useLanguage } from "../components/language";
 import { LANGUAGES, n, t } from "../core/language";
@@ -170,6 +171,7 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
       <Nav client={client} session={session} changed={() => load(true)} nav={shown.under} themes={themes} />
       <main class="mlp-main" id="main">
         <Problems client={client} />
+        <Telling />
         {parts[0] === "admin" ? session.warnings.map((text) => <Warning key={text} text={text} />) : null}
         {shown.page}
       </main>

@@ -10,6 +10,7 @@ import type { Job, TokenInfo } from "../core/wire";
 import { base, href, hubPage, Link } from "./address";
 import { useHub } from "./context";
 import { PageHead } from "./form";
+import { Notifications } from "./Notifications";
 
 const EVERY = 5000;
 
@@ -32,6 +33,7 @@ export function MePage(): JSX.Element {
         </ul>
       </section>
       <Recent user={session.username} />
+      <Notifications />
       <Tokens user={session.username} />
       <Client />
     </>

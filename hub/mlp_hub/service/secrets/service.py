@@ -36,10 +36,7 @@ class SecretService:
     ) -> None:
         """Store a secret in place of what has its name."""
         if self._aead is None:
-            raise Refused(
-                Reason.WRONG_STATE,
-                msg("this hub has no key to seal secrets with; its operator makes one by mlp-hub up"),
-            )
+            raise _no_key()
         now = self._clock()
         new = SealedSecret(tenant, user, name, tuple(sorted(keys)), b"", now, actor)
         nonce = os.urandom(_NONCE)
@@ -59,6 +56,27 @@ class SecretService:
             tx.audit.add(now, actor, "secret.set", name, tenant=tenant or None, detail=detail)
 
         await self._db.write(work)
+
+    @property
+    def seals(self) -> bool:
+        """Whether this hub has a key to seal with."""
+        return self._aead is not None
+
+    def sealed(self, plain: bytes, bound: bytes) -> bytes:
+        """Seal what another room keeps, together with what it is bound to. Raises `Refused` where there is no key."""
+        if self._aead is None:
+            raise _no_key()
+        nonce = os.urandom(_NONCE)
+        return nonce + self._aead.encrypt(nonce, plain, bound)
+
+    def unsealed(self, sealed: bytes, bound: bytes) -> bytes | None:
+        """Open what `sealed` made; None where it was made with another key, or is bound to something else."""
+        if self._aead is None:
+            return None
+        try:
+            return self._aead.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)
+        except InvalidTag:
+            return None
 
     async def list(self, *, tenant: str = "", user: str = "") -> Sequence[SealedSecret]:
         """Return those of a tenant or a user, by name."""
@@ -91,6 +109,11 @@ class SecretService:
         except InvalidTag:
             raise lost from None
         return msgspec.json.decode(plain, type=dict[str, str])
+
+
+def _no_key() -> Refused:
+    text = msg("this hub has no key to seal secrets with; its operator makes one by mlp-hub up")
+    return Refused(Reason.WRONG_STATE, text)
 
 
 def _derived(key: str) -> bytes:

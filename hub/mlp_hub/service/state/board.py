@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.domain.ledger import OF_JOBS, RequestPhase, check_request_move
@@ -70,6 +70,13 @@ FEW = 4
 more read by watchers."""
 
 
+class Tells(Protocol):
+    """Who tells people of moves: stores it in the transaction that stores them, returns whom, and hears when that is durable."""
+
+    def moved(self, tx: Tx, moves: Sequence[Move], now: float) -> set[str]: ...
+    def told(self, users: set[str]) -> None: ...
+
+
 @dataclass(slots=True)
 class Changes:
     """Changes that one transaction made to jobs."""
@@ -78,6 +85,8 @@ class Changes:
     removed: list[Job] = field(default_factory=list)
     events: dict[str, list[JobEvent]] = field(default_factory=dict)
     unread: dict[str, None] = field(default_factory=dict)  # their timelines have grown, nobody looked by what
+    tells: Tells | None = None
+    told: set[str] = field(default_factory=set)  # users who are told of something
 
     def add_events(self, tx: Tx, steps: Sequence[tuple[str, Step]], now: float) -> None:
         """Append steps (uid, step) to the timelines of many jobs."""
@@ -115,6 +124,8 @@ class Changes:
         tx.ledger.release_many(APPLIER, [job.attempt for job in left])
         tx.tokens.revoke_many([job.uid for job in left])
         self.jobs += jobs
+        if self.tells is not None:
+            self.told |= self.tells.moved(tx, moves, now)
         self.add_events(tx, [(m.new.uid, step) for m in moves for step in m.steps], now)
         tx.tokens.add_many([(m.token, m.new.uid) for m in moves if m.token is not None], now)
         return jobs
@@ -140,6 +151,8 @@ class Changes:
             tx.tokens.revoke(old.uid)
         for step in move.steps:
             self.add_event(tx, new.uid, now, step)
+        if self.tells is not None:
+            self.told |= self.tells.moved(tx, (move,), now)
         return stored
 
     def update(self, tx: Tx, job: Job) -> Job:
@@ -202,6 +215,7 @@ class Board:
         self.weights = Weights()
         self._listeners: list[Callable[[Job, Job | None], None]] = []
         self._tasks: set[asyncio.Task[object]] = set()
+        self.tells: Tells | None = None
 
     async def load(self) -> None:
         """Read all active jobs."""
@@ -227,10 +241,12 @@ class Board:
             raise
 
     async def _commit(self, fn: Callable[[Tx, Changes], T], *, durable: bool) -> T:
-        changes = Changes()
+        changes = Changes(tells=self.tells)
 
         result = await self.db.write(lambda tx: fn(tx, changes), durable=durable)
         self._apply(changes)
+        if changes.tells is not None:
+            changes.tells.told(changes.told)
         return result
 
     async def drain(self) -> None:

@@ -1,0 +1,112 @@
+"""The process: `python -m mlp_hub.outbound SERVICE...`. What to send, with its address, comes on standard input alone.
+
+in:   lines of JSON: {"id": n, "act": "send" or "check", "kind", "address", "allowed", "mail", "title", "body", "data"}
+out:  lines of JSON: {"id": n}, with "why" where it was not done, and "service" after a check
+
+Each is done in a process of its own, forked from this one so that the libraries are loaded once: an address that hangs or floods
+harms nobody else's notice, and is ended by the kernel. It ends when the input does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from mlp_hub.outbound import mail, services, webhook
+from mlp_hub.outbound.guard import Forbidden, Guard
+
+LIMIT_S = 25
+"""Safety: seconds after which a notice that is still being sent is given up."""
+MEMORY = 1 << 30
+"""Safety: bytes of address space: what an address answers is in memory for a moment."""
+_SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "mail": mail.send,
+    "webhook": webhook.send,
+    "service": services.send,
+}
+
+
+def _done(asked: dict[str, Any]) -> dict[str, Any]:
+    allowed = list(asked["allowed"])
+    if asked["kind"] == "mail" and asked["mail"] is not None:
+        allowed = [asked["mail"]["host"]]  # the operator's own, and nothing else
+    guard = Guard(allowed)
+    guard.hold()
+    try:
+        found = services.check(asked) if asked["act"] == "check" else _SENDS[asked["kind"]](asked)
+    except TimeoutError:
+        found = {"why": "silent"}
+    except Forbidden:
+        found = {"why": "forbidden"}
+    except socket.gaierror:
+        found = {"why": "no-host"}
+    except OSError:
+        found = {"why": "unreachable"}
+    except Exception:  # noqa: BLE001 - whatever a library makes of what somebody else's server says
+        found = {"why": "unreachable"}
+    return {"why": "forbidden"} if guard.refused else found
+
+
+def _child(asked: dict[str, Any], out: int) -> None:
+    """Do it, say so and end, whatever happens."""
+    try:
+        signal.alarm(LIMIT_S)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        os.write(out, json.dumps({"id": asked["id"], **_done(asked)}).encode() + b"\n")
+    finally:
+        os._exit(0)
+
+
+def main() -> None:
+    """Serve until nobody asks any more."""
+    services.only(sys.argv[1:])
+    services.made("https://example.invalid/")  # loads what it needs for that
+    children: dict[int, tuple[int, int]] = {}  # where its word comes from: its process and what it is at
+    rest = b""
+    while True:
+        for ready in select.select([0, *children], [], [])[0]:
+            if ready in children:
+                _over(ready, *children.pop(ready))
+                continue
+            data = os.read(0, 1 << 16)
+            if not data:
+                return
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                _begin(json.loads(line), children)
+
+
+def _begin(asked: dict[str, Any], children: dict[int, tuple[int, int]]) -> None:
+    back, out = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(0)
+        _child(asked, out)
+    os.close(out)
+    children[back] = (pid, int(asked["id"]))
+
+
+def _over(back: int, pid: int, number: int) -> None:
+    """Pass on what a child said; of one that was ended, that it took too long."""
+    said = b""
+    while part := os.read(back, 1 << 16):
+        said += part
+    os.close(back)
+    os.waitpid(pid, 0)
+    line = said if said.endswith(b"\n") else json.dumps({"id": number, "why": "silent"}).encode() + b"\n"
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        main()
+    os._exit(0)

@@ -1,0 +1,56 @@
+"""Services that people use, by Apprise, each in its own words."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import apprise
+from apprise.manager_plugins import NotificationManager
+
+SILENT_S = 10.0
+"""Safety: seconds for which a service may say nothing."""
+
+
+def only(services: Sequence[str]) -> None:
+    """Know no other services than these, by the schemes of their addresses, in this process."""
+    NotificationManager().enable_only(*services)  # type: ignore[no-untyped-call]
+
+
+def made(address: str) -> apprise.NotifyBase | None:
+    """Return the service that an address is of; None where it is of none that is known."""
+    asset = apprise.AppriseAsset(http_redirects=False, async_mode=False, secure_logging=True)
+    found = apprise.Apprise.instantiate(address, asset=asset, suppress_exceptions=True)
+    if found is None:
+        return None
+    # an address may ask to be waited for longer
+    found.socket_connect_timeout = found.socket_read_timeout = SILENT_S
+    return found
+
+
+def check(asked: dict[str, Any]) -> dict[str, Any]:
+    """Say which service an address is of."""
+    found = made(asked["address"])
+    return {"why": "unknown"} if found is None else {"service": str(found.service_name)}
+
+
+def send(asked: dict[str, Any]) -> dict[str, Any]:
+    """Tell a service."""
+    found = made(asked["address"])
+    if found is None:
+        return {"why": "unknown"}
+    heard: list[str] = []
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    logger = logging.getLogger("apprise")
+    logger.addHandler(Ear(logging.WARNING))
+    logger.propagate = False
+    if found.notify(title=asked["title"], body=asked["body"], body_format=apprise.NotifyFormat.TEXT):
+        return {}
+    status = re.search(r"error=(\d{3})\b", " ".join(heard))
+    return {"why": "failed"} if status is None else {"why": "status", "status": int(status[1])}

@@ -1,0 +1,90 @@
+"""Stores what is to be told, in the transaction of what it tells of: so it is there exactly when that is, and once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from mlp_hub.domain.job import Job
+from mlp_hub.domain.notice import Notice, NoticeChoice, NoticeKind, QuietHours, kinds_of, wanted
+from mlp_hub.service.state.moves import Move
+from mlp_hub.store.tx import Tx
+from mlp_language.message import Message
+
+
+class Outbox:
+    """Who wants what, in memory as it is stored, so that who wants nothing costs nothing; only the service that leads writes it."""
+
+    def __init__(self, stored: Callable[[set[str]], None]) -> None:
+        self._wants: dict[str, frozenset[NoticeKind]] = {}
+        self._stored = stored
+
+    def load(self, tx: Tx) -> None:
+        """Read who wants what."""
+        choices = {one.user: one for one in tx.notices.choices()}
+        channels = tx.notices.channels()
+        users = choices.keys() | {one.user for one in channels}
+        self._wants = {
+            user: wanted(choices.get(user, NoticeChoice(user)), [c for c in channels if c.user == user])
+            for user in users
+        }
+
+    def wants(self, user: str) -> frozenset[NoticeKind]:
+        """Return what somebody wants to be told."""
+        return self._wants.get(user, frozenset())
+
+    def change(self, user: str, kinds: frozenset[NoticeKind]) -> None:
+        """Take note of what somebody wants from now on."""
+        self._wants = {**self._wants, user: kinds} if kinds else _without(self._wants, user)
+
+    @property
+    def late(self) -> frozenset[str]:
+        """Who wants to know of starts that are late."""
+        return frozenset(user for user, kinds in self._wants.items() if NoticeKind.LATE in kinds)
+
+    def moved(self, tx: Tx, moves: Sequence[Move], now: float) -> set[str]:
+        """Store what is told of these moves; return to whom."""
+        found: list[Notice] = []
+        for move in moves:
+            job = move.new
+            kinds = self._wants.get(job.spec.user)
+            if not kinds or job.spec.replica is not None or job.spec.trial is not None:
+                continue  # of a sweep's trials there are hundreds
+            steps = (*move.through, (job.phase, move.step))
+            for phase, step in steps:
+                for kind in kinds_of((phase,)):
+                    resized = kind is NoticeKind.STARTED and job.ran_before > 0
+                    if kind in kinds and not resized:
+                        found.append(notice_of(job, kind, now, step.message))
+        tx.notices.add(found)
+        return {one.user for one in found}
+
+    def told(self, users: set[str]) -> None:
+        """Have those looked at to whom something is to be told, now that it is durable."""
+        if users:
+            self._stored(users)
+
+
+def notice_of(job: Job, kind: NoticeKind, now: float, text: Message) -> Notice:
+    """Return a notice that has no number yet."""
+    return Notice(0, job.spec.user, kind, job.uid, job.spec.name, job.run, job.spec.tenant, now, text)
+
+
+async def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone, which is a file."""
+    return await asyncio.to_thread(ZoneInfo, name)
+
+
+def quiet_for(quiet: QuietHours | None, zone: tzinfo, now: float) -> float:
+    """Return for how many seconds it is quiet yet, where somebody lives; 0: it is not."""
+    if quiet is None:
+        return 0.0
+    there = datetime.fromtimestamp(now, zone)
+    minute = there.hour * 60 + there.minute + there.second / 60
+    return quiet.left(minute) * 60
+
+
+def _without(wants: dict[str, frozenset[NoticeKind]], user: str) -> dict[str, frozenset[NoticeKind]]:
+    return {name: kinds for name, kinds in wants.items() if name != user}

@@ -1,0 +1,154 @@
+"""Asks the process that speaks to people's addresses. It is started by the first who asks, and ended when nobody does for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+import os
+import sys
+from typing import Any
+
+from mlp_hub.service.config import NoticePolicy
+from mlp_language.message import Message, msg
+
+log = logging.getLogger(__name__)
+ABREAST = 16
+"""Safety: notices that are sent at a time: bounds processes and memory."""
+SILENT_S = 60.0
+"""Safety: seconds after which the process is taken for dead: it gives up each notice after 25."""
+IDLE_S = 120.0
+"""Tuning: seconds without work after which the process ends: memory, for a second of starting it."""
+_PASSED = ("PATH", "PYTHONPATH", "LANG", "TZ", "SSL_CERT_FILE")
+"""Given: variables that the process has; no credential and no proxy is among them."""
+
+TROUBLE = {
+    "forbidden": msg("the address is private, and the hub's operator does not allow it"),
+    "no-host": msg("there is no such host"),
+    "unreachable": msg("it cannot be reached"),
+    "silent": msg("it does not answer"),
+    "recipient": msg("the mail server refuses the address"),
+    "no-mail": msg("this hub sends no mail; its operator names a server"),
+    "unknown": msg("it is the address of no service that this hub knows"),
+    "failed": msg("the service did not take it"),
+}
+"""Why a notice was not taken, in words."""
+
+
+class Sender:
+    """The process, and who waits for its answers."""
+
+    def __init__(self, policy: NoticePolicy) -> None:
+        self._policy = policy
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._numbers = itertools.count(1)
+        self._turns = asyncio.Semaphore(ABREAST)
+        self._starting = asyncio.Lock()
+        self._idle: asyncio.TimerHandle | None = None
+
+    async def service_of(self, address: str) -> str | None:
+        """Return the name of the service that an address is of, or None."""
+        said = await self._ask({"act": "check", "kind": "service", "address": address})
+        return said.get("service")
+
+    async def send(
+        self, kind: str, address: str, title: str, body: str, data: dict[str, Any]
+    ) -> Message | None:
+        """Send something; return why it was not taken, or None."""
+        said = await self._ask(
+            {"act": "send", "kind": kind, "address": address, "title": title, "body": body, "data": data}
+        )
+        why = said.get("why")
+        if why is None:
+            return None
+        if why == "status":
+            return msg("it answered with status {status}", status=int(said["status"]))
+        return TROUBLE.get(why, TROUBLE["unreachable"])
+
+    async def stop(self) -> None:
+        """End the process; who waits is told that nothing was taken."""
+        if self._idle is not None:
+            self._idle.cancel()
+        process, self._process = self._process, None
+        if process is not None:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+        if self._reading is not None:
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+        mail = self._policy.mail
+        known = None
+        if mail is not None and asked["kind"] == "mail":
+            known = {
+                "host": mail.host,
+                "port": mail.port,
+                "security": mail.security,
+                "sender": mail.sender,
+                "user": mail.user,
+                "password": mail.password,
+            }
+        async with self._turns:
+            if self._idle is not None:
+                self._idle.cancel()
+            process = await self._running()
+            number = next(self._numbers)
+            answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+            self._asked[number] = answer
+            line = {"id": number, "allowed": list(self._policy.private), "mail": known, **asked}
+            try:
+                assert process.stdin is not None  # noqa: S101 - it was started with one
+                process.stdin.write(json.dumps(line).encode() + b"\n")
+                await process.stdin.drain()
+                async with asyncio.timeout(SILENT_S):
+                    return await answer
+            except TimeoutError:
+                process.kill()
+                return {"why": "silent"}
+            except ConnectionError:
+                return {"why": "unreachable"}
+            finally:
+                self._asked.pop(number, None)
+                if not self._asked:
+                    self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._end)
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+
+    async def _running(self) -> asyncio.subprocess.Process:
+        async with self._starting:
+            if self._process is not None and self._process.returncode is None:
+                return self._process
+            env = {name: os.environ[name] for name in _PASSED if name in os.environ}
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "mlp_hub.outbound",
+                *self._policy.services,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                env=env,
+                cwd="/",
+                start_new_session=True,
+            )
+            self._reading = asyncio.ensure_future(self._read(self._process))
+            return self._process
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None  # noqa: S101 - it was started with one
+        while line := await process.stdout.readline():
+            said = json.loads(line)
+            answer = self._asked.get(said["id"])
+            if answer is not None and not answer.done():
+                answer.set_result(said)
+        await process.wait()
+        if self._process is process or self._process is None:
+            for answer in self._asked.values():
+                if not answer.done():
+                    answer.set_result({"why": "unreachable"})

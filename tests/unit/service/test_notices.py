@@ -1,0 +1,101 @@
+"""What people are told, when it is quiet, and which addresses they may give."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.job import Phase
+from mlp_hub.domain.notice import ChannelKind, NoticeKind, QuietHours, kinds_of
+from mlp_hub.outbound.mail import message
+from mlp_hub.service.config import MailPolicy, NoticePolicy
+from mlp_hub.service.notices.addresses import parsed
+from mlp_hub.service.notices.outbox import quiet_for
+
+MAIL = MailPolicy("smtp.example.org", 587, "starttls", "hub@example.org")
+POLICY = NoticePolicy(mail=MAIL, services=("slack",))
+NOON = 1_790_164_800.0  # 2026-09-23 12:00 UTC
+
+
+def test_quiet_hours_go_past_midnight():
+    night = QuietHours(22 * 60, 7 * 60)
+    assert [night.left(hour * 60) for hour in (21, 22, 0, 6, 7, 12)] == [0, 540, 420, 60, 0, 0]
+
+
+def test_quiet_hours_within_a_day():
+    lesson = QuietHours(9 * 60, 10 * 60)
+    assert [lesson.left(minute) for minute in (539, 540, 599.5, 600)] == [0, 60, 0.5, 0]
+
+
+def test_it_is_quiet_where_somebody_lives():
+    night = QuietHours(22 * 60, 7 * 60)
+    assert quiet_for(night, ZoneInfo("UTC"), NOON) == 0
+    assert quiet_for(night, ZoneInfo("America/Los_Angeles"), NOON) == 2 * 3600  # five in the morning
+    assert quiet_for(None, ZoneInfo("UTC"), NOON) == 0
+
+
+def test_what_is_told_of_the_phases_that_a_job_comes_to():
+    told = {phase: kinds_of((phase,)) for phase in Phase}
+    assert {phase: kinds for phase, kinds in told.items() if kinds} == {
+        Phase.RUNNING: (NoticeKind.STARTED,),
+        Phase.FINISHED: (NoticeKind.FINISHED,),
+        Phase.CANCELLED: (NoticeKind.FINISHED,),
+        Phase.FAILED: (NoticeKind.FAILED,),
+        Phase.PREEMPTING: (NoticeKind.PREEMPTED,),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "shown"),
+    [
+        ("mailto:ann@example.org", ChannelKind.MAIL, "ann@example.org"),
+        (
+            "https://hooks.example.org:8443/a?token=secret",
+            ChannelKind.WEBHOOK,
+            "https://hooks.example.org:8443",
+        ),
+        ("slack://TokenA/TokenB/TokenC", ChannelKind.SERVICE, "slack"),
+    ],
+)
+def test_of_an_address_only_what_is_no_secret_is_shown(given, kind, shown):
+    assert parsed(given, POLICY)[::2] == (kind, shown)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "file:///etc/passwd",
+        "discord://1/2",  # the operator did not name it
+        "mailto:ann@example.org\r\nBcc: all@example.org",
+        "mailto:ann@example.org?bcc=all@example.org",
+        "mailto:ann@example.org,bob@example.org",
+        "mailto:Ann <ann@example.org>",
+        "https://user:password@example.org/",
+        "https:///nowhere",
+        "https://example.org:0/",
+        "https://example.org:99999/",
+        "https://example.org/a b",
+        "example.org",
+    ],
+)
+def test_addresses_that_nobody_may_give(given):
+    with pytest.raises(Refused):
+        parsed(given, POLICY)
+
+
+def test_mail_goes_to_the_domains_that_the_operator_named():
+    policy = NoticePolicy(mail=MAIL, mail_domains=("example.org",))
+    assert parsed("mailto:ann@EXAMPLE.org", policy)
+    with pytest.raises(Refused, match=r"example\.org only"):
+        parsed("mailto:ann@elsewhere.org", policy)
+    with pytest.raises(Refused, match="sends no mail"):
+        parsed("mailto:ann@example.org", NoticePolicy())
+
+
+def test_a_title_makes_no_header():
+    made = message("ann@example.org", "hub@example.org", "digits\r\nBcc: all@example.org\n\nhello", "body")
+    assert made["Subject"] == "digits Bcc: all@example.org hello"
+    assert made["Bcc"] is None
+    assert made.as_bytes().count(b"\nBcc:") == 0
