@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.jobs import JobCreate, Provenance
+from mlp_api.jobs import JobCreate
 from mlp_api.sweeps import SweepCreate, SweepExtend
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO

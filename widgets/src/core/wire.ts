@@ -2061,6 +2061,103 @@ export interface SecretSet {
   };
 }
 /**
+ * What somebody chose, and what may be chosen: whether this hub sends mail, and which services' addresses it takes.
+ */
+export interface Notifications {
+  browser: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  quiet: QuietTime | null;
+  timezone: string;
+  channels: NoticeChannel[];
+  mail: boolean;
+  services: string[];
+}
+/**
+ * Time of each day in which nothing is sent; past midnight where `until` is before `begin`.
+ */
+export interface QuietTime {
+  begin: string;
+  until: string;
+}
+/**
+ * A way to somebody, as far as it is told: `shown` is what of its address is no secret. `trouble` says why it failed last.
+ */
+export interface NoticeChannel {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  name: string;
+  kind: "mail" | "service" | "webhook";
+  shown: string;
+  events: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  told_at: string | null;
+  trouble: string | null;
+}
+/**
+ * All that somebody chooses; channels that are left out are removed.
+ */
+export interface NotificationsSet {
+  /**
+   * @maxItems 5
+   */
+  browser?: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  quiet?: QuietTime | null;
+  timezone?: string;
+  /**
+   * @maxItems 10
+   */
+  channels?: ChannelSet[];
+}
+/**
+ * A way to somebody. `address` is `mailto:ann@example.org`, `https://...`, or a service's; left out: what it was.
+ */
+export interface ChannelSet {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  name: string;
+  /**
+   * @maxItems 5
+   */
+  events: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  address?: string | null;
+}
+/**
+ * Which channel is to be tried.
+ */
+export interface ChannelTest {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  channel: string;
+}
+/**
+ * How it went; `trouble` says why nothing was taken.
+ */
+export interface ChannelTested {
+  taken: boolean;
+  trouble: string | null;
+}
+/**
+ * Something to be told of a job. `id` grows with time; `quiet`: somebody does not want to be told of it now.
+ */
+export interface Notice {
+  id: number;
+  event: "failed" | "finished" | "late" | "preempted" | "started";
+  job: string;
+  run: number;
+  tenant: string;
+  at: string;
+  title: string;
+  text: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  quiet: boolean;
+}
+/**
  * A key of an app. `key` is there in the answer that made it, and never again; `used_at` is exact to a minute or so.
  */
 export interface AppKeyShown {
