@@ -37,19 +37,7 @@ def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
         _refuse(
             msg("nothing to try: give grid (as in lr=0.1,0.01) or search (as in dropout=uniform(0, 0.5))")
         )
-    if asked.metric is None:
-        for name, given in (("goal", asked.goal is not None), ("stop", asked.stop != "none")):
-            if given:
-                _refuse(
-                    msg(
-                        "{name} without metric compares nothing; say which value that mlp.report reports is meant",
-                        name=name,
-                    )
-                )
-        if search and asked.sampler == "tpe":
-            _refuse(msg("a search needs a metric and a goal, or sampler random, which looks at no result"))
-    elif asked.goal is None:
-        _refuse(msg("is more {metric} better, or less? Give goal: max or min", metric=asked.metric))
+    _check_metric(asked, searched=bool(search))
     spec = SweepSpec(
         job=job,
         grid=grid,
@@ -73,6 +61,22 @@ def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
             )
         )
     return spec
+
+
+def _check_metric(asked: api.SweepCreate, *, searched: bool) -> None:
+    if asked.metric is None:
+        for name, given in (("goal", asked.goal is not None), ("stop", asked.stop != "none")):
+            if given:
+                _refuse(
+                    msg(
+                        "{name} without metric compares nothing; say which value that mlp.report reports is meant",
+                        name=name,
+                    )
+                )
+        if searched and asked.sampler == "tpe":
+            _refuse(msg("a search needs a metric and a goal, or sampler random, which looks at no result"))
+    elif asked.goal is None:
+        _refuse(msg("is more {metric} better, or less? Give goal: max or min", metric=asked.metric))
 
 
 def budget_of(asked: api.SweepCreate, spec: SweepSpec, now: float) -> Budget:
