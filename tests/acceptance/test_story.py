@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, WebSocket, expect
 
 from browser import (
     log_in,
@@ -100,10 +100,19 @@ def test_4_with_the_browser_closed_and_the_kernel_restarted_watch_shows_all_of_i
     page = again.new_page()
     open_lab(page, hub, "ann", "01-digits-mpi.ipynb")
     wait_idle(page)
+    heard: list[str] = []
+
+    def listen(socket: WebSocket) -> None:
+        if "/channels" in socket.url:
+            socket.on("framereceived", lambda _: heard.append(socket.url))
+
+    page.on("websocket", listen)
     page.get_by_role("menuitem", name="Kernel").click()
     page.get_by_text("Restart Kernel…", exact=True).first.click()
     with page.expect_response("**/api/kernels/*/restart*"):  # until then the old kernel is idle
         page.locator("dialog.jp-Dialog button.jp-mod-accept").click()
+    # left before its socket to the new kernel is open, the page would be counted by its server as a connection less than none
+    wait_for(lambda: page.title() and heard, message="for the new kernel to be heard by the page")
     # a page that was open meanwhile may miss that the new kernel is idle, and then says nothing of it before it runs something
     page.goto("about:blank")
     open_lab(page, hub, "ann", "01-digits-mpi.ipynb")

@@ -130,13 +130,8 @@ def ask_server(page: Page, method: str, path: str) -> Any:
 def has_kernel(page: Page) -> bool:
     """Tell whether the open notebook is connected with a kernel; a cell that is run before is only emptied.
 
-    The server alone cannot tell: it counts a socket that went away before it was open as a connection less, so that after a page
-    was left in the middle of a restart it says of the next page's kernel that nobody is connected. Notebook 7 has no
-    indicator, so both are asked.
+    A socket that goes away before it is open is counted by the server as a connection less: who leaves a page waits for it.
     """
-    indicator = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook-ExecutionIndicator").first
-    if indicator.count() and indicator.get_attribute("data-status") in ("idle", "busy"):
-        return True
     shown = unquote(urlsplit(page.url).path)
     sessions = ask_server(page, "GET", "api/sessions")
     return any(s["kernel"]["connections"] > 0 and shown.endswith(f"/{s['path']}") for s in sessions)
