@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp import actions, picture, tables, words
+from mlp import actions, picture, reasons, tables, words
 from mlp.client import Client
 from mlp.errors import MLPError, Refused, UsageError
 from mlp.handle import Job
@@ -105,10 +105,10 @@ def told() -> Iterator[str]:
     yield tables.jobs([failed])._repr_html_()
     yield repr(tables.jobs([]))
     yield repr(tables.quota([QUOTA]))
-    yield repr(tables.offer(OFFER))
-    yield repr(tables.offer({"reasons": [{"reason": "ExceedsMaxQuota", "message": "bob"}]}))
-    yield repr(tables.why(WHY, None, [DECISION]))
-    yield repr(tables.why({"job": "digits", "run": 1, "phase": "failed"}, failed))
+    yield repr(reasons.offer(OFFER))
+    yield repr(reasons.offer({"reasons": [{"reason": "ExceedsMaxQuota", "message": "bob"}]}))
+    yield repr(reasons.why(WHY, None, [DECISION]))
+    yield repr(reasons.why({"job": "digits", "run": 1, "phase": "failed"}, failed))
     for job in (failed, finished, queued):
         yield picture.text({"job": job})
         yield picture.html({"job": job, "saved_at": BEFORE, "why": WHY if job is queued else None})
